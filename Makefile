@@ -1,0 +1,47 @@
+# Everything that a newcomer needs: `make demo` and `make test`. Both make .venv and install pinned versions themselves.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint types fast control-plane generate bench pins clean
+
+help: ## list the commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(STAMP): pyproject.toml constraints/dev.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints/dev.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(STAMP) ## the main job, as far as it is built: print the sample type's CRD
+	@$(BIN)/python -m konverge
+
+check: lint types fast ## the fast part of `make test`: lint, types, unit tests (under a minute)
+
+lint: $(STAMP) ## ruff, check and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP) ## mypy, strict
+	$(BIN)/mypy
+
+fast: $(STAMP) ## the tests that need no control plane
+	$(BIN)/pytest -m 'not control_plane'
+
+test: lint types ## everything: lint, types, all tests
+	$(BIN)/pytest
+
+control-plane: $(STAMP) ## build the real etcd, kube-apiserver, kube-controller-manager and kubectl once (needs go)
+	$(BIN)/python -m konverge.testing.build
+
+generate: $(STAMP) ## make the generated files anew
+	$(BIN)/python tools/generate.py
+
+pins: ## renew constraints/dev.txt from pyproject.toml
+	tools/pins
+
+clean: ## remove what make made
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -1,0 +1,1 @@
+"""konverge: Kubernetes operators in Python."""
