@@ -1,0 +1,62 @@
+"""What every object carries: its metadata and the references between objects."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from konverge.objects.models import Model, field
+
+__all__ = ["ListMeta", "ManagedFieldsEntry", "ObjectMeta", "OwnerReference"]
+
+
+class OwnerReference(Model):
+    """A reference to the object that owns this one; the garbage collector follows it by uid."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    controller: bool | None = None
+    block_owner_deletion: bool | None = None
+
+
+class ManagedFieldsEntry(Model):
+    """Which fields one manager owns, as server-side apply keeps them."""
+
+    manager: str | None = None
+    operation: str | None = None
+    api_version: str | None = None
+    time: datetime | None = None
+    fields_type: str | None = None
+    fields_v1: dict[str, Any] | None = field(default=None, name="fieldsV1")
+    subresource: str | None = None
+
+
+class ObjectMeta(Model):
+    """Metadata of an object: who it is, and what the server and others have noted on it."""
+
+    name: str | None = None
+    generate_name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    generation: int | None = None
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+    owner_references: list[OwnerReference] = field(default_factory=list)
+    finalizers: list[str] = field(default_factory=list)
+    managed_fields: list[ManagedFieldsEntry] = field(default_factory=list)
+    self_link: str | None = None
+
+
+class ListMeta(Model):
+    """Metadata of a list: the version it was read at, and where the next page starts."""
+
+    resource_version: str | None = None
+    continue_: str | None = None
+    remaining_item_count: int | None = None
+    self_link: str | None = None

@@ -1,0 +1,171 @@
+"""Objects: what has a kind, a name and metadata, typed or untyped.
+
+Both sorts answer the same questions (`api_version`, `kind`, `key`, `resource_version`, ...), so all machinery takes
+either. A typed object is a `Resource`; an `Untyped` one is a dict with wire names, for kinds that have no class here.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, ClassVar, Self, TypeAlias, cast
+
+from konverge.objects.keys import Key
+from konverge.objects.kinds import Kind
+from konverge.objects.metadata import ObjectMeta
+from konverge.objects.models import Model, ModelMeta, field
+
+__all__ = ["AnyObject", "Resource", "ResourceMeta", "Untyped", "kind_of", "same_object"]
+
+_SOURCE = "_source"
+
+
+class ResourceMeta(ModelMeta):
+    """Makes classes of objects: `identity` is the kind, and gives `apiVersion` and `kind` their values."""
+
+    def __new__(
+        mcls,
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        *,
+        identity: Kind | None = None,
+        **options: Any,
+    ) -> ResourceMeta:
+        if identity is not None:
+            # From a factory, since a plain default would not be written.
+            namespace["api_version"] = field(default_factory=lambda: identity.api_version)
+            namespace["kind"] = field(default_factory=lambda: identity.kind)
+            namespace["__annotations__"] = {"api_version": str, "kind": str, **namespace.get("__annotations__", {})}
+            namespace["__kind__"] = identity
+        return cast(ResourceMeta, super().__new__(mcls, name, bases, namespace, **options))
+
+
+class Resource(Model, metaclass=ResourceMeta, dict=True):
+    """A typed Kubernetes object.
+
+    A class of objects names its kind: `class Pod(Resource, identity=Kind("", "v1", "Pod", "pods"))`.
+
+    Promises: `api_version` and `kind` are always written, whether or not they were given; an object that was decoded
+    remembers the bytes it came from (`source`), so that fields its class does not know survive the next write; copies
+    made with `copy` remember them too.
+    """
+
+    __kind__: ClassVar[Kind]
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = field(default_factory=ObjectMeta)
+
+    @property
+    def key(self) -> Key:
+        return Key(self.metadata.namespace or "", self.metadata.name or "")
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name or ""
+
+    @property
+    def namespace(self) -> str:
+        return self.metadata.namespace or ""
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid or ""
+
+    @property
+    def resource_version(self) -> str:
+        return self.metadata.resource_version or ""
+
+    @property
+    def source(self) -> bytes | None:
+        """The JSON this object was decoded from; None for one made in Python."""
+        return self.__dict__.get(_SOURCE)
+
+    def remember_source(self, source: bytes | None) -> None:
+        """Note the JSON that stands behind this object; decoding does it by itself."""
+        self.__dict__[_SOURCE] = source
+
+    def __copy__(self) -> Self:
+        twin = self._shallow()
+        twin.remember_source(self.source)
+        return twin
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        twin = self._shallow()
+        for attribute in self.__struct_fields__:
+            setattr(twin, attribute, copy.deepcopy(getattr(self, attribute), memo))
+        twin.remember_source(self.source)
+        return twin
+
+    def _shallow(self) -> Self:
+        values = {attribute: getattr(self, attribute) for attribute in self.__struct_fields__}
+        return type(self)(**values)
+
+
+class Untyped(dict[str, Any]):
+    """A Kubernetes object as a dict with wire names: `obj["spec"]["replicas"]`.
+
+    It is an ordinary dict; the properties only spell out what the machinery asks of every object.
+    """
+
+    @property
+    def api_version(self) -> str:
+        return str(self.get("apiVersion") or "")
+
+    @property
+    def kind(self) -> str:
+        return str(self.get("kind") or "")
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The metadata as it stands in the dict; made when missing, so it can be written to."""
+        metadata: dict[str, Any] = self.setdefault("metadata", {})
+        return metadata
+
+    @property
+    def key(self) -> Key:
+        return Key(self.namespace, self.name)
+
+    @property
+    def name(self) -> str:
+        return self._fact("name")
+
+    @property
+    def namespace(self) -> str:
+        return self._fact("namespace")
+
+    @property
+    def uid(self) -> str:
+        return self._fact("uid")
+
+    @property
+    def resource_version(self) -> str:
+        return self._fact("resourceVersion")
+
+    @classmethod
+    def from_wire(cls, wire: object) -> Untyped:
+        """Take JSON values as they are; msgspec calls it for fields and decoders of this type."""
+        if not isinstance(wire, dict):
+            raise ValueError(f"Expected `object`, got `{type(wire).__name__}`")
+        return cls(wire)
+
+    def _fact(self, name: str) -> str:
+        return str((self.get("metadata") or {}).get(name) or "")
+
+
+AnyObject: TypeAlias = Resource | Untyped
+
+
+def kind_of(thing: Resource | type[Resource] | Kind) -> Kind:
+    """Give the kind of a typed object or class; a Kind is its own answer."""
+    if isinstance(thing, Kind):
+        return thing
+    kind: Kind | None = getattr(thing, "__kind__", None)
+    if kind is None:
+        raise TypeError(f"{thing!r} has no kind: use a class of konverge.k8s, a CustomResource, or a Kind")
+    return kind
+
+
+def same_object(one: AnyObject, other: AnyObject) -> bool:
+    """Tell whether two states are of one object: the uid decides, a name may be used again."""
+    return one.uid == other.uid and one.key == other.key
