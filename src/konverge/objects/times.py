@@ -1,0 +1,73 @@
+"""Points in time as the server writes them.
+
+Two wire forms exist, and the server does not take one for the other:
+
+- `Time` has whole seconds: ``2026-01-01T00:00:00Z``. It is a plain `datetime` that must carry a timezone, so msgspec
+  reads and writes it natively, with no call back into Python.
+- `MicroTime` has six decimals, always: ``2026-01-01T00:00:00.000000Z`` (leases, events). A plain datetime would drop
+  the zeros and the server would answer 400, so it is a type of its own; msgspec hands every subclass of datetime to
+  the hooks, which call `from_wire` and `to_wire`.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, tzinfo
+from typing import Annotated, TypeAlias
+
+import msgspec
+
+__all__ = ["MicroTime", "Time", "now"]
+
+Time: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+def now() -> datetime:
+    """Return the present in UTC, in whole seconds: what the server would keep of it."""
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+class MicroTime(datetime):
+    """A datetime that is written with exactly six decimals, in UTC.
+
+    Promises: `from_wire(text).to_wire() == text` for every text that the server sends; arithmetic and `replace` give a
+    MicroTime again; it compares and hashes as the datetime that it is.
+    """
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = UTC) -> MicroTime:
+        """Return the present, in UTC unless told otherwise, with microseconds."""
+        return super().now(tz or UTC)
+
+    @classmethod
+    def of(cls, moment: datetime) -> MicroTime:
+        """Return the same moment, in UTC, as a MicroTime.
+
+        Raises: ValueError for a datetime without a timezone.
+        """
+        if moment.tzinfo is None:
+            raise ValueError(f"{moment!r} has no timezone: write datetime(..., tzinfo=UTC) or MicroTime.now()")
+        at = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+        return cls(at.year, at.month, at.day, at.hour, at.minute, at.second, at.microsecond, UTC)
+
+    @classmethod
+    def from_wire(cls, wire: object) -> MicroTime:
+        """Read an RFC 3339 text; fewer than six decimals are taken too, though the server never sends them.
+
+        Raises: ValueError or TypeError for anything else.
+        """
+        if isinstance(wire, datetime):
+            return cls.of(wire)
+        if not isinstance(wire, str):
+            raise TypeError(f"expected an RFC 3339 time as str, got {type(wire).__name__}")
+        try:
+            return cls.of(msgspec.convert(wire, Time))
+        except msgspec.ValidationError as error:
+            raise ValueError(f"{wire!r} is no RFC 3339 time with a timezone") from error
+
+    def to_wire(self) -> str:
+        """Return the text for the wire, such as ``2026-01-01T00:00:00.000000Z``.
+
+        Raises: ValueError when the timezone is missing.
+        """
+        moment = self if self.tzinfo is UTC else MicroTime.of(self)
+        return moment.isoformat(timespec="microseconds")[:-6] + "Z"
