@@ -1,1 +1,100 @@
-"""konverge: Kubernetes operators in Python."""
+"""konverge: Kubernetes operators in Python.
+
+The loop, and where each station lives:
+
+    objects   what travels: typed and untyped objects, kinds, keys, quantities, selectors
+    schema    your classes as custom resources: class -> structural schema -> CRD
+    k8s       the built-in kinds: konverge.k8s.apps.v1.Deployment and all the others
+    wire      how it is spoken, without I/O
+    client    the way to the server and back
+    testing   a real control plane for tests
+
+This front door holds what nearly every operator needs. A name is loaded when it is first used, so `import konverge`
+costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from konverge.client import Client as Client
+    from konverge.client import load_config as load_config
+    from konverge.errors import ApiError as ApiError
+    from konverge.errors import Conflict as Conflict
+    from konverge.errors import KonvergeError as KonvergeError
+    from konverge.errors import NotFound as NotFound
+    from konverge.objects import Condition as Condition
+    from konverge.objects import Key as Key
+    from konverge.objects import Kind as Kind
+    from konverge.objects import Model as Model
+    from konverge.objects import ObjectMeta as ObjectMeta
+    from konverge.objects import OwnerReference as OwnerReference
+    from konverge.objects import Quantity as Quantity
+    from konverge.objects import Resource as Resource
+    from konverge.objects import Untyped as Untyped
+    from konverge.objects import field as field
+    from konverge.objects import set_condition as set_condition
+    from konverge.schema import CustomResource as CustomResource
+    from konverge.schema import Meta as Meta
+    from konverge.schema import Spec as Spec
+    from konverge.schema import Status as Status
+    from konverge.schema import crd_for as crd_for
+
+_HOMES = {
+    "konverge.client": ("Client", "load_config"),
+    "konverge.errors": ("ApiError", "Conflict", "KonvergeError", "NotFound"),
+    "konverge.objects": (
+        "Condition",
+        "Key",
+        "Kind",
+        "Model",
+        "ObjectMeta",
+        "OwnerReference",
+        "Quantity",
+        "Resource",
+        "Untyped",
+        "field",
+        "set_condition",
+    ),
+    "konverge.schema": ("CustomResource", "Meta", "Spec", "Status", "crd_for"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "ApiError",
+    "Client",
+    "Condition",
+    "Conflict",
+    "CustomResource",
+    "Key",
+    "Kind",
+    "KonvergeError",
+    "Meta",
+    "Model",
+    "NotFound",
+    "ObjectMeta",
+    "OwnerReference",
+    "Quantity",
+    "Resource",
+    "Spec",
+    "Status",
+    "Untyped",
+    "crd_for",
+    "field",
+    "load_config",
+    "set_condition",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'konverge' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(home), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,1 +1,48 @@
 """WHAT travels: keys, kinds, metadata, typed models and the values in them. No I/O."""
+
+from konverge.objects.codec import decode, decode_untyped, encode, from_wire, to_wire
+from konverge.objects.conditions import Condition, find_condition, is_true, remove_condition, set_condition
+from konverge.objects.edits import difference, merge_patch, whole
+from konverge.objects.keys import Key
+from konverge.objects.kinds import Kind, Scope, api_version_of, split_api_version
+from konverge.objects.metadata import ListMeta, ManagedFieldsEntry, ObjectMeta, OwnerReference
+from konverge.objects.models import Model, field
+from konverge.objects.quantities import Quantity
+from konverge.objects.resources import AnyObject, Resource, Untyped, kind_of, same_object
+from konverge.objects.times import MicroTime, Time, now
+
+__all__ = [
+    "AnyObject",
+    "Condition",
+    "Key",
+    "Kind",
+    "ListMeta",
+    "ManagedFieldsEntry",
+    "MicroTime",
+    "Model",
+    "ObjectMeta",
+    "OwnerReference",
+    "Quantity",
+    "Resource",
+    "Scope",
+    "Time",
+    "Untyped",
+    "api_version_of",
+    "decode",
+    "decode_untyped",
+    "difference",
+    "encode",
+    "field",
+    "find_condition",
+    "from_wire",
+    "is_true",
+    "kind_of",
+    "merge_patch",
+    "now",
+    "remove_condition",
+    "same_object",
+    "set_condition",
+    "split_api_version",
+    "to_wire",
+    "whole",
+]

@@ -5,14 +5,12 @@ Rules that hold here:
 1. `decode` is one pass of msgspec over the bytes, whatever the type; the object keeps a reference to the bytes.
 2. Some servers write null where the API description promises a list or a string. Nulls mean absent, so a decode that
    fails is tried once more without them; only then is it a `DecodeError`, which names the wire path.
-3. `encode` writes the object as its class knows it; `konverge.objects.edits` writes an edited one with all it came with.
+3. `encode` writes what the class knows; `konverge.objects.edits` writes an edited object with all it came with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from functools import cache
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeVar, overload
 
 import msgspec
 
@@ -46,9 +44,14 @@ _encoder = msgspec.json.Encoder(enc_hook=_write_value)
 _steady_encoder = msgspec.json.Encoder(enc_hook=_write_value, order="deterministic")
 
 
-@cache
-def _decoder(type_: Hashable) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(cast(Any, type_), dec_hook=_read_value)
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+
+
+def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
+    decoder = _decoders.get(type_)
+    if decoder is None:
+        decoder = _decoders[type_] = msgspec.json.Decoder(type_, dec_hook=_read_value)
+    return decoder
 
 
 _plain = msgspec.json.Decoder()
@@ -84,7 +87,7 @@ def to_wire(value: AnyObject) -> dict[str, Any]: ...
 @overload
 def to_wire(value: Any) -> Any: ...
 def to_wire(value: Any) -> Any:
-    """Give a model or an object as plain JSON values with wire names; equal objects give equal values, sets included."""
+    """Give a model or an object as plain JSON values with wire names; equal ones give equal values, sets included."""
     return _plain.decode(_trimmed(value, _steady_encoder.encode(value)))
 
 

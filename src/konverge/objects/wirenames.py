@@ -69,7 +69,7 @@ def wire_name(attribute: str) -> str:
 
 def attribute_name(wire: str) -> str:
     """Give a legal Python attribute for a wire name."""
-    words = _WORD_STARTS.sub("_", re.sub(r"\W+", "_", wire))
+    words = _WORD_STARTS.sub("_", re.sub(r"[^A-Za-z0-9]+", "_", wire))
     name = re.sub(r"_+", "_", words).strip("_").lower()
     if not name or name[0].isdigit():
         name = f"field_{name}" if name else "field"

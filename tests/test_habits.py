@@ -1,0 +1,119 @@
+"""The sizes of the house: functions, files, arguments, nesting, and names that say nothing.
+
+The walls are those of HOUSE section 2. `EXCUSED` names what may break one, with the reason.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import konverge
+
+SOURCE = Path(__file__).parent.parent / "src" / "konverge"
+
+BODY_LINES = 50
+FILE_LINES = 600
+ARGUMENTS = 7
+NESTING = 4
+FRONT_DOOR_NAMES = 40
+EMPTY_NAMES = {"utils", "util", "helpers", "common", "base", "misc", "core", "tools"}
+
+EXCUSED: dict[str, str] = {}
+"""What may break a wall: "path:function" -> why."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+_NESTS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
+
+
+def body_lines(function: Function) -> int:
+    """Count the lines of a function without its docstring."""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def arguments(function: Function) -> int:
+    """Count what a caller can pass; `self` and `cls` do not count."""
+    args = function.args
+    names = [a.arg for a in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
+    return len([name for name in names if name not in ("self", "cls", "mcls")])
+
+
+def nesting(node: ast.AST, depth: int = 0) -> int:
+    """Give the depth of the deepest statement; `elif` is no deeper than its `if`."""
+    deepest = depth
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        is_elif = isinstance(node, ast.If) and isinstance(child, ast.If) and child in node.orelse
+        deeper = depth + (isinstance(child, _NESTS) and not is_elif)
+        deepest = max(deepest, nesting(child, deeper))
+    return deepest
+
+
+def habits_broken(path: str, text: str) -> Iterator[str]:
+    """List the walls that a file breaks, one line each."""
+    if Path(path).stem in EMPTY_NAMES:
+        yield f"{path}: the name says nothing"
+    lines = text.count("\n")
+    if lines > FILE_LINES and path not in EXCUSED:
+        yield f"{path}: {lines} lines (wall {FILE_LINES})"
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or f"{path}:{node.name}" in EXCUSED:
+            continue
+        for what, size, wall in (
+            ("lines", body_lines(node), BODY_LINES),
+            ("arguments", arguments(node), ARGUMENTS),
+            ("levels of nesting", nesting(node), NESTING),
+        ):
+            if size > wall:
+                yield f"{path}:{node.lineno} {node.name}: {size} {what} (wall {wall})"
+
+
+def hand_written() -> Iterator[tuple[str, str]]:
+    """Give path and text of every file that people write; generated kinds are as large as Kubernetes."""
+    for file in sorted(SOURCE.rglob("*.py")):
+        path = file.relative_to(SOURCE).as_posix()
+        if not path.startswith("k8s/"):
+            yield path, file.read_text()
+
+
+def test_the_walls_hold() -> None:
+    found = [line for path, text in hand_written() for line in habits_broken(path, text)]
+    assert not found, "\n".join(found)
+
+
+def test_excuses_are_still_needed() -> None:
+    broken = {
+        excuse
+        for path, text in hand_written()
+        for excuse in EXCUSED
+        if excuse.split(":")[0] == path and (":" in excuse or text.count("\n") > FILE_LINES)
+    }
+    assert broken == EXCUSED.keys()
+
+
+def test_the_front_door_stays_small() -> None:
+    assert len(konverge.__all__) <= FRONT_DOOR_NAMES
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("objects/utils.py", ""),
+        ("objects/long.py", "x = 1\n" * 601),
+        ("objects/f.py", "def f():\n" + "    x = 1\n" * 51),
+        ("objects/f.py", "def f(a, b, c, d, *, e, f, g, h): ..."),
+        ("objects/f.py", "def f():\n if a:\n  for b in c:\n   with d:\n    while e:\n     if f:\n      g"),
+    ],
+)
+def test_a_planted_violation_is_found(path: str, text: str) -> None:
+    assert list(habits_broken(path, text))
+
+
+def test_an_elif_chain_is_not_nesting() -> None:
+    chain = "def f():\n if a: b\n" + " elif c: d\n" * 10
+    assert not list(habits_broken("objects/f.py", chain))

@@ -1,0 +1,93 @@
+"""Every change of the public API shows in review: the golden file docs/reference/api.txt lists names and signatures.
+
+`python tests/test_public_api.py` writes it anew; `make generate` does so too.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import pkgutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import konverge
+
+GOLDEN = Path(__file__).parent.parent / "docs" / "reference" / "api.txt"
+NOT_A_ROOM = {"k8s"}
+"""Generated kinds are as many as Kubernetes has; their own test compares them with the API description."""
+
+
+def rooms() -> list[ModuleType]:
+    names = sorted(m.name for m in pkgutil.iter_modules(konverge.__path__) if m.name != "__main__")
+    return [konverge, *(importlib.import_module(f"konverge.{n}") for n in names if n not in NOT_A_ROOM)]
+
+
+def signature(thing: Any) -> str:
+    try:
+        return str(inspect.signature(thing))
+    except (TypeError, ValueError):
+        return ""
+
+
+def describe_class(cls: type) -> Iterator[str]:
+    fields = getattr(cls, "__struct_fields__", ())
+    yield from (f"    .{name}" for name in fields)
+    for name, member in sorted(vars(cls).items()):
+        if name.startswith("_") or name in fields:
+            continue
+        if isinstance(member, property):
+            yield f"    .{name} (property)"
+        elif callable(getattr(cls, name, None)):
+            yield f"    .{name}{signature(getattr(cls, name))}"
+
+
+def describe(name: str, thing: Any) -> Iterator[str]:
+    if inspect.isclass(thing):
+        parents = ", ".join(base.__name__ for base in thing.__bases__ if base is not object)
+        yield f"  class {name}({parents})"
+        yield from describe_class(thing)
+    elif callable(thing):
+        yield f"  {name}{signature(thing)}"
+    else:
+        yield f"  {name}: {type(thing).__name__}"
+
+
+def public_api(modules: list[ModuleType]) -> str:
+    lines = ["# The public API: names and signatures. Made by `make generate`; a change here is a change for users."]
+    for module in modules:
+        lines.append(f"\n{module.__name__}")
+        for name in sorted(module.__all__):
+            lines += describe(name, getattr(module, name))
+    return "\n".join(lines) + "\n"
+
+
+def difference(golden: str, now: str) -> str:
+    return "\n".join(difflib.unified_diff(golden.splitlines(), now.splitlines(), "golden", "now", lineterm=""))
+
+
+def test_the_public_api_is_the_one_in_the_golden_file() -> None:
+    changed = difference(GOLDEN.read_text(), public_api(rooms()))
+    assert not changed, f"the public API changed (make generate accepts it):\n{changed}"
+
+
+def test_a_planted_change_is_found() -> None:
+    module = ModuleType("konverge.planted")
+    module.__dict__.update(__all__=["f"], f=lambda a: a)
+    before = public_api([module])
+    module.__dict__.update(f=lambda a, b: a + b)
+    assert "+  f(a, b)" in difference(before, public_api([module]))
+
+
+def test_every_name_of_the_front_door_resolves() -> None:
+    assert all(hasattr(konverge, name) for name in konverge.__all__)
+    assert set(konverge.__all__) <= set(dir(konverge))
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(public_api(rooms()))
+    sys.stdout.write(f"wrote {GOLDEN.name}\n")

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from konverge.errors import DecodeError
+from konverge.objects.codec import decode, decode_untyped, encode, from_wire, to_wire
+from konverge.objects.keys import Key
+from konverge.objects.kinds import Kind, Scope, split_api_version
+from konverge.objects.metadata import ObjectMeta
+from konverge.objects.models import Model, field
+from konverge.objects.resources import Resource, Untyped, kind_of, same_object
+
+LAMP = Kind("ex.io", "v1", "Lamp", "lamps")
+
+
+class LampSpec(Model):
+    watts: int = 5
+    rooms: list[str] = field(default_factory=list)
+
+
+class LampStatus(Model):
+    lit: bool | None = None
+
+
+class Lamp(Resource, identity=LAMP):
+    spec: LampSpec
+    status: LampStatus = field(default_factory=LampStatus)
+
+
+def test_api_version_and_kind_are_always_written() -> None:
+    lamp = Lamp(metadata=ObjectMeta(name="a"), spec=LampSpec(watts=7))
+    assert encode(lamp) == b'{"apiVersion":"ex.io/v1","kind":"Lamp","metadata":{"name":"a"},"spec":{"watts":7}}'
+
+
+def test_items_of_lists_come_without_kind_and_have_it_all_the_same() -> None:
+    lamp = decode(Lamp, b'{"metadata":{"namespace":"n","name":"a"},"spec":{}}')
+    assert (lamp.api_version, lamp.kind, lamp.key) == ("ex.io/v1", "Lamp", Key("n", "a"))
+
+
+def test_a_status_is_there_to_be_read_and_written_only_when_it_says_something() -> None:
+    lamp = Lamp(spec=LampSpec())
+    assert lamp.status.lit is None
+    assert b"status" not in encode(lamp)
+    lamp.status.lit = False
+    assert encode(lamp).endswith(b'"status":{"lit":false}}')
+
+
+def test_typed_and_untyped_answer_the_same_questions() -> None:
+    wire = b'{"apiVersion":"ex.io/v1","kind":"Lamp","metadata":{"name":"a","uid":"u","resourceVersion":"7"},"spec":{}}'
+    typed, untyped = decode(Lamp, wire), decode_untyped(wire)
+    for question in ("api_version", "kind", "key", "name", "namespace", "uid", "resource_version"):
+        assert getattr(typed, question) == getattr(untyped, question)
+    assert same_object(typed, untyped)
+    assert to_wire(untyped) == untyped
+
+
+def test_an_untyped_object_is_a_dict_that_can_be_empty() -> None:
+    thing = Untyped()
+    assert (thing.kind, thing.key) == ("", Key("", ""))
+    thing.metadata["name"] = "a"
+    assert thing == {"metadata": {"name": "a"}}
+
+
+def test_a_kind_says_its_names() -> None:
+    assert (LAMP.api_version, LAMP.resource, str(LAMP)) == ("ex.io/v1", "lamps.ex.io", "Lamp.ex.io/v1")
+    pod = Kind("", "v1", "Pod", "pods")
+    assert (pod.api_version, pod.resource, pod.namespaced) == ("v1", "pods", True)
+    assert not Kind("", "v1", "Node", "nodes", Scope.CLUSTER).namespaced
+    assert split_api_version("apps/v1") == ("apps", "v1")
+    assert split_api_version("v1") == ("", "v1")
+
+
+def test_the_kind_of_a_class_an_object_and_a_kind() -> None:
+    assert kind_of(Lamp) == kind_of(Lamp(spec=LampSpec())) == kind_of(LAMP) == LAMP
+    with pytest.raises(TypeError, match=r"has no kind: use a class of konverge\.k8s"):
+        kind_of(Resource)
+
+
+def test_copies_keep_the_source_and_share_nothing_else() -> None:
+    lamp = decode(Lamp, b'{"spec":{"rooms":["hall"]}}')
+    twin = copy.deepcopy(lamp)
+    twin.spec.rooms.append("attic")
+    assert lamp.spec.rooms == ["hall"]
+    assert twin.source is copy.copy(lamp).source is lamp.source
+
+
+@pytest.mark.parametrize(
+    ("data", "message", "path"),
+    [
+        (b'{"spec":{"watts":"x"}}', "expected int, got str, at .spec.watts of Lamp", ".spec.watts"),
+        (b'{"spec":{"rooms":[1]}}', "expected str, got int, at .spec.rooms[0] of Lamp", ".spec.rooms[0]"),
+        (b'{"metadata":{}}', "missing required field spec", ""),
+        (b"", "truncated", ""),
+        (b"[1]", "expected object, got array", ""),
+        (b"<html>", "malformed", ""),
+        (b'{"spec":{"rooms":["\xff"]}}', "utf-8", ""),
+        (b"[" * 100_000, "array", ""),
+        (b'{"x":' * 100_000, "recursion", ""),
+    ],
+)
+def test_what_cannot_be_read_says_what_and_where(data: bytes, message: str, path: str) -> None:
+    with pytest.raises(DecodeError) as caught:
+        decode(Lamp, data)
+    assert message in str(caught.value)
+    assert caught.value.path == path
+
+
+def test_nulls_mean_absent() -> None:
+    lamp = decode(Lamp, b'{"metadata":null,"spec":{"watts":null,"rooms":null},"status":null}')
+    assert (lamp.spec.watts, lamp.spec.rooms, lamp.status.lit) == (5, [], None)
+
+
+def test_untyped_wants_an_object() -> None:
+    with pytest.raises(DecodeError, match="expected object, got list"):
+        decode_untyped(b"[]")
+
+
+def test_plain_values_lead_to_models_and_back() -> None:
+    lamp = Lamp(metadata=ObjectMeta(name="a"), spec=LampSpec(rooms=["hall"]))
+    assert from_wire(Lamp, to_wire(lamp)) == lamp
+
+
+def test_a_value_that_has_no_wire_form_is_refused() -> None:
+    with pytest.raises(TypeError, match="object cannot be written as JSON"):
+        encode({"x": object()})
