@@ -1,0 +1,13 @@
+"""What tests of operators stand on: a real control plane on this machine, started and stopped by the test run.
+
+`ControlPlane` launches etcd and kube-apiserver (and kube-controller-manager on request). The pytest fixtures are in
+`konverge.testing.fixtures`; load them with ``pytest_plugins = ["konverge.testing.fixtures"]``.
+"""
+
+from __future__ import annotations
+
+from konverge.testing.binaries import find_binaries, kubernetes_version
+from konverge.testing.controlplane import ControlPlane
+from konverge.testing.https import Answer
+
+__all__ = ["Answer", "ControlPlane", "find_binaries", "kubernetes_version"]

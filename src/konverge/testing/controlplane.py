@@ -1,0 +1,243 @@
+"""A real control plane on this machine: etcd and kube-apiserver, and kube-controller-manager on request.
+
+    with ControlPlane() as plane:
+        plane.kubectl("get", "namespaces")
+
+It is a launcher, so it blocks and it polls; tests that use it do not.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from konverge.errors import ControlPlaneError
+from konverge.testing import flags
+from konverge.testing.binaries import NEEDED, find_binaries
+from konverge.testing.credentials import Credentials
+from konverge.testing.https import Answer, ask, is_ok
+from konverge.testing.leash import Leash
+from konverge.testing.servers import Server, free_port
+
+__all__ = ["ControlPlane"]
+
+
+class ControlPlane:
+    """etcd and kube-apiserver on loopback, with TLS, RBAC, an admin, and a directory of their own.
+
+    Promises:
+
+    - inside `with` the API server is ready and the namespace "default" is there; with `controller_manager` so are the
+      controllers, and "default" has its service account;
+    - after `with`, or when this process is gone for whatever reason, no process and no file of it is left;
+    - a failed start is one `ControlPlaneError` that ends with the end of the log, and leaves nothing behind either.
+
+    `audit` keeps a log of all requests. `port` asks for a fixed port of the API server (0 picks a free one).
+    `extra_flags` go to kube-apiserver, after its own. `binaries` is the directory of the programs, looked up by
+    default.
+    """
+
+    def __init__(
+        self,
+        *,
+        controller_manager: bool = False,
+        audit: bool = False,
+        port: int = 0,
+        extra_flags: Iterable[str] = (),
+        binaries: Path | None = None,
+        start_timeout: float = 60.0,
+    ) -> None:
+        self._with_manager = controller_manager
+        self._with_audit = audit
+        self._port = port
+        self._extra_flags = tuple(extra_flags)
+        self._binaries = binaries
+        self._start_timeout = start_timeout
+        self._undo: ExitStack | None = None
+
+    def __enter__(self) -> ControlPlane:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start it and wait until it is ready."""
+        if self._undo is not None:
+            raise ControlPlaneError("start control plane: it runs already (make another ControlPlane for a second one)")
+        needed = (*NEEDED, "kube-controller-manager") if self._with_manager else NEEDED
+        self._programs = find_binaries(needed, directory=self._binaries)
+        with ExitStack() as undo:
+            leash = Leash()
+            undo.callback(leash.release)
+            self._credentials = Credentials(leash.directory)
+            self._start_servers(leash, undo)
+            self._undo = undo.pop_all()
+
+    def stop(self) -> None:
+        """Stop it, the last server first, and remove its files. Does nothing when it is not running."""
+        undo, self._undo = self._undo, None
+        if undo is not None:
+            undo.close()
+
+    @property
+    def credentials(self) -> Credentials:
+        """Every certificate, key and token, and the authorities that make more."""
+        if self._undo is None:
+            raise ControlPlaneError("use control plane: it is not running (write `with ControlPlane() as plane:`)")
+        return self._credentials
+
+    @property
+    def directory(self) -> Path:
+        """Where its files are: a log for each program, certificates, etcd's data."""
+        return self.credentials.directory
+
+    @property
+    def url(self) -> str:
+        """The address of the API server."""
+        return self.credentials.url
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The admin's kubeconfig."""
+        return self.credentials.admin_kubeconfig
+
+    @property
+    def ca_file(self) -> Path:
+        """The certificate authority that a client of the API server trusts."""
+        return self.credentials.authority.ca.cert
+
+    @property
+    def admin_cert(self) -> Path:
+        """The admin's client certificate."""
+        return self.credentials.admin.cert
+
+    @property
+    def admin_key(self) -> Path:
+        """The key of the admin's client certificate."""
+        return self.credentials.admin.key
+
+    @property
+    def admin_token(self) -> str:
+        """A bearer token of the admin."""
+        return self.credentials.admin_token
+
+    @property
+    def audit_log(self) -> Path:
+        """The audit log, an event of JSON a line; a request is in it before it is answered."""
+        if not self._with_audit:
+            raise ControlPlaneError("read audit log: there is none (write ControlPlane(audit=True))")
+        return self.directory / "audit.jsonl"
+
+    def kubeconfig_for(self, user: str, *, groups: Iterable[str] = ()) -> Path:
+        """Write a kubeconfig for that user in those groups, who may do what RBAC says."""
+        return self.credentials.kubeconfig_for(user, groups=groups)
+
+    def kubectl(self, *arguments: str, input: str | None = None, kubeconfig: Path | None = None) -> str:  # noqa: A002
+        """Run kubectl as the admin, or as the user of `kubeconfig`, and return what it prints.
+
+        Raises:
+            ControlPlaneError: it failed; the message is what it said.
+        """
+        # Neither the caches nor the preferences of whoever runs the tests: the same answer on every machine.
+        apart = {"KUBECACHEDIR": str(self.directory / "kubectl-cache"), "KUBERC": "off"}
+        done = subprocess.run(
+            [self._programs / "kubectl", "--kubeconfig", kubeconfig or self.kubeconfig, *arguments],
+            input=input or "",
+            capture_output=True,
+            text=True,
+            env={**os.environ, **apart},
+            check=False,
+        )
+        if done.returncode:
+            raise ControlPlaneError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def request(
+        self, method: str, path: str, *, body: object = None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        """Send one request as the admin, `body` as JSON."""
+        tls = self.credentials.admin_context()
+        sent = None if body is None else json.dumps(body).encode()
+        typed = {"Content-Type": "application/json", **(headers or {})}
+        return ask(self._apiserver.port, method, path, tls=tls, headers=typed, body=sent)
+
+    def stop_apiserver(self) -> None:
+        """Kill the API server as a crash would: connections break, etcd keeps the data."""
+        self._apiserver.kill()
+
+    def start_apiserver(self) -> None:
+        """Start the API server again, on the same port and data, and wait until it is ready."""
+        self._apiserver.start(deadline=time.monotonic() + self._start_timeout)
+
+    def compact(self) -> int:
+        """Make etcd forget every version before the newest, and return the newest."""
+        newest = int(self._ask_etcd("kv/range", {"key": base64.b64encode(b"\0").decode()})["header"]["revision"])
+        self._ask_etcd("kv/compaction", {"revision": str(newest), "physical": True})
+        return newest
+
+    def _ask_etcd(self, call: str, body: Mapping[str, object]) -> Any:
+        tls = self.credentials.etcd_context()
+        answer = ask(self._etcd.port, "POST", f"/v3/{call}", tls=tls, body=json.dumps(body).encode())
+        if answer.status != 200:
+            raise ControlPlaneError(f"ask etcd for {call}: {answer.body.decode(errors='replace').strip()}")
+        return answer.json()
+
+    def _start_servers(self, leash: Leash, undo: ExitStack) -> None:
+        deadline = time.monotonic() + self._start_timeout
+        self._etcd = self._make_etcd(leash)
+        self._apiserver = self._make_apiserver(leash)
+        undo.callback(self._etcd.stop)
+        undo.callback(self._apiserver.stop)
+        self._etcd.start(deadline=deadline)
+        self._apiserver.start(deadline=deadline)
+        self._credentials.write_admin_kubeconfig(self._apiserver.port)
+        if self._with_manager:
+            manager = self._make_manager(leash)
+            undo.callback(manager.stop)
+            manager.start(deadline=deadline)
+
+    def _make_etcd(self, leash: Leash) -> Server:
+        credentials = self._credentials
+        tls = credentials.etcd_context()
+        return Server(
+            self._programs / "etcd",
+            lambda port: flags.etcd_flags(credentials, client_port=port, peer_port=free_port()),
+            lambda port: is_ok(port, "/health", tls=tls),
+            leash=leash,
+        )
+
+    def _make_apiserver(self, leash: Leash) -> Server:
+        credentials = self._credentials
+        tls = credentials.admin_context()
+        extra = [] if self._with_manager else flags.without_service_accounts()
+        extra += flags.audit_flags(credentials.directory) if self._with_audit else []
+        extra += self._extra_flags
+        return Server(
+            self._programs / "kube-apiserver",
+            lambda port: flags.apiserver_flags(credentials, port=port, etcd_port=self._etcd.port) + extra,
+            # Ready is said a moment before the first namespaces are made.
+            lambda port: is_ok(port, "/readyz", tls=tls) and is_ok(port, "/api/v1/namespaces/default", tls=tls),
+            leash=leash,
+            port=self._port,
+        )
+
+    def _make_manager(self, leash: Leash) -> Server:
+        credentials = self._credentials
+        tls = credentials.admin_context()
+        account = "/api/v1/namespaces/default/serviceaccounts/default"
+        return Server(
+            self._programs / "kube-controller-manager",
+            lambda port: flags.controller_manager_flags(credentials, port=port),
+            lambda port: is_ok(port, "/healthz", tls=tls) and is_ok(self._apiserver.port, account, tls=tls),
+            leash=leash,
+        )
