@@ -17,6 +17,7 @@
       ConfigError         no usable kubeconfig or service account
       WriteRefused        the write guard said no: nothing was sent
       UnknownKind         the server does not serve this kind
+      WaitTimeout         what was waited for did not come true in time (also a TimeoutError)
       ControlPlaneError   the control plane for tests could not be found, built or started
 
 There is one class for each thing that a caller does differently. Causes are chained; nothing of the HTTP or JSON
@@ -49,6 +50,7 @@ __all__ = [
     "TransportError",
     "Unauthorized",
     "UnknownKind",
+    "WaitTimeout",
     "WriteRefused",
 ]
 
@@ -149,7 +151,14 @@ class ServerError(ApiError):
 
 
 class TransportError(KonvergeError):
-    """No answer came: refused, cut, timed out, or TLS failed."""
+    """No answer came: refused, cut, timed out, or TLS failed.
+
+    `sent` is False when the request certainly never left this machine, so that repeating it is safe for any verb.
+    """
+
+    def __init__(self, message: str, *, sent: bool = True) -> None:
+        super().__init__(message)
+        self.sent = sent
 
 
 class DecodeError(KonvergeError):
@@ -170,6 +179,10 @@ class WriteRefused(KonvergeError):
 
 class UnknownKind(KonvergeError):
     """The server does not serve this kind, also not after asking it again."""
+
+
+class WaitTimeout(KonvergeError, TimeoutError):
+    """What was waited for did not come true in time; the message says what was seen last."""
 
 
 class ControlPlaneError(KonvergeError):
