@@ -1,0 +1,1 @@
+"""The embedded control plane: storage, the semantics of the API, the HTTP front and simulated built-in controllers."""
