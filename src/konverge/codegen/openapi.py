@@ -1,0 +1,233 @@
+"""A server's API description to modules: one for each group and version, with all kinds that it serves.
+
+The input is what `/openapi/v3/<group version>` and aggregated discovery answer. Rules that hold here:
+
+1. Served kinds become objects with an identity, all that they refer to becomes models; a type lives in the module of
+   its own group, whoever uses it.
+2. Lists and maps are empty by default and never None. Other optional fields are None when absent.
+3. Required fields have no default, with two exceptions, where servers leave them out or write null all the same: a
+   point in time, and what is directly in a status (it is absent until somebody wrote one).
+4. `spec` and `status` are there without being asked for: each has a default unless the author must say something in it.
+5. A struct that Go holds by value (`default: {}`) is required when something in it is: it is always written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from konverge.codegen.discovery import Served, is_stable, served_kinds
+from konverge.codegen.identifiers import attributes_of
+from konverge.codegen.scalars import ANY, DATETIME, INT_OR_STRING, MICRO_TIME, OBJECT, QUANTITY, scalar
+from konverge.codegen.shapes import ClassShape, Default, FieldShape, ModuleShape, TypeShape
+from konverge.codegen.texts import first_paragraph
+
+__all__ = ["ApiDescription", "module_of"]
+
+Schema = dict[str, Any]
+
+PACKAGE = "konverge.k8s"
+_META = "io.k8s.apimachinery.pkg.apis.meta.v1."
+_CRD = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
+_OBJECT_META = f"{_META}ObjectMeta"
+_EXTRA_ROOTS = (f"{_META}DeleteOptions", f"{_META}Status")
+
+
+def _ours(module: str, name: str) -> TypeShape:
+    return TypeShape(name, frozenset({(module, name)}))
+
+
+_KNOWN: dict[str, TypeShape] = {
+    _OBJECT_META: _ours("konverge.objects.metadata", "ObjectMeta"),
+    f"{_META}ListMeta": _ours("konverge.objects.metadata", "ListMeta"),
+    f"{_META}ManagedFieldsEntry": _ours("konverge.objects.metadata", "ManagedFieldsEntry"),
+    f"{_META}OwnerReference": _ours("konverge.objects.metadata", "OwnerReference"),
+    f"{_META}Condition": _ours("konverge.objects.conditions", "Condition"),
+    f"{_META}Time": DATETIME,
+    f"{_META}MicroTime": MICRO_TIME,
+    f"{_META}FieldsV1": OBJECT,
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": QUANTITY,
+    "io.k8s.apimachinery.pkg.runtime.RawExtension": OBJECT,
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": INT_OR_STRING,
+    f"{_CRD}JSON": ANY,
+    f"{_CRD}JSONSchemaProps": OBJECT,
+}
+"""Definitions that are not generated: written by hand, or free in form."""
+
+
+class ApiDescription:
+    """All that a server says about its stable kinds."""
+
+    def __init__(self, documents: Mapping[str, Any], discoveries: Iterable[Any]) -> None:
+        self.schemas: dict[str, Schema] = {}
+        for path in sorted(documents):
+            if is_stable(path.rpartition("/")[2]):
+                self.schemas |= documents[path].get("components", {}).get("schemas", {})
+        self._served = served_kinds(*discoveries)
+
+    @cached_property
+    def kinds(self) -> dict[str, Served]:
+        """Definitions that are objects of a served kind."""
+        found = {}
+        for name, schema in self.schemas.items():
+            served = self._served_as(schema)
+            if served is not None and _reference(schema.get("properties", {}).get("metadata", {})) == _OBJECT_META:
+                found[name] = served
+        return found
+
+    @cached_property
+    def generated(self) -> list[str]:
+        """Definitions that become classes: the served kinds, and all that they refer to."""
+        todo = [*self.kinds, *(name for name in _EXTRA_ROOTS if name in self.schemas)]
+        seen: set[str] = set()
+        while todo:
+            name = todo.pop()
+            if name not in seen and name not in _KNOWN:
+                seen.add(name)
+                todo += _references(self.schemas[name])
+        return sorted(name for name in seen if self.is_struct(name))
+
+    @cached_property
+    def statuses(self) -> frozenset[str]:
+        """Definitions that are the status of a kind."""
+        found = (_reference(self.schemas[name]["properties"].get("status", {})) for name in self.kinds)
+        return frozenset(filter(None, found))
+
+    def is_struct(self, name: str) -> bool:
+        return name not in _KNOWN and self.schemas[name].get("type") == "object"
+
+    def modules(self) -> dict[str, ModuleShape]:
+        """Give each module of `konverge.k8s` by its dotted name, such as `apps.v1`."""
+        found: dict[str, ModuleShape] = {}
+        for name in self.generated:
+            module = found.setdefault(module_of(name), ModuleShape(doc=""))
+            module.classes.append(self._class(name))
+        for module in found.values():
+            module.classes.sort(key=lambda shape: (shape.kind is not None, shape.name))
+        return dict(sorted(found.items()))
+
+    def required_in(self, name: str) -> bool:
+        """Tell whether the author of such a struct must say something in it."""
+        if name in self.statuses:
+            return False
+        schema = self.schemas[name]
+        return bool(schema.get("required")) or any(
+            self._required_by_value(prop) for prop in schema.get("properties", {}).values()
+        )
+
+    def _served_as(self, schema: Schema) -> Served | None:
+        for each in schema.get("x-kubernetes-group-version-kind", ()):
+            served = self._served.get((each["group"], each["version"], each["kind"]))
+            if served is not None:
+                return served
+        return None
+
+    def _class(self, name: str) -> ClassShape:
+        schema = self.schemas[name]
+        served = self.kinds.get(name)
+        skipped = {"apiVersion", "kind", "metadata"} if served else set()
+        wires = [wire for wire in schema.get("properties", {}) if wire not in skipped]
+        # An empty status is cut off at the end of the text, so it comes last.
+        wires.sort(key=lambda wire: (served is not None and wire == "status", wire))
+        attributes = attributes_of(wires, resource=served is not None)
+        fields = tuple(self._field(name, wire, attributes[wire]) for wire in wires)
+        return ClassShape(_short(name), _class_doc(schema, served), fields, served.kind if served else None)
+
+    def _field(self, owner: str, wire: str, attribute: str) -> FieldShape:
+        prop = self.schemas[owner]["properties"][wire]
+        type_ = self._type(prop, owner)
+        default = self._default(owner, wire, prop)
+        if default == Default():
+            type_ = type_.optional()
+        return FieldShape(attribute, wire, type_, default, _field_doc(prop))
+
+    def _default(self, owner: str, wire: str, prop: Schema) -> Default | None:
+        if prop.get("type") == "array":
+            return Default("list")
+        if _is_map(prop):
+            return Default("dict")
+        struct = self._struct(prop)
+        if struct and owner in self.kinds and wire in ("spec", "status"):
+            return None if self.required_in(struct) else Default(_short(struct))
+        if owner in self.statuses:
+            return Default()
+        required = wire in self.schemas[owner].get("required", ()) and not self._is_time(prop)
+        return None if required or self._required_by_value(prop) else Default()
+
+    def _required_by_value(self, prop: Schema) -> bool:
+        struct = self._struct(prop)
+        return struct is not None and prop.get("default") == {} and self.required_in(struct)
+
+    def _struct(self, prop: Schema) -> str | None:
+        name = _reference(prop)
+        return name if name is not None and self.is_struct(name) else None
+
+    def _is_time(self, prop: Schema) -> bool:
+        return _reference(prop) in (f"{_META}Time", f"{_META}MicroTime")
+
+    def _type(self, schema: Schema, owner: str) -> TypeShape:
+        name = _reference(schema)
+        if name is not None:
+            return self._named(name, owner)
+        if schema.get("type") == "array":
+            return self._type(schema["items"], owner).in_list()
+        if _is_map(schema):
+            return self._type(schema["additionalProperties"], owner).in_map()
+        if schema.get("type") == "object":
+            return OBJECT
+        return scalar(schema) or ANY
+
+    def _named(self, name: str, owner: str) -> TypeShape:
+        if name in _KNOWN:
+            return _KNOWN[name]
+        if not self.is_struct(name):
+            return scalar(self.schemas[name]) or ANY
+        if module_of(name) == module_of(owner):
+            return TypeShape(_short(name))
+        return _ours(f"{PACKAGE}.{module_of(name)}", _short(name))
+
+
+def module_of(name: str) -> str:
+    """Give the module of a definition: `io.k8s.api.apps.v1.Deployment` is in `apps.v1`."""
+    *_, group, version, _ = name.split(".")
+    return f"{group}.{version}"
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _reference(schema: Schema) -> str | None:
+    """The definition that a schema refers to; a description or a default beside it wraps it in `allOf`."""
+    parts = schema.get("allOf", ())
+    target = schema.get("$ref") or (parts[0].get("$ref") if len(parts) == 1 else None)
+    return target.rpartition("/")[2] if target else None
+
+
+def _references(schema: Schema) -> Iterator[str]:
+    name = _reference(schema)
+    if name is not None:
+        yield name
+    inner = [*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")]
+    for each in inner:
+        if isinstance(each, dict):
+            yield from _references(each)
+
+
+def _is_map(schema: Schema) -> bool:
+    return isinstance(schema.get("additionalProperties"), dict)
+
+
+def _class_doc(schema: Schema, served: Served | None) -> str:
+    doc = first_paragraph(schema.get("description", ""))
+    if served is None or not served.subresources:
+        return doc
+    paths = ", ".join(f"`{path}`" for path in served.subresources)
+    return f"{doc}\n\nIt has no collection of its own: it is written to {paths}."
+
+
+def _field_doc(prop: Schema) -> str:
+    doc = first_paragraph(prop.get("description", ""))
+    values = prop.get("enum")
+    return f"{doc}\n\nOne of {', '.join(f'`{value}`' for value in values)}." if values else doc

@@ -1,0 +1,1 @@
+"""The generated kinds of one group: import `konverge.k8s.events.v1`."""

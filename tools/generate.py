@@ -1,0 +1,73 @@
+"""Make the generated files anew, from what a real API server says about itself: `make generate`.
+
+It starts the control plane that tests use, reads its OpenAPI v3 documents and its discovery, and writes
+`src/konverge/k8s` and the schemas that tests compare it with.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from konverge.codegen import ApiDescription, package_files
+from konverge.testing import ControlPlane
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "konverge" / "k8s"
+SCHEMAS = ROOT / "tests" / "data" / "openapi-v3-1.36.json.gz"
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+def main() -> None:
+    with ControlPlane() as plane:
+        version = _get(plane, "/version")["gitVersion"]
+        documents = {path: _get(plane, f"/openapi/v3/{path}") for path in _get(plane, "/openapi/v3")["paths"]}
+        discoveries = [_get(plane, path, accept=AGGREGATED) for path in ("/api", "/apis")]
+    description = ApiDescription(documents, discoveries)
+    write_package(package_files(description, server_version=version))
+    write_schemas(description)
+    sys.stdout.write(f"{len(description.generated)} classes of Kubernetes {version}, {len(description.kinds)} kinds\n")
+
+
+def write_package(files: dict[str, str]) -> None:
+    """Replace the package: what is no longer served goes."""
+    shutil.rmtree(PACKAGE, ignore_errors=True)
+    for path, text in sorted(files.items()):
+        target = PACKAGE / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    for command in (["check", "--quiet", "--fix"], ["format", "--quiet"]):
+        subprocess.run([Path(sys.executable).with_name("ruff"), *command, PACKAGE], check=True)
+
+
+def write_schemas(description: ApiDescription) -> None:
+    """Keep the schemas without their descriptions, for the tests; the same input gives the same bytes."""
+    kept = {name: _bare(schema) for name, schema in description.schemas.items()}
+    text = json.dumps(kept, sort_keys=True, separators=(",", ":"))
+    SCHEMAS.parent.mkdir(parents=True, exist_ok=True)
+    SCHEMAS.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+def _bare(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_bare(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    # A property may be called "description": only a text is one.
+    return {key: _bare(value) for key, value in schema.items() if not (key == "description" and isinstance(value, str))}
+
+
+def _get(plane: ControlPlane, path: str, *, accept: str = "application/json") -> Any:
+    answer = plane.request("GET", path, headers={"Accept": accept})
+    if answer.status != 200:
+        raise SystemExit(f"GET {path}: the server answered {answer.status}")
+    return answer.json()
+
+
+if __name__ == "__main__":
+    main()
