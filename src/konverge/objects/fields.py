@@ -1,0 +1,118 @@
+"""Which objects are meant: field selectors, such as ``status.phase!=Running,spec.nodeName=node-1``.
+
+Only strings are compared, and only for equality. Which fields a kind offers is the server's business; here an absent
+field counts as the empty string, as there. In a value, backslash, comma and equals sign are escaped by a backslash.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["FieldRequirement", "FieldSelector"]
+
+_OPERATOR: Final = re.compile(r"!=|==|=")
+_SPECIAL: Final = re.compile(r"[\\,=]")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRequirement:
+    """One condition on one field: it has this value, or (when `equal` is False) any other."""
+
+    field: str
+    value: str
+    equal: bool = True
+
+    def matches(self, fields: Mapping[str, str]) -> bool:
+        """Tell whether these fields fulfil the requirement."""
+        return (fields.get(self.field, "") == self.value) is self.equal
+
+    def __str__(self) -> str:
+        return f"{self.field}{'=' if self.equal else '!='}{_SPECIAL.sub(_escape, self.value)}"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSelector:
+    """A choice of objects by a few of their fields: every requirement must hold.
+
+    Promise: `FieldSelector.parse(str(selector)) == selector`; requirements are sorted by their text.
+    """
+
+    requirements: tuple[FieldRequirement, ...] = ()
+
+    def __post_init__(self) -> None:
+        for requirement in self.requirements:
+            if not requirement.field or _SPECIAL.search(requirement.field) or requirement.field.endswith("!"):
+                raise ValueError(f"{requirement.field!r} cannot be a field: write a wire path such as 'metadata.name'")
+        object.__setattr__(self, "requirements", tuple(sorted(self.requirements, key=str)))
+
+    @classmethod
+    def of(cls, fields: Mapping[str, str]) -> FieldSelector:
+        """Select the objects whose fields have these values."""
+        return cls(tuple(FieldRequirement(field, value) for field, value in fields.items()))
+
+    @classmethod
+    def parse(cls, text: str) -> FieldSelector:
+        """Read the string form.
+
+        Raises: ValueError with the text that the server answers.
+        """
+        return cls(tuple(_parse_term(term, text) for term in sorted(_terms(text)) if term))
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The fields that `matches` looks at."""
+        return frozenset(requirement.field for requirement in self.requirements)
+
+    def matches(self, fields: Mapping[str, str]) -> bool:
+        """Tell whether an object with these fields, keyed by wire path, is selected."""
+        return all(requirement.matches(fields) for requirement in self.requirements)
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.requirements))
+
+
+def _terms(text: str) -> Iterator[str]:
+    start = 0
+    escaped = False
+    for index, character in enumerate(text):
+        if escaped:
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        elif character == ",":
+            yield text[start:index]
+            start = index + 1
+    yield text[start:]
+
+
+def _parse_term(term: str, text: str) -> FieldRequirement:
+    match = _OPERATOR.search(term)
+    if match is None:
+        raise ValueError(f"invalid selector: '{text}'; can't understand '{term}'")
+    return FieldRequirement(term[: match.start()], _unescape(term[match.end() :]), match[0] != "!=")
+
+
+def _unescape(value: str) -> str:
+    shown = []
+    characters = iter(value)
+    for character in characters:
+        if character in ",=":
+            raise ValueError(f"invalid field selector: unescaped character in value: {ord(character)}")
+        if character == "\\":
+            shown.append(_escaped(next(characters, "")))
+        else:
+            shown.append(character)
+    return "".join(shown)
+
+
+def _escaped(character: str) -> str:
+    if character == "" or character not in "\\,=":
+        raise ValueError(f"invalid field selector: invalid escape sequence: \\{character}")
+    return character
+
+
+def _escape(match: re.Match[str]) -> str:
+    return f"\\{match[0]}"
