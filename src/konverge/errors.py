@@ -7,12 +7,12 @@
         Conflict          409, somebody else wrote first
           ApplyConflict   409 of a server-side apply: .conflicts names owner and path
         Invalid           422 or 400, the server refuses what was sent: .causes names the paths
-        Forbidden         403, RBAC or admission
+        Forbidden         403, RBAC or admission: .needs
         Unauthorized      401, the credentials are not (or no longer) accepted
         Expired           410, the version asked for is compacted: list again
         TooManyRequests   429: .retry_after
         ServerError       5xx: .retry_after
-      TransportError      no answer: refused, cut, timed out, TLS
+      TransportError      no answer: refused, cut, timed out, TLS: .sent
       DecodeError         an answer that could not be read: .path
       ConfigError         no usable kubeconfig or service account
       WriteRefused        the write guard said no: nothing was sent
@@ -127,7 +127,12 @@ class Invalid(ApiError):
 
 
 class Forbidden(ApiError):
-    """The caller may not do this (RBAC), or admission denied it."""
+    """The caller may not do this (RBAC), or admission denied it.
+
+    `needs` is the permission that is missing, "list on deployments.apps", when the server said which.
+    """
+
+    needs: str = ""
 
 
 class Unauthorized(ApiError):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
 
-__all__ = ["Request", "Response", "Transport"]
+__all__ = ["BufferedResponse", "Request", "Response", "Transport"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,7 @@ class Request:
     path: str
     query: tuple[tuple[str, str], ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
+    extra_headers: tuple[tuple[str, str], ...] = ()  # names may repeat: Impersonate-Group does
     body: bytes = field(default=b"", repr=False)  # bodies hold Secrets
     timeout: float | None = None
     stream: bool = False
@@ -65,6 +66,37 @@ class Response(Protocol):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+@dataclass(slots=True)
+class BufferedResponse:
+    """An answer whose whole body is at hand: what an API server in the same process gives, and what tests give."""
+
+    status: int
+    body: bytes = field(default=b"", repr=False)  # bodies hold Secrets
+    headers: Mapping[str, str] = field(default_factory=dict)
+    extra_headers: tuple[tuple[str, str], ...] = ()  # names may repeat: Impersonate-Group does
+    warnings: tuple[str, ...] = ()
+
+    async def read(self) -> bytes:
+        """Give the whole body."""
+        return self.body
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Give the body in one piece; an empty one has no pieces."""
+        if self.body:
+            yield self.body
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
 
 
 class Transport(Protocol):
