@@ -1,0 +1,122 @@
+"""YAML that somebody else wrote, as plain objects.
+
+Rules:
+
+1. The safe loader only, and only after a look at the parser's events: nesting and aliases are bounded before any object
+   is made, so a "billion laughs" file costs no more than its size. (The loader's own recursion is in C and unchecked.)
+2. Plain scalars mean what they mean to kubectl: dates and `1:30` are strings.
+3. No error shows anything of the content, only where in the file it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import yaml
+
+from konverge.client.places import Place
+
+__all__ = ["parse_document"]
+
+MAX_DEPTH = 64
+MIN_NODES = 10_000
+"""Nodes that even a small file may expand to: room for honest aliases."""
+
+_NO_TIME = {
+    "tag:yaml.org,2002:timestamp",
+    "tag:yaml.org,2002:value",
+    "tag:yaml.org,2002:int",
+    "tag:yaml.org,2002:float",
+}
+
+
+class _Loader(yaml.CSafeLoader):
+    """The safe loader without dates, base-60 numbers and the `=` tag."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - the name and the form are the library's
+        first: [(tag, pattern) for tag, pattern in resolvers if tag not in _NO_TIME]
+        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:int",
+    re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)\Z"),
+    list("-+0123456789"),
+)
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"(?i:[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:e[-+]?[0-9]+)?|[-+]?\.inf|\.nan)\Z"),
+    list("-+0123456789."),
+)
+
+
+def parse_document(data: bytes, place: Place) -> object:
+    """Return the first document of a YAML stream, None when there is none.
+
+    Raises: ConfigError, with line and column where there is one.
+    """
+    try:
+        _check_shape(data, place)
+        return _load_first(data)
+    except yaml.MarkedYAMLError as error:
+        raise place.error(_described(error)) from None
+    except yaml.YAMLError:
+        raise place.error("not valid YAML: it has bytes that are not text") from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        # The loader lets these out for scalars whose tag does not fit (`!!int x`), with the scalar in the text.
+        raise place.error("not valid YAML: a value does not fit its tag") from None
+
+
+def _load_first(data: bytes) -> object:
+    loader = _Loader(data)
+    try:
+        return loader.get_data()
+    finally:
+        loader.dispose()
+
+
+def _described(error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark
+    where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    # Texts of the parser are constants; those of the constructor quote tags, which are content.
+    constant = not isinstance(error, yaml.constructor.ConstructorError)
+    what = error.problem if constant and error.problem else "a value of a kind that has no place here"
+    return f"not valid YAML{where}: {what}"
+
+
+def _check_shape(data: bytes, place: Place) -> None:
+    """Refuse nesting past the limit, aliases inside themselves, and aliases that multiply the file."""
+    budget = max(MIN_NODES, len(data))
+    sizes: dict[str, int] = {}
+    # Each collection that is open: its anchor, and how many nodes it has so far with every alias written out.
+    nodes: list[tuple[str | None, int]] = [(None, 0)]
+    for event in _events(data):
+        if isinstance(event, yaml.CollectionStartEvent):
+            nodes.append((event.anchor, 1))
+            if len(nodes) > MAX_DEPTH:
+                raise place.error(f"nested deeper than {MAX_DEPTH} levels")
+            continue
+        if isinstance(event, yaml.CollectionEndEvent):
+            anchor, size = nodes.pop()
+        elif isinstance(event, yaml.AliasEvent):
+            if any(anchor == event.anchor for anchor, _ in nodes):
+                raise place.error("an alias stands inside its own anchor")
+            # The loader refuses an alias that names nothing, with its line.
+            anchor, size = None, sizes.get(event.anchor or "", 1)
+        else:
+            anchor, size = getattr(event, "anchor", None), 1
+        if anchor is not None:
+            sizes[anchor] = size
+        outer, total = nodes.pop()
+        if total + size > budget:
+            raise place.error("its aliases expand to far more than the file")
+        nodes.append((outer, total + size))
+
+
+def _events(data: bytes) -> Iterator[yaml.Event]:
+    for event in yaml.parse(data, Loader=_Loader):
+        if isinstance(event, yaml.DocumentEndEvent):
+            return
+        yield event

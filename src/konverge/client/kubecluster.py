@@ -1,0 +1,76 @@
+"""A cluster entry of a kubeconfig: the server's address, whom to trust, what an exec plugin is told of it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from konverge.client.addresses import check_server
+from konverge.client.files import Rotating
+from konverge.client.kubeconfig import Cluster, Entry
+from konverge.client.tls import Tls, check_authority
+
+__all__ = ["exec_cluster", "server_of", "tls_of"]
+
+EXEC_EXTENSION = "client.authentication.k8s.io/exec"
+
+
+def server_of(entry: Entry[Cluster]) -> str:
+    """Return the server's address: http:// when no scheme is written, with a path prefix if any, no query."""
+    place = entry.place.at("server")
+    server = entry.value.server
+    if not server:
+        raise place.error("no server is set", "https://host:port")
+    return check_server(server, place)
+
+
+def tls_of(entry: Entry[Cluster]) -> Tls:
+    """Return what a connection to an https server trusts; the CA is read, and must be one."""
+    cluster = entry.value
+    insecure = cluster.insecure_skip_tls_verify or False
+    source = entry.content("certificate-authority", cluster.certificate_authority_data, cluster.certificate_authority)
+    if source is None:
+        return Tls(server_name=cluster.tls_server_name or None, insecure=insecure)
+    place = entry.place.at(f"certificate-authority{'-data' if cluster.certificate_authority_data else ''}")
+    if insecure:
+        raise place.error("a certificate authority and insecure-skip-tls-verify exclude each other")
+    ca = Rotating([source], partial(check_authority, place=place))
+    ca.get()
+    return Tls(ca=ca, server_name=cluster.tls_server_name or None)
+
+
+def exec_cluster(entry: Entry[Cluster], tls: Tls) -> Mapping[str, Any]:
+    """Return what an exec plugin is told about the cluster when it asks for it."""
+    cluster, ca = entry.value, tls.ca()
+    told = {
+        "server": _told_server(cluster.server or ""),
+        "tls-server-name": cluster.tls_server_name,
+        "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
+        "certificate-authority-data": base64.b64encode(ca).decode() if ca else None,
+        "proxy-url": cluster.proxy_url,
+        "disable-compression": cluster.disable_compression,
+        "config": _exec_extension(entry),
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def _told_server(server: str) -> str:
+    # As kubectl tells it: as written, but a prefix comes without query and fragment.
+    parts = urlsplit(server)
+    return parts._replace(query="", fragment="").geturl() if len(parts.path) > 1 else server
+
+
+def _exec_extension(entry: Entry[Cluster]) -> msgspec.Raw | None:
+    for index, extension in enumerate(entry.value.extensions or ()):
+        if extension is None or extension.name != EXEC_EXTENSION:
+            continue
+        try:
+            return msgspec.Raw(msgspec.json.encode(extension.extension))
+        except (TypeError, ValueError):
+            raise entry.place.at(f"extensions[{index}].extension").error("it cannot be written as JSON") from None
+    return None

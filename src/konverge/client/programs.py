@@ -1,0 +1,103 @@
+"""Run a program that we did not write: find it, give it a deadline, bound what it prints, leave nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+from konverge.errors import ConfigError
+
+__all__ = ["OUTPUT_LIMIT", "find_program", "run_program"]
+
+OUTPUT_LIMIT = 1 << 20
+"""Bytes that a program may print."""
+
+
+def find_program(command: str, search_path: str) -> str | None:
+    """Return the path of a program: as it is when it has a slash, else found on the search path.
+
+    A search path entry that is relative finds nothing: a program of the working directory is run by no name.
+    """
+    if os.sep in command:
+        return command if Path(command).exists() else None
+    found = shutil.which(command, path=search_path)
+    return found if found is not None and os.path.isabs(found) else None
+
+
+async def run_program(
+    arguments: Sequence[str], *, environ: Mapping[str, str], interactive: bool, deadline: float
+) -> bytes:
+    """Run a program to its end and return its standard output.
+
+    An interactive one shares our standard input; the others have none, and a session of their own, so that all they
+    started can be ended with them.
+
+    Raises:
+        ConfigError: it cannot be started, fails, prints too much, or is not done at the deadline.
+    """
+    async with _pipe() as (reader, writing_end):
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *arguments,
+                stdin=None if interactive else asyncio.subprocess.DEVNULL,
+                stdout=writing_end,
+                env=dict(environ),
+                start_new_session=not interactive,
+            )
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "a NUL character in its arguments or environment"
+            raise ConfigError(f"it cannot be run: {reason}") from None
+        finally:
+            os.close(writing_end)
+        try:
+            async with asyncio.timeout(deadline):
+                output = await _read_all(reader)
+                status = await process.wait()
+        except BaseException as error:
+            # The deadline, too much output, or the cancellation of the request that needs the output.
+            await _end(process, whole_session=not interactive)
+            if isinstance(error, TimeoutError):
+                raise ConfigError(f"it was not done after {deadline:g} s") from None
+            raise
+    if status != 0:
+        told = f"exited with status {status}" if status > 0 else f"was ended by signal {-status}"
+        raise ConfigError(f"it {told} (what it has to say is on standard error)")
+    return output
+
+
+@contextlib.asynccontextmanager
+async def _pipe() -> AsyncIterator[tuple[asyncio.StreamReader, int]]:
+    """A pipe of our own: it can be closed on our side even when some descendant keeps the other end for ever."""
+    reading_end, writing_end = os.pipe()
+    reader = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading_end, "rb", buffering=0)
+    )
+    try:
+        yield reader, writing_end
+    finally:
+        transport.close()
+
+
+async def _read_all(reader: asyncio.StreamReader) -> bytes:
+    output = bytearray()
+    while chunk := await reader.read(1 << 16):
+        output += chunk
+        if len(output) > OUTPUT_LIMIT:
+            raise ConfigError(f"it printed more than {OUTPUT_LIMIT >> 10} KiB")
+    return bytes(output)
+
+
+async def _end(process: asyncio.subprocess.Process, *, whole_session: bool) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if whole_session:
+            # Also when the program itself is gone: what it started may live on, with our pipe open.
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    await process.wait()
