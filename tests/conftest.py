@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-pytest_plugins = ["konverge.testing.fixtures"]
+pytest_plugins = ["konverge.testing.fixtures", "konverge.testing.asynctests", "pytester"]

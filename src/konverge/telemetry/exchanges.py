@@ -1,0 +1,102 @@
+"""Exchanges: one request and its outcome, told to whoever observes the client.
+
+An observer is a callable that takes an `Exchange`; it is called when the outcome is known, once for each attempt. Three
+are here: a log line, a metric, a span. An exchange holds no body, header, query or credential, so that no secret can
+reach a log, a metric or a trace.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Tracer
+    from prometheus_client import CollectorRegistry
+
+__all__ = ["Exchange", "ExchangeMetrics", "ExchangeSpans", "log_exchange"]
+
+_log = logging.getLogger("konverge.client")
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One attempt: what was asked, of what, and how it ended.
+
+    `status` is the HTTP code, 0 when no answer came; `error` is then the sort of error. For a stream the exchange ends
+    with the headers of the answer.
+    """
+
+    verb: str
+    kind: str
+    key: str
+    status: int
+    started: float  # wall clock, seconds since the epoch
+    duration: float
+    attempt: int
+    error: str = ""
+
+
+def log_exchange(exchange: Exchange) -> None:
+    """Write one line at debug level; the facts are fields of the record."""
+    if _log.isEnabledFor(logging.DEBUG):
+        facts = {
+            "verb": exchange.verb,
+            "kind": exchange.kind,
+            "key": exchange.key,
+            "status": exchange.status,
+            "duration": exchange.duration,
+            "attempt": exchange.attempt,
+            "error": exchange.error,
+        }
+        _log.debug("API request", extra=facts)
+
+
+class ExchangeMetrics:
+    """Counts and times exchanges: `konverge_client_requests_total` and `konverge_client_request_duration_seconds`.
+
+    Labels are verb, kind and code ("<error>" when no answer came), all from small sets: names of objects are no labels.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        from prometheus_client import Counter, Histogram
+
+        self._requests = Counter(
+            "konverge_client_requests_total", "Requests to the API server", ["verb", "kind", "code"], registry=registry
+        )
+        self._duration = Histogram(
+            "konverge_client_request_duration_seconds", "Time to the answer", ["verb", "kind"], registry=registry
+        )
+
+    def __call__(self, exchange: Exchange) -> None:
+        code = str(exchange.status) if exchange.status else "<error>"
+        self._requests.labels(exchange.verb, exchange.kind, code).inc()
+        self._duration.labels(exchange.verb, exchange.kind).observe(exchange.duration)
+
+
+class ExchangeSpans:
+    """Makes a span of each exchange, as a child of the span that is current when it ends."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+
+    def __call__(self, exchange: Exchange) -> None:
+        from opentelemetry.trace import SpanKind, Status, StatusCode
+
+        begin = int(exchange.started * 1e9)
+        span = self._tracer.start_span(
+            f"{exchange.verb} {exchange.kind}",
+            kind=SpanKind.CLIENT,
+            start_time=begin,
+            attributes={
+                "k8s.verb": exchange.verb,
+                "k8s.kind": exchange.kind,
+                "k8s.key": exchange.key,
+                "http.response.status_code": exchange.status,
+                "konverge.attempt": exchange.attempt,
+            },
+        )
+        if exchange.error:
+            span.set_status(Status(StatusCode.ERROR, exchange.error))
+        span.end(end_time=begin + int(exchange.duration * 1e9))

@@ -1,0 +1,49 @@
+"""Tests that are coroutines, as a pytest plugin: `pytest_plugins = ["konverge.testing.asynctests"]`.
+
+Rules:
+
+1. An `async def test_...` runs on virtual time. One that is marked `real_time`, or asks for the real control plane,
+   runs on an ordinary loop.
+2. asyncio's debug mode is on.
+3. A task that is still running when its test ends fails the test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from konverge.testing.virtualtime import VirtualTimeLoop
+
+REAL_TIME_FIXTURES = {"control_plane"}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "real_time: an async test that needs real time, for sockets or processes")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine; leave all others to pytest."""
+    test = pyfuncitem.obj
+    if not inspect.iscoroutinefunction(test):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    factory: Callable[[], asyncio.AbstractEventLoop] = VirtualTimeLoop
+    if pyfuncitem.get_closest_marker("real_time") or REAL_TIME_FIXTURES & set(pyfuncitem.fixturenames):
+        factory = asyncio.new_event_loop
+    with asyncio.Runner(debug=True, loop_factory=factory) as runner:
+        runner.run(_alone(test, arguments))
+    return True
+
+
+async def _alone(test: Callable[..., Awaitable[None]], arguments: dict[str, Any]) -> None:
+    await test(**arguments)
+    for _ in range(10):  # what was cancelled or closed by the test gets a chance to end
+        await asyncio.sleep(0)
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    assert not left, f"tasks left running: {sorted(str(task.get_coro()) for task in left)}"

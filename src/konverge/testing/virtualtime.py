@@ -1,0 +1,64 @@
+"""Virtual time: an event loop on which an hour passes in no time, and a test never sleeps.
+
+When every task waits, the loop's clock jumps to the moment of the next timer instead of waiting for it. What a test
+sees is exact: after `await asyncio.sleep(60)` the loop's time is 60 seconds later, and all that was due has happened.
+
+Assumes: what is tested asks asyncio for the time and waits by asyncio. Real sockets have no place here: their answers
+come later than the next timer. Threads (`asyncio.to_thread`) take no virtual time: the clock stands until they are done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+__all__ = ["VirtualTimeLoop", "run_virtually"]
+
+T = TypeVar("T")
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    """Instead of waiting for a timer, moves the clock to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.threads = 0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None or (timeout > 0 and self.threads):
+            # Only a thread or a signal can wake the loop: those are waited for in real time.
+            return super().select(None)
+        events = super().select(0)
+        if not events and timeout > 0:
+            self.now += timeout
+        return events
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time starts at 0 and jumps from timer to timer."""
+
+    def __init__(self) -> None:
+        self._jumping = _JumpingSelector()
+        super().__init__(self._jumping)
+
+    def time(self) -> float:
+        return self._jumping.now
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
+        """Run a function in a thread; the clock stands until it is done."""
+        future = super().run_in_executor(executor, func, *args)
+        self._jumping.threads += 1
+        future.add_done_callback(self._thread_is_done)
+        return future
+
+    def _thread_is_done(self, _: asyncio.Future[Any]) -> None:
+        self._jumping.threads -= 1
+
+
+def run_virtually(main: Coroutine[Any, Any, T], *, debug: bool = True) -> T:
+    """Run a coroutine to its end on virtual time."""
+    with asyncio.Runner(debug=debug, loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(main)

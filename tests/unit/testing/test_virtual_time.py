@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from konverge.testing.virtualtime import run_virtually
+
+
+async def test_an_hour_passes_at_once_and_exactly() -> None:
+    loop, begin = asyncio.get_running_loop(), time.perf_counter()
+    start = loop.time()
+    await asyncio.sleep(3600)
+    assert loop.time() == start + 3600
+    assert time.perf_counter() - begin < 5
+
+
+async def test_timers_fire_in_order() -> None:
+    seen = []
+
+    async def note(delay: float) -> None:
+        await asyncio.sleep(delay)
+        seen.append((delay, asyncio.get_running_loop().time()))
+
+    await asyncio.gather(note(30), note(10), note(20))
+    assert seen == [(10, 10.0), (20, 20.0), (30, 30.0)]
+
+
+async def test_a_timeout_is_exact() -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(7):
+            await asyncio.Event().wait()
+    assert asyncio.get_running_loop().time() == 7
+
+
+async def test_the_clock_stands_while_a_thread_runs() -> None:
+    gate = threading.Event()
+    threading.Timer(0.05, gate.set).start()
+    async with asyncio.timeout(10):
+        assert await asyncio.to_thread(gate.wait)
+    assert asyncio.get_running_loop().time() == 0
+
+
+def test_a_coroutine_runs_to_its_end() -> None:
+    async def main() -> float:
+        await asyncio.sleep(86_400)
+        return asyncio.get_running_loop().time()
+
+    assert run_virtually(main()) == 86_400
+
+
+def test_a_task_left_running_fails_its_test(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest('pytest_plugins = ["konverge.testing.asynctests"]')
+    pytester.makepyfile(
+        """
+        import asyncio
+
+        async def test_leaves_a_task():
+            global task
+            task = asyncio.get_running_loop().create_task(asyncio.sleep(100))
+
+        async def test_is_clean():
+            await asyncio.sleep(100)
+        """
+    )
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*tasks left running*sleep*"])
