@@ -31,7 +31,7 @@ def test_a_text_with_missing_or_surplus_parts_is_refused(text: str) -> None:
         Key.parse(text)
 
 
-@given(st.lists(keys))
+@given(st.lists(keys, max_size=6))
 def test_keys_sort_by_namespace_and_then_name(some: list[Key]) -> None:
     assert [(key.namespace, key.name) for key in sorted(some)] == sorted((key.namespace, key.name) for key in some)
 
