@@ -19,7 +19,7 @@ from pathlib import Path
 
 from konverge.errors import ControlPlaneError
 
-__all__ = ["NEEDED", "PROGRAMS", "cache_directory", "find_binaries", "kubernetes_version", "missing_from"]
+__all__ = ["MODULE", "NEEDED", "PROGRAMS", "cache_directory", "find_binaries", "kubernetes_version", "missing_from"]
 
 PROGRAMS: Mapping[str, str] = {
     "etcd": "go.etcd.io/etcd/server/v3",
@@ -33,6 +33,7 @@ NEEDED = ("etcd", "kube-apiserver", "kubectl")
 """What every control plane needs; the controller manager only when it is asked for."""
 
 MODULE = Path(__file__).parent / "programs"
+"""The Go module that pins them."""
 
 
 @functools.cache

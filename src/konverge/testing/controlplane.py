@@ -92,14 +92,19 @@ class ControlPlane:
     @property
     def credentials(self) -> Credentials:
         """Every certificate, key and token, and the authorities that make more."""
-        if self._undo is None:
-            raise ControlPlaneError("use control plane: it is not running (write `with ControlPlane() as plane:`)")
+        self._check_running()
         return self._credentials
 
     @property
     def directory(self) -> Path:
         """Where its files are: a log for each program, certificates, etcd's data."""
         return self.credentials.directory
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The process ids of the servers that are running now, by program."""
+        self._check_running()
+        return {server.name: server.pid for server in self._servers if server.pid is not None}
 
     @property
     def url(self) -> str:
@@ -173,17 +178,27 @@ class ControlPlane:
 
     def stop_apiserver(self) -> None:
         """Kill the API server as a crash would: connections break, etcd keeps the data."""
+        self._check_running()
         self._apiserver.kill()
 
     def start_apiserver(self) -> None:
         """Start the API server again, on the same port and data, and wait until it is ready."""
+        self._check_running()
         self._apiserver.start(deadline=time.monotonic() + self._start_timeout)
 
     def compact(self) -> int:
-        """Make etcd forget every version before the newest, and return the newest."""
+        """Make etcd forget every version before the newest, and return the newest.
+
+        The API server still answers for those that its own watch cache holds. To have it answer 410, start it again
+        after this, or run it without the cache of that resource (``--watch-cache-sizes=configmaps#0``).
+        """
         newest = int(self._ask_etcd("kv/range", {"key": base64.b64encode(b"\0").decode()})["header"]["revision"])
         self._ask_etcd("kv/compaction", {"revision": str(newest), "physical": True})
         return newest
+
+    def _check_running(self) -> None:
+        if self._undo is None:
+            raise ControlPlaneError("use control plane: it is not running (write `with ControlPlane() as plane:`)")
 
     def _ask_etcd(self, call: str, body: Mapping[str, object]) -> Any:
         tls = self.credentials.etcd_context()
@@ -194,17 +209,19 @@ class ControlPlane:
 
     def _start_servers(self, leash: Leash, undo: ExitStack) -> None:
         deadline = time.monotonic() + self._start_timeout
-        self._etcd = self._make_etcd(leash)
-        self._apiserver = self._make_apiserver(leash)
-        undo.callback(self._etcd.stop)
-        undo.callback(self._apiserver.stop)
-        self._etcd.start(deadline=deadline)
-        self._apiserver.start(deadline=deadline)
+        self._servers: list[Server] = []
+
+        def start(server: Server) -> Server:
+            undo.callback(server.stop)
+            server.start(deadline=deadline)
+            self._servers.append(server)
+            return server
+
+        self._etcd = start(self._make_etcd(leash))
+        self._apiserver = start(self._make_apiserver(leash))
         self._credentials.write_admin_kubeconfig(self._apiserver.port)
         if self._with_manager:
-            manager = self._make_manager(leash)
-            undo.callback(manager.stop)
-            manager.start(deadline=deadline)
+            start(self._make_manager(leash))
 
     def _make_etcd(self, leash: Leash) -> Server:
         credentials = self._credentials

@@ -49,6 +49,11 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
     control_plane.request("DELETE", f"/api/v1/namespaces/{name}")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the mark known, also to a project that does not list it."""
+    config.addinivalue_line("markers", "control_plane: needs the real etcd and kube-apiserver")
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark what asks for the control plane, before marks select tests."""
     if "control_plane" in getattr(item, "fixturenames", ()):

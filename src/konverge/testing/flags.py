@@ -53,6 +53,8 @@ def apiserver_flags(credentials: Credentials, *, port: int, etcd_port: int) -> l
         f"--etcd-certfile={credentials.etcd_client.cert}",
         f"--etcd-keyfile={credentials.etcd_client.key}",
         f"--bind-address={HOST}",
+        # Without one it looks for a default route, and does not start on a machine that has no network.
+        f"--advertise-address={HOST}",
         f"--secure-port={port}",
         f"--tls-cert-file={credentials.server.cert}",
         f"--tls-private-key-file={credentials.server.key}",
@@ -92,7 +94,7 @@ def controller_manager_flags(credentials: Credentials, *, port: int) -> list[str
         f"--tls-private-key-file={credentials.server.key}",
         "--leader-elect=false",
         "--use-service-account-credentials=true",
-        # Forty controllers ask for their accounts and tokens at once: the default of 20 requests a second takes seconds.
+        # Forty controllers ask for accounts and tokens at once, for which the default of 20 requests a second is slow.
         "--kube-api-qps=1000",
         "--kube-api-burst=1000",
         f"--service-account-private-key-file={credentials.service_accounts.key}",

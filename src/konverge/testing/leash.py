@@ -59,9 +59,13 @@ class Leash:
 
     def launch(self, command: Iterable[str], *, log: Path) -> subprocess.Popen[bytes]:
         """Start a command in its own process group; all that it prints goes to `log`."""
+        # Nothing else of the caller's environment: etcd, for one, takes any of its flags from there as well.
+        environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self.directory)}
         with log.open("wb") as output:
             return subprocess.Popen(
                 [*LAUNCH, *command],
+                cwd=self.directory,
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=self._write_end,
                 stderr=output,

@@ -52,6 +52,7 @@ class Server:
         leash: Leash,
         port: int = 0,
     ) -> None:
+        self.name = program.name
         self.port = port
         self.log = leash.directory / f"{program.name}.log"
         self._program = program
@@ -68,7 +69,7 @@ class Server:
     def start(self, *, deadline: float) -> None:
         """Launch it and wait until it is ready, at most until the monotonic clock shows `deadline`."""
         if self._process is not None:
-            raise ControlPlaneError(f"start {self._program.name}: it runs already (stop it first)")
+            raise ControlPlaneError(f"start {self.name}: it runs already (stop it first)")
         for tries_left in reversed(range(PORT_TRIES)):
             port = self.port or free_port()
             try:
@@ -121,11 +122,11 @@ class Server:
     def _death(self, code: int, port: int) -> ControlPlaneError:
         if "address already in use" in self.tail():
             return PortTaken(self._failure(f"port {port} is taken (leave the port out to get a free one)"))
-        how = f"it exited with code {code}" if code >= 0 else f"{signal.Signals(-code).name} ended it"
+        how = f"it exited with code {code}" if code >= 0 else f"signal {-code} ended it"
         return ControlPlaneError(self._failure(how))
 
     def _failure(self, what: str) -> str:
-        return f"start {self._program.name}: {what}; the end of its log:\n{self.tail()}"
+        return f"start {self.name}: {what}; the end of its log:\n{self.tail()}"
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None:
