@@ -4,7 +4,7 @@ When every task waits, the loop's clock jumps to the moment of the next timer in
 sees is exact: after `await asyncio.sleep(60)` the loop's time is 60 seconds later, and all that was due has happened.
 
 Assumes: what is tested asks asyncio for the time and waits by asyncio. Real sockets have no place here: their answers
-come later than the next timer. Threads (`asyncio.to_thread`) take no virtual time: the clock stands until they are done.
+come later than the next timer. Threads (`asyncio.to_thread`) take no virtual time: the clock stands until they end.
 """
 
 from __future__ import annotations

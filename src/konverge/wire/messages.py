@@ -75,7 +75,6 @@ class BufferedResponse:
     status: int
     body: bytes = field(default=b"", repr=False)  # bodies hold Secrets
     headers: Mapping[str, str] = field(default_factory=dict)
-    extra_headers: tuple[tuple[str, str], ...] = ()  # names may repeat: Impersonate-Group does
     warnings: tuple[str, ...] = ()
 
     async def read(self) -> bytes:
