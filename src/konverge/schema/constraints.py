@@ -1,0 +1,160 @@
+"""`Meta` and the markers, written into a schema where they fit and refused where they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from konverge.schema.leaves import PRESERVE, Schema
+from konverge.schema.markers import (
+    Atomic,
+    Default,
+    EmbeddedResource,
+    Format,
+    ListMap,
+    ListSet,
+    Meta,
+    Nullable,
+    Opaque,
+    PreserveUnknown,
+    Rule,
+)
+from konverge.schema.patterns import check_pattern
+from konverge.schema.refusals import refused_type, refused_value
+
+__all__ = ["constrain", "family_of"]
+
+_BOUNDS: Final = {
+    "ge": ("minimum", None),
+    "gt": ("minimum", "exclusiveMinimum"),
+    "le": ("maximum", None),
+    "lt": ("maximum", "exclusiveMaximum"),
+    "multiple_of": ("multipleOf", None),
+}
+_LENGTHS: Final = {
+    "string": ("minLength", "maxLength"),
+    "array": ("minItems", "maxItems"),
+    "object": ("minProperties", "maxProperties"),
+}
+_EXACT_IN_A_DOUBLE: Final = 2**53
+
+
+def family_of(schema: Schema) -> str:
+    """Name what a schema describes, for messages and for telling what fits: its type, or what it has instead."""
+    if "x-kubernetes-int-or-string" in schema:
+        return "int-or-string"
+    return str(schema.get("type", "any value"))
+
+
+def constrain(schema: Schema, notes: Iterable[Any], path: str) -> Schema:
+    """Return the schema with all notes of an annotation worked in; notes that are not ours are passed over.
+
+    Raises: TypeError or ValueError for a note that does not fit the type.
+    """
+    for note in notes:
+        match note:
+            case Meta():
+                schema = {**schema, **_from_meta(note, schema, path)}
+            case Rule():
+                rules = [*schema.get("x-kubernetes-validations", ()), note.to_wire()]
+                schema = {**schema, "x-kubernetes-validations": rules}
+            case Opaque():
+                kept: Schema = {key: value for key, value in schema.items() if key in ("description", "nullable")}
+                schema = {**kept, "type": "object", PRESERVE: True}
+            case _:
+                schema = {**schema, **_from_marker(note, schema, path)}
+    return schema
+
+
+def _from_marker(note: Any, schema: Schema, path: str) -> Schema:
+    family = family_of(schema)
+    match note:
+        case Nullable():
+            return {"nullable": True}
+        case Default():
+            return {"default": note.value}
+        case Format():
+            _needs(note, family, "string", path)
+            return {"format": note.name}
+        case ListSet():
+            _needs(note, family, "array", path)
+            return {"x-kubernetes-list-type": "set"}
+        case ListMap():
+            _needs(note, family, "array", path)
+            return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(note.keys)}
+        case Atomic() if family == "array":
+            return {"x-kubernetes-list-type": "atomic"}
+        case Atomic():
+            _needs(note, family, "object", path)
+            return {"x-kubernetes-map-type": "atomic"}
+        case PreserveUnknown():
+            _needs(note, family, "object", path)
+            return {PRESERVE: True}
+        case EmbeddedResource():
+            _needs(note, family, "object", path)
+            return {"x-kubernetes-embedded-resource": True}
+    return {}
+
+
+def _needs(note: Any, family: str, wanted: str, path: str) -> None:
+    if family != wanted:
+        name = type(note).__name__
+        raise refused_type(path, f"{name} says something about type {wanted}, not {family}", f"take {name} off")
+
+
+def _from_meta(meta: Meta, schema: Schema, path: str) -> Schema:
+    added: Schema = {}
+    if meta.title is not None:
+        added["title"] = meta.title
+    if meta.description is not None:
+        added["description"] = meta.description
+    if meta.examples:
+        added["example"] = meta.examples[0]
+    for name in _BOUNDS:
+        bound = getattr(meta, name)
+        if bound is not None:
+            added |= _bound(name, bound, schema, path)
+    if meta.pattern is not None:
+        added["pattern"] = _pattern(meta.pattern, schema, path)
+    if meta.min_length is not None or meta.max_length is not None:
+        added |= _lengths(meta, schema, path)
+    return {**added, **(meta.extra_json_schema or {})}
+
+
+def _bound(name: str, bound: Any, schema: Schema, path: str) -> Schema:
+    family = family_of(schema)
+    if family not in ("integer", "number", "int-or-string") or "pattern" in schema:
+        raise refused_type(path, f"{name}={bound} bounds a number, and this is {family}", "write a Rule")
+    whole = isinstance(bound, int) and abs(bound) <= _EXACT_IN_A_DOUBLE
+    if family != "number" and not whole:
+        # The server holds bounds as doubles and cuts them to whole numbers: it would compare with another bound.
+        raise refused_value(path, f"{name}={bound} is not exact on the server", "write a whole number within 2**53")
+    if name == "multiple_of" and bound <= 0:
+        raise refused_value(path, f"multiple_of={bound} is not positive", "write a positive number")
+    keyword, exclusive = _BOUNDS[name]
+    return {keyword: bound} if exclusive is None else {keyword: bound, exclusive: True}
+
+
+def _pattern(pattern: str, schema: Schema, path: str) -> str:
+    family = family_of(schema)
+    if family not in ("string", "int-or-string") or "pattern" in schema:
+        raise refused_type(path, f"a pattern does not fit {family} here", "write a Rule")
+    try:
+        check_pattern(pattern)
+    except ValueError as error:
+        raise refused_value(path, f"the pattern {pattern!r} is not one for the server", str(error)) from error
+    return pattern
+
+
+def _lengths(meta: Meta, schema: Schema, path: str) -> Schema:
+    family = family_of(schema)
+    if family == "int-or-string" and "pattern" not in schema:
+        family = "string"
+    if family not in _LENGTHS or schema.get("format") == "byte" or "properties" in schema:
+        instead = "write a Rule" if schema.get("format") != "byte" else "the server would count base64 characters"
+        raise refused_type(path, "a length does not fit this type", instead)
+    least, most = _LENGTHS[family]
+    if meta.min_length is not None and meta.max_length is not None and meta.min_length > meta.max_length:
+        raise refused_value(path, f"min_length={meta.min_length} is above max_length={meta.max_length}", "swap them")
+    found = {least: meta.min_length, most: meta.max_length}
+    return {key: value for key, value in found.items() if value is not None}

@@ -1,0 +1,127 @@
+"""CustomResourceDefinitions from classes: one object to apply, and the same as YAML."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from konverge.objects.codec import to_wire
+from konverge.objects.resources import AnyObject, Untyped
+from konverge.schema.customresource import CustomResource, definition_of, root_schema
+from konverge.schema.definitions import Definition
+from konverge.schema.refusals import refused_value
+
+__all__ = ["WebhookConversion", "crd_for", "to_yaml"]
+
+
+@dataclass(frozen=True)
+class WebhookConversion:
+    """Versions are converted by a webhook, given by the service in the cluster or by a URL.
+
+    Raises: ValueError unless exactly one of the two is given.
+    """
+
+    service_name: str = ""
+    service_namespace: str = ""
+    path: str = "/convert"
+    port: int = 443
+    url: str = ""
+    ca_bundle: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.url) == bool(self.service_name) or bool(self.service_name) != bool(self.service_namespace):
+            raise ValueError("a WebhookConversion has either a url, or a service_name and a service_namespace")
+        if self.url and not self.url.startswith("https://"):
+            raise ValueError(f"{self.url!r} is no address for a webhook: write https://...")
+
+    def to_wire(self) -> dict[str, Any]:
+        """Return `.spec.conversion` of the CRD."""
+        client: dict[str, Any] = {"url": self.url}
+        if self.service_name:
+            service = {"name": self.service_name, "namespace": self.service_namespace}
+            client = {"service": {**service, "path": self.path, "port": self.port}}
+        if self.ca_bundle:
+            client["caBundle"] = self.ca_bundle
+        webhook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
+        return {"strategy": "Webhook", "webhook": webhook}
+
+
+def crd_for(*versions: type[CustomResource[Any, Any]], conversion: WebhookConversion | None = None) -> Untyped:
+    """Make the CustomResourceDefinition of a kind from the classes of its versions.
+
+    Without a conversion the strategy is None: the server changes the apiVersion and nothing else.
+
+    Raises: ValueError when the classes are not versions of one kind, or not exactly one of them is stored.
+    """
+    definitions = [definition_of(version) for version in versions]
+    stored = _stored(definitions)
+    for definition in definitions:
+        _check_same_kind(stored, definition)
+    entries = [definition_of(version).version_entry(root_schema(version, described=True)) for version in versions]
+    spec: dict[str, Any] = {"group": stored.group, "names": stored.names(), "scope": stored.scope.value}
+    if conversion is not None:
+        spec["conversion"] = conversion.to_wire()
+    spec["versions"] = entries
+    return Untyped(
+        apiVersion="apiextensions.k8s.io/v1",
+        kind="CustomResourceDefinition",
+        metadata={"name": f"{stored.plural}.{stored.group}"},
+        spec=copy.deepcopy(spec),
+    )
+
+
+def to_yaml(*objects: AnyObject) -> str:
+    """Write objects as YAML documents that kubectl applies; the same objects give the same text.
+
+    The fields of a CRD stand in the order in which the classes declare them.
+    """
+    documents = [dict(obj) if isinstance(obj, Untyped) else to_wire(obj) for obj in objects]
+    return str(yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes what parts share in full, and text of several lines as a block."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+        return True
+
+
+def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _write_text)
+
+
+def _stored(definitions: list[Definition]) -> Definition:
+    stored = [definition for definition in definitions if definition.storage]
+    if len(stored) != 1:
+        names = ", ".join(definition.version for definition in stored) or "none"
+        what = f"exactly one version is stored, not {names}"
+        raise refused_value(".spec.versions", what, "write storage=False on the others")
+    return stored[0]
+
+
+def _check_same_kind(stored: Definition, other: Definition) -> None:
+    if other is not stored and other.version == stored.version:
+        raise refused_value(".spec.versions", f"the version {other.version} is there twice", "give each its own")
+    for key, at in _SHARED.items():
+        mine, theirs = getattr(stored, key), getattr(other, key)
+        if mine != theirs and not (theirs == () and isinstance(mine, tuple)):
+            what = f"{stored.version} has {key}={mine!r} and {other.version} has {key}={theirs!r}"
+            raise refused_value(at, what, "all versions of a kind share it")
+
+
+_SHARED = {
+    "group": ".spec.group",
+    "kind": ".spec.names.kind",
+    "plural": ".spec.names.plural",
+    "singular": ".spec.names.singular",
+    "list_kind": ".spec.names.listKind",
+    "short_names": ".spec.names.shortNames",
+    "categories": ".spec.names.categories",
+    "scope": ".spec.scope",
+}

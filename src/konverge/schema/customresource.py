@@ -1,0 +1,191 @@
+"""Custom resources as classes: the kind, its spec and its status, checked when the class is made."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import fields as dataclass_fields
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, cast, get_args, get_origin
+
+import msgspec
+
+from konverge.objects.codec import to_wire
+from konverge.objects.models import Model, field
+from konverge.objects.resources import Resource, ResourceMeta
+from konverge.schema.defaults import filled
+from konverge.schema.definitions import Definition
+from konverge.schema.docstrings import class_doc, field_docs
+from konverge.schema.hints import fields_of
+from konverge.schema.leaves import Schema
+from konverge.schema.parts import NoStatus
+from konverge.schema.refusals import refused_type, refused_value
+from konverge.schema.structural import SchemaMaker
+from konverge.schema.values import Problem, problems_of
+
+if TYPE_CHECKING:
+    # Only checkers read the default; at run time `__class_getitem__` fills it in.
+    from typing_extensions import TypeVar
+
+    SpecT = TypeVar("SpecT", bound=Model)
+    StatusT = TypeVar("StatusT", bound=Model, default=NoStatus)
+else:
+    from typing import TypeVar
+
+    SpecT = TypeVar("SpecT", bound=Model)
+    StatusT = TypeVar("StatusT", bound=Model)
+
+__all__ = ["CustomResource", "CustomResourceMeta", "definition_of", "root_schema", "validate"]
+
+_KEYWORDS = frozenset(entry.name for entry in dataclass_fields(Definition))
+_EXAMPLE = 'write class WebApp(CustomResource[WebAppSpec, WebAppStatus], group="example.com", version="v1")'
+
+
+class CustomResourceMeta(ResourceMeta):
+    """Makes classes of custom resources, and refuses those that cannot become a CRD."""
+
+    def __new__(
+        mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **keywords: Any
+    ) -> CustomResourceMeta:
+        if namespace.get("__module__") == __name__:
+            return cast(CustomResourceMeta, super().__new__(mcls, name, bases, namespace, **keywords))
+        spec, status = _parameters(name, namespace)
+        given = {key: keywords.pop(key) for key in _KEYWORDS & keywords.keys()}
+        definition = _definition(name, given, status)
+        _declare(namespace, spec, status)
+        namespace["__definition__"] = definition
+        made = super().__new__(mcls, name, bases, namespace, identity=definition.identity, **keywords)
+        _check(made, {**sys._getframe(1).f_locals})
+        return cast(CustomResourceMeta, made)
+
+
+class CustomResource(Resource, Generic[SpecT, StatusT], metaclass=CustomResourceMeta):
+    """An object of a kind that a CRD defines.
+
+        class WebApp(CustomResource[WebAppSpec, WebAppStatus], group="example.com", version="v1", short_names=("wa",)):
+            '''A stateless web application.'''
+
+    `CustomResource[WebAppSpec]` alone is a kind without status. The class keywords are the fields of `Definition`.
+
+    Promises: a class that was made can become a CRD which the server establishes, but for CEL rules, which only the
+    server compiles; `status` is always there to be read and set, also on an object that came without one.
+    """
+
+    __definition__: ClassVar[Definition]
+
+    spec: SpecT
+    status: StatusT = field(default_factory=cast(Any, NoStatus))
+
+    def __class_getitem__(cls, parameters: Any) -> Any:
+        if not isinstance(parameters, tuple):
+            parameters = (parameters, NoStatus)
+        return cast(Any, super()).__class_getitem__(parameters)
+
+
+def definition_of(cls: type[CustomResource[Any, Any]]) -> Definition:
+    """Give what the class keywords said."""
+    return cls.__definition__
+
+
+def validate(obj: CustomResource[Any, Any]) -> list[Problem]:
+    """Give every reason why the server would refuse the object, as far as it can be told without the server.
+
+    Checked are the schema's types, bounds, lengths, patterns, choices, list types and formats; not checked are CEL
+    rules, metadata, and the formats that only the server can judge.
+    """
+    root = root_schema(type(obj))
+    wire = to_wire(obj)
+    return problems_of(root, filled(root, wire))
+
+
+def root_schema(cls: type[CustomResource[Any, Any]], *, described: bool = False) -> Schema:
+    """Give the whole schema of a kind; without descriptions it is made once."""
+    if not described:
+        root: Schema = cls.__dict__["__root_schema__"]
+        return root
+    return _make_root(cls, SchemaMaker(described=True))
+
+
+def _parameters(name: str, namespace: Mapping[str, Any]) -> tuple[type, type]:
+    for base in namespace.get("__orig_bases__", ()):
+        if get_origin(base) is CustomResource:
+            spec, status = get_args(base)
+            for part, at in ((spec, ".spec"), (status, ".status")):
+                if not (isinstance(get_origin(part) or part, type) and issubclass(get_origin(part) or part, Model)):
+                    raise refused_type(at, f"{part!r} has no schema", "write a class that derives from Spec or Status")
+            return spec, status
+    raise TypeError(f"{name} does not say its spec ({_EXAMPLE})")
+
+
+def _definition(name: str, keywords: dict[str, Any], status: type) -> Definition:
+    for needed in ("group", "version"):
+        if needed not in keywords:
+            raise TypeError(f"{name} has no {needed} ({_EXAMPLE})")
+    keywords.setdefault("status", status is not NoStatus)
+    if keywords["status"] and status is NoStatus:
+        raise refused_value(
+            ".status", f"{name} has a status subresource but no status", "write CustomResource[Spec, Status]"
+        )
+    return Definition.of(name, keywords)
+
+
+def _declare(namespace: dict[str, Any], spec: Any, status: Any) -> None:
+    """Put the fields into the class with their real types; the status goes last, where the codec looks for it."""
+    own = namespace.pop("__annotations__", {})
+    for reserved in own.keys() & {"api_version", "kind", "metadata", "spec", "status"}:
+        raise TypeError(f"{reserved!r} is a field of every custom resource ({_EXAMPLE})")
+    namespace["__annotations__"] = {"spec": spec, **own, "status": status}
+    namespace["status"] = field(default_factory=_maker_of_status(status))
+    if _needs_nothing(spec):
+        namespace["spec"] = field(default_factory=spec)
+
+
+def _needs_nothing(part: Any) -> bool:
+    try:
+        part()
+    except TypeError:
+        return False
+    return True
+
+
+def _maker_of_status(status: Any) -> Any:
+    if not _needs_nothing(status):
+        config = msgspec.structs.fields(status)
+        missing = next(info.encode_name for info in config if info.required)
+        what = "a status is there before anything is known, so each of its fields needs a default"
+        raise refused_type(f".status.{missing}", what, "write `X | None = None`")
+    return status
+
+
+def _check(cls: Any, scope: Mapping[str, Any]) -> None:
+    root = _make_root(cls, SchemaMaker(scope=scope))
+    cls.__definition__.check_paths(root)
+    # Reading must work too: msgspec refuses some annotations only when a decoder is made.
+    msgspec.json.Decoder(cls)
+    cls.__root_schema__ = root
+
+
+def _make_root(cls: Any, maker: SchemaMaker) -> Schema:
+    definition: Definition = cls.__definition__
+    described = maker.described
+    root: Schema = {"description": class_doc(cls)} if described and class_doc(cls) else {}
+    root |= {"type": "object", "properties": {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}}
+    properties = root["properties"]
+    properties["metadata"] = {"type": "object"}
+    docs = field_docs(cls) if described else {}
+    required: list[str] = []
+    for info in fields_of(cls, "", maker.scope):
+        if info.encode_name in ("apiVersion", "kind", "metadata") or info.type is NoStatus:
+            continue
+        wire = info.encode_name
+        properties[wire] = (
+            maker.struct(info.type, ".status")
+            if wire == "status"
+            else maker.field(info, f".{wire}", docs.get(info.name, ""))
+        )
+        if info.required and "default" not in properties[wire]:
+            required.append(wire)
+    if required:
+        root["required"] = required
+    if definition.rules:
+        root["x-kubernetes-validations"] = [rule.to_wire() for rule in definition.rules]
+    return root

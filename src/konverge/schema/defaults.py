@@ -1,0 +1,79 @@
+"""Defaults: what a Python field has, what the schema says, and what the server makes of an object with them."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import uuid
+from typing import Any, Final
+
+import msgspec
+
+from konverge.objects.codec import to_wire
+from konverge.schema.leaves import PRESERVE, Schema
+from konverge.schema.parts import Constant
+from konverge.schema.refusals import refused_value
+
+__all__ = ["ABSENT", "default_of", "filled"]
+
+ABSENT: Final = object()
+"""The field has no default on the wire: it is left out."""
+
+_NOW_TYPES: Final = (datetime.datetime, datetime.date, uuid.UUID)
+
+
+def default_of(info: msgspec.structs.FieldInfo, path: str) -> Any:
+    """Give the default of a field as plain JSON, or ABSENT when an object leaves the field out by default.
+
+    Raises: ValueError when the default differs each time it is made.
+    """
+    value = _value_of(info, path)
+    if value is None or value is msgspec.UNSET or value is ABSENT:
+        return ABSENT
+    if info.default_factory in (list, dict, set):
+        return ABSENT
+    return to_wire(value)
+
+
+def _value_of(info: msgspec.structs.FieldInfo, path: str) -> Any:
+    if info.default_factory is msgspec.NODEFAULT:
+        return ABSENT if info.default is msgspec.NODEFAULT else info.default
+    value = info.default_factory()
+    if isinstance(info.default_factory, Constant):
+        return value
+    if isinstance(value, _NOW_TYPES) or to_wire(value) != to_wire(info.default_factory()):
+        what = "the default is made anew for each object, and a schema holds one for all"
+        raise refused_value(path, what, "write `X | None = None` and let the operator fill it in")
+    return value
+
+
+def filled(schema: Schema, value: Any) -> Any:
+    """Return the value as the server sees it before it validates: nulls dropped, unknown fields pruned, defaults in."""
+    if isinstance(value, dict):
+        return _filled_object(schema, value)
+    if isinstance(value, list) and "items" in schema:
+        return [_or_default(schema["items"], item) for item in value]
+    return value
+
+
+def _filled_object(schema: Schema, value: dict[str, Any]) -> dict[str, Any]:
+    properties: dict[str, Schema] = schema.get("properties", {})
+    others: Schema | None = schema.get("additionalProperties")
+    result: dict[str, Any] = {}
+    for key, item in value.items():
+        part = properties.get(key, others)
+        if part is None:
+            if schema.get(PRESERVE) or "type" not in schema:
+                result[key] = item
+        elif item is not None or part.get("nullable") or "default" in part:
+            result[key] = _or_default(part, item)
+    for key, part in properties.items():
+        if key not in result and "default" in part:
+            result[key] = filled(part, copy.deepcopy(part["default"]))
+    return result
+
+
+def _or_default(schema: Schema, value: Any) -> Any:
+    if value is None and not schema.get("nullable") and "default" in schema:
+        value = copy.deepcopy(schema["default"])
+    return filled(schema, value)

@@ -1,0 +1,218 @@
+"""What a class says about its kind beside the schema: names, scope, subresources, columns.
+
+`Definition` is made from the class keywords of a `CustomResource` and checked against the schema at once, so that a
+mistake shows where it was made and not when somebody applies the CRD.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from konverge.objects.kinds import Kind, Scope
+from konverge.schema.leaves import Schema
+from konverge.schema.markers import Rule
+from konverge.schema.names import check_group, check_label, plural_of
+from konverge.schema.paths import column_type, schema_at
+from konverge.schema.refusals import refused_value
+
+__all__ = ["AGE", "Column", "Definition", "Scale"]
+
+_COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
+_MOST_SELECTABLE: Final = 8
+_LONGEST_WARNING: Final = 256
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of `kubectl get`: `Column("Replicas", ".spec.replicas")`. The type is read from the schema.
+
+    Columns with a priority above 0 are shown with `-o wide` only. A kind with columns has no Age by itself: add `AGE`.
+    """
+
+    name: str
+    path: str
+    type: str = ""
+    priority: int = 0
+    description: str = ""
+    format: str = ""
+
+
+AGE: Final = Column("Age", ".metadata.creationTimestamp", type="date")
+"""The column that every kind has which names none."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The scale subresource, by the wire paths that `kubectl scale` and autoscalers read and write."""
+
+    replicas: str = ".spec.replicas"
+    status_replicas: str = ".status.replicas"
+    selector: str = ""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A kind as its class keywords describe it.
+
+    `status` says whether there is a status subresource; `deprecated` is False, True, or the warning that clients see.
+    """
+
+    group: str
+    version: str
+    kind: str
+    plural: str = ""
+    singular: str = ""
+    list_kind: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    scope: Scope = Scope.NAMESPACED
+    columns: tuple[Column, ...] = ()
+    selectable: tuple[str, ...] = ()
+    scale: Scale | None = None
+    status: bool = True
+    storage: bool = True
+    served: bool = True
+    deprecated: bool | str = False
+    rules: tuple[Rule, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, keywords: Mapping[str, Any]) -> Definition:
+        """Make the definition of the class `name`; a lone string for a tuple is taken as the one entry it is.
+
+        Raises: ValueError for a name that the server refuses.
+        """
+        values = dict(keywords)
+        for key in ("short_names", "categories", "columns", "selectable", "rules"):
+            value = values.get(key, ())
+            values[key] = (value,) if isinstance(value, (str, Column, Rule)) else tuple(value)
+        kind = values.setdefault("kind", name)
+        values["plural"] = values.get("plural") or plural_of(kind)
+        values["singular"] = values.get("singular") or kind.lower()
+        values["list_kind"] = values.get("list_kind") or f"{kind}List"
+        values["scope"] = Scope(values.get("scope", Scope.NAMESPACED))
+        made = cls(**values)
+        made._check_names()
+        return made
+
+    @property
+    def identity(self) -> Kind:
+        return Kind(self.group, self.version, self.kind, self.plural, self.scope)
+
+    def names(self) -> dict[str, Any]:
+        """Return `.spec.names` of the CRD."""
+        entries = {
+            "kind": self.kind,
+            "listKind": self.list_kind,
+            "plural": self.plural,
+            "singular": self.singular,
+            "shortNames": list(self.short_names),
+            "categories": list(self.categories),
+        }
+        return {key: value for key, value in entries.items() if value}
+
+    def _check_names(self) -> None:
+        check_group(".spec.group", self.group)
+        check_label(".spec.versions[].name", self.version)
+        check_label(".spec.names.kind", self.kind, any_case=True)
+        check_label(".spec.names.listKind", self.list_kind, any_case=True)
+        for key in ("plural", "singular"):
+            check_label(f".spec.names.{key}", getattr(self, key))
+        for key, wire in (("short_names", "shortNames"), ("categories", "categories")):
+            for place, name in enumerate(getattr(self, key)):
+                check_label(f".spec.names.{wire}[{place}]", name)
+        if self.kind == self.list_kind:
+            raise refused_value(".spec.names.listKind", "kind and list_kind are the same", "leave list_kind out")
+        self._check_warning()
+
+    def _check_warning(self) -> None:
+        text = self.deprecated
+        if isinstance(text, str) and not (text and text.isprintable() and len(text.encode()) <= _LONGEST_WARNING):
+            what = f"{text!r} is no deprecation warning"
+            raise refused_value(
+                ".spec.versions[].deprecationWarning", what, "write one printable line of 256 bytes at most"
+            )
+
+    def check_paths(self, root: Schema) -> None:
+        """Follow every path of the definition through the schema.
+
+        Raises: ValueError for one that leads nowhere, or to a field of the wrong type.
+        """
+        for place, column in enumerate(self.columns):
+            at = f".spec.versions[].additionalPrinterColumns[{place}]"
+            schema_at(root, column.path, at)
+            if column.type and column.type not in _COLUMN_TYPES:
+                raise refused_value(
+                    at, f"{column.type!r} is no column type", f"write one of {', '.join(_COLUMN_TYPES)}"
+                )
+        if len(self.selectable) > _MOST_SELECTABLE:
+            at = ".spec.versions[].selectableFields"
+            raise refused_value(
+                at, f"{len(self.selectable)} fields are selectable", f"write {_MOST_SELECTABLE} at most"
+            )
+        for place, path in enumerate(self.selectable):
+            self._check_selectable(root, path, f".spec.versions[].selectableFields[{place}]")
+        if self.scale is not None:
+            self._check_scale(root, self.scale)
+
+    def _check_selectable(self, root: Schema, path: str, at: str) -> None:
+        found = schema_at(root, path, at)
+        if path.startswith(".metadata.") or "[" in path or found.get("type") not in ("string", "boolean", "integer"):
+            what = f"{path!r} is not selectable"
+            raise refused_value(at, what, "write a path of names to a str, bool, int or enum in the spec or status")
+        if self.selectable.count(path) > 1:
+            raise refused_value(at, f"{path!r} is there twice", "name it once")
+
+    def _check_scale(self, root: Schema, scale: Scale) -> None:
+        at = ".spec.versions[].subresources.scale"
+        wanted = {
+            "specReplicasPath": (scale.replicas, (".spec.",), "integer"),
+            "statusReplicasPath": (scale.status_replicas, (".status.",), "integer"),
+            "labelSelectorPath": (scale.selector, (".spec.", ".status."), "string"),
+        }
+        for wire, (path, starts, kind) in wanted.items():
+            if not path and wire == "labelSelectorPath":
+                continue
+            found = schema_at(root, path, f"{at}.{wire}")
+            if not path.startswith(starts) or found.get("type") != kind or "[" in path:
+                what = f"{path!r} does not fit"
+                raise refused_value(
+                    f"{at}.{wire}", what, f"write a path under {' or '.join(starts)} to an {kind} field"
+                )
+
+    def version_entry(self, root: Schema) -> dict[str, Any]:
+        """Return the entry of this version in `.spec.versions`."""
+        entry: dict[str, Any] = {"name": self.version, "served": self.served, "storage": self.storage}
+        if self.deprecated:
+            entry["deprecated"] = True
+        if isinstance(self.deprecated, str):
+            entry["deprecationWarning"] = self.deprecated
+        entry["schema"] = {"openAPIV3Schema": root}
+        subresources: dict[str, Any] = {"status": {}} if self.status else {}
+        if self.scale is not None:
+            subresources["scale"] = _scale_entry(self.scale)
+        if subresources:
+            entry["subresources"] = subresources
+        if self.columns:
+            entry["additionalPrinterColumns"] = [_column_entry(column, root) for column in self.columns]
+        if self.selectable:
+            entry["selectableFields"] = [{"jsonPath": path} for path in self.selectable]
+        return entry
+
+
+def _scale_entry(scale: Scale) -> dict[str, str]:
+    entry = {"specReplicasPath": scale.replicas, "statusReplicasPath": scale.status_replicas}
+    return {**entry, "labelSelectorPath": scale.selector} if scale.selector else entry
+
+
+def _column_entry(column: Column, root: Schema) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "name": column.name,
+        "type": column.type or column_type(schema_at(root, column.path, column.name)),
+        "jsonPath": column.path,
+        "priority": column.priority,
+        "description": column.description,
+        "format": column.format,
+    }
+    return {key: value for key, value in entry.items() if value}

@@ -1,0 +1,75 @@
+"""Annotations as types: names in strings are looked up, `Annotated`, `Optional` and aliases are taken apart."""
+
+from __future__ import annotations
+
+import sys
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, NewType, Union, get_args, get_origin
+
+import msgspec
+
+from konverge.schema.refusals import refused_type
+
+__all__ = ["Hint", "fields_of", "take_apart"]
+
+
+@dataclass(frozen=True)
+class Hint:
+    """An annotation taken apart: its alternatives without None, the notes on it, and whether None is one of them."""
+
+    arms: tuple[Any, ...]
+    notes: tuple[Any, ...] = ()
+    nullable: bool = False
+
+
+def take_apart(annotation: Any) -> Hint:
+    """Take off `Annotated`, `| None`, NewType and type aliases, at any depth around the type itself."""
+    if get_origin(annotation) is Annotated:
+        inner = take_apart(annotation.__origin__)
+        return replace(inner, notes=(*inner.notes, *annotation.__metadata__))
+    if isinstance(annotation, NewType):
+        return take_apart(annotation.__supertype__)
+    if type(annotation).__name__ == "TypeAliasType":
+        return take_apart(annotation.__value__)
+    if get_origin(annotation) not in (Union, types.UnionType):
+        return Hint((annotation,))
+    arms = [arm for arm in get_args(annotation) if arm not in (types.NoneType, msgspec.UnsetType)]
+    nullable = types.NoneType in get_args(annotation)
+    parts = [take_apart(arm) for arm in arms]
+    return Hint(
+        tuple(arm for part in parts for arm in part.arms),
+        tuple(note for part in parts for note in part.notes),
+        nullable or any(part.nullable for part in parts),
+    )
+
+
+def fields_of(struct: Any, path: str, scope: Mapping[str, Any]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """Give the fields of a struct with their types; `scope` holds the names around the class that is being made.
+
+    Raises: TypeError that names the annotation when a name in it cannot be found.
+    """
+    try:
+        return msgspec.structs.fields(struct)
+    except NameError:
+        for cls in get_origin(struct) or struct, *(get_origin(struct) or struct).__mro__:
+            _resolve(cls, path, scope)
+        return msgspec.structs.fields(struct)
+
+
+def _resolve(cls: type, path: str, scope: Mapping[str, Any]) -> None:
+    """Replace the strings in the annotations of a class by types, for msgspec looks for names in the module only."""
+    own = vars(cls).get("__annotations__", {})
+    module = vars(sys.modules.get(cls.__module__, typing))
+    for attribute, annotation in own.items():
+        carrier = types.SimpleNamespace(__annotations__={attribute: annotation})
+        try:
+            found = typing.get_type_hints(carrier, module, {**scope, **vars(cls)}, include_extras=True)
+        except NameError as error:
+            what = f"the name {error.name!r} in the annotation of {cls.__name__}.{attribute} is not defined"
+            raise refused_type(
+                path, what, "define it above this class, and import it also at run time, not under TYPE_CHECKING"
+            ) from error
+        own[attribute] = found[attribute]

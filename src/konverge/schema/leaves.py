@@ -1,0 +1,78 @@
+"""Python types that have no parts, with their schemas."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+from konverge.objects.durations import Duration
+from konverge.objects.quantities import Quantity
+from konverge.objects.resources import Untyped
+from konverge.objects.times import MicroTime
+from konverge.schema.refusals import refused_type
+
+__all__ = ["INT_OR_STRING", "LEAVES", "PRESERVE", "SUGGESTIONS", "Schema", "schema_of_choices"]
+
+Schema: TypeAlias = dict[str, Any]
+
+PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+
+_QUANTITY: Final = (
+    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+    r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+)
+_DURATION: Final = r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
+
+INT_OR_STRING: Final[Mapping[str, Any]] = {
+    "anyOf": [{"type": "integer"}, {"type": "string"}],
+    "x-kubernetes-int-or-string": True,
+}
+
+LEAVES: Final[Mapping[Any, Mapping[str, Any]]] = {
+    str: {"type": "string"},
+    int: {"type": "integer", "format": "int64"},
+    float: {"type": "number", "format": "double"},
+    bool: {"type": "boolean"},
+    bytes: {"type": "string", "format": "byte"},
+    datetime: {"type": "string", "format": "date-time"},
+    MicroTime: {"type": "string", "format": "date-time"},
+    date: {"type": "string", "format": "date"},
+    UUID: {"type": "string", "format": "uuid"},
+    Duration: {"type": "string", "format": "duration", "pattern": _DURATION},
+    Quantity: {**INT_OR_STRING, "pattern": _QUANTITY},
+    Untyped: {"type": "object", "x-kubernetes-embedded-resource": True, PRESERVE: True},
+    # Without a type: any JSON value. Null is one, so it is kept.
+    Any: {"nullable": True, PRESERVE: True},
+}
+
+SUGGESTIONS: Final[Mapping[str, str]] = {
+    "timedelta": "write konverge's Duration",
+    "Decimal": "write konverge's Quantity, or str",
+    "complex": "write a struct with two floats",
+    "object": "write Any",
+    "bytearray": "write bytes",
+    "time": "write str with a pattern",
+    "tuple": "write list[...] for items of one type, or a struct",
+    "Sequence": "write list[...]",
+    "Mapping": "write dict[str, ...]",
+    "frozenset": "write set[...]",
+}
+"""What to write instead of a type that has no schema, by the name of the type."""
+
+
+def schema_of_choices(choices: tuple[Any, ...], path: str) -> Schema:
+    """Give the schema of an enum or a Literal: all choices are texts, or all are whole numbers.
+
+    Raises: TypeError for anything else.
+    """
+    values = [choice.value if isinstance(choice, enum.Enum) else choice for choice in choices]
+    if not values:
+        raise refused_type(path, "an enum without members has no schema", "give it members")
+    if all(type(value) is str for value in values):
+        return {"type": "string", "enum": values}
+    if all(type(value) is int for value in values):
+        return {"type": "integer", "format": "int64", "enum": values}
+    raise refused_type(path, "the choices are not all str or all int", "write choices of one type")

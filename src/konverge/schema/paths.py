@@ -1,0 +1,83 @@
+"""JSON paths of columns, scale and selectable fields: they are followed through the schema when the class is made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from konverge.schema.leaves import PRESERVE, Schema
+from konverge.schema.refusals import refused_value
+
+__all__ = ["column_type", "schema_at"]
+
+_STEP: Final = re.compile(r"\.([A-Za-z_$][\w$-]*)|\['([^']+)'\]|\[(\*|-?[0-9:]+|\?\(.*?\))\]")
+_ANYTHING: Final[Mapping[str, Any]] = {PRESERVE: True}
+_TEXT: Final[Mapping[str, Any]] = {"type": "string"}
+_TEXTS: Final[Mapping[str, Any]] = {"type": "object", "additionalProperties": _TEXT}
+_TIME: Final[Mapping[str, Any]] = {"type": "string", "format": "date-time"}
+_NUMBER: Final[Mapping[str, Any]] = {"type": "integer"}
+_STRUCTS: Final[Mapping[str, Any]] = {"type": "array", "items": _ANYTHING}
+_METADATA: Final[Mapping[str, Any]] = {
+    "name": _TEXT,
+    "generateName": _TEXT,
+    "namespace": _TEXT,
+    "uid": _TEXT,
+    "resourceVersion": _TEXT,
+    "generation": _NUMBER,
+    "creationTimestamp": _TIME,
+    "deletionTimestamp": _TIME,
+    "deletionGracePeriodSeconds": _NUMBER,
+    "labels": _TEXTS,
+    "annotations": _TEXTS,
+    "finalizers": {"type": "array", "items": _TEXT},
+    "ownerReferences": _STRUCTS,
+    "managedFields": _STRUCTS,
+}
+
+
+def schema_at(root: Schema, path: str, place: str) -> Schema:
+    """Follow a JSON path from the root of a kind; `place` is where the path is written, for the message.
+
+    Raises: ValueError when the path is malformed or leads to no field.
+    """
+    full = {**root, "properties": {**root["properties"], "metadata": {"type": "object", "properties": _METADATA}}}
+    steps = list(_STEP.finditer(path))
+    if not path.startswith(".") or "".join(step[0] for step in steps) != path:
+        raise refused_value(place, f"{path!r} is no JSON path", "write it as '.spec.replicas'")
+    schema: Schema = full
+    for step in steps:
+        name, quoted, selector = step.groups()
+        found = _items(schema) if selector else _property(schema, name or quoted)
+        if found is None:
+            so_far = path[: step.end()]
+            raise refused_value(place, f"{path!r} leads nowhere: there is no {so_far}", _hint(schema))
+        schema = found
+    return schema
+
+
+def column_type(schema: Schema) -> str:
+    """Give the type of a printer column for a field of this schema."""
+    if schema.get("format") in ("date-time", "date"):
+        return "date"
+    kind = str(schema.get("type", "string"))
+    return kind if kind in ("integer", "number", "boolean") else "string"
+
+
+def _property(schema: Schema, name: str) -> Schema | None:
+    if schema.get("type") not in (None, "object"):
+        return None
+    found: Schema | None = schema.get("properties", {}).get(name, schema.get("additionalProperties"))
+    return dict(_ANYTHING) if found is None and schema.get(PRESERVE) else found
+
+
+def _items(schema: Schema) -> Schema | None:
+    if schema.get("type") == "array":
+        items: Schema = schema["items"]
+        return items
+    return dict(_ANYTHING) if schema.get(PRESERVE) else None
+
+
+def _hint(schema: Schema) -> str:
+    names = ", ".join(schema.get("properties", ()))
+    return f"there are {names}" if names else f"the path ends at a field of type {schema.get('type', 'int-or-string')}"
