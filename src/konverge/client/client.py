@@ -80,9 +80,8 @@ class Client(Reader):
         Raises: AlreadyExists when there is one of that name.
         """
         target, key = await self._of(obj)
-        body = encode(obj if isinstance(obj, Untyped) or obj.source is None else whole(obj))
         path = collection_path(target.kind, key.namespace)
-        request = self._request("POST", path, query=self._write_options().query(), body=body)
+        request = self._request("POST", path, query=self._write_options().query(), body=encode(_complete(obj)))
         return target.read(await self._call(request, "create", target.kind, key))
 
     async def update(self, obj: R) -> R:
@@ -133,9 +132,7 @@ class Client(Reader):
     ) -> Any:
         """Patch an object: "merge" (RFC 7386), "json" (RFC 6902, a list of operations) or "strategic" (built-ins)."""
         if patch_type not in _PATCH_MEDIA:
-            raise ValueError(
-                f"unknown patch type {patch_type!r}: one of {', '.join(_PATCH_MEDIA)}; for apply use client.apply"
-            )
+            raise ValueError(f"unknown patch type {patch_type!r}: write one of {', '.join(_PATCH_MEDIA)}, or use apply")
         target, key = await self._place(kind, name, namespace)
         request = self._request(
             "PATCH",
@@ -155,13 +152,11 @@ class Client(Reader):
         Raises: ApplyConflict when another manager owns a field that would change; `force=True` takes it.
         """
         target, key = await self._of(obj)
-        document = whole(obj)
-        document.get("metadata", {}).pop("managedFields", None)
         request = self._request(
             "PATCH",
             object_path(target.kind, key, subresource=subresource),
             query=replace(self._write_options(), force=force).query(),
-            body=encode(document),
+            body=encode(_without_managed_fields(_complete(obj))),
             media=_APPLY_MEDIA,
         )
         return target.read(await self._call(request, "apply", target.kind, key, repeat=Repeat.ANY))
@@ -303,6 +298,21 @@ class Client(Reader):
             field_manager=settings.field_manager,
             field_validation=settings.field_validation,
         )
+
+
+def _complete(obj: AnyObject) -> AnyObject | dict[str, Any]:
+    """Give all that an object came with and holds now; what came in a list has no apiVersion and kind of its own."""
+    if isinstance(obj, Untyped) or obj.source is None:
+        return obj
+    return {"apiVersion": obj.api_version, "kind": obj.kind, **whole(obj)}
+
+
+def _without_managed_fields(obj: AnyObject | dict[str, Any]) -> AnyObject | dict[str, Any]:
+    """An apply that came with managed fields would be refused."""
+    if isinstance(obj, Resource):
+        return obj if not obj.metadata.managed_fields else _without_managed_fields(to_wire(obj))
+    metadata = {name: value for name, value in obj.get("metadata", {}).items() if name != "managedFields"}
+    return {**obj, "metadata": metadata}
 
 
 def _replicas(body: bytes) -> int:
