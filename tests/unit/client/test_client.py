@@ -229,7 +229,7 @@ async def test_settings_go_along_with_every_write() -> None:
     await strict.delete(Lamp, "a")
     assert transport.sent()["dryRun"] == ["All"]
     await api.create(lamp())
-    assert transport.last.query == (("fieldManager", "konverge"),)
+    assert list(transport.last.query) == [("fieldManager", "konverge")]
 
 
 async def test_impersonation_is_in_the_headers_of_that_client_only() -> None:
@@ -241,7 +241,7 @@ async def test_impersonation_is_in_the_headers_of_that_client_only() -> None:
         ("impersonate-group", "ops"),
     )
     await api.get(Lamp, "a")
-    assert transport.last.extra_headers == ()
+    assert not list(transport.last.extra_headers)
 
 
 @pytest.mark.parametrize(
