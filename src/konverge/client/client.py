@@ -13,7 +13,20 @@ from konverge.client.reader import Reader
 from konverge.client.retry import Repeat
 from konverge.client.targets import KindName, key_in, target_of
 from konverge.errors import NotFound
-from konverge.objects import AnyObject, Key, Kind, Model, Resource, Untyped, decode, difference, encode, field, whole
+from konverge.objects import (
+    AnyObject,
+    Key,
+    Kind,
+    Model,
+    Resource,
+    Untyped,
+    decode,
+    difference,
+    encode,
+    field,
+    to_wire,
+    whole,
+)
 from konverge.wire import DeleteOptions, ListOptions, Query, WriteOptions, collection_path, object_path
 
 __all__ = ["Client", "IssuedToken"]

@@ -1,0 +1,20 @@
+"""The command line: `konverge --help` explains each command with an example."""
+
+from __future__ import annotations
+
+import click
+
+from konverge.cli.crd import sample
+from konverge.cli.models import models
+
+__all__ = ["main"]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="konverge")
+def main() -> None:
+    """Kubernetes operators in Python."""
+
+
+main.add_command(models)
+main.add_command(sample)
