@@ -6,7 +6,8 @@ Nothing here does I/O. A description is read into shapes (`openapi`, `crds`), an
 
 from __future__ import annotations
 
+from konverge.codegen.crds import models_from_crds
 from konverge.codegen.openapi import ApiDescription
 from konverge.codegen.packages import package_files
 
-__all__ = ["ApiDescription", "package_files"]
+__all__ = ["ApiDescription", "models_from_crds", "package_files"]

@@ -17,6 +17,7 @@ from konverge.objects.wirenames import wire_name
 __all__ = ["source_of"]
 
 _INDENT = "    "
+_NO_LENGTH_CHECK = "# ruff: noqa: E501\n"
 _STANDARD_LIBRARY = frozenset({"datetime", "typing"})
 
 
@@ -28,8 +29,9 @@ def source_of(module: ModuleShape) -> str:
     head += [*_all(module.names())]
     for literal in module.literals:
         head += ["", *_literal(literal)]
-    text = "\n".join(head)
-    return "\n\n\n".join([text, *("\n".join(lines) for lines in blocks)]) + "\n"
+    text = "\n\n\n".join("\n".join(lines) for lines in (head, *blocks)) + "\n"
+    # Names that follow long paths can be longer than a line, and nothing can break them.
+    return _NO_LENGTH_CHECK + text if any(len(line) > LINE_LENGTH for line in text.splitlines()) else text
 
 
 def _needed(module: ModuleShape) -> Iterable[Import]:
@@ -88,17 +90,20 @@ def _literal(literal: LiteralShape) -> list[str]:
 
 
 def _class(shape: ClassShape) -> list[str]:
-    lines = [*_class_line(shape), *docstring(shape.doc.split("\n\n"), indent=_INDENT)]
+    body = docstring(shape.doc.split("\n\n"), indent=_INDENT)
+    spaced = bool(body)
     for each in shape.fields:
-        if len(lines) > 1:
-            lines.append("")
-        lines += [*_field(each), *docstring(each.doc.split("\n\n"), indent=_INDENT)]
-    return lines if len(lines) > 1 else [*lines, f"{_INDENT}pass"]
+        doc = docstring(each.doc.split("\n\n"), indent=_INDENT)
+        if body and (spaced or doc):
+            body.append("")
+        body += [*_field(each), *doc]
+        spaced = bool(doc)
+    return [*_class_line(shape), *(body or [f"{_INDENT}pass"])]
 
 
 def _class_line(shape: ClassShape) -> list[str]:
     if shape.kind is None:
-        return [f"class {shape.name}(Model):"]
+        return _call(f"class {shape.name}", ["Model"], indent="", end=":")
     kind = _kind(shape.kind)
     head = f"class {shape.name}("
     tight = f"Resource, identity=Kind({', '.join(kind)})"
@@ -128,9 +133,38 @@ def _call(head: str, arguments: list[str], *, indent: str, end: str = "") -> lis
 
 def _field(shape: FieldShape) -> list[str]:
     head = f"{shape.attribute}: {shape.type.text}"
-    if _needs_call(shape):
-        return _call(f"{head} = field", list(_arguments(shape)), indent=_INDENT)
-    return [f"{_INDENT}{head}"] if shape.default is None else [f"{_INDENT}{head} = None"]
+    arguments = list(_arguments(shape))
+    value = ""
+    if shape.default is not None or arguments:
+        value = f" = field({', '.join(arguments)})" if _needs_call(shape) else " = None"
+    if len(_INDENT + head + value) <= LINE_LENGTH:
+        return [_INDENT + head + value]
+    if _needs_call(shape) and len(f"{_INDENT}{head} = field(") <= LINE_LENGTH:
+        return _call(f"{head} = field", arguments, indent=_INDENT)
+    if value and len(f"{_INDENT}{head} = (") <= LINE_LENGTH:
+        return [f"{_INDENT}{head} = (", f"{_INDENT * 2}{value.removeprefix(' = ')}", f"{_INDENT})"]
+    return _broken_annotation(shape.attribute, shape.type.text, value)
+
+
+def _broken_annotation(attribute: str, type_: str, value: str) -> list[str]:
+    """Write a field whose annotation is too long for a line."""
+    inner = _INDENT * 2
+    opening, closing, parts = _annotation_parts(type_)
+    if len(inner + " ".join(parts)) <= LINE_LENGTH:
+        parts = [" ".join(parts)]
+    elif len(parts) == 1 and opening == "(":
+        return [f"{_INDENT}{attribute}: {type_}{value}"]
+    return [f"{_INDENT}{attribute}: {opening}", *(inner + part for part in parts), f"{_INDENT}{closing}{value}"]
+
+
+def _annotation_parts(type_: str) -> tuple[str, str, list[str]]:
+    """Split an annotation where it may be broken: after a bracket, or around a bar."""
+    if type_.endswith(" | None"):
+        return "(", ")", [type_.removesuffix(" | None"), "| None"]
+    for opening in ("list[", "dict["):
+        if type_.startswith(opening):
+            return opening, "]", [type_.removeprefix(opening)[:-1]]
+    return "(", ")", [type_]
 
 
 def _arguments(shape: FieldShape) -> Iterable[str]:

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """The API v1, as Kubernetes v1.36.4 publishes it.
 
 Made by `make generate` from the OpenAPI v3 description that the server publishes (Kubernetes, Apache-2.0; see

@@ -1,0 +1,49 @@
+"""`konverge models FILE`: typed classes for somebody else's CRDs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from konverge.codegen import models_from_crds
+from konverge.errors import DecodeError
+
+__all__ = ["models"]
+
+_STDIN = "-"
+_LARGEST = 64 * 1024 * 1024
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.option("-o", "--output", type=click.Path(dir_okay=False, writable=True), help="Write here instead of printing.")
+def models(file: str, output: str | None) -> None:
+    """Print typed classes for the CRDs in FILE ('-' reads standard input).
+
+    FILE is YAML or JSON, as published beside an operator or printed by `kubectl get crd -o yaml`; documents that are no
+    CustomResourceDefinition are passed over.
+    """
+    try:
+        source = models_from_crds(_text(file), source="standard input" if file == _STDIN else Path(file).name)
+        if output is None:
+            click.echo(source, nl=False)
+        else:
+            Path(output).write_text(source, encoding="utf-8")
+    except (DecodeError, OSError) as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _text(file: str) -> str:
+    if file == _STDIN:
+        data = sys.stdin.buffer.read(_LARGEST + 1)
+    else:
+        with Path(file).open("rb") as handle:
+            data = handle.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise DecodeError(f"{file} is too large for a file of CRDs: more than {_LARGEST:,} bytes")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"{file} is not text in UTF-8, at byte {error.start}") from error

@@ -1,0 +1,158 @@
+"""CRD files read into what the generator needs: names, scope, and a schema for each served version.
+
+The input is foreign, so every step says what it expected and where. One file may hold many documents, lists of objects
+and objects of other kinds; only CustomResourceDefinitions count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import yaml
+
+from konverge.errors import DecodeError
+from konverge.objects.kinds import Kind, Scope
+
+__all__ = ["CrdVersion", "read_crds"]
+
+Schema = dict[str, Any]
+
+# Twenty times the largest bundles that are published; what is larger is no file of CRDs.
+MOST_CHARACTERS = 64 * 1024 * 1024
+MOST_NESTED = 200
+_GROUP = "apiextensions.k8s.io"
+_KIND = "CustomResourceDefinition"
+
+
+@dataclass(frozen=True)
+class CrdVersion:
+    """One served version of a custom resource."""
+
+    kind: Kind
+    storage: bool
+    schema: Schema
+
+
+def read_crds(text: str, *, source: str = "input") -> list[CrdVersion]:
+    """Read every served version of every CRD in a YAML or JSON text, in the order of the text.
+
+    Raises: DecodeError that names `source` and what is wrong with it.
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise DecodeError(f"{source} is too large for a file of CRDs: {len(text):,} characters")
+    objects = [obj for document in _documents(text, source) for obj in _objects(document, source)]
+    crds = [obj for obj in objects if obj.get("kind") == _KIND]
+    if not crds:
+        kinds = sorted({str(obj.get("kind")) for obj in objects if obj.get("kind")})
+        found = f"only {', '.join(kinds)}" if kinds else "it is empty" if not objects else "its objects have no kind"
+        raise DecodeError(f"no {_KIND} in {source}: {found}")
+    return [version for crd in crds for version in _versions(crd, source)]
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Reads YAML as Kubernetes does: what looks like a date is a text."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, Any]]]] = {
+        letter: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def _documents(text: str, source: str) -> list[Any]:
+    try:
+        _refuse_deep(text, source)
+        return list(yaml.load_all(text, Loader=_Loader))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f", at line {mark.line + 1}" if mark else ""
+        raise DecodeError(f"{source} is not YAML: {error.problem or error.context}{where}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise DecodeError(f"{source} is not YAML: {str(error).splitlines()[0]}") from error
+
+
+def _refuse_deep(text: str, source: str) -> None:
+    """Stop before the C library nests without limit: it would take the process down."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MOST_NESTED:
+                raise DecodeError(f"{source} is no file of CRDs: it is nested deeper than {MOST_NESTED} levels")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def _objects(document: Any, source: str) -> Iterator[dict[str, Any]]:
+    """The objects of a document; a `List` is what kubectl prints for several."""
+    if document is None:
+        return
+    if not isinstance(document, dict):
+        raise DecodeError(f"{source} holds a {type(document).__name__} where an object with a kind should be")
+    items = document.get("items")
+    if str(document.get("kind", "")).endswith("List") and isinstance(items, list):
+        for item in items:
+            # Items of a typed list need not repeat their kind.
+            yield from _objects(_named_by(document, item), source)
+    else:
+        yield document
+
+
+def _named_by(parent: dict[str, Any], item: Any) -> Any:
+    if isinstance(item, dict) and "kind" not in item and parent["kind"] == f"{_KIND}List":
+        return {"apiVersion": parent.get("apiVersion"), "kind": _KIND, **item}
+    return item
+
+
+def _versions(crd: dict[str, Any], source: str) -> Iterator[CrdVersion]:
+    anonymous = f"a {_KIND} in {source}"
+    name = _text(_mapping(crd, "metadata", anonymous), "name", anonymous, path=".metadata")
+    where = f"{_KIND} {name} in {source}"
+    if crd.get("apiVersion") != f"{_GROUP}/v1":
+        raise DecodeError(f"{where} has apiVersion {crd.get('apiVersion')}: only {_GROUP}/v1 can be read")
+    spec = _mapping(crd, "spec", where)
+    versions = spec.get("versions")
+    if not isinstance(versions, list) or not versions:
+        raise DecodeError(f"{where} has no versions", path=".spec.versions")
+    served = [_version(spec, each, place, where) for place, each in enumerate(versions) if _is_served(each)]
+    if not served:
+        raise DecodeError(f"{where} serves none of its versions", path=".spec.versions")
+    yield from served
+
+
+def _version(spec: dict[str, Any], version: dict[str, Any], place: int, where: str) -> CrdVersion:
+    path = f".spec.versions[{place}]"
+    names = _mapping(spec, "names", where, path=".spec")
+    scope = _text(spec, "scope", where, path=".spec")
+    if scope not in ("Namespaced", "Cluster"):
+        raise DecodeError(f"{where} has scope {scope!r}, expected Namespaced or Cluster", path=".spec.scope")
+    kind = Kind(
+        _text(spec, "group", where, path=".spec"),
+        _text(version, "name", where, path=path),
+        _text(names, "kind", where, path=".spec.names"),
+        _text(names, "plural", where, path=".spec.names"),
+        Scope(scope),
+    )
+    schema = _mapping(_mapping(version, "schema", where, path=path), "openAPIV3Schema", where, path=f"{path}.schema")
+    return CrdVersion(kind, storage=version.get("storage") is True, schema=schema)
+
+
+def _is_served(version: Any) -> bool:
+    return isinstance(version, dict) and version.get("served", True) is not False
+
+
+def _mapping(holder: dict[str, Any], field: str, where: str, *, path: str = "") -> dict[str, Any]:
+    value = holder.get(field)
+    if not isinstance(value, dict):
+        problem = "is missing" if value is None else f"is a {type(value).__name__}, expected an object"
+        raise DecodeError(f"{where}: {path}.{field} {problem}", path=f"{path}.{field}")
+    return value
+
+
+def _text(holder: dict[str, Any], field: str, where: str, *, path: str) -> str:
+    value = holder.get(field)
+    if not isinstance(value, str) or not value:
+        problem = "is missing" if value is None else f"is {value!r:.40}, expected a text"
+        raise DecodeError(f"{where}: {path}.{field} {problem}", path=f"{path}.{field}")
+    return value
