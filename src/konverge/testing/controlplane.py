@@ -40,6 +40,9 @@ class ControlPlane:
     - after `with`, or when this process is gone for whatever reason, no process and no file of it is left;
     - a failed start is one `ControlPlaneError` that ends with the end of the log, and leaves nothing behind either.
 
+    Without a controller manager nothing acts on objects: no service accounts, no garbage collection, namespaces stay in
+    deletion, and the aggregated roles (view, edit, admin) are empty.
+
     `audit` keeps a log of all requests. `port` asks for a fixed port of the API server (0 picks a free one).
     `extra_flags` go to kube-apiserver, after its own. `binaries` is the directory of the programs, looked up by
     default.

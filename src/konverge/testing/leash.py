@@ -43,7 +43,7 @@ class Leash:
         self.directory = Path(tempfile.mkdtemp(prefix="konverge-"))
         read_end, self._write_end = os.pipe()
         try:
-            self._guardian = subprocess.Popen(
+            self.guardian = subprocess.Popen(
                 [sys.executable, "-I", "-S", __file__, str(self.directory)],
                 stdin=read_end,
                 stdout=subprocess.DEVNULL,
@@ -81,7 +81,7 @@ class Leash:
         _remove(self.directory)
         self._tell("done")
         os.close(self._write_end)
-        self._guardian.wait()
+        self.guardian.wait()
 
     def _tell(self, line: str) -> None:
         # A guardian that somebody killed is no reason to fail a test run that ends in order.

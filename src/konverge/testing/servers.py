@@ -70,6 +70,8 @@ class Server:
         """Launch it and wait until it is ready, at most until the monotonic clock shows `deadline`."""
         if self._process is not None:
             raise ControlPlaneError(f"start {self.name}: it runs already (stop it first)")
+        if self.port and not _is_free(self.port):
+            raise PortTaken(f"start {self.name}: {_taken(self.port)}")
         for tries_left in reversed(range(PORT_TRIES)):
             port = self.port or free_port()
             try:
@@ -81,7 +83,7 @@ class Server:
                 self.port = port
                 return
 
-    def stop(self, patience: float = 5.0) -> None:
+    def stop(self, patience: float = 2.0) -> None:
         """Ask it to end, and kill it when it has not after `patience` seconds."""
         if self._process is not None:
             self._signal(signal.SIGTERM)
@@ -121,7 +123,7 @@ class Server:
 
     def _death(self, code: int, port: int) -> ControlPlaneError:
         if "address already in use" in self.tail():
-            return PortTaken(self._failure(f"port {port} is taken (leave the port out to get a free one)"))
+            return PortTaken(self._failure(_taken(port)))
         how = f"it exited with code {code}" if code >= 0 else f"signal {-code} ended it"
         return ControlPlaneError(self._failure(how))
 
@@ -137,9 +139,21 @@ class Server:
 def free_port() -> int:
     """A port of loopback that nobody listens on right now."""
     for port in random.sample(PORTS, k=100):
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            # As the servers do it: a port on which only closed connections linger counts as free.
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(("127.0.0.1", port))
+        if _is_free(port):
             return port
     raise ControlPlaneError(f"find a free port: 100 of those between {PORTS.start} and {PORTS.stop} are all taken")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # As the servers do it: a port on which only closed connections linger counts as free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _taken(port: int) -> str:
+    return f"port {port} is taken (leave the port out to get a free one)"
