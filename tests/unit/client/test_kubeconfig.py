@@ -17,13 +17,15 @@ from konverge.client.places import Place
 from konverge.testing.certificates import Authority
 
 
-def document(*, name: str = "one", user: dict[str, Any] | None = None, **cluster: Any) -> dict[str, Any]:
+def document(
+    *, name: str = "one", user: dict[str, Any] | None = None, cluster: dict[str, Any] | None = None
+) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": name,
         "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-        "clusters": [{"name": name, "cluster": {"server": f"https://{name}.example:6443", **cluster}}],
+        "clusters": [{"name": name, "cluster": {"server": f"https://{name}.example:6443", **(cluster or {})}}],
         "users": [{"name": name, "user": user or {}}],
     }
 
@@ -143,7 +145,7 @@ def test_a_context_without_a_user_is_anonymous(tmp_path: Path) -> None:
 
 
 def test_unknown_fields_and_nulls_are_as_good_as_absent(tmp_path: Path) -> None:
-    content = document(user={"token": None, "Token": 5, "tokn": ["x"]}, **{"proxy-url": None})
+    content = document(user={"token": None, "Token": 5, "tokn": ["x"]}, cluster={"proxy-url": None})
     content["preferences"] = None
     content["extensions"] = [1, 2]
     content["users"].append(None)
@@ -202,7 +204,7 @@ def test_dates_and_base_60_numbers_are_strings_as_in_kubectl() -> None:
     ],
 )
 def test_addresses_of_servers_are_brought_to_one_form(tmp_path: Path, written: str, read: str) -> None:
-    assert loaded(write(tmp_path / "config", document(server=written))).server == read
+    assert loaded(write(tmp_path / "config", document(cluster={"server": written}))).server == read
 
 
 def test_what_a_pipe_gives_is_read_as_kubectl_does() -> None:
@@ -216,7 +218,9 @@ def test_what_a_pipe_gives_is_read_as_kubectl_does() -> None:
 def test_data_wins_over_a_file(tmp_path: Path) -> None:
     authority = Authority(tmp_path, "test")
     data = base64.b64encode(authority.ca.cert.read_bytes()).decode()
-    path = write(tmp_path / "c", document(**{"certificate-authority": "missing", "certificate-authority-data": data}))
+    path = write(
+        tmp_path / "c", document(cluster={"certificate-authority": "missing", "certificate-authority-data": data})
+    )
 
     assert loaded(path).tls.ca() == authority.ca.cert.read_bytes()
 
@@ -225,4 +229,4 @@ def test_base64_may_be_broken_into_lines(tmp_path: Path) -> None:
     authority = Authority(tmp_path, "test")
     data = base64.encodebytes(authority.ca.cert.read_bytes()).decode()
 
-    assert loaded(write(tmp_path / "c", document(**{"certificate-authority-data": data}))).tls.ca() is not None
+    assert loaded(write(tmp_path / "c", document(cluster={"certificate-authority-data": data}))).tls.ca() is not None
