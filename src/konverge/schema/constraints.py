@@ -24,18 +24,20 @@ from konverge.schema.refusals import refused_type, refused_value
 
 __all__ = ["constrain", "family_of"]
 
+_RULES: Final = "x-kubernetes-validations"
 _BOUNDS: Final = {
-    "ge": ("minimum", None),
-    "gt": ("minimum", "exclusiveMinimum"),
-    "le": ("maximum", None),
-    "lt": ("maximum", "exclusiveMaximum"),
-    "multiple_of": ("multipleOf", None),
+    "ge": ("minimum", "", ">="),
+    "gt": ("minimum", "exclusiveMinimum", ">"),
+    "le": ("maximum", "", "<="),
+    "lt": ("maximum", "exclusiveMaximum", "<"),
+    "multiple_of": ("multipleOf", "", ""),
 }
 _LENGTHS: Final = {
     "string": ("minLength", "maxLength"),
     "array": ("minItems", "maxItems"),
     "object": ("minProperties", "maxProperties"),
 }
+_LIST_KEYS: Final = ("x-kubernetes-list-type", "x-kubernetes-list-map-keys")
 _EXACT_IN_A_DOUBLE: Final = 2**53
 
 
@@ -56,11 +58,14 @@ def constrain(schema: Schema, notes: Iterable[Any], path: str) -> Schema:
             case Meta():
                 schema = {**schema, **_from_meta(note, schema, path)}
             case Rule():
-                rules = [*schema.get("x-kubernetes-validations", ()), note.to_wire()]
-                schema = {**schema, "x-kubernetes-validations": rules}
+                schema = {**schema, _RULES: [*schema.get(_RULES, ()), note.to_wire()]}
             case Opaque():
                 kept: Schema = {key: value for key, value in schema.items() if key in ("description", "nullable")}
                 schema = {**kept, "type": "object", PRESERVE: True}
+            case ListMap() | ListSet() | Atomic() if family_of(schema) == "array":
+                # The last word counts: a list of conditions is a map by itself, and may be said to be something else.
+                schema = {key: value for key, value in schema.items() if key not in _LIST_KEYS}
+                schema |= _from_marker(note, schema, path)
             case _:
                 schema = {**schema, **_from_marker(note, schema, path)}
     return schema
@@ -110,10 +115,7 @@ def _from_meta(meta: Meta, schema: Schema, path: str) -> Schema:
         added["description"] = meta.description
     if meta.examples:
         added["example"] = meta.examples[0]
-    for name in _BOUNDS:
-        bound = getattr(meta, name)
-        if bound is not None:
-            added |= _bound(name, bound, schema, path)
+    added |= _bounds(meta, schema, path)
     if meta.pattern is not None:
         added["pattern"] = _pattern(meta.pattern, schema, path)
     if meta.min_length is not None or meta.max_length is not None:
@@ -121,18 +123,36 @@ def _from_meta(meta: Meta, schema: Schema, path: str) -> Schema:
     return {**added, **(meta.extra_json_schema or {})}
 
 
-def _bound(name: str, bound: Any, schema: Schema, path: str) -> Schema:
+def _bounds(meta: Meta, schema: Schema, path: str) -> Schema:
+    added: Schema = {}
+    rules = list(schema.get(_RULES, ()))
+    for name, (keyword, exclusive, operator) in _BOUNDS.items():
+        bound = getattr(meta, name)
+        if bound is None:
+            continue
+        _check_bound(name, bound, schema, path)
+        added[keyword] = bound
+        if exclusive:
+            added[exclusive] = True
+        if bound != int(bound):
+            # The server cuts a bound to a whole number when it compares a whole number with it; CEL does not.
+            rules.append(Rule(f"self {operator} {bound}", message=f"should be {operator} {bound}").to_wire())
+    if "minimum" in added and "maximum" in added and added["minimum"] > added["maximum"]:
+        raise refused_value(
+            path, f"no number lies between {added['minimum']} and {added['maximum']}", "swap the bounds"
+        )
+    return {**added, _RULES: rules} if rules else added
+
+
+def _check_bound(name: str, bound: Any, schema: Schema, path: str) -> None:
     family = family_of(schema)
     if family not in ("integer", "number", "int-or-string") or "pattern" in schema:
         raise refused_type(path, f"{name}={bound} bounds a number, and this is {family}", "write a Rule")
-    whole = isinstance(bound, int) and abs(bound) <= _EXACT_IN_A_DOUBLE
-    if family != "number" and not whole:
-        # The server holds bounds as doubles and cuts them to whole numbers: it would compare with another bound.
+    if family != "number" and not (isinstance(bound, int) and abs(bound) <= _EXACT_IN_A_DOUBLE):
         raise refused_value(path, f"{name}={bound} is not exact on the server", "write a whole number within 2**53")
-    if name == "multiple_of" and bound <= 0:
-        raise refused_value(path, f"multiple_of={bound} is not positive", "write a positive number")
-    keyword, exclusive = _BOUNDS[name]
-    return {keyword: bound} if exclusive is None else {keyword: bound, exclusive: True}
+    if name == "multiple_of" and bound != int(bound):
+        what = f"the server cannot tell which whole numbers are multiples of {bound}"
+        raise refused_value(path, what, "write a Rule, or count in a smaller unit")
 
 
 def _pattern(pattern: str, schema: Schema, path: str) -> str:

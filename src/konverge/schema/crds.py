@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,9 @@ from konverge.objects.codec import to_wire
 from konverge.objects.resources import AnyObject, Untyped
 from konverge.schema.customresource import CustomResource, definition_of, root_schema
 from konverge.schema.definitions import Definition
+from konverge.schema.leaves import Schema
 from konverge.schema.refusals import refused_value
+from konverge.schema.rules import published
 
 __all__ = ["WebhookConversion", "crd_for", "to_yaml"]
 
@@ -60,7 +61,7 @@ def crd_for(*versions: type[CustomResource[Any, Any]], conversion: WebhookConver
     stored = _stored(definitions)
     for definition in definitions:
         _check_same_kind(stored, definition)
-    entries = [definition_of(version).version_entry(root_schema(version, described=True)) for version in versions]
+    entries = [definition_of(version).version_entry(_published_schema(version)) for version in versions]
     spec: dict[str, Any] = {"group": stored.group, "names": stored.names(), "scope": stored.scope.value}
     if conversion is not None:
         spec["conversion"] = conversion.to_wire()
@@ -69,7 +70,7 @@ def crd_for(*versions: type[CustomResource[Any, Any]], conversion: WebhookConver
         apiVersion="apiextensions.k8s.io/v1",
         kind="CustomResourceDefinition",
         metadata={"name": f"{stored.plural}.{stored.group}"},
-        spec=copy.deepcopy(spec),
+        spec=spec,
     )
 
 
@@ -94,6 +95,11 @@ def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _write_text)
+
+
+def _published_schema(version: type[CustomResource[Any, Any]]) -> Schema:
+    schema: Schema = published(root_schema(version, described=True))
+    return schema
 
 
 def _stored(definitions: list[Definition]) -> Definition:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Mapping
 from dataclasses import fields as dataclass_fields
@@ -14,16 +15,16 @@ from konverge.objects.models import Model, field
 from konverge.objects.resources import Resource, ResourceMeta
 from konverge.schema.defaults import filled
 from konverge.schema.definitions import Definition
-from konverge.schema.docstrings import class_doc, field_docs
 from konverge.schema.hints import fields_of
 from konverge.schema.leaves import Schema
 from konverge.schema.parts import NoStatus
 from konverge.schema.refusals import refused_type, refused_value
+from konverge.schema.rules import check_rules
 from konverge.schema.structural import SchemaMaker
 from konverge.schema.values import Problem, problems_of
 
 if TYPE_CHECKING:
-    # Only checkers read the default; at run time `__class_getitem__` fills it in.
+    # Only checkers read the default of StatusT; at run time `__class_getitem__` fills it in.
     from typing_extensions import TypeVar
 
     SpecT = TypeVar("SpecT", bound=Model)
@@ -36,7 +37,7 @@ else:
 
 __all__ = ["CustomResource", "CustomResourceMeta", "definition_of", "root_schema", "validate"]
 
-_KEYWORDS = frozenset(entry.name for entry in dataclass_fields(Definition))
+_KEYWORDS = [entry.name for entry in dataclass_fields(Definition)]
 _EXAMPLE = 'write class WebApp(CustomResource[WebAppSpec, WebAppStatus], group="example.com", version="v1")'
 
 
@@ -48,13 +49,17 @@ class CustomResourceMeta(ResourceMeta):
     ) -> CustomResourceMeta:
         if namespace.get("__module__") == __name__:
             return cast(CustomResourceMeta, super().__new__(mcls, name, bases, namespace, **keywords))
-        spec, status = _parameters(name, namespace)
-        given = {key: keywords.pop(key) for key in _KEYWORDS & keywords.keys()}
-        definition = _definition(name, given, status)
-        _declare(namespace, spec, status)
-        namespace["__definition__"] = definition
-        made = super().__new__(mcls, name, bases, namespace, identity=definition.identity, **keywords)
-        _check(made, {**sys._getframe(1).f_locals})
+        scope = sys._getframe(1).f_locals
+        try:
+            spec, status = _parameters(namespace)
+            definition = _definition(name, keywords, status)
+            _declare(namespace, spec, status, scope)
+            namespace["__definition__"] = definition
+            made = super().__new__(mcls, name, bases, namespace, identity=definition.identity)
+            _check(made, scope)
+        except (TypeError, ValueError) as error:
+            error.args = (f"class {name}: {error}",)
+            raise
         return cast(CustomResourceMeta, made)
 
 
@@ -71,9 +76,12 @@ class CustomResource(Resource, Generic[SpecT, StatusT], metaclass=CustomResource
     """
 
     __definition__: ClassVar[Definition]
+    __root_schema__: ClassVar[Schema]
 
-    spec: SpecT
-    status: StatusT = field(default_factory=cast(Any, NoStatus))
+    if TYPE_CHECKING:
+        # At run time each class declares them itself, with its own types and the status as the last field.
+        spec: SpecT
+        status: StatusT = field(default_factory=cast(Any, NoStatus))
 
     def __class_getitem__(cls, parameters: Any) -> Any:
         if not isinstance(parameters, tuple):
@@ -86,6 +94,11 @@ def definition_of(cls: type[CustomResource[Any, Any]]) -> Definition:
     return cls.__definition__
 
 
+def root_schema(cls: type[CustomResource[Any, Any]], *, described: bool = False) -> Schema:
+    """Give the whole schema of a kind, to read; without descriptions it is made once, with the class."""
+    return _make_root(cls, SchemaMaker(described=True)) if described else cls.__root_schema__
+
+
 def validate(obj: CustomResource[Any, Any]) -> list[Problem]:
     """Give every reason why the server would refuse the object, as far as it can be told without the server.
 
@@ -93,19 +106,10 @@ def validate(obj: CustomResource[Any, Any]) -> list[Problem]:
     rules, metadata, and the formats that only the server can judge.
     """
     root = root_schema(type(obj))
-    wire = to_wire(obj)
-    return problems_of(root, filled(root, wire))
+    return problems_of(root, filled(root, to_wire(obj)))
 
 
-def root_schema(cls: type[CustomResource[Any, Any]], *, described: bool = False) -> Schema:
-    """Give the whole schema of a kind; without descriptions it is made once."""
-    if not described:
-        root: Schema = cls.__dict__["__root_schema__"]
-        return root
-    return _make_root(cls, SchemaMaker(described=True))
-
-
-def _parameters(name: str, namespace: Mapping[str, Any]) -> tuple[type, type]:
+def _parameters(namespace: Mapping[str, Any]) -> tuple[Any, Any]:
     for base in namespace.get("__orig_bases__", ()):
         if get_origin(base) is CustomResource:
             spec, status = get_args(base)
@@ -113,52 +117,46 @@ def _parameters(name: str, namespace: Mapping[str, Any]) -> tuple[type, type]:
                 if not (isinstance(get_origin(part) or part, type) and issubclass(get_origin(part) or part, Model)):
                     raise refused_type(at, f"{part!r} has no schema", "write a class that derives from Spec or Status")
             return spec, status
-    raise TypeError(f"{name} does not say its spec ({_EXAMPLE})")
+    raise TypeError(f"it does not say what its spec is ({_EXAMPLE})")
 
 
-def _definition(name: str, keywords: dict[str, Any], status: type) -> Definition:
+def _definition(name: str, keywords: dict[str, Any], status: Any) -> Definition:
+    for wrong in keywords.keys() - set(_KEYWORDS):
+        close = difflib.get_close_matches(wrong, _KEYWORDS, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(_KEYWORDS)}"
+        raise TypeError(f"a custom resource has no keyword {wrong!r} ({hint})")
     for needed in ("group", "version"):
         if needed not in keywords:
-            raise TypeError(f"{name} has no {needed} ({_EXAMPLE})")
+            raise TypeError(f"it has no {needed} ({_EXAMPLE})")
     keywords.setdefault("status", status is not NoStatus)
     if keywords["status"] and status is NoStatus:
-        raise refused_value(
-            ".status", f"{name} has a status subresource but no status", "write CustomResource[Spec, Status]"
-        )
+        what = "there is a status subresource and no status"
+        raise refused_value(".status", what, f"write CustomResource[{name}Spec, {name}Status]")
     return Definition.of(name, keywords)
 
 
-def _declare(namespace: dict[str, Any], spec: Any, status: Any) -> None:
+def _declare(namespace: dict[str, Any], spec: Any, status: Any, scope: Mapping[str, Any]) -> None:
     """Put the fields into the class with their real types; the status goes last, where the codec looks for it."""
-    own = namespace.pop("__annotations__", {})
+    own = namespace.get("__annotations__", {})
     for reserved in own.keys() & {"api_version", "kind", "metadata", "spec", "status"}:
         raise TypeError(f"{reserved!r} is a field of every custom resource ({_EXAMPLE})")
     namespace["__annotations__"] = {"spec": spec, **own, "status": status}
-    namespace["status"] = field(default_factory=_maker_of_status(status))
-    if _needs_nothing(spec):
+    if not _required(spec, ".spec", scope):
         namespace["spec"] = field(default_factory=spec)
-
-
-def _needs_nothing(part: Any) -> bool:
-    try:
-        part()
-    except TypeError:
-        return False
-    return True
-
-
-def _maker_of_status(status: Any) -> Any:
-    if not _needs_nothing(status):
-        config = msgspec.structs.fields(status)
-        missing = next(info.encode_name for info in config if info.required)
+    for missing in _required(status, ".status", scope):
         what = "a status is there before anything is known, so each of its fields needs a default"
         raise refused_type(f".status.{missing}", what, "write `X | None = None`")
-    return status
+    namespace["status"] = field(default_factory=status)
+
+
+def _required(struct: Any, path: str, scope: Mapping[str, Any]) -> list[str]:
+    return [info.encode_name for info in fields_of(struct, path, scope) if info.required]
 
 
 def _check(cls: Any, scope: Mapping[str, Any]) -> None:
     root = _make_root(cls, SchemaMaker(scope=scope))
     cls.__definition__.check_paths(root)
+    check_rules(root, "")
     # Reading must work too: msgspec refuses some annotations only when a decoder is made.
     msgspec.json.Decoder(cls)
     cls.__root_schema__ = root
@@ -166,24 +164,12 @@ def _check(cls: Any, scope: Mapping[str, Any]) -> None:
 
 def _make_root(cls: Any, maker: SchemaMaker) -> Schema:
     definition: Definition = cls.__definition__
-    described = maker.described
-    root: Schema = {"description": class_doc(cls)} if described and class_doc(cls) else {}
-    root |= {"type": "object", "properties": {"apiVersion": {"type": "string"}, "kind": {"type": "string"}}}
-    properties = root["properties"]
-    properties["metadata"] = {"type": "object"}
-    docs = field_docs(cls) if described else {}
-    required: list[str] = []
-    for info in fields_of(cls, "", maker.scope):
-        if info.encode_name in ("apiVersion", "kind", "metadata") or info.type is NoStatus:
-            continue
-        wire = info.encode_name
-        properties[wire] = (
-            maker.struct(info.type, ".status")
-            if wire == "status"
-            else maker.field(info, f".{wire}", docs.get(info.name, ""))
-        )
-        if info.required and "default" not in properties[wire]:
-            required.append(wire)
+    schemas, required = maker.fields(cls, "")
+    status = schemas.pop("status")
+    if fields_of(cls, "", maker.scope)[-1].type is not NoStatus:
+        # No default for the status itself: an object has none until somebody writes one.
+        schemas["status"] = {key: value for key, value in status.items() if key != "default"}
+    root: Schema = {**maker.description(cls), "type": "object", "properties": schemas}
     if required:
         root["required"] = required
     if definition.rules:

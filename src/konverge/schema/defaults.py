@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from konverge.objects.codec import to_wire
-from konverge.schema.leaves import PRESERVE, Schema
+from konverge.schema.leaves import OBJECT_FIELDS, PRESERVE, Schema
 from konverge.schema.parts import Constant
 from konverge.schema.refusals import refused_value
 
@@ -60,9 +60,12 @@ def _filled_object(schema: Schema, value: dict[str, Any]) -> dict[str, Any]:
     properties: dict[str, Schema] = schema.get("properties", {})
     others: Schema | None = schema.get("additionalProperties")
     result: dict[str, Any] = {}
+    is_object = OBJECT_FIELDS.keys() <= properties.keys()
     for key, item in value.items():
         part = properties.get(key, others)
-        if part is None:
+        if is_object and key in OBJECT_FIELDS:
+            result[key] = item
+        elif part is None:
             if schema.get(PRESERVE) or "type" not in schema:
                 result[key] = item
         elif item is not None or part.get("nullable") or "default" in part:

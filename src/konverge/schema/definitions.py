@@ -20,6 +20,7 @@ from konverge.schema.refusals import refused_value
 __all__ = ["AGE", "Column", "Definition", "Scale"]
 
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
+_COLUMN_FORMATS: Final = (*("int32", "int64", "float", "double", "byte", "binary", "date", "date-time", "password"),)
 _MOST_SELECTABLE: Final = 8
 _LONGEST_WARNING: Final = 256
 
@@ -91,7 +92,10 @@ class Definition:
         values["plural"] = values.get("plural") or plural_of(kind)
         values["singular"] = values.get("singular") or kind.lower()
         values["list_kind"] = values.get("list_kind") or f"{kind}List"
-        values["scope"] = Scope(values.get("scope", Scope.NAMESPACED))
+        scope = values.get("scope", Scope.NAMESPACED)
+        if scope not in tuple(Scope):
+            raise refused_value(".spec.scope", f"{scope!r} is no scope", "write Scope.NAMESPACED or Scope.CLUSTER")
+        values["scope"] = Scope(scope)
         made = cls(**values)
         made._check_names()
         return made
@@ -140,12 +144,7 @@ class Definition:
         Raises: ValueError for one that leads nowhere, or to a field of the wrong type.
         """
         for place, column in enumerate(self.columns):
-            at = f".spec.versions[].additionalPrinterColumns[{place}]"
-            schema_at(root, column.path, at)
-            if column.type and column.type not in _COLUMN_TYPES:
-                raise refused_value(
-                    at, f"{column.type!r} is no column type", f"write one of {', '.join(_COLUMN_TYPES)}"
-                )
+            _check_column(root, column, f".spec.versions[].additionalPrinterColumns[{place}]")
         if len(self.selectable) > _MOST_SELECTABLE:
             at = ".spec.versions[].selectableFields"
             raise refused_value(
@@ -199,6 +198,15 @@ class Definition:
         if self.selectable:
             entry["selectableFields"] = [{"jsonPath": path} for path in self.selectable]
         return entry
+
+
+def _check_column(root: Schema, column: Column, at: str) -> None:
+    schema_at(root, column.path, at)
+    for given, known in ((column.type, _COLUMN_TYPES), (column.format, _COLUMN_FORMATS)):
+        if given and given not in known:
+            raise refused_value(at, f"a column cannot be {given!r}", f"write one of {', '.join(known)}")
+    if not column.name:
+        raise refused_value(at, "a column needs a name", "write Column('Replicas', '.spec.replicas')")
 
 
 def _scale_entry(scale: Scale) -> dict[str, str]:

@@ -54,22 +54,24 @@ def fields_of(struct: Any, path: str, scope: Mapping[str, Any]) -> tuple[msgspec
     try:
         return msgspec.structs.fields(struct)
     except NameError:
-        for cls in get_origin(struct) or struct, *(get_origin(struct) or struct).__mro__:
-            _resolve(cls, path, scope)
+        for cls in (get_origin(struct) or struct).__mro__:
+            if issubclass(cls, msgspec.Struct) and cls is not msgspec.Struct:
+                _resolve(cls, path, scope)
         return msgspec.structs.fields(struct)
 
 
-def _resolve(cls: type, path: str, scope: Mapping[str, Any]) -> None:
+def _resolve(cls: type[msgspec.Struct], path: str, scope: Mapping[str, Any]) -> None:
     """Replace the strings in the annotations of a class by types, for msgspec looks for names in the module only."""
     own = vars(cls).get("__annotations__", {})
     module = vars(sys.modules.get(cls.__module__, typing))
-    for attribute, annotation in own.items():
-        carrier = types.SimpleNamespace(__annotations__={attribute: annotation})
+    for attribute, wire in zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True):
+        if attribute not in own:
+            continue
+        carrier = types.SimpleNamespace(__annotations__={attribute: own[attribute]})
         try:
             found = typing.get_type_hints(carrier, module, {**scope, **vars(cls)}, include_extras=True)
         except NameError as error:
             what = f"the name {error.name!r} in the annotation of {cls.__name__}.{attribute} is not defined"
-            raise refused_type(
-                path, what, "define it above this class, and import it also at run time, not under TYPE_CHECKING"
-            ) from error
+            instead = "define it above the custom resource, and import it at run time, not under TYPE_CHECKING"
+            raise refused_type(f"{path}.{wire}", what, instead) from error
         own[attribute] = found[attribute]

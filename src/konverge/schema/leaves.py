@@ -14,17 +14,35 @@ from konverge.objects.resources import Untyped
 from konverge.objects.times import MicroTime
 from konverge.schema.refusals import refused_type
 
-__all__ = ["INT_OR_STRING", "LEAVES", "PRESERVE", "SUGGESTIONS", "Schema", "schema_of_choices"]
+__all__ = [
+    "EXACTLY_ONE",
+    "INT_OR_STRING",
+    "LEAVES",
+    "OBJECT_FIELDS",
+    "PRESERVE",
+    "SUGGESTIONS",
+    "Schema",
+    "schema_of_choices",
+]
 
 Schema: TypeAlias = dict[str, Any]
 
 PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+EXACTLY_ONE: Final = "x-konverge-exactly-one"
+"""Groups of fields of which one is set. Read by `values`; the server gets a CEL rule instead (see `rules`)."""
 
 _QUANTITY: Final = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
     r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
 )
 _DURATION: Final = r"^[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
+
+OBJECT_FIELDS: Final[Mapping[str, Schema]] = {
+    "apiVersion": {"type": "string"},
+    "kind": {"type": "string"},
+    "metadata": {"type": "object"},
+}
+"""What every object has; the server knows it better and lets a schema say no more about it."""
 
 INT_OR_STRING: Final[Mapping[str, Any]] = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],

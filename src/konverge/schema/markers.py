@@ -27,9 +27,15 @@ __all__ = [
     "Opaque",
     "PreserveUnknown",
     "Rule",
+    "uses_old_self",
 ]
 
 _REASONS = ("FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate")
+
+
+def uses_old_self(rule: str) -> bool:
+    """Tell whether an expression compares with the value before the update."""
+    return re.search(r"\boldSelf\b", rule) is not None
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,8 @@ class Rule:
             raise ValueError(f"the message of a Rule is one line, not {self.message!r}")
         if re.search(r"[\n\r]", self.rule.strip()) and not self.message.strip():
             raise ValueError("a Rule of several lines needs a message")
+        if self.optional_old_self and not uses_old_self(self.rule):
+            raise ValueError("optional_old_self is for a Rule that uses oldSelf")
         if self.reason and self.reason not in _REASONS:
             raise ValueError(f"{self.reason!r} is no reason for a Rule: write one of {', '.join(_REASONS)}")
 

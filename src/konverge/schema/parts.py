@@ -8,12 +8,13 @@ Both are models. They differ in what they do with a value that equals its defaul
 - a `Status` leaves it out, so that an object whose status says nothing yet is written without one. The schema carries
   the same default, so the server fills it in beside the first field that is written.
 
-Both take class keywords for what concerns the struct as a whole: `rules`, `exactly_one`, `atomic`, `preserve_unknown`.
+Both take class keywords for what concerns the struct as a whole: `rules` (CEL), `exactly_one` (wire names of optional
+fields, the structural form of a union), `atomic`, `preserve_unknown`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_origin
 
@@ -28,20 +29,25 @@ __all__ = ["Constant", "NoStatus", "PartMeta", "Spec", "SpecMeta", "Status", "St
 
 @dataclass(frozen=True)
 class StructOptions:
-    """What was said about a struct as a whole."""
+    """What was said about a struct as a whole. A subclass keeps what its bases said and adds its own."""
 
     rules: tuple[Rule, ...] = ()
-    exactly_one: tuple[str, ...] = ()
+    exactly_one: tuple[tuple[str, ...], ...] = ()
     atomic: bool = False
     preserve_unknown: bool = False
 
-
-_NO_OPTIONS = StructOptions()
+    def __or__(self, more: StructOptions) -> StructOptions:
+        return StructOptions(
+            self.rules + more.rules,
+            self.exactly_one + more.exactly_one,
+            self.atomic or more.atomic,
+            self.preserve_unknown or more.preserve_unknown,
+        )
 
 
 def struct_options(cls: type) -> StructOptions:
-    """Give the options of a struct; a subclass says its own, they are not inherited."""
-    options: StructOptions = vars(cls).get("__struct_options__", _NO_OPTIONS)
+    """Give the options of a struct; a model that takes none has none."""
+    options: StructOptions = getattr(cls, "__struct_options__", StructOptions())
     return options
 
 
@@ -55,12 +61,16 @@ class PartMeta(ModelMeta):
         namespace: dict[str, Any],
         *,
         rules: Iterable[Rule] = (),
-        exactly_one: Iterable[str] = (),
+        exactly_one: Collection[str] = (),
         atomic: bool = False,
         preserve_unknown: bool = False,
         **options: Any,
     ) -> PartMeta:
-        namespace["__struct_options__"] = StructOptions(tuple(rules), tuple(exactly_one), atomic, preserve_unknown)
+        groups = (tuple(exactly_one),) if exactly_one else ()
+        said = StructOptions(tuple(rules), groups, atomic, preserve_unknown)
+        for base in reversed(bases):
+            said = struct_options(base) | said
+        namespace["__struct_options__"] = said
         made = super().__new__(mcls, name, bases, namespace, **options)
         assert isinstance(made, PartMeta)
         return made

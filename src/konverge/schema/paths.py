@@ -9,9 +9,10 @@ from typing import Any, Final
 from konverge.schema.leaves import PRESERVE, Schema
 from konverge.schema.refusals import refused_value
 
-__all__ = ["column_type", "schema_at"]
+__all__ = ["column_type", "follow", "schema_at"]
 
-_STEP: Final = re.compile(r"\.([A-Za-z_$][\w$-]*)|\['([^']+)'\]|\[(\*|-?[0-9:]+|\?\(.*?\))\]")
+# A name (dots in it escaped), a quoted name, or a choice among items: all, by place, by a filter.
+_STEP: Final = re.compile(r"\.((?:\\.|[^.\[\]\\])+)|\['([^']+)'\]|\[(\*|-?[0-9:]+|\?\(.*?\))\]")
 _ANYTHING: Final[Mapping[str, Any]] = {PRESERVE: True}
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 _TEXTS: Final[Mapping[str, Any]] = {"type": "object", "additionalProperties": _TEXT}
@@ -41,14 +42,18 @@ def schema_at(root: Schema, path: str, place: str) -> Schema:
 
     Raises: ValueError when the path is malformed or leads to no field.
     """
-    full = {**root, "properties": {**root["properties"], "metadata": {"type": "object", "properties": _METADATA}}}
+    metadata = {"type": "object", "properties": _METADATA}
+    return follow({**root, "properties": {**root["properties"], "metadata": metadata}}, path, place)
+
+
+def follow(schema: Schema, path: str, place: str) -> Schema:
+    """Follow a JSON path from any schema; see `schema_at`."""
     steps = list(_STEP.finditer(path))
     if not path.startswith(".") or "".join(step[0] for step in steps) != path:
         raise refused_value(place, f"{path!r} is no JSON path", "write it as '.spec.replicas'")
-    schema: Schema = full
     for step in steps:
         name, quoted, selector = step.groups()
-        found = _items(schema) if selector else _property(schema, name or quoted)
+        found = _items(schema) if selector else _property(schema, quoted or re.sub(r"\\(.)", r"\1", name))
         if found is None:
             so_far = path[: step.end()]
             raise refused_value(place, f"{path!r} leads nowhere: there is no {so_far}", _hint(schema))
@@ -58,7 +63,7 @@ def schema_at(root: Schema, path: str, place: str) -> Schema:
 
 def column_type(schema: Schema) -> str:
     """Give the type of a printer column for a field of this schema."""
-    if schema.get("format") in ("date-time", "date"):
+    if schema.get("format") == "date-time":
         return "date"
     kind = str(schema.get("type", "string"))
     return kind if kind in ("integer", "number", "boolean") else "string"

@@ -6,13 +6,12 @@ What is not checked here, because only the server can: CEL rules, the formats th
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from konverge.schema.formats import has_format
-from konverge.schema.leaves import Schema
+from konverge.schema.leaves import EXACTLY_ONE, Schema
 from konverge.schema.patterns import matches
 
 __all__ = ["Problem", "problems_of"]
@@ -101,11 +100,11 @@ def _number_problems(schema: Schema, value: float, path: str) -> Iterator[Proble
 
 
 def _is_multiple(value: float, step: float) -> bool:
-    if isinstance(value, int) and isinstance(step, int):
+    if isinstance(value, int):
         return value % step == 0
-    # As the server computes it, rounding included.
-    ratio = 1 / step * value if step < 1 else value / step
-    return math.isfinite(ratio) and abs(ratio) <= 2**53 and math.isclose(ratio, round(ratio), rel_tol=0, abs_tol=1e-9)
+    # The server divides doubles; beyond 2**53 it takes none of them for a whole number.
+    ratio = value / step
+    return ratio.is_integer() and abs(ratio) < 2**53
 
 
 def _list_problems(schema: Schema, value: list[Any], path: str) -> Iterator[Problem]:
@@ -144,19 +143,14 @@ def _object_problems(schema: Schema, value: dict[str, Any], path: str) -> Iterat
     for key in schema.get("required", ()):
         if key not in value:
             yield Problem(f"{path}.{key}", "a value is required")
-    if "oneOf" in schema:
-        yield from _choice_problems(schema["oneOf"], value, path)
+    for names in schema.get(EXACTLY_ONE, ()):
+        given = [name for name in names if name in value]
+        if len(given) != 1:
+            yield Problem(path, f"exactly one of {', '.join(names)} is wanted, got {', '.join(given) or 'none'}")
     if schema.get("x-kubernetes-embedded-resource"):
         yield from (
             Problem(f"{path}.{key}", "a value is required") for key in ("apiVersion", "kind") if not value.get(key)
         )
-
-
-def _choice_problems(choices: list[Schema], value: dict[str, Any], path: str) -> Iterator[Problem]:
-    names = [choice["required"][0] for choice in choices]
-    given = [name for name in names if name in value]
-    if len(given) != 1:
-        yield Problem(path, f"exactly one of {', '.join(names)} is wanted, got {', '.join(given) or 'none'}")
 
 
 def _size_problems(size: int, of_what: str, limits: tuple[int | None, int | None], path: str) -> Iterator[Problem]:
@@ -168,7 +162,7 @@ def _size_problems(size: int, of_what: str, limits: tuple[int | None, int | None
 
 
 def _same(one: Any, other: Any) -> bool:
-    return type(one) is type(other) and bool(one == other)
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
 def _shown(value: Any) -> str:
