@@ -3,7 +3,7 @@
 Rules:
 
 1. The safe loader only, and only after a look at the parser's events: nesting and aliases are bounded before any object
-   is made, so a "billion laughs" file costs no more than its size. (The loader's own recursion is in C and unchecked.)
+   is made, so a "billion laughs" file costs no more than a large one. (The recursion of the loader is C, unchecked.)
 2. Plain scalars mean what they mean to kubectl: dates and `1:30` are strings.
 3. No error shows anything of the content, only where in the file it is.
 """
@@ -20,8 +20,8 @@ from konverge.client.places import Place
 __all__ = ["parse_document"]
 
 MAX_DEPTH = 64
-MIN_NODES = 10_000
-"""Nodes that even a small file may expand to: room for honest aliases."""
+MAX_NODES = 500_000
+"""Values of a document with every alias written out: several thousand clusters."""
 
 _NO_TIME = {
     "tag:yaml.org,2002:timestamp",
@@ -87,8 +87,7 @@ def _described(error: yaml.MarkedYAMLError) -> str:
 
 
 def _check_shape(data: bytes, place: Place) -> None:
-    """Refuse nesting past the limit, aliases inside themselves, and aliases that multiply the file."""
-    budget = max(MIN_NODES, len(data))
+    """Refuse nesting past the limit, aliases inside themselves, and more values than any real file has."""
     sizes: dict[str, int] = {}
     # Each collection that is open: its anchor, and how many nodes it has so far with every alias written out.
     nodes: list[tuple[str | None, int]] = [(None, 0)]
@@ -110,8 +109,8 @@ def _check_shape(data: bytes, place: Place) -> None:
         if anchor is not None:
             sizes[anchor] = size
         outer, total = nodes.pop()
-        if total + size > budget:
-            raise place.error("its aliases expand to far more than the file")
+        if total + size > MAX_NODES:
+            raise place.error(f"it has more than {MAX_NODES} values, with every alias written out")
         nodes.append((outer, total + size))
 
 
