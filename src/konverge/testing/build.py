@@ -85,7 +85,7 @@ class _Workshop:
         self._log.unlink(missing_ok=True)
 
     def _packages(self, programs: Sequence[str]) -> list[str]:
-        command = ["list", "-deps", f"-tags={TAGS}", *programs]
+        command = ["list", "-mod=readonly", "-deps", f"-tags={TAGS}", *programs]
         lines = self._run(
             command, task="fetch modules", progress=lambda lines: f"fetching modules: {len(lines)} so far"
         )
@@ -93,13 +93,15 @@ class _Workshop:
 
     def _build_one(self, name: str, *, step: str, compiled: int, total: int) -> list[str]:
         unfinished = self._directory / f".{name}.unfinished"
-        command = ["build", "-v", "-trimpath", f"-tags={TAGS}", f"-ldflags={_linker_flags()}", "-o", str(unfinished)]
+        command = ["build", "-mod=readonly", "-v", "-trimpath", f"-tags={TAGS}", f"-ldflags={_linker_flags()}"]
 
         def progress(lines: list[str]) -> str:
             return f"{step}: {compiled + len(_packages_in(lines))} of at most {total} packages compiled"
 
         try:
-            lines = self._run([*command, PROGRAMS[name]], task=f"build {name}", progress=progress)
+            lines = self._run(
+                [*command, "-o", str(unfinished), PROGRAMS[name]], task=f"build {name}", progress=progress
+            )
             unfinished.replace(self._directory / name)
             return _packages_in(lines)
         finally:
