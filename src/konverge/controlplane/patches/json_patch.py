@@ -1,0 +1,225 @@
+"""JSON patch (RFC 6902), with the leniencies of the real server.
+
+Rules that differ from the RFC, because clients meet them:
+
+1. The text before the first `/` of a path is ignored, so `data/k` means the key `k` of the root.
+2. `replace` sets a key that is not there. `copy` from a key that is not there copies null. `add`, `replace` and `copy`
+   without a value write null.
+3. `test` for null passes where the key is missing. Numbers are equal only in the same notation: 1 is not 1.0.
+4. A negative index counts from the end; in `add`, -1 is the place after the last item.
+5. A failing operation never says what failed: it is 422, and the object stays as it was.
+
+The document and the patch are never changed; the result shares what no operation touched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from konverge.controlplane.patches.errors import PatchError, bad_request, too_large, unprocessable
+
+__all__ = ["MAX_OPERATIONS", "apply_json_patch", "read_json_patch"]
+
+MAX_OPERATIONS = 10_000
+
+_NUMBER = re.compile(r"[+-]?[0-9]+\Z")
+_ABSENT: Any = object()
+_KINDS = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}
+
+
+class _Misfit(Exception):
+    """An operation does not fit the document."""
+
+
+def read_json_patch(patch: Any) -> list[dict[str, Any]]:
+    """Check that a decoded body is a JSON patch and give its operations.
+
+    Raises: PatchError 400 when it is no list of operations, 413 when there are more than `MAX_OPERATIONS`.
+    """
+    if patch is None:
+        return []
+    if not isinstance(patch, list):
+        raise _undecodable(patch, "Go value of type []handlers.jsonPatchOp")
+    operations = [_read_operation(operation) for operation in patch]
+    if len(operations) > MAX_OPERATIONS:
+        limit = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
+        raise too_large(limit)
+    return operations
+
+
+def apply_json_patch(document: Any, patch: Any) -> Any:
+    """Apply a decoded JSON patch and give the new document.
+
+    Raises: PatchError as `read_json_patch`, and 422 when an operation does not fit.
+    """
+    holder = {"": document}
+    own = {id(holder)}
+    try:
+        for operation in read_json_patch(patch):
+            _Step(holder, own, operation).run()
+    except _Misfit:
+        raise unprocessable() from None
+    return holder[""]
+
+
+def _read_operation(operation: Any) -> dict[str, Any]:
+    if operation is None:
+        return {}
+    if not isinstance(operation, dict):
+        raise _undecodable(operation, "Go value of type handlers.jsonPatchOp")
+    for name in ("op", "path", "from"):
+        if not isinstance(operation.get(name), str | None):
+            raise _undecodable(operation[name], f"Go struct field jsonPatchOp.{name} of type string")
+    return operation
+
+
+def _undecodable(value: Any, target: str) -> PatchError:
+    return bad_request(f"error decoding patch: json: cannot unmarshal {_KINDS[type(value)]} into {target}")
+
+
+class _Step:
+    """One operation on the document that `holder` holds under the empty key.
+
+    A container is copied when it is first changed; `own` knows the copies, which later steps change in place.
+    """
+
+    def __init__(self, holder: dict[str, Any], own: set[int], operation: dict[str, Any]) -> None:
+        self._holder = holder
+        self._own = own
+        self._operation = operation
+
+    def run(self) -> None:
+        kinds: dict[str, Callable[[], None]] = {
+            "add": self._add,
+            "remove": self._remove,
+            "replace": self._replace,
+            "move": self._move,
+            "copy": self._copy,
+            "test": self._test,
+        }
+        run = kinds.get(self._operation.get("op") or "")
+        if run is None:
+            raise _Misfit
+        run()
+
+    @property
+    def _value(self) -> Any:
+        return self._operation.get("value")
+
+    def _add(self) -> None:
+        _insert(*self._place("path"), self._value)
+
+    def _remove(self) -> None:
+        _delete(*self._place("path"))
+
+    def _replace(self) -> None:
+        if self._pointer("path") == "":
+            if not isinstance(self._value, dict | list):
+                raise _Misfit
+            self._holder[""] = self._value
+            return
+        container, key = self._place("path")
+        if isinstance(container, list):
+            container[_index(container, key)] = self._value
+        else:
+            container[key] = self._value
+
+    def _move(self) -> None:
+        container, key = self._place("from")
+        value = _read(container, key)
+        _delete(container, key)
+        _insert(*self._place("path"), value)
+
+    def _copy(self) -> None:
+        source, key = self._place("from")
+        value = _read(source, key)
+        # What is now in two places must not be changed in both through the copy that this patch owns.
+        self._disown(value)
+        _insert(*self._place("path"), None if value is _ABSENT else value)
+
+    def _test(self) -> None:
+        pointer = self._pointer("path")
+        found = self._holder[""] if pointer == "" else _read(*self._place("path"))
+        if not _same(None if found is _ABSENT else found, self._value):
+            raise _Misfit
+
+    def _pointer(self, name: str) -> str:
+        pointer = self._operation.get(name)
+        if pointer is None:
+            raise _Misfit
+        return str(pointer)
+
+    def _place(self, name: str) -> tuple[Any, str]:
+        """Find the container that a pointer leads into, ready to be changed, and the last key."""
+        tokens = self._pointer(name).split("/")
+        if len(tokens) < 2:
+            raise _Misfit
+        keys = [token.replace("~1", "/").replace("~0", "~") for token in tokens[1:]]
+        container = self._changeable(self._holder, "")
+        for key in keys[:-1]:
+            container = self._changeable(container, key if isinstance(container, dict) else _index(container, key))
+        return container, keys[-1]
+
+    def _changeable(self, container: Any, key: Any) -> Any:
+        try:
+            inner = container[key]
+        except KeyError:
+            raise _Misfit from None
+        if not isinstance(inner, dict | list):
+            raise _Misfit
+        if id(inner) not in self._own:
+            inner = container[key] = inner.copy()
+            self._own.add(id(inner))
+        return inner
+
+    def _disown(self, value: Any) -> None:
+        self._own.discard(id(value))
+        if isinstance(value, dict | list):
+            for inner in value.values() if isinstance(value, dict) else value:
+                self._disown(inner)
+
+
+def _index(container: list[Any], key: str, *, room: int = 0) -> int:
+    """Read an index of the list; `room` 1 allows the place after the last item."""
+    if not _NUMBER.match(key):
+        raise _Misfit
+    index, size = int(key), len(container) + room
+    if not -size <= index < size:
+        raise _Misfit
+    return index % size
+
+
+def _read(container: Any, key: str) -> Any:
+    if isinstance(container, list):
+        return container[_index(container, key)]
+    return container.get(key, _ABSENT)
+
+
+def _insert(container: Any, key: str, value: Any) -> None:
+    if isinstance(container, dict):
+        container[key] = value
+    elif key == "-":
+        container.append(value)
+    else:
+        container.insert(_index(container, key, room=1), value)
+
+
+def _delete(container: Any, key: str) -> None:
+    if isinstance(container, list):
+        del container[_index(container, key)]
+    elif key in container:
+        del container[key]
+    else:
+        raise _Misfit
+
+
+def _same(one: Any, other: Any) -> bool:
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)
