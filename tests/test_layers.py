@@ -25,7 +25,8 @@ FLOORS: list[set[str]] = [
     {"manager"},
     {"controlplane"},
     {"testing"},
-    {"cli", "__init__", "__main__"},
+    {"cli", "__init__"},
+    {"__main__"},
 ]
 LEVEL = {room: level for level, rooms in enumerate(FLOORS) for room in rooms}
 

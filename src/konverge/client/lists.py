@@ -31,7 +31,7 @@ class Listing(list[R], Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent(Generic[R]):
-    """One change: `type` is ADDED, MODIFIED, DELETED or BOOKMARK; a bookmark's object has only a resource version."""
+    """One change: `type` is ADDED, MODIFIED or DELETED; a deleted object is in its last state."""
 
     type: str
     object: R

@@ -11,7 +11,7 @@ import asyncio
 import copy
 import math
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from random import Random
 from types import TracebackType
@@ -202,7 +202,6 @@ class Reader:
         labels: str = "",
         fields: str = "",
         resource_version: str = "",
-        bookmarks: bool = False,
         timeout: float | None = None,
     ) -> AsyncIterator[WatchEvent[T]]: ...
     @overload
@@ -214,7 +213,6 @@ class Reader:
         labels: str = "",
         fields: str = "",
         resource_version: str = "",
-        bookmarks: bool = False,
         timeout: float | None = None,
     ) -> AsyncIterator[WatchEvent[Untyped]]: ...
     async def watch(
@@ -225,7 +223,6 @@ class Reader:
         labels: str = "",
         fields: str = "",
         resource_version: str = "",
-        bookmarks: bool = False,
         timeout: float | None = None,
     ) -> AsyncIterator[WatchEvent[Any]]:
         """Follow the changes of a collection from a version on; without one, what is there comes first, as ADDED.
@@ -240,7 +237,7 @@ class Reader:
             label_selector=labels,
             field_selector=fields,
             resource_version=resource_version,
-            bookmarks=bookmarks,
+            bookmarks=False,
             timeout=timeout,
         )
         async with aclosing(self._watch(target, namespace, options)) as events:
@@ -329,18 +326,14 @@ class Reader:
         while True:
             now: Listing[Any] = await self._list(target, key.namespace, only)
             yield now[0] if now else None
-            changes = self._watch(
-                target,
-                key.namespace,
-                WatchOptions(field_selector=only.field_selector, resource_version=now.resource_version),
+            since = WatchOptions(
+                field_selector=only.field_selector, resource_version=now.resource_version, bookmarks=False
             )
-            try:
-                async with aclosing(changes):
+            with suppress(Expired, DecodeError, TransportError, ServerError):
+                async with aclosing(self._watch(target, key.namespace, since)) as changes:
                     async for event in changes:
-                        if event.type != "BOOKMARK":
-                            yield None if event.type == "DELETED" else event.object
-            except (Expired, DecodeError, TransportError, ServerError):
-                await asyncio.sleep(_WATCH_AGAIN_AFTER)
+                        yield None if event.type == "DELETED" else event.object
+            await asyncio.sleep(_WATCH_AGAIN_AFTER)
 
     async def _list(self, target: Target[Any], namespace: str, options: ListOptions) -> Listing[Any]:
         request = self._request("GET", collection_path(target.kind, namespace), query=options.query())

@@ -155,16 +155,16 @@ async def test_pages_follow_each_other_to_the_last() -> None:
 async def test_a_watch_gives_events_and_raises_its_error_frame() -> None:
     frames = [
         {"type": "ADDED", "object": WIRE},
-        {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "8"}, "spec": {}}},
+        {"type": "DELETED", "object": {"metadata": {"resourceVersion": "8"}}},
         {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}},
     ]
     body = b"".join(json.dumps(frame).encode() + b"\n" for frame in frames)
     api, transport = client(BufferedResponse(200, body))
     seen = []
     with pytest.raises(Expired, match="watch Lamp: too old"):
-        async for event in api.watch(Lamp, resource_version="5", bookmarks=True):
+        async for event in api.watch(Lamp, resource_version="5"):
             seen.append((event.type, event.object.resource_version))
-    assert seen == [("ADDED", "7"), ("BOOKMARK", "8")]
+    assert seen == [("ADDED", "7"), ("DELETED", "8")]
     assert transport.last.stream
     assert ("resourceVersion", "5") in transport.last.query
 
