@@ -14,6 +14,7 @@ from konverge.controlplane.api import names
 from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.strategy import Document, ResourceInfo, Scaling, Surroundings, WriteRules
 from konverge.controlplane.api.tables import PLAIN_COLUMNS, Column
+from konverge.controlplane.patches.topology import DEDUCED, Topology
 
 __all__ = ["PlainStrategy", "StatusRules", "bump_generation"]
 
@@ -31,7 +32,7 @@ def bump_generation(new: Document, old: Document, *, apart_from: tuple[str, ...]
 class StatusRules:
     """The status subresource in its plain form: only `status` changes; metadata (but managedFields) is put back."""
 
-    reset_fields: tuple[tuple[str, ...], ...] = (("metadata",), ("spec",))
+    reset_fields: tuple[str, ...] = ("metadata", "spec")
 
     def __init__(self, strategy: PlainStrategy) -> None:
         self._strategy = strategy
@@ -67,9 +68,8 @@ class PlainStrategy:
 
     custom = False
     stamp: object = None
-    topology: Any = None
     strategic = True
-    reset_fields: tuple[tuple[str, ...], ...] = ()
+    reset_fields: tuple[str, ...] = ()
     create_on_update = False
     unconditional_update = True
     scaling: Scaling | None = None
@@ -82,10 +82,11 @@ class PlainStrategy:
 
     def __init__(self, info: ResourceInfo) -> None:
         self.info = info
+        self.topologies: Mapping[str, Topology] = {info.kind.api_version: Topology(DEDUCED)}
         self.has_status = info.subresource("status") is not None
         self._endpoints: dict[str, WriteRules] = {"": self}
         if self.has_status:
-            self.reset_fields = (("status",),)
+            self.reset_fields = ("status",)
             self._endpoints["status"] = StatusRules(self)
 
     def decode(self, document: Document) -> tuple[Document, list[str]]:
@@ -94,11 +95,14 @@ class PlainStrategy:
     def default(self, document: Document) -> None:
         return None
 
-    async def from_storage(self, documents: Sequence[Document]) -> list[Document]:
-        return list(documents)
+    def convert(self, document: Document, api_version: str) -> Document:
+        return {**document, "apiVersion": api_version}
 
-    async def to_storage(self, document: Document) -> Document:
-        return document
+    async def from_storage(self, stored: Sequence[tuple[Document, object]]) -> list[Document]:
+        return [document for document, _ in stored]
+
+    async def to_storage(self, document: Document) -> tuple[Document, object]:
+        return document, self.stamp
 
     def endpoint(self, subresource: str) -> WriteRules | None:
         return self._endpoints.get(subresource)
@@ -144,7 +148,10 @@ class PlainStrategy:
     def grace_period(self, document: Document, requested: int | None) -> int | None:
         return None
 
-    def mark_deleted(self, document: Document) -> bool:
+    def mark_deleted(self, document: Document) -> None:
+        return None
+
+    def is_held(self, document: Document) -> bool:
         return False
 
     def fields(self, document: Document) -> dict[str, str]:

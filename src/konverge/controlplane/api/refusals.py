@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from konverge.controlplane.api.problems import FieldProblem, quote
+from konverge.objects.kinds import Kind
 
 __all__ = [
     "Refusal",
@@ -23,6 +24,7 @@ __all__ = [
     "invalid",
     "method_not_allowed",
     "modified",
+    "name_not_generated",
     "no_such_resource",
     "not_acceptable",
     "not_found",
@@ -86,6 +88,12 @@ def already_exists(group: str, plural: str, name: str, *, being_deleted: bool = 
     prefix = "object is being deleted: " if being_deleted else ""
     message = f"{prefix}{_resource(group, plural)} {quote(name)} already exists"
     return failure(409, message, "AlreadyExists", _details(group, plural, name))
+
+
+def name_not_generated(kind: Kind, name: str) -> Refusal:
+    text = "already exists, the server was not able to generate a unique name for the object"
+    details = _details(kind.group, kind.plural, name) | {"retryAfterSeconds": 1}
+    return failure(409, f"{kind.resource} {quote(name)} {text}", "AlreadyExists", details)
 
 
 def conflict(group: str, plural: str, name: str, why: str) -> Refusal:

@@ -7,8 +7,9 @@ names, preconditions, dry run, managed fields, storage, watches. It asks a `Stra
 
 Rules for every implementation:
 
-1. A document is a plain JSON dict in the strategy's own version. `decode` may change or replace what it is given; the
-   caller hands over a private copy. `validate*`, `warnings*`, `cells` and `fields` change nothing.
+1. A document is a plain JSON dict in the strategy's own version, with kind and apiVersion. `decode` may change or
+   replace what it is given; the caller hands over a private copy. `validate*`, `warnings*`, `cells` and `fields` change
+   nothing.
 2. `metadata` belongs to the common path: it is decoded, checked and protected there. A strategy changes in it only
    what its kind does to it (generation; a finalizer; a label that is always set).
 3. Nothing here does I/O or waits; only `from_storage` and `to_storage` may (a conversion webhook).
@@ -25,6 +26,7 @@ from typing import Any, Protocol
 
 from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.tables import Column
+from konverge.controlplane.patches.topology import Topology
 from konverge.objects.kinds import Kind
 
 __all__ = [
@@ -111,8 +113,8 @@ class WriteRules(Protocol):
     """How one endpoint of a resource (the object itself, `status`, `approval`, ...) changes an existing object."""
 
     @property
-    def reset_fields(self) -> tuple[tuple[str, ...], ...]:
-        """Paths that this endpoint never changes, so that managed fields never own them through it."""
+    def reset_fields(self) -> tuple[str, ...]:
+        """Paths (`status`, `metadata.labels`) that this endpoint never changes, so that nobody owns them through it."""
         ...
 
     def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
@@ -129,6 +131,8 @@ class WriteRules(Protocol):
 class Strategy(WriteRules, Protocol):
     """One served version of a resource: what it looks like from outside, and its rules."""
 
+    def __hash__(self) -> int: ...
+
     @property
     def info(self) -> ResourceInfo: ...
 
@@ -143,8 +147,12 @@ class Strategy(WriteRules, Protocol):
         ...
 
     @property
-    def topology(self) -> Any:
-        """How lists and maps of this kind merge (see `konverge.controlplane.patches`)."""
+    def topologies(self) -> Mapping[str, Topology]:
+        """How lists and maps merge, for every apiVersion in which the resource is served, this one included."""
+        ...
+
+    def convert(self, document: Document, api_version: str) -> Document:
+        """The same object in another served version, for the bookkeeping of managed fields; may share parts."""
         ...
 
     @property
@@ -166,12 +174,15 @@ class Strategy(WriteRules, Protocol):
         """Fill in defaults, in place."""
         ...
 
-    async def from_storage(self, documents: Sequence[Document]) -> list[Document]:
-        """Turn stored documents with another stamp into this version, defaults of today included."""
+    async def from_storage(self, stored: Sequence[tuple[Document, object]]) -> list[Document]:
+        """Turn stored documents, each with its stamp, into this version, with the defaults of today.
+
+        It is asked only for documents whose stamp is another one. They come without kind and apiVersion.
+        """
         ...
 
-    async def to_storage(self, document: Document) -> Document:
-        """Turn a document of this version into the one that is stored."""
+    async def to_storage(self, document: Document) -> tuple[Document, object]:
+        """Turn a document of this version into the one that is stored, and say its stamp."""
         ...
 
     # Rules of writing. `endpoint("")` is the strategy itself.
@@ -207,7 +218,7 @@ class Strategy(WriteRules, Protocol):
 
     @property
     def default_propagation(self) -> str:
-        """`Background`, or `Orphan` for the kinds whose dependents stay unless told otherwise."""
+        """`Background`; `Orphan` for kinds whose dependents stay; `Unsupported` for kinds that nothing depends on."""
         ...
 
     @property
@@ -219,8 +230,12 @@ class Strategy(WriteRules, Protocol):
         """How many seconds an object lives on after DELETE; None when the kind knows no grace."""
         ...
 
-    def mark_deleted(self, document: Document) -> bool:
-        """Note in the object that it is being deleted, and say whether something besides finalizers holds it."""
+    def mark_deleted(self, document: Document) -> None:
+        """Note in the object that it is being deleted, besides the metadata (a namespace's phase)."""
+        ...
+
+    def is_held(self, document: Document) -> bool:
+        """Whether something besides finalizers keeps an object that is being deleted (a namespace's content)."""
         ...
 
     def warnings_on_delete(self, document: Document, options: Mapping[str, Any]) -> list[str]: ...

@@ -1,0 +1,137 @@
+"""From a decoded body to a document of the kind: kind and version checked, metadata and the rest brought into shape.
+
+What a strict reader objects to (unknown fields, keys that repeat) is refused, warned of or ignored, as the request
+asks.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from konverge.controlplane.api import refusals
+from konverge.controlplane.api.bodies import JSON, YAML, BadText, media_type, read_body, summary
+from konverge.controlplane.api.calls import Call
+from konverge.controlplane.api.cluster import Cluster
+from konverge.controlplane.api.metadata import BadField, decode_metadata, json_type
+from konverge.controlplane.api.negotiation import PROTOBUF
+from konverge.controlplane.api.problems import invalid
+from konverge.controlplane.api.refusals import Refusal
+from konverge.controlplane.api.strategy import Document, Strategy
+from konverge.objects.kinds import split_api_version
+
+__all__ = ["complain", "read_document", "shape", "unhandled"]
+
+_TYPE_META: Final = (
+    'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+)
+
+
+def read_document(cluster: Cluster, call: Call, validation: str) -> Document:
+    """Read the object that a POST or PUT carries.
+
+    Raises: Refusal 400, 413, 415 or 422.
+    """
+    strategy, request = call.strategy, call.request
+    content_type = request.headers.get("content-type", "")
+    try:
+        value, problems = read_body(content_type, request.body, (JSON, YAML, PROTOBUF))
+    except BadText as fault:
+        text = str(fault)
+        if media_type(content_type) == JSON:
+            text = f"couldn't get version/kind; json parse error: {text}"
+        raise _unrecognized(strategy, request.body, text) from None
+    if value is None:
+        value = {}
+    document = _typed(cluster, strategy, value, request.body)
+    document, found = shape(strategy, document)
+    complain(call, problems + found, validation)
+    return document
+
+
+def _unrecognized(strategy: Strategy, body: bytes, text: str) -> Refusal:
+    kind = strategy.info.kind.kind
+    return refusals.bad_request(
+        f"the object provided is unrecognized (must be of type {kind}): {text} ({summary(body)})"
+    )
+
+
+def unhandled(strategy: Strategy, why: str, kind: str = "", version: str = "") -> Refusal:
+    """Refuse an object that cannot become one of this kind."""
+    wanted = strategy.info.kind
+    return refusals.bad_request(
+        f'{kind or wanted.kind} in version "{version or wanted.version}" cannot be handled as a {wanted.kind}: {why}'
+    )
+
+
+def complain(call: Call, problems: list[str], validation: str) -> None:
+    """Refuse, warn of or ignore what a strict reader objects to.
+
+    Raises: Refusal 400 when the validation is Strict.
+    """
+    if problems and validation == "Strict":
+        raise unhandled(call.strategy, f"strict decoding error: {', '.join(problems)}")
+    if validation == "Warn":
+        call.warnings.extend(problems)
+
+
+def _typed(cluster: Cluster, strategy: Strategy, value: Any, body: bytes) -> Document:
+    if not isinstance(value, dict):
+        text = f"json: cannot unmarshal {json_type(value)} into Go value of type {_TYPE_META}"
+        raise _unrecognized(strategy, body, f"couldn't get version/kind; json parse error: {text}")
+    for name in ("apiVersion", "kind"):
+        if value.get(name) is not None and not isinstance(value[name], str):
+            text = f"json: cannot unmarshal {json_type(value[name])} into Go struct field .{name} of type string"
+            raise _unrecognized(strategy, body, f"couldn't get version/kind; json parse error: {text}")
+    if strategy.custom:
+        _check_custom(strategy, value, body)
+    else:
+        _check_builtin(cluster, strategy, value)
+    return value
+
+
+def _check_custom(strategy: Strategy, value: Document, body: bytes) -> None:
+    wanted = strategy.info.kind
+    kind, api_version = value.get("kind") or "", value.get("apiVersion") or ""
+    if not kind:
+        raise _unrecognized(strategy, body, f"Object 'Kind' is missing in '{body.decode('utf-8', 'replace')}'")
+    if api_version != wanted.api_version:
+        text = f"the API version in the data ({api_version}) does not match the expected API version"
+        raise refusals.bad_request(f"{text} ({wanted.api_version})")
+    if kind != wanted.kind:
+        name = (value.get("metadata") or {}).get("name", "")
+        raise refusals.invalid(wanted.group, kind, name, [invalid("kind", kind, f"must be {wanted.kind}")])
+
+
+def _check_builtin(cluster: Cluster, strategy: Strategy, value: Document) -> None:
+    wanted = strategy.info.kind
+    kind = value.get("kind") or wanted.kind
+    api_version = value.get("apiVersion") or wanted.api_version
+    value["kind"], value["apiVersion"] = kind, api_version
+    if kind == wanted.kind and api_version == wanted.api_version:
+        return
+    group, version = split_api_version(api_version)
+    known = any(each.info.kind.kind == kind for each in cluster.registry.resources(group, version) if not each.custom)
+    if known:
+        package = wanted.group.partition(".")[0] or "core"
+        why = f"converting ({version}.{kind}) to ({package}.{wanted.kind}): unknown conversion"
+    else:
+        why = f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
+    raise unhandled(strategy, why, kind, version)
+
+
+def shape(strategy: Strategy, document: Document) -> tuple[Document, list[str]]:
+    """Bring a document into the kind's shape, defaults included; return what a strict reader objects to.
+
+    Raises: Refusal 400 when a value has a type that the kind cannot hold.
+    """
+    metadata = document.get("metadata")
+    if metadata is not None and not isinstance(metadata, dict):
+        where = f"Go struct field {strategy.info.kind.kind}.metadata of type v1.ObjectMeta"
+        raise unhandled(strategy, f"json: cannot unmarshal {json_type(metadata)} into {where}")
+    try:
+        document["metadata"], problems = decode_metadata(metadata or {})
+    except BadField as fault:
+        raise unhandled(strategy, str(fault)) from None
+    document, found = strategy.decode(document)
+    strategy.default(document)
+    return document, problems + found

@@ -1,0 +1,82 @@
+"""Which objects of a collection a list, a watch or a deletion means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from konverge.controlplane.api import refusals
+from konverge.controlplane.api.cluster import decode
+from konverge.controlplane.api.options import ListOptions
+from konverge.controlplane.api.strategy import Strategy
+from konverge.controlplane.storage import Entry
+from konverge.objects.fields import FieldRequirement, FieldSelector
+from konverge.objects.labels import LabelSelector
+
+__all__ = ["Selection"]
+
+_ALWAYS = ("metadata.name", "metadata.namespace")
+
+
+class Selection:
+    """A label selector, a field selector and perhaps one name; `everything` when it has none of them."""
+
+    __slots__ = ("_fields", "_labels", "_strategy", "everything", "name")
+
+    def __init__(self, strategy: Strategy, labels: LabelSelector | None, fields: FieldSelector | None) -> None:
+        self._strategy = strategy
+        self._labels = labels if labels is not None and labels.requirements else None
+        self._fields = fields if fields is not None and fields.requirements else None
+        self.everything = self._labels is None and self._fields is None
+        self.name = self._exact_name()
+
+    @classmethod
+    def read(cls, strategy: Strategy, options: ListOptions, name: str = "") -> Selection:
+        """Read the selectors of a request; `name` is the one in its path.
+
+        Raises: Refusal 400 in the server's words.
+        """
+        labels = fields = None
+        try:
+            if options.labels:
+                labels = LabelSelector.parse(options.labels)
+            if options.fields:
+                fields = FieldSelector.parse(options.fields)
+        except ValueError as error:
+            raise refusals.bad_request(str(error)) from None
+        for requirement in fields.requirements if fields else ():
+            if requirement.field not in _ALWAYS and requirement.field not in strategy.field_labels:
+                raise refusals.bad_request(strategy.unknown_field_label(requirement.field))
+        return cls(strategy, labels, _with_name(fields, name))
+
+    def _exact_name(self) -> str:
+        for requirement in self._fields.requirements if self._fields else ():
+            if requirement.field == "metadata.name" and requirement.equal:
+                return requirement.value
+        return ""
+
+    def matches(self, entry: Entry) -> bool:
+        if self._labels is not None and not self._labels.matches(entry.labels):
+            return False
+        return self._fields is None or self._fields.matches(self._values(entry))
+
+    def _values(self, entry: Entry) -> Mapping[str, str]:
+        mark = ("fields", self._strategy.info.kind.api_version)
+        values: dict[str, str] | None = entry.cache.get(mark)
+        if values is None:
+            namespace, _, name = entry.key.rpartition("/")
+            values = {"metadata.name": name, "metadata.namespace": namespace}
+            if self._strategy.field_labels:
+                values |= self._strategy.fields(decode(entry.raw))
+            entry.cache[mark] = values
+        return values
+
+
+def _with_name(fields: FieldSelector | None, name: str) -> FieldSelector | None:
+    if not name:
+        return fields
+    wanted = FieldRequirement("metadata.name", name)
+    if fields is None or not fields.requirements:
+        return FieldSelector((wanted,))
+    if wanted not in fields.requirements:
+        raise refusals.bad_request("fieldSelector metadata.name doesn't match requested name")
+    return fields

@@ -1,0 +1,280 @@
+"""Versioned objects in memory: one ordered revision for all kinds, and a bounded history of each collection.
+
+This module knows bytes, keys and revisions; it knows nothing of Kubernetes objects. Rules that hold here:
+
+1. Every write raises the one revision of the storage by one, whatever collection it goes to. The writer encodes the
+   object with `storage.next_revision` in it and hands it over in the same step, without an `await` between.
+2. An entry is never changed after it was stored; its caches are.
+3. A collection remembers its latest changes: at least `history` of them, unless they hold more than `history_bytes`.
+   From these it can tell the state at an earlier revision and every change since. What is older is forgotten, and
+   asking for it raises `Forgotten`.
+4. Everything is synchronous and single-threaded. Whoever follows a collection is called back after each change and
+   reads the history from its own place; there is no buffer that could overflow.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+__all__ = ["Change", "Collection", "Entry", "Forgotten", "Storage"]
+
+HISTORY: Final = 10_000
+HISTORY_BYTES: Final = 64 * 1024 * 1024
+
+ADDED: Final = "ADDED"
+MODIFIED: Final = "MODIFIED"
+DELETED: Final = "DELETED"
+
+
+class Forgotten(LookupError):
+    """The revision asked for is older than what the collection remembers; `oldest` is the oldest one it can tell."""
+
+    def __init__(self, revision: int, oldest: int) -> None:
+        super().__init__(f"revision {revision} is older than {oldest}")
+        self.revision = revision
+        self.oldest = oldest
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """One state of one object: its bytes, and the few facts that reading and selecting need without decoding them.
+
+    `key` is "namespace/name", or "name" in a cluster-scoped collection. `stamp` says in which form the bytes are.
+    `cache` belongs to the readers: what they derived from the bytes and want to have only once.
+    """
+
+    key: str
+    raw: bytes
+    revision: int
+    uid: str
+    labels: Mapping[str, str] | None = None
+    stamp: object = None
+    cache: dict[Any, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Change:
+    """One step of a collection's history: `entry` is the new state (of a deletion: the last one, at its revision).
+
+    `cache` belongs to the readers, so that one event is encoded once for all who watch.
+    """
+
+    kind: str
+    revision: int
+    entry: Entry
+    previous: Entry | None
+    cache: dict[Any, Any] = field(default_factory=dict)
+
+
+class Collection:
+    """The objects of one resource, in the order of their keys, with the history of their changes.
+
+    Promises: `entries` and `entries_at` are sorted by key as the real server sorts; `entries_at(revision)` is exactly
+    the state after the write with that revision; `changes_since` misses nothing and repeats nothing.
+    """
+
+    def __init__(self, name: tuple[str, str], *, history: int, history_bytes: int) -> None:
+        self.name = name
+        self._entries: dict[str, Entry] = {}
+        self._keys: list[str] = []
+        self._sorted = True
+        self._log: list[Change] = []
+        self._log_start = 0
+        self._log_bytes = 0
+        self._history = history
+        self._history_bytes = history_bytes
+        self.forgotten = 0
+        self._followers: dict[object, Callable[[], None]] = {}
+
+    # Reading.
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: str) -> Entry | None:
+        return self._entries.get(key)
+
+    def entries(self, namespace: str = "", start: str = "") -> list[Entry]:
+        """The present entries in order, of one namespace if one is given, from the key `start` on."""
+        return [self._entries[key] for key in self._in_range(namespace, start)]
+
+    def entries_at(self, revision: int, namespace: str = "", start: str = "") -> list[Entry]:
+        """The entries as they were after `revision`.
+
+        Raises: Forgotten when the history does not reach back that far.
+        """
+        undone = self._since(revision)
+        if not undone:
+            return self.entries(namespace, start)
+        state = {key: self._entries[key] for key in self._in_range(namespace, start)}
+        prefix = f"{namespace}/" if namespace else ""
+        for change in reversed(undone):
+            key = change.entry.key
+            if key < start or not key.startswith(prefix):
+                continue
+            if change.previous is None:
+                del state[key]
+            else:
+                state[key] = change.previous
+        return [state[key] for key in sorted(state)]
+
+    def count(self, namespace: str = "", start: str = "") -> int:
+        return len(self._in_range(namespace, start))
+
+    def _in_range(self, namespace: str, start: str) -> list[str]:
+        keys = self._ordered()
+        first = f"{namespace}/" if namespace else ""
+        low = bisect_left(keys, max(first, start)) if first or start else 0
+        # "0" is the letter after "/": the first key that no longer belongs to the namespace.
+        high = bisect_left(keys, f"{namespace}0") if namespace else len(keys)
+        return keys[low:high]
+
+    def _ordered(self) -> list[str]:
+        if not self._sorted:
+            # New keys stand at the end of a sorted run, which makes this sort nearly linear.
+            self._keys.sort()
+            self._sorted = True
+        return self._keys
+
+    # History.
+
+    def _since(self, revision: int) -> list[Change]:
+        if revision < self.forgotten:
+            raise Forgotten(revision, self.forgotten)
+        return self._log[self._first_after(revision) :]
+
+    def _first_after(self, revision: int) -> int:
+        low, high = 0, len(self._log)
+        while low < high:
+            middle = (low + high) // 2
+            if self._log[middle].revision <= revision:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def place_after(self, revision: int) -> int:
+        """The place in the history where the changes after `revision` begin; to be handed to `changes_from`.
+
+        Raises: Forgotten when the history does not reach back that far.
+        """
+        if revision < self.forgotten:
+            raise Forgotten(revision, self.forgotten)
+        return self._log_start + self._first_after(revision)
+
+    def changes_from(self, place: int) -> list[Change] | None:
+        """The changes from a place on; None when the history has moved past it. The next place is theirs plus len."""
+        if place < self._log_start:
+            return None
+        return self._log[place - self._log_start :]
+
+    def follow(self, token: object, callback: Callable[[], None]) -> None:
+        """Call back after every change, until `unfollow` with the same token."""
+        self._followers[token] = callback
+
+    def unfollow(self, token: object) -> None:
+        self._followers.pop(token, None)
+
+    @property
+    def followers(self) -> int:
+        return len(self._followers)
+
+    # Writing, by the storage only.
+
+    def _apply(self, change: Change) -> None:
+        key = change.entry.key
+        if change.kind == DELETED:
+            del self._entries[key]
+            keys = self._ordered()
+            del keys[bisect_left(keys, key)]
+        else:
+            if key not in self._entries:
+                self._sorted = self._sorted and (not self._keys or self._keys[-1] < key)
+                self._keys.append(key)
+            self._entries[key] = change.entry
+        self._log.append(change)
+        self._log_bytes += len(change.entry.raw)
+        if len(self._log) > self._history * 5 // 4 or self._log_bytes > self._history_bytes:
+            self._trim()
+        for callback in list(self._followers.values()):
+            callback()
+
+    def _trim(self) -> None:
+        drop = max(0, len(self._log) - self._history)
+        size = self._log_bytes - sum(len(change.entry.raw) for change in self._log[:drop])
+        while size > self._history_bytes and drop < len(self._log) - 1:
+            size -= len(self._log[drop].entry.raw)
+            drop += 1
+        self._drop(drop)
+
+    def _drop(self, count: int) -> None:
+        if count:
+            gone = self._log[:count]
+            self.forgotten = max(self.forgotten, gone[-1].revision)
+            self._log_bytes -= sum(len(change.entry.raw) for change in gone)
+            del self._log[:count]
+            self._log_start += count
+
+    def _compact(self, revision: int) -> None:
+        self._drop(self._first_after(revision))
+        self.forgotten = max(self.forgotten, revision)
+
+
+class Storage:
+    """All collections under one revision.
+
+    Promises: `revision` never goes back; every change has a revision of its own; a failed write changes nothing.
+    """
+
+    def __init__(self, *, history: int = HISTORY, history_bytes: int = HISTORY_BYTES) -> None:
+        self._collections: dict[tuple[str, str], Collection] = {}
+        self._history = history
+        self._history_bytes = history_bytes
+        # The real server's first revision is 1: an empty store that was never written to.
+        self.revision = 1
+        self.compacted = 0
+
+    @property
+    def next_revision(self) -> int:
+        """The revision that the next write gets."""
+        return self.revision + 1
+
+    def collection(self, name: tuple[str, str]) -> Collection:
+        """The collection of that name, made when it is asked for the first time."""
+        found = self._collections.get(name)
+        if found is None:
+            found = Collection(name, history=self._history, history_bytes=self._history_bytes)
+            found.forgotten = self.compacted
+            self._collections[name] = found
+        return found
+
+    def put(self, collection: Collection, entry: Entry) -> None:
+        """Store an entry that was encoded for `next_revision`, over the one of the same key if there is one."""
+        if entry.revision != self.revision + 1:
+            raise ValueError(f"entry has revision {entry.revision}, but the next one is {self.next_revision}")
+        previous = collection.get(entry.key)
+        self.revision = entry.revision
+        collection._apply(Change(MODIFIED if previous else ADDED, entry.revision, entry, previous))
+
+    def delete(self, collection: Collection, last: Entry) -> None:
+        """Remove the object of `last.key`; `last` is its final state, encoded for `next_revision`."""
+        if last.revision != self.revision + 1:
+            raise ValueError(f"entry has revision {last.revision}, but the next one is {self.next_revision}")
+        previous = collection.get(last.key)
+        if previous is None:
+            raise KeyError(last.key)
+        self.revision = last.revision
+        collection._apply(Change(DELETED, last.revision, last, previous))
+
+    def compact(self, revision: int | None = None) -> None:
+        """Forget the history up to a revision (the present one if none is given), in every collection."""
+        until = self.revision if revision is None else min(revision, self.revision)
+        self.compacted = max(self.compacted, until)
+        for collection in self._collections.values():
+            collection._compact(until)
+
+    def __iter__(self) -> Iterator[Collection]:
+        return iter(list(self._collections.values()))
