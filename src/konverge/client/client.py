@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Literal, TypeAlias, TypeVar, overload
+from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
-from konverge.client.reader import Reader
-from konverge.client.retry import Repeat
+from konverge.client.caller import Observer, WriteGuard
+from konverge.client.config import ClientConfig, load_config
+from konverge.client.reader import Reader, Settings
+from konverge.client.retry import Repeat, RetryPolicy
 from konverge.client.targets import KindName, key_in, target_of
 from konverge.errors import NotFound
 from konverge.objects import (
@@ -84,6 +86,26 @@ class Client(Reader):
     A client is made with a transport and starts nothing; `connect` makes one from the usual configuration. Leave it
     with `close`, or use it as `async with`.
     """
+
+    @classmethod
+    def connect(
+        cls,
+        config: ClientConfig | None = None,
+        *,
+        retry: RetryPolicy | None = None,
+        guard: WriteGuard | None = None,
+        observers: tuple[Observer, ...] = (),
+    ) -> Self:
+        """Make a client of the cluster that the configuration names; the first request connects.
+
+        Raises: ConfigError when no cluster is configured.
+        """
+        # Loaded here, so that only who talks over sockets pays for the HTTP library.
+        from konverge.client.transport import HttpTransport
+
+        config = config or load_config()
+        settings = Settings(namespace=config.namespace)
+        return cls(HttpTransport(config), settings=settings, retry=retry, guard=guard, observers=observers)
 
     async def create(self, obj: R) -> R:
         """Create an object and give it as the server stored it.
