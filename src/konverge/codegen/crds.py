@@ -29,9 +29,6 @@ from konverge.errors import DecodeError
 
 __all__ = ["models_from_crds"]
 
-# A schema that repeats itself by YAML anchors can be small as a text and endless as classes.
-MOST_SCHEMAS = 200_000
-MOST_NESTED = 60
 LONGEST_NAME = 64
 
 _IMPORTED_NAMES = (
@@ -62,7 +59,6 @@ class _Module:
         self._versions = versions
         self._source = source
         self._names = Names(_IMPORTED_NAMES)
-        self._schemas_left = MOST_SCHEMAS
         self._shape = ModuleShape(doc=_module_doc(versions, source))
 
     def shape(self) -> ModuleShape:
@@ -137,7 +133,6 @@ class _Module:
         return FieldShape(attribute, place.wire, type_, default, _field_doc(schema))
 
     def _type(self, schema: Schema, place: Place) -> TypeShape:
-        self._count(place)
         type_ = self._bare_type(schema, place)
         return type_.optional() if schema.get("nullable") is True else type_
 
@@ -179,13 +174,6 @@ class _Module:
         self._shape.literals.append(LiteralShape(name, tuple(values)))
         return TypeShape(name)
 
-    def _count(self, place: Place) -> None:
-        self._schemas_left -= 1
-        if self._schemas_left < 0:
-            raise _SchemaError(f"more than {MOST_SCHEMAS:,} fields in all", place.path)
-        if place.depth > MOST_NESTED:
-            raise _SchemaError(f"nested deeper than {MOST_NESTED} levels", place.path[:100])
-
 
 @dataclass(frozen=True)
 class Place:
@@ -194,18 +182,17 @@ class Place:
     kind: str
     fields: tuple[str, ...] = ()
     path: str = ""
-    depth: int = 0
 
     @property
     def wire(self) -> str:
         return self.fields[-1]
 
     def field(self, wire: str) -> Place:
-        return Place(self.kind, (*self.fields, wire), f"{self.path}.{wire}", self.depth + 1)
+        return Place(self.kind, (*self.fields, wire), f"{self.path}.{wire}")
 
     def inside(self, mark: str) -> Place:
         """The items of a list, or the values of a map."""
-        return Place(self.kind, self.fields, f"{self.path}{mark}", self.depth + 1)
+        return Place(self.kind, self.fields, f"{self.path}{mark}")
 
     def class_names(self) -> list[str]:
         """Names for a class made here, best first: the whole path, or as much of its end as a name can bear."""

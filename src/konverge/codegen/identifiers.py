@@ -60,7 +60,8 @@ def can_be_field(wire: str) -> bool:
 
 def class_word(text: str) -> str:
     """Give a part of a class name: `privateKey` -> `PrivateKey`, `x-y` -> `XY`."""
-    words = re.split(r"[^0-9A-Za-z]+", unicodedata.normalize("NFKD", text))
+    bare = "".join(letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter))
+    words = re.split(r"[^0-9A-Za-z]+", bare)
     name = "".join(word[:1].upper() + word[1:] for word in words)
     return f"{name}_" if keyword.iskeyword(name) else name
 

@@ -22,6 +22,9 @@ Schema = dict[str, Any]
 # Twenty times the largest bundles that are published; what is larger is no file of CRDs.
 MOST_CHARACTERS = 64 * 1024 * 1024
 MOST_NESTED = 200
+# A schema that repeats itself by YAML anchors can be small as a text and endless as classes.
+MOST_FIELDS = 100_000
+MOST_LEVELS = 60
 _GROUP = "apiextensions.k8s.io"
 _KIND = "CustomResourceDefinition"
 
@@ -135,7 +138,24 @@ def _version(spec: dict[str, Any], version: dict[str, Any], place: int, where: s
         Scope(scope),
     )
     schema = _mapping(_mapping(version, "schema", where, path=path), "openAPIV3Schema", where, path=f"{path}.schema")
+    if _weight(schema, {}, MOST_LEVELS) > MOST_FIELDS:
+        limits = f"more than {MOST_FIELDS:,} fields or {MOST_LEVELS} levels"
+        raise DecodeError(f"{where}: the schema of {kind.version} has {limits}", path=path)
     return CrdVersion(kind, storage=version.get("storage") is True, schema=schema)
+
+
+def _weight(schema: Any, known: dict[int, int], levels: int) -> int:
+    """Count a schema and all inside; what is shared counts each time but is walked once. Too deep is too many."""
+    if not isinstance(schema, dict):
+        return 0
+    if levels == 0:
+        return MOST_FIELDS + 1
+    if id(schema) not in known:
+        properties = schema.get("properties")
+        inner = [schema.get("items"), schema.get("additionalProperties")]
+        inner += properties.values() if isinstance(properties, dict) else ()
+        known[id(schema)] = 1 + sum(_weight(each, known, levels - 1) for each in inner)
+    return known[id(schema)]
 
 
 def _is_served(version: Any) -> bool:

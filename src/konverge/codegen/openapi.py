@@ -95,7 +95,7 @@ class ApiDescription:
         return frozenset(filter(None, found))
 
     def is_struct(self, name: str) -> bool:
-        return name not in _KNOWN and self.schemas[name].get("type") == "object"
+        return name not in _KNOWN and "properties" in self.schemas[name]
 
     def modules(self) -> dict[str, ModuleShape]:
         """Give each module of `konverge.k8s` by its dotted name, such as `apps.v1`."""
@@ -182,7 +182,7 @@ class ApiDescription:
         if name in _KNOWN:
             return _KNOWN[name]
         if not self.is_struct(name):
-            return scalar(self.schemas[name]) or ANY
+            return self._type(self.schemas[name], owner)
         if module_of(name) == module_of(owner):
             return TypeShape(_short(name))
         return _ours(f"{PACKAGE}.{module_of(name)}", _short(name))

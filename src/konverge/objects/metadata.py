@@ -60,3 +60,4 @@ class ListMeta(Model):
     continue_: str | None = None
     remaining_item_count: int | None = None
     self_link: str | None = None
+    shard_info: dict[str, Any] | None = None

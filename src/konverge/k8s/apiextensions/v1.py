@@ -24,7 +24,6 @@ __all__ = [
     "CustomResourceDefinitionStatus",
     "CustomResourceDefinitionVersion",
     "CustomResourceSubresourceScale",
-    "CustomResourceSubresourceStatus",
     "CustomResourceSubresources",
     "CustomResourceValidation",
     "SelectableField",
@@ -271,15 +270,6 @@ class CustomResourceSubresourceScale(Model):
     """
 
 
-class CustomResourceSubresourceStatus(Model):
-    """CustomResourceSubresourceStatus defines how to serve the status subresource for CustomResources. Status is
-    represented by the `.status` JSON path inside of a CustomResource. When set, * exposes a /status subresource for
-    the custom resource * PUT requests to the /status subresource take a custom resource object, and ignore changes
-    to anything except the status stanza * PUT/POST/PATCH requests to the custom resource ignore changes to the
-    status stanza
-    """
-
-
 class CustomResourceSubresources(Model):
     """CustomResourceSubresources defines the status and scale subresources for CustomResources."""
 
@@ -288,7 +278,7 @@ class CustomResourceSubresources(Model):
     object.
     """
 
-    status: CustomResourceSubresourceStatus | None = None
+    status: dict[str, Any] | None = None
     """status indicates the custom resource should serve a `/status` subresource. When enabled: 1. requests to the
     custom resource primary endpoint ignore changes to the `status` stanza of the object. 2. requests to the custom
     resource `/status` subresource ignore changes to anything other than the `status` stanza of the object.
