@@ -26,7 +26,7 @@ def models(file: str, output: str | None) -> None:
     CustomResourceDefinition are passed over.
     """
     try:
-        source = models_from_crds(_text(file), source="standard input" if file == _STDIN else Path(file).name)
+        source = models_from_crds(_text(file), source=_name(file))
         if output is None:
             click.echo(source, nl=False)
         else:
@@ -42,8 +42,12 @@ def _text(file: str) -> str:
         with Path(file).open("rb") as handle:
             data = handle.read(_LARGEST + 1)
     if len(data) > _LARGEST:
-        raise DecodeError(f"{file} is too large for a file of CRDs: more than {_LARGEST:,} bytes")
+        raise DecodeError(f"{_name(file)} is too large for a file of CRDs: more than {_LARGEST:,} bytes")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DecodeError(f"{file} is not text in UTF-8, at byte {error.start}") from error
+        raise DecodeError(f"{_name(file)} is not text in UTF-8, at byte {error.start}") from error
+
+
+def _name(file: str) -> str:
+    return "standard input" if file == _STDIN else Path(file).name
