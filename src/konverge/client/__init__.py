@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from konverge.client.caller import Observer, WriteGuard
 from konverge.client.client import Client, IssuedToken
 from konverge.client.config import ClientConfig, load_config
+from konverge.client.credentials import StaticCredentials
 from konverge.client.discovery import Discovery, Served
 from konverge.client.impersonation import Impersonation
 from konverge.client.inprocess import InProcessTransport
@@ -43,6 +44,7 @@ __all__ = [
     "RetryPolicy",
     "Served",
     "Settings",
+    "StaticCredentials",
     "WatchEvent",
     "WriteGuard",
     "condition",

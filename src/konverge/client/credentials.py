@@ -55,6 +55,11 @@ class StaticCredentials:
     def __init__(self, identity: Identity) -> None:
         self._identity = identity
 
+    @classmethod
+    def of_token(cls, token: str) -> StaticCredentials:
+        """Return the credentials of a bearer token."""
+        return cls(Identity(authorization=bearer(token, Place("token"))))
+
     async def identity(self) -> Identity:
         """Return the identity."""
         return self._identity

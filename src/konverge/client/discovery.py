@@ -109,8 +109,8 @@ _Fits: TypeAlias = Callable[[Served], bool]
 class Discovery:
     """The server's kinds, remembered.
 
-    Promises: nothing is asked before the first question; a kind that is not known is asked for again, at most once a
-    second, before `UnknownKind` is raised; many questions at once cause one request.
+    Promises: nothing is asked before the first question; a kind that is not known is asked for again before
+    `UnknownKind` is raised, a second after the last time at the earliest; many questions at once cause one request.
     """
 
     def __init__(self, caller: Caller) -> None:
@@ -156,11 +156,11 @@ class Discovery:
         for served in await self.served():
             if fits(served):
                 return served.kind
-        if asyncio.get_running_loop().time() - self._asked_at >= _ASK_AGAIN_AFTER:
-            await self.refresh()
-            for served in self._served or ():
-                if fits(served):
-                    return served.kind
+        await asyncio.sleep(self._asked_at + _ASK_AGAIN_AFTER - asyncio.get_running_loop().time())
+        await self.refresh()
+        for served in self._served or ():
+            if fits(served):
+                return served.kind
         raise UnknownKind(f"the server serves no kind {name!r} (is its CRD installed?)")
 
     async def _ask(self, root: str) -> Iterable[Served]:
