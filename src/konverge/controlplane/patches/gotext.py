@@ -9,7 +9,7 @@ import re
 from json.encoder import encode_basestring
 from typing import Any
 
-__all__ = ["compact_json", "kind_of", "literal", "plain", "quoted"]
+__all__ = ["as_string", "compact_json", "kind_of", "literal", "plain", "quoted"]
 
 _PLAIN_STRING = re.compile(r"[ !#-%'-;=?-\[\]-~]*\Z")
 _JSON_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -63,6 +63,17 @@ def kind_of(value: Any) -> str:
         return "<nil>"
     names = {dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool", float: "float64"}
     return names.get(type(value), "int64")
+
+
+def as_string(value: Any) -> str:
+    """Write `%s`, which takes strings and says so when it gets something else."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return "map[" + " ".join(f"{key}:{as_string(value[key])}" for key in sorted(value)) + "]"
+    if isinstance(value, list):
+        return "[" + " ".join(map(as_string, value)) + "]"
+    return "%!s(<nil>)" if value is None else f"%!s({kind_of(value)}={plain(value)})"
 
 
 def _scalar(value: Any) -> str:

@@ -22,13 +22,14 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.controlplane.patches.errors import bad_request, internal
-from konverge.controlplane.patches.gotext import kind_of, quoted
+from konverge.controlplane.patches.gotext import quoted
 from konverge.controlplane.patches.strategic_lists import (
     DIRECTIVE,
     check_order,
     element_kind,
     in_order,
     merge_keyed,
+    no_list,
     split_specials,
     unknown_directive,
     without_duplicates,
@@ -146,7 +147,7 @@ def _ordered_lists(
     for directive in [key for key in patch if key.startswith(_ORDER)]:
         order = patch.pop(directive)
         if not isinstance(order, list):
-            raise internal(f"expected a []interface {{}}, but received a {kind_of(order)}")
+            raise no_list(order)
         key = _field_of(directive, _ORDER)
         live, items = _list_at(original, key), _list_at(patch, key)
         field = _lookup(node, key)
@@ -171,7 +172,7 @@ def _merged_before_order(live: list[Any] | None, items: list[Any] | None, field:
 def _list_at(container: dict[str, Any], key: str) -> list[Any] | None:
     value = container.get(key, [])
     if not isinstance(value, list):
-        raise internal(f"expected a []interface {{}}, but received a {kind_of(value)}")
+        raise no_list(value)
     return value if key in container else None
 
 

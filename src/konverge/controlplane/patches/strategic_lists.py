@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from konverge.controlplane.patches.errors import PatchError, internal
-from konverge.controlplane.patches.gotext import kind_of, plain
+from konverge.controlplane.patches.gotext import as_string, kind_of, plain
 
 __all__ = [
     "DIRECTIVE",
@@ -14,6 +14,7 @@ __all__ = [
     "element_kind",
     "in_order",
     "merge_keyed",
+    "no_list",
     "split_specials",
     "unknown_directive",
     "without_duplicates",
@@ -26,7 +27,12 @@ Merge = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
 
 def unknown_directive(directive: Any, item: dict[str, Any]) -> PatchError:
     """Say that `$patch` has a value that means nothing here."""
-    return internal(f"unknown patch type: {plain(directive)} in map: {plain(item)}")
+    return internal(f"unknown patch type: {as_string(directive)} in map: {plain(item)}")
+
+
+def no_list(value: Any) -> PatchError:
+    """Say that something stands where a list must."""
+    return internal(f"expected a []interface {{}}, but received a {'%!s(<nil>)' if value is None else kind_of(value)}")
 
 
 def element_kind(*lists: list[Any]) -> str:
@@ -99,16 +105,34 @@ def in_order(merged: list[Any], *, wanted: list[Any], live: list[Any], key: str)
     """Order a merged list: by `wanted`, with what only the live list has fitted in where `live` has it."""
     names = _names(merged, key)
     order, was = _names(wanted, key), _names(live, key)
-    ours = [place for place, name in enumerate(names) if name in order]
-    theirs = [place for place, name in enumerate(names) if name not in order]
-    ours.sort(key=lambda place: order.index(names[place]))
-    theirs.sort(key=lambda place: was.index(names[place]) if names[place] in was else -1)
+    ours = _sorted([place for place, name in enumerate(names) if name in order], names, order)
+    theirs = _sorted([place for place, name in enumerate(names) if name not in order], names, was)
     result: list[Any] = []
     while ours and theirs:
         left, right = names[theirs[0]], names[ours[0]]
         is_before = left in was and right in was and was.index(left) < was.index(right)
         result.append(merged[theirs.pop(0) if is_before else ours.pop(0)])
     return result + [merged[place] for place in (*ours, *theirs)]
+
+
+def _sorted(places: list[int], names: list[Any], order: list[Any]) -> list[int]:
+    """Sort places by where their names stand in `order`; one whose name does not stand there goes to the front.
+
+    The latter is what the real server's insertion sort makes of a comparison that always says "before".
+    """
+    result: list[int] = []
+    for place in places:
+        at = len(result)
+        while at and _is_before(names[place], names[result[at - 1]], order):
+            at -= 1
+        result.insert(at, place)
+    return result
+
+
+def _is_before(one: Any, other: Any, order: list[Any]) -> bool:
+    if one in order and other in order:
+        return order.index(one) < order.index(other)
+    return True
 
 
 def _names(items: list[Any], key: str) -> list[Any]:
