@@ -59,12 +59,17 @@ def _subresources(discoveries: Iterable[Any]) -> Iterator[tuple[tuple[str, str, 
 
 
 def _resources(discoveries: Iterable[Any]) -> Iterator[tuple[str, str, Any]]:
+    for group, version in _group_versions(discoveries):
+        if is_stable(version["version"]):
+            for resource in version.get("resources", ()):
+                yield group, version["version"], resource
+
+
+def _group_versions(discoveries: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     for discovery in discoveries:
         for group in discovery["items"]:
             for version in group["versions"]:
-                if is_stable(version["version"]):
-                    for resource in version.get("resources", ()):
-                        yield group["metadata"].get("name", ""), version["version"], resource
+                yield group["metadata"].get("name", ""), version
 
 
 def _response(group: str, version: str, resource: Any) -> tuple[str, str, str] | None:
