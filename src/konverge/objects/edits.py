@@ -34,7 +34,12 @@ def whole(obj: AnyObject) -> dict[str, Any]:
     if isinstance(obj, Untyped) or obj.source is None:
         return to_wire(obj)
     source = _plain.decode(obj.source)
-    merged: dict[str, Any] = _carry(source, _before(obj), to_wire(obj))
+    before, after = _before(obj), to_wire(obj)
+    if "status" in source:
+        # A status that says nothing is not written; here it is one that became empty, not one that was taken away.
+        before.setdefault("status", {})
+        after.setdefault("status", {})
+    merged: dict[str, Any] = _carry(source, before, after)
     return merged
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from konverge.schema.leaves import PRESERVE, Schema
+from konverge.schema.leaves import FRACTIONS, PRESERVE, Schema
 from konverge.schema.markers import (
     Atomic,
     Default,
@@ -124,24 +124,29 @@ def _from_meta(meta: Meta, schema: Schema, path: str) -> Schema:
 
 
 def _bounds(meta: Meta, schema: Schema, path: str) -> Schema:
-    added: Schema = {}
-    rules = list(schema.get(_RULES, ()))
+    whole: Schema = {}
+    fractions: Schema = {}
+    rules = []
     for name, (keyword, exclusive, operator) in _BOUNDS.items():
         bound = getattr(meta, name)
         if bound is None:
             continue
         _check_bound(name, bound, schema, path)
-        added[keyword] = bound
-        if exclusive:
-            added[exclusive] = True
-        if bound != int(bound):
+        added = {keyword: bound, exclusive: True} if exclusive else {keyword: bound}
+        if bound == int(bound):
+            whole |= added
+        else:
             # The server cuts a bound to a whole number when it compares a whole number with it; CEL does not.
+            fractions |= added
             rules.append(Rule(f"self {operator} {bound}", message=f"should be {operator} {bound}").to_wire())
-    if "minimum" in added and "maximum" in added and added["minimum"] > added["maximum"]:
-        raise refused_value(
-            path, f"no number lies between {added['minimum']} and {added['maximum']}", "swap the bounds"
-        )
-    return {**added, _RULES: rules} if rules else added
+    _check_order({**whole, **fractions}, path)
+    return {**whole, FRACTIONS: fractions, _RULES: [*schema.get(_RULES, ()), *rules]} if rules else whole
+
+
+def _check_order(bounds: Schema, path: str) -> None:
+    least, most = bounds.get("minimum"), bounds.get("maximum")
+    if least is not None and most is not None and least > most:
+        raise refused_value(path, f"no number lies between {least} and {most}", "swap the bounds")
 
 
 def _check_bound(name: str, bound: Any, schema: Schema, path: str) -> None:

@@ -77,7 +77,13 @@ def _is_ipv4(text: str) -> bool:
     parts = text.split(".")
     if len(parts) == 4 and all(part.isascii() and part.isdigit() and len(part) > 0 for part in parts):
         return all(int(part) <= 255 for part in parts)
-    return "." in text and _is_ipv6(text)
+    return "." in text and _is_ipv6(_without_zeros(text))
+
+
+def _without_zeros(address: str) -> str:
+    """Drop the leading zeros in the dotted end of an IPv6 address: IPv4 and CIDR formats tolerate them."""
+    head, colon, tail = address.rpartition(":")
+    return head + colon + re.sub(r"(^|\.)0+(?=[0-9])", r"\1", tail) if "." in tail else address
 
 
 def _is_ipv6(text: str) -> bool:
@@ -94,7 +100,7 @@ def _is_cidr(text: str) -> bool:
     address, slash, length = text.partition("/")
     if not slash or not (length.isascii() and length.isdigit()) or len(length) > 3:
         return False
-    if _is_ipv6(address):
+    if _is_ipv6(_without_zeros(address)):
         return int(length) <= 128
     return ":" not in address and _is_ipv4(address) and int(length) <= 32
 

@@ -16,10 +16,12 @@ from konverge.schema.refusals import refused_type
 
 __all__ = [
     "EXACTLY_ONE",
+    "FRACTIONS",
     "INT_OR_STRING",
     "LEAVES",
     "OBJECT_FIELDS",
     "PRESERVE",
+    "PRIVATE",
     "SUGGESTIONS",
     "Schema",
     "schema_of_choices",
@@ -28,8 +30,12 @@ __all__ = [
 Schema: TypeAlias = dict[str, Any]
 
 PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
-EXACTLY_ONE: Final = "x-konverge-exactly-one"
-"""Groups of fields of which one is set. Read by `values`; the server gets a CEL rule instead (see `rules`)."""
+PRIVATE: Final = "x-konverge-"
+"""How the keys of a schema start that `values` reads and the server never sees: it gets a CEL rule instead."""
+EXACTLY_ONE: Final = f"{PRIVATE}exactly-one"
+"""Groups of fields of which exactly one is set."""
+FRACTIONS: Final = f"{PRIVATE}fractions"
+"""Bounds that are no whole numbers."""
 
 _QUANTITY: Final = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
+from konverge.objects.names import dns_subdomain_errors, rfc1035_label_errors
 from konverge.schema.refusals import refused_value
 
 __all__ = ["check_group", "check_label", "plural_of"]
-
-_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
-_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_LONGEST_SUBDOMAIN: Final = 253
 
 
 def check_label(path: str, name: str, *, any_case: bool = False) -> None:
@@ -19,7 +13,7 @@ def check_label(path: str, name: str, *, any_case: bool = False) -> None:
 
     Raises: ValueError that says how a label looks.
     """
-    if not _LABEL.fullmatch(name.lower() if any_case else name):
+    if rfc1035_label_errors(name.lower() if any_case else name):
         letters = "letters" if any_case else "lowercase letters"
         instead = f"write at most 63 {letters}, digits and '-', a letter first, a letter or digit last"
         raise refused_value(path, f"{name!r} is not a DNS label", instead)
@@ -30,7 +24,7 @@ def check_group(path: str, group: str) -> None:
 
     Raises: ValueError that says how a group looks.
     """
-    if not _SUBDOMAIN.fullmatch(group) or "." not in group or len(group) > _LONGEST_SUBDOMAIN:
+    if dns_subdomain_errors(group) or "." not in group:
         raise refused_value(path, f"{group!r} is no API group", "write a lowercase domain with a dot: 'example.com'")
 
 
@@ -39,6 +33,6 @@ def plural_of(kind: str) -> str:
     name = kind.lower()
     if name.endswith(("s", "x", "z", "ch", "sh")):
         return f"{name}es"
-    if name.endswith("y") and name[-2:-1] not in tuple("aeiou"):
+    if name.endswith("y") and name[-2:-1] not in ("a", "e", "i", "o", "u"):
         return f"{name[:-1]}ies"
     return f"{name}s"

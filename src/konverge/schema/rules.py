@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from konverge.schema.leaves import EXACTLY_ONE, Schema
+from konverge.schema.leaves import PRIVATE, Schema
 from konverge.schema.markers import Rule, uses_old_self
 from konverge.schema.paths import follow
 from konverge.schema.refusals import refused_value
@@ -54,7 +54,7 @@ def exactly_one_rule(names: Sequence[str]) -> Rule:
 def published(schema: Any) -> Any:
     """Return a copy of a schema without what only konverge reads in it."""
     if isinstance(schema, dict):
-        return {key: published(value) for key, value in schema.items() if key != EXACTLY_ONE}
+        return {key: published(value) for key, value in schema.items() if not key.startswith(PRIVATE)}
     return [published(value) for value in schema] if isinstance(schema, list) else schema
 
 

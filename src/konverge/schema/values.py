@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from konverge.schema.formats import has_format
-from konverge.schema.leaves import EXACTLY_ONE, Schema
+from konverge.schema.leaves import EXACTLY_ONE, FRACTIONS, Schema
 from konverge.schema.patterns import matches
 
 __all__ = ["Problem", "problems_of"]
@@ -88,9 +88,14 @@ def _text_problems(schema: Schema, value: str, path: str) -> Iterator[Problem]:
 
 
 def _number_problems(schema: Schema, value: float, path: str) -> Iterator[Problem]:
-    least, most, step = schema.get("minimum"), schema.get("maximum"), schema.get("multipleOf")
     if isinstance(value, int) and value not in _INT64:
         yield Problem(path, f"{value} does not fit into 64 bits")
+    yield from _bound_problems(schema, value, path)
+    yield from _bound_problems(schema.get(FRACTIONS, {}), value, path)
+
+
+def _bound_problems(schema: Schema, value: float, path: str) -> Iterator[Problem]:
+    least, most, step = schema.get("minimum"), schema.get("maximum"), schema.get("multipleOf")
     if least is not None and (value < least or (value == least and schema.get("exclusiveMinimum"))):
         yield Problem(path, f"{value} is not {'above' if schema.get('exclusiveMinimum') else 'at least'} {least}")
     if most is not None and (value > most or (value == most and schema.get("exclusiveMaximum"))):
