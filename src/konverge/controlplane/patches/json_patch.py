@@ -7,7 +7,8 @@ Rules that differ from the RFC, because clients meet them:
    without a value write null.
 3. `test` for null passes where the key is missing. Numbers are equal only in the same notation: 1 is not 1.0.
 4. A negative index counts from the end; in `add`, -1 is the place after the last item.
-5. A failing operation never says what failed: it is 422, and the object stays as it was.
+5. A failing operation is 422 without a word on what failed, and the object stays as it was. What failed is the cause
+   of the error, in the words of the real server, which shows it when a webhook's patch fails.
 
 The document and the patch are never changed; the result shares what no operation touched.
 """
@@ -30,7 +31,19 @@ _KINDS = {dict: "object", list: "array", str: "string", bool: "bool", int: "numb
 
 
 class _Misfit(Exception):
-    """An operation does not fit the document."""
+    """An operation does not fit the document; the text says why."""
+
+
+class _Nowhere(Exception):
+    """A pointer leads into nothing; `name` says which of the operation's two pointers."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+class _BadKey(Exception):
+    """A pointer leads into a container that has no such place; the text says why."""
 
 
 def read_json_patch(patch: Any) -> list[dict[str, Any]]:
@@ -59,8 +72,8 @@ def apply_json_patch(document: Any, patch: Any) -> Any:
     try:
         for operation in read_json_patch(patch):
             _Step(holder, own, operation).run()
-    except _Misfit:
-        raise unprocessable() from None
+    except _Misfit as misfit:
+        raise unprocessable() from misfit
     return holder[""]
 
 
@@ -99,10 +112,35 @@ class _Step:
             "copy": self._copy,
             "test": self._test,
         }
-        run = kinds.get(self._operation.get("op") or "")
-        if run is None:
-            raise _Misfit
-        run()
+        kind = self._operation.get("op") or ""
+        if kind not in kinds:
+            raise _Misfit(f"Unexpected kind: {kind or 'unknown'}")
+        try:
+            kinds[kind]()
+        except _Nowhere as nowhere:
+            raise _Misfit(self._nowhere_text(kind, nowhere.name)) from None
+        except _BadKey as fault:
+            raise _Misfit(self._key_text(kind, str(fault))) from None
+
+    def _nowhere_text(self, kind: str, name: str) -> str:
+        pointer = self._operation.get(name)
+        if pointer is None:
+            return f"{kind} operation failed to decode {name}: missing value"
+        if kind in ("move", "copy"):
+            shown = f"doc is missing {'from' if name == 'from' else 'destination'} path: {pointer}"
+        elif kind == "test":
+            shown = f"is missing path: {pointer}"
+        else:
+            shown = f"doc is missing path: {pointer}" if kind == "replace" else f'doc is missing path: "{pointer}"'
+        return f"{kind} operation does not apply: {shown}: missing value"
+
+    def _key_text(self, kind: str, fault: str) -> str:
+        path = self._operation.get("path")
+        if kind == "replace":
+            return f"replace operation does not apply: doc is missing key: {path}: missing value"
+        if kind == "copy":
+            return f"error in copy for from: '{self._operation.get('from')}': {fault}"
+        return f"error in {kind} for path: '{path}': {fault}"
 
     @property
     def _value(self) -> Any:
@@ -117,7 +155,7 @@ class _Step:
     def _replace(self) -> None:
         if self._pointer("path") == "":
             if not isinstance(self._value, dict | list):
-                raise _Misfit
+                raise _Misfit("replace operation value must be object or array: %!w(<nil>)")
             self._holder[""] = self._value
             return
         container, key = self._place("path")
@@ -143,32 +181,32 @@ class _Step:
         pointer = self._pointer("path")
         found = self._holder[""] if pointer == "" else _read(*self._place("path"))
         if not _same(None if found is _ABSENT else found, self._value):
-            raise _Misfit
+            raise _Misfit(f"testing value {pointer} failed: test failed")
 
     def _pointer(self, name: str) -> str:
         pointer = self._operation.get(name)
         if pointer is None:
-            raise _Misfit
+            raise _Nowhere(name)
         return str(pointer)
 
     def _place(self, name: str) -> tuple[Any, str]:
         """Find the container that a pointer leads into, ready to be changed, and the last key."""
         tokens = self._pointer(name).split("/")
         if len(tokens) < 2:
-            raise _Misfit
+            raise _Nowhere(name)
         keys = [token.replace("~1", "/").replace("~0", "~") for token in tokens[1:]]
-        container = self._changeable(self._holder, "")
-        for key in keys[:-1]:
-            container = self._changeable(container, key if isinstance(container, dict) else _index(container, key))
+        try:
+            container = self._changeable(self._holder, "")
+            for key in keys[:-1]:
+                container = self._changeable(container, key if isinstance(container, dict) else _index(container, key))
+        except (KeyError, _BadKey):
+            raise _Nowhere(name) from None
         return container, keys[-1]
 
     def _changeable(self, container: Any, key: Any) -> Any:
-        try:
-            inner = container[key]
-        except KeyError:
-            raise _Misfit from None
+        inner = container[key]
         if not isinstance(inner, dict | list):
-            raise _Misfit
+            raise _BadKey(f"{key} holds a single value")
         if id(inner) not in self._own:
             inner = container[key] = inner.copy()
             self._own.add(id(inner))
@@ -184,10 +222,10 @@ class _Step:
 def _index(container: list[Any], key: str, *, room: int = 0) -> int:
     """Read an index of the list; `room` 1 allows the place after the last item."""
     if not _NUMBER.match(key):
-        raise _Misfit
+        raise _BadKey(f'strconv.Atoi: parsing "{key}": invalid syntax')
     index, size = int(key), len(container) + room
     if not -size <= index < size:
-        raise _Misfit
+        raise _BadKey(f"Unable to access invalid index: {index}: invalid index referenced")
     return index % size
 
 
@@ -212,7 +250,7 @@ def _delete(container: Any, key: str) -> None:
     elif key in container:
         del container[key]
     else:
-        raise _Misfit
+        raise _BadKey(f"Unable to remove nonexistent key: {key}: missing value")
 
 
 def _same(one: Any, other: Any) -> bool:
