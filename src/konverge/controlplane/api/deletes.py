@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from konverge.controlplane.api.answers import Answer, json_answer
 from konverge.controlplane.api.bodies import JSON, YAML, BadText, read_body
 from konverge.controlplane.api.calls import Call
 from konverge.controlplane.api.cluster import Cluster
+from konverge.controlplane.api.metadata import json_type
 from konverge.controlplane.api.negotiation import PROTOBUF
 from konverge.controlplane.api.options import DeleteOptions, ListOptions
 from konverge.controlplane.api.reads import find_entry, list_entries
@@ -32,6 +34,13 @@ __all__ = ["answer_delete", "answer_delete_collection", "delete"]
 
 _ORPHAN: Final = "orphan"
 _FOREGROUND: Final = "foregroundDeletion"
+_OPTION_TYPES: Final[dict[str, tuple[type, str]]] = {
+    "gracePeriodSeconds": (int, "int64"),
+    "preconditions": (dict, "v1.Preconditions"),
+    "orphanDependents": (bool, "bool"),
+    "propagationPolicy": (str, "v1.DeletionPropagation"),
+    "dryRun": (list, "[]string"),
+}
 
 
 async def answer_delete(cluster: Cluster, call: Call) -> Answer:
@@ -57,11 +66,24 @@ def _read_options(call: Call) -> DeleteOptions:
     except BadText as fault:
         text = f"couldn't get version/kind; json parse error: {fault}"
         raise refusals.bad_request(text) from None
+    return DeleteOptions.read(call.query, _checked_options(body))
+
+
+def _checked_options(body: Any) -> Document:
     if not isinstance(body, dict):
-        raise refusals.bad_request("decoded object cannot be converted to DeleteOptions")
-    if body.get("kind", "DeleteOptions") != "DeleteOptions":
-        raise refusals.bad_request("decoded object cannot be converted to DeleteOptions")
-    return DeleteOptions.read(call.query, body)
+        text = "couldn't get version/kind; json parse error: json: cannot unmarshal"
+        raise refusals.bad_request(f"{text} {json_type(body)} into Go value of type struct")
+    kind = body.get("kind", "DeleteOptions")
+    if kind != "DeleteOptions":
+        version = body.get("apiVersion", "")
+        text = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        raise refusals.bad_request(text)
+    for name, (wanted, text) in _OPTION_TYPES.items():
+        value = body.get(name)
+        if value is not None and type(value) is not wanted:
+            why = f"json: cannot unmarshal {json_type(value)} into Go struct field DeleteOptions.{name} of type {text}"
+            raise refusals.bad_request(why)
+    return {name: value for name, value in body.items() if name in _OPTION_TYPES and value is not None}
 
 
 async def answer_delete_collection(cluster: Cluster, call: Call) -> Answer:
@@ -72,9 +94,7 @@ async def answer_delete_collection(cluster: Cluster, call: Call) -> Answer:
     page = await list_entries(cluster, call.strategy, call.namespace, listing, selection)
     for entry in page.entries:
         namespace, _, name = entry.key.rpartition("/")
-        single = Call(
-            call.request, call.query, call.strategy, "delete", namespace, name, "", call.view, call.user, call.warnings
-        )
+        single = replace(call, verb="delete", namespace=namespace, name=name)
         try:
             await delete(cluster, single, options)
         except refusals.Refusal as refusal:

@@ -27,7 +27,16 @@ from konverge.controlplane.patches import (
 )
 from konverge.controlplane.patches.gotext import plain
 
-__all__ = ["APPLY", "JSON_PATCH", "MERGE_PATCH", "STRATEGIC_PATCH", "answer_patch", "read_patch", "refused"]
+__all__ = [
+    "APPLY",
+    "JSON_PATCH",
+    "MERGE_PATCH",
+    "STRATEGIC_PATCH",
+    "answer_patch",
+    "patch_kind",
+    "read_patch",
+    "refused",
+]
 
 JSON_PATCH: Final = "application/json-patch+json"
 MERGE_PATCH: Final = "application/merge-patch+json"

@@ -11,16 +11,21 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 from konverge.controlplane.api import refusals
+from konverge.controlplane.api.actions import ACTIONS, Action
 from konverge.controlplane.api.answers import Answer, refusal_answer, text_answer
 from konverge.controlplane.api.calls import ADMIN, Call
 from konverge.controlplane.api.cluster import Cluster
 from konverge.controlplane.api.deletes import answer_delete, answer_delete_collection
+from konverge.controlplane.api.discovery import Discovery
 from konverge.controlplane.api.negotiation import negotiate
+from konverge.controlplane.api.openapi import OpenApi
 from konverge.controlplane.api.options import Query
+from konverge.controlplane.api.pages import SERVER_VERSION, answer_page
 from konverge.controlplane.api.patch_calls import answer_patch
 from konverge.controlplane.api.reads import answer_get, answer_listing
 from konverge.controlplane.api.refusals import Refusal
 from konverge.controlplane.api.routing import Route, route
+from konverge.controlplane.api.scales import answer_scale
 from konverge.controlplane.api.strategy import Strategy
 from konverge.controlplane.api.updates import answer_update
 from konverge.controlplane.api.watches import answer_watch
@@ -43,8 +48,13 @@ _HANDLERS: Final[Mapping[str, Handler]] = {
     "delete": answer_delete,
     "deletecollection": answer_delete_collection,
 }
-_OBJECT_VERBS: Final = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_COLLECTION_VERBS: Final = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
+_OBJECT_VERBS: Final = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_SUBRESOURCE_VERBS: Final = _OBJECT_VERBS | {"POST": "create"}
+_COLLECTION_VERBS: Final = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
+
+
+class PageNotFound(Exception):
+    """Nothing is served at this path, not even a group."""
 
 
 class ApiServer:
@@ -56,6 +66,9 @@ class ApiServer:
 
     def __init__(self, cluster: Cluster | None = None) -> None:
         self.cluster = cluster or Cluster()
+        self.actions: dict[tuple[str, str, str], Action] = dict(ACTIONS)
+        self._discovery = Discovery(self.cluster.registry)
+        self._openapi = OpenApi(self.cluster.registry, SERVER_VERSION)
 
     async def handle(self, request: Request, user: Mapping[str, Any] = ADMIN) -> Answer:
         """Answer one request of a user."""
@@ -63,42 +76,87 @@ class ApiServer:
         try:
             where = route(request.path)
             if where is None:
-                return text_answer(404, "404 page not found\n")
-            call = self._call(request, where, user)
-            answer = await _HANDLERS[call.verb](self.cluster, call)
+                answer = self._page(request)
+            else:
+                call = self._call(request, where, user)
+                answer = await self._handler(call)(self.cluster, call)
         except Refusal as refusal:
             answer = refusal_answer(refusal)
+        except PageNotFound:
+            answer = text_answer(404, "404 page not found\n")
         except Exception:
             _log.exception("request failed", extra={"method": request.method, "path": request.path})
             answer = refusal_answer(refusals.internal_error("the server could not handle the request"))
         answer.headers["audit-id"] = self.cluster.new_uid()
-        answer.headers["cache-control"] = "no-cache, private"
+        answer.headers.setdefault("cache-control", "no-cache, private")
         if call is not None and call.warnings:
             answer.warnings = tuple(_warning(text) for text in dict.fromkeys(call.warnings))
         return answer
+
+    def _page(self, request: Request) -> Answer:
+        for source in (self._discovery.answer, self._openapi.answer):
+            answer = source(request)
+            if answer is not None:
+                return answer
+        page = answer_page(request, self._discovery.paths)
+        if page is None:
+            raise refusals.no_such_resource() if self._discovery.serves_group(request.path) else PageNotFound()
+        return page
 
     def _call(self, request: Request, where: Route, user: Mapping[str, Any]) -> Call:
         strategy = self._strategy(where)
         query = Query(request.query)
         verb = _verb(request.method, where, query)
+        if verb in ("create", "deletecollection") and not where.namespace and strategy.info.kind.namespaced:
+            raise PageNotFound if strategy.custom else refusals.method_not_allowed()
         view = negotiate(request.headers.get("accept", ""), custom=strategy.custom)
         return Call(request, query, strategy, verb, where.namespace, where.name, where.subresource, view, user)
 
     def _strategy(self, where: Route) -> Strategy:
         strategy = self.cluster.registry.find(where.group, where.version, where.plural)
         if strategy is None:
-            raise refusals.no_such_resource()
+            raise self._nowhere(where)
         namespaced = strategy.info.kind.namespaced
         if (where.namespace and not namespaced) or (where.name and namespaced and not where.namespace):
-            raise refusals.no_such_resource()
+            raise PageNotFound if strategy.custom else refusals.no_such_resource()
         return strategy
+
+    def _nowhere(self, where: Route) -> Exception:
+        """What the server says of a resource that it does not know: a Status in a built-in group, else a text."""
+        known = [each for each in self.cluster.registry if each.info.kind.group == where.group]
+        if where.group and all(each.custom for each in known):
+            return PageNotFound()
+        return refusals.no_such_resource()
+
+    def _handler(self, call: Call) -> Handler:
+        info = call.strategy.info
+        if not call.subresource:
+            if call.verb not in info.verbs:
+                raise refusals.method_not_allowed()
+            return _HANDLERS[call.verb]
+        sub = info.subresource(call.subresource)
+        if sub is None:
+            raise self._no_subresource(call)
+        if call.verb not in sub.verbs:
+            raise refusals.method_not_allowed()
+        action = self.actions.get((info.kind.group, info.kind.plural, call.subresource))
+        if action is not None:
+            return action
+        return answer_scale if sub.kind == "Scale" else _HANDLERS[call.verb]
+
+    def _no_subresource(self, call: Call) -> Refusal:
+        kind = call.strategy.info.kind
+        if call.strategy.custom:
+            return refusals.not_found(kind.group, kind.plural, call.name)
+        return refusals.no_such_resource()
 
 
 def _verb(method: str, where: Route, query: Query) -> str:
-    verb = (_OBJECT_VERBS if where.name else _COLLECTION_VERBS).get(method)
+    verbs = _COLLECTION_VERBS if not where.name else _SUBRESOURCE_VERBS if where.subresource else _OBJECT_VERBS
+    verb = verbs.get(method)
     if verb is None:
         raise refusals.method_not_allowed()
-    if verb in ("get", "list") and (where.watch or query.flag("watch")):
+    if verb in ("get", "list") and not where.subresource and (where.watch or query.flag("watch")):
         return "watch"
     return verb
 

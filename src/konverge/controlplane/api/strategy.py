@@ -46,7 +46,10 @@ VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update
 
 @dataclass(frozen=True, slots=True)
 class SubresourceInfo:
-    """A subresource as discovery shows it; `kind` is what it speaks (autoscaling/v1 Scale), "" group means core."""
+    """A subresource as discovery shows it; `kind` is what it speaks.
+
+    An empty version means that group and version are those of the resource; a Scale says `autoscaling` and `v1`.
+    """
 
     name: str
     kind: str
@@ -263,7 +266,7 @@ class Strategy(WriteRules, Protocol):
         ...
 
     def schemas(self) -> Mapping[str, Any]:
-        """OpenAPI v3 component schemas of this kind, by name, all that it refers to included."""
+        """OpenAPI v3 component schemas by name: this kind's, and all that it refers to. There may be more in it."""
         ...
 
     @property

@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-__all__ = ["AGE_COLUMN", "CREATED_DESCRIPTION", "NAME_COLUMN", "PLAIN_COLUMNS", "Column", "age_of", "human_duration"]
+__all__ = [
+    "AGE_COLUMN",
+    "CREATED_DESCRIPTION",
+    "NAME_COLUMN",
+    "NAME_DESCRIPTION",
+    "PLAIN_COLUMNS",
+    "Column",
+    "age_of",
+    "human_duration",
+]
 
 NAME_DESCRIPTION: Final = (
     "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a"
