@@ -11,7 +11,7 @@ A model is a msgspec struct with the habits that Kubernetes needs, given once by
 from __future__ import annotations
 
 import difflib
-from typing import Any, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 import msgspec
 from msgspec import field
@@ -59,14 +59,17 @@ class Model(msgspec.Struct, metaclass=ModelMeta):
     meant; equality compares values; a model holds nothing but its fields.
     """
 
-    def __getattr__(self, name: str) -> Any:
-        # Called only when the normal look-up failed.
-        raise AttributeError(_no_such_field(type(self), name), name=name, obj=self)
+    if not TYPE_CHECKING:
+        # Checkers would take these for a promise that every attribute exists.
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name not in self.__struct_fields__:
+        def __getattr__(self, name: str) -> Any:
+            # Called only when the normal look-up failed.
             raise AttributeError(_no_such_field(type(self), name), name=name, obj=self)
-        super().__setattr__(name, value)
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name not in self.__struct_fields__:
+                raise AttributeError(_no_such_field(type(self), name), name=name, obj=self)
+            super().__setattr__(name, value)
 
 
 def attributes(model: type[Model]) -> dict[str, str]:
