@@ -1,0 +1,1 @@
+"""The rules of the built-in kinds: what a write keeps, wipes, counts and refuses, kind by kind."""

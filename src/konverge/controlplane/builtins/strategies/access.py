@@ -1,0 +1,48 @@
+"""Accounts, roles and bindings."""
+
+from __future__ import annotations
+
+from konverge.controlplane.api.names import path_segment_problems
+from konverge.controlplane.api.strategy import Document, Surroundings
+from konverge.controlplane.builtins.defaults import registrations
+from konverge.controlplane.builtins.kinds import BuiltinStrategy
+
+__all__ = ["BindingStrategy", "RoleStrategy", "ServiceAccountStrategy"]
+
+
+class ServiceAccountStrategy(BuiltinStrategy):
+    """An account of pods; of the secrets it names only the names are kept."""
+
+    returns_deleted = True
+
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        super().prepare_create(new, around)
+        _keep_names(new)
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        super().prepare_update(new, old, around)
+        _keep_names(new)
+
+
+def _keep_names(account: Document) -> None:
+    if "secrets" in account:
+        account["secrets"] = [{"name": each["name"]} if "name" in each else {} for each in account["secrets"]]
+
+
+class RoleStrategy(BuiltinStrategy):
+    """What may be done, in a namespace or everywhere."""
+
+    create_on_update = True
+
+    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
+        return path_segment_problems(name, prefix=prefix)
+
+
+class BindingStrategy(BuiltinStrategy):
+    """Who may do it."""
+
+    fill = staticmethod(registrations.default_binding)
+    create_on_update = True
+
+    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
+        return path_segment_problems(name, prefix=prefix)

@@ -1,0 +1,32 @@
+"""ConfigMaps and Secrets."""
+
+from __future__ import annotations
+
+import base64
+
+from konverge.controlplane.api.strategy import Document, Surroundings
+from konverge.controlplane.builtins.kinds import BuiltinStrategy
+
+__all__ = ["ConfigMapStrategy", "SecretStrategy"]
+
+
+class ConfigMapStrategy(BuiltinStrategy):
+    """Keys and values; nothing is counted, nothing is split off."""
+
+
+class SecretStrategy(BuiltinStrategy):
+    """Keys and bytes; what comes as text in `stringData` is folded into `data` and goes."""
+
+    selectable = ("type",)
+
+    def default(self, document: Document) -> None:
+        document.setdefault("type", "Opaque")
+        texts = document.pop("stringData", None)
+        if texts:
+            encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
+            document["data"] = {**document.get("data", {}), **encoded}
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        if not new.get("type"):
+            new["type"] = old["type"]
+        super().prepare_update(new, old, around)

@@ -1,0 +1,105 @@
+"""Events: one collection, seen through two groups with different names for the same fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from konverge.controlplane.api.strategy import Document
+from konverge.controlplane.builtins.kinds import BuiltinStrategy
+from konverge.controlplane.builtins.schemas import LazyTopologies
+from konverge.objects.kinds import Kind
+
+__all__ = ["CoreEventStrategy", "EventStrategy"]
+
+_CORE: Final = Kind("", "v1", "Event", "events")
+_EVENTS: Final = Kind("events.k8s.io", "v1", "Event", "events")
+
+_RENAMED: Final = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+    "reportingComponent": "reportingController",
+}
+_RENAMED_BACK: Final = {new: old for old, new in _RENAMED.items()}
+# The core group prints these even when they are empty, the other one leaves them out.
+_ALWAYS_IN_CORE: Final = ("reportingComponent", "reportingInstance")
+_INVOLVED: Final = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+
+
+def _labels(prefix: str) -> tuple[str, ...]:
+    return tuple(f"{prefix}.{name}" for name in _INVOLVED)
+
+
+class CoreEventStrategy(BuiltinStrategy):
+    """Events of the core group; they are stored in this form."""
+
+    create_on_update = True
+    default_propagation = "Unsupported"
+    stamp = "v1"
+    selectable = (
+        *_labels("involvedObject"),
+        "reason",
+        "reportingComponent",
+        "source",
+        "type",
+    )
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.topologies = LazyTopologies((_CORE, _EVENTS))
+
+    def fields(self, document: Document) -> dict[str, str]:
+        found = super().fields(document)
+        found["source"] = document["source"].get("component") or found["reportingComponent"]
+        return found
+
+    def convert(self, document: Document, api_version: str) -> Document:
+        converted = _to_events(document) if api_version == _EVENTS.api_version else dict(document)
+        return {**converted, "apiVersion": api_version}
+
+
+class EventStrategy(BuiltinStrategy):
+    """Events of the group events.k8s.io."""
+
+    create_on_update = True
+    default_propagation = "Unsupported"
+    stamp = "events.k8s.io/v1"
+    selectable = (
+        *_labels("regarding"),
+        "reason",
+        "reportingController",
+        "type",
+    )
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.topologies = LazyTopologies((_CORE, _EVENTS))
+
+    async def from_storage(self, stored: Sequence[tuple[Document, object]]) -> list[Document]:
+        return [_to_events(document) for document, _ in stored]
+
+    async def to_storage(self, document: Document) -> tuple[Document, object]:
+        return _to_core(document), CoreEventStrategy.stamp
+
+    def convert(self, document: Document, api_version: str) -> Document:
+        converted = _to_core(document) if api_version == _CORE.api_version else dict(document)
+        return {**converted, "apiVersion": api_version}
+
+
+def _to_events(document: Document) -> Document:
+    converted = {_RENAMED.get(key, key): value for key, value in document.items()}
+    for key in _ALWAYS_IN_CORE:
+        if not converted.get(_RENAMED.get(key, key)):
+            converted.pop(_RENAMED.get(key, key), None)
+    return converted
+
+
+def _to_core(document: Document) -> Document:
+    converted = {_RENAMED_BACK.get(key, key): value for key, value in document.items()}
+    for key in _ALWAYS_IN_CORE:
+        converted.setdefault(key, "")
+    return converted

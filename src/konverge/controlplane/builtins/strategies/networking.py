@@ -1,0 +1,66 @@
+"""Ingresses, network policies, endpoints, and the addresses of services."""
+
+from __future__ import annotations
+
+from konverge.controlplane.api.strategy import Document
+from konverge.controlplane.builtins.defaults import networking
+from konverge.controlplane.builtins.kinds import BuiltinStrategy
+
+__all__ = [
+    "EndpointSliceStrategy",
+    "EndpointsStrategy",
+    "IPAddressStrategy",
+    "IngressClassStrategy",
+    "IngressStrategy",
+    "NetworkPolicyStrategy",
+    "ServiceCIDRStrategy",
+]
+
+
+class EndpointsStrategy(BuiltinStrategy):
+    """The addresses behind a service, in their old form."""
+
+    fill = staticmethod(networking.default_endpoints)
+    create_on_update = True
+
+
+class EndpointSliceStrategy(BuiltinStrategy):
+    """Some of the addresses behind a service; labels count as content."""
+
+    fill = staticmethod(networking.default_endpoint_slice)
+    generated_by = ("addressType", "endpoints", "ports")
+
+    def count_generation(self, new: Document, old: Document) -> None:
+        super().count_generation(new, old)
+        if new["metadata"].get("labels") != old["metadata"].get("labels"):
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+
+class IngressStrategy(BuiltinStrategy):
+    """Which requests from outside go to which service."""
+
+    generated_by = ("spec",)
+
+
+class IngressClassStrategy(BuiltinStrategy):
+    """Who serves ingresses."""
+
+    fill = staticmethod(networking.default_ingress_class)
+    generated_by = ("spec",)
+
+
+class NetworkPolicyStrategy(BuiltinStrategy):
+    """Who may talk to whom."""
+
+    fill = staticmethod(networking.default_network_policy)
+    generated_by = ("spec",)
+
+
+class IPAddressStrategy(BuiltinStrategy):
+    """An address that a service holds."""
+
+
+class ServiceCIDRStrategy(BuiltinStrategy):
+    """A range of addresses for services."""
+
+    status_resets = ("metadata", "spec")

@@ -1,0 +1,52 @@
+"""Pods: born pending, nearly all of their spec fixed, deleted with grace once they are on a node."""
+
+# ruff: noqa: ARG002
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge.controlplane.api.strategy import Document, Surroundings
+from konverge.controlplane.builtins.defaults.pods import default_pod
+from konverge.controlplane.builtins.kinds import BuiltinStrategy
+from konverge.controlplane.builtins.qos import qos_class
+
+__all__ = ["PodStrategy"]
+
+
+class PodStrategy(BuiltinStrategy):
+    """A pod itself."""
+
+    fill = staticmethod(default_pod)
+    generated_by = ("spec",)
+    returns_deleted = True
+    status_resets = ("spec", "metadata.deletionTimestamp", "metadata.ownerReferences")
+    selectable = (
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.podIPs",
+        "status.nominatedNodeName",
+    )
+
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        new["metadata"]["generation"] = 1
+        new["status"] = {"phase": "Pending", "qosClass": qos_class(new["spec"])}
+
+    def fields(self, document: Document) -> dict[str, str]:
+        found = super().fields(document)
+        found["spec.hostNetwork"] = found["spec.hostNetwork"] or "false"
+        # The list of addresses can be named, but never matches anything.
+        found["status.podIPs"] = ""
+        return found
+
+    def grace_period(self, document: Document, requested: int | None) -> int | None:
+        spec: dict[str, Any] = document["spec"]
+        period = requested if requested is not None else spec.get("terminationGracePeriodSeconds", 0)
+        if not spec.get("nodeName") or document["status"].get("phase") in ("Failed", "Succeeded"):
+            return 0
+        return 1 if period < 0 else int(period)

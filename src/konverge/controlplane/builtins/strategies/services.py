@@ -1,0 +1,85 @@
+"""Services: what they are given (addresses, node ports), and what they lose when their type changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge.controlplane.api.names import label_problems
+from konverge.controlplane.api.strategy import Document, ResourceInfo, Surroundings
+from konverge.controlplane.api.tables import Column
+from konverge.controlplane.builtins.addresses import ServiceAddresses
+from konverge.controlplane.builtins.defaults.networking import default_service, is_externally_accessible
+from konverge.controlplane.builtins.kinds import BuiltinStrategy
+from konverge.controlplane.builtins.strategies import allocation
+
+__all__ = ["ServiceStrategy"]
+
+
+class ServiceStrategy(BuiltinStrategy):
+    """A service gets its addresses when it is made, and keeps them when an update does not mention them."""
+
+    fill = staticmethod(default_service)
+    returns_deleted = True
+    create_on_update = True
+    selectable = ("spec.clusterIP", "spec.type")
+
+    def __init__(
+        self, info: ResourceInfo, columns: tuple[Column, ...] = (), addresses: ServiceAddresses | None = None
+    ) -> None:
+        super().__init__(info, columns)
+        self._addresses = addresses
+
+    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
+        return label_problems(name, prefix=prefix)
+
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        super().prepare_create(new, around)
+        spec = new["spec"]
+        if spec.get("clusterIP") and not spec.get("clusterIPs"):
+            spec["clusterIPs"] = [spec["clusterIP"]]
+        if self._addresses is not None:
+            allocation.allocate(spec, self._addresses)
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        super().prepare_update(new, old, around)
+        spec, former = new["spec"], old["spec"]
+        allocation.carry_over(spec, former)
+        allocation.agree_on_addresses(spec, former)
+        _drop_what_the_type_lacks(new, former)
+        if self._addresses is not None:
+            allocation.allocate(spec, self._addresses, former)
+
+
+def _drop_what_the_type_lacks(new: Document, former: dict[str, Any]) -> None:
+    """Drop what only the former type had, unless the update changes it on purpose."""
+    spec = new["spec"]
+    if allocation.needs_address(former) and not allocation.needs_address(spec):
+        if (spec.get("clusterIP"), spec.get("clusterIPs")) == (former.get("clusterIP"), former.get("clusterIPs")):
+            spec.pop("clusterIP", None)
+            spec.pop("clusterIPs", None)
+        _drop_unchanged(spec, former, "ipFamilies")
+        _drop_unchanged(spec, former, "ipFamilyPolicy")
+    if allocation.needs_node_ports(former) and not allocation.needs_node_ports(spec):
+        _drop_node_ports(spec, former)
+    if allocation.needs_health_port(former) and not allocation.needs_health_port(spec):
+        _drop_unchanged(spec, former, "healthCheckNodePort")
+    if former["type"] == "LoadBalancer" and spec["type"] != "LoadBalancer":
+        _drop_unchanged(spec, former, "allocateLoadBalancerNodePorts")
+        _drop_unchanged(spec, former, "loadBalancerClass")
+    if is_externally_accessible(former) and not is_externally_accessible(spec):
+        _drop_unchanged(spec, former, "externalTrafficPolicy")
+    if spec["type"] != "LoadBalancer":
+        new["status"] = {**new["status"], "loadBalancer": {}}
+
+
+def _drop_unchanged(spec: dict[str, Any], former: dict[str, Any], key: str) -> None:
+    if spec.get(key) == former.get(key):
+        spec.pop(key, None)
+
+
+def _drop_node_ports(spec: dict[str, Any], former: dict[str, Any]) -> None:
+    had = {port["nodePort"] for port in former.get("ports", ()) if "nodePort" in port}
+    has = {port["nodePort"] for port in spec.get("ports", ()) if "nodePort" in port}
+    if has <= had:
+        for port in spec.get("ports", ()):
+            port.pop("nodePort", None)

@@ -1,0 +1,110 @@
+"""Deployments, ReplicaSets, StatefulSets, DaemonSets, and what they are made of."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from konverge.controlplane.api.strategy import Document, Scaling, Surroundings
+from konverge.controlplane.builtins.defaults import workloads
+from konverge.controlplane.builtins.kinds import BuiltinStrategy
+
+__all__ = [
+    "ControllerRevisionStrategy",
+    "DaemonSetStrategy",
+    "DeploymentStrategy",
+    "PodTemplateStrategy",
+    "ReplicaSetStrategy",
+    "ReplicationControllerStrategy",
+    "StatefulSetStrategy",
+]
+
+_SCALING: Final = Scaling(("spec", "replicas"), ("status", "replicas"), ("spec", "selector"))
+_TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
+
+
+class DeploymentStrategy(BuiltinStrategy):
+    """Annotations count as part of what is wished for: their change raises the generation too."""
+
+    fill = staticmethod(workloads.default_deployment)
+    generated_by = ("spec",)
+    scaling = _SCALING
+    status_resets = ("metadata.labels", "spec")
+
+    def count_generation(self, new: Document, old: Document) -> None:
+        if new["spec"] != old["spec"] or new["metadata"].get("annotations") != old["metadata"].get("annotations"):
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+
+class ReplicaSetStrategy(BuiltinStrategy):
+    """A number of pods of one template."""
+
+    fill = staticmethod(workloads.default_replica_set)
+    generated_by = ("spec",)
+    scaling = _SCALING
+    selectable = ("status.replicas",)
+
+
+class StatefulSetStrategy(BuiltinStrategy):
+    """Pods with names and volumes that stay."""
+
+    fill = staticmethod(workloads.default_stateful_set)
+    generated_by = ("spec",)
+    scaling = _SCALING
+
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        super().prepare_create(new, around)
+        _drop_disabled(new)
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        _drop_disabled(new)
+        super().prepare_update(new, old, around)
+
+
+def _drop_disabled(stateful_set: Document) -> None:
+    """Drop what a 1.36 server knows but does not offer unless it is told to."""
+    stateful_set["spec"]["updateStrategy"].get("rollingUpdate", {}).pop("maxUnavailable", None)
+
+
+class DaemonSetStrategy(BuiltinStrategy):
+    """A pod on each node. How often its template changed is kept in an annotation that clients cannot set."""
+
+    fill = staticmethod(workloads.default_daemon_set)
+    generated_by = ("spec",)
+
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        super().prepare_create(new, around)
+        annotations = new["metadata"].setdefault("annotations", {})
+        annotations[_TEMPLATE_GENERATION] = str(max(1, _number(annotations.get(_TEMPLATE_GENERATION, ""))))
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        super().prepare_update(new, old, around)
+        generation = _number(old["metadata"].get("annotations", {}).get(_TEMPLATE_GENERATION, ""))
+        changed = new["spec"]["template"] != old["spec"]["template"]
+        annotations = new["metadata"].setdefault("annotations", {})
+        annotations[_TEMPLATE_GENERATION] = str(generation + 1 if changed else generation)
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+class ReplicationControllerStrategy(BuiltinStrategy):
+    """The ancestor of ReplicaSets; its pods stay when it goes, unless the request says otherwise."""
+
+    fill = staticmethod(workloads.default_replication_controller)
+    generated_by = ("spec",)
+    scaling = _SCALING
+    default_propagation = "Orphan"
+    selectable = ("status.replicas",)
+
+
+class PodTemplateStrategy(BuiltinStrategy):
+    """A template of its own, which nothing runs."""
+
+    fill = staticmethod(workloads.default_pod_template)
+    generated_by = ("template",)
+    returns_deleted = True
+
+
+class ControllerRevisionStrategy(BuiltinStrategy):
+    """A state of a StatefulSet or DaemonSet, kept for going back; its data never changes."""
