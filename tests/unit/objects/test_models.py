@@ -35,11 +35,11 @@ def test_keys_of_maps_are_never_translated() -> None:
 def test_a_wrong_attribute_is_answered_with_the_right_one() -> None:
     spec = ServiceSpec()
     with pytest.raises(AttributeError, match="ServiceSpec has no 'clusterIP'; did you mean 'cluster_ip'"):
-        spec.clusterIP  # noqa: B018  # type: ignore[attr-defined]
+        spec.clusterIP  # type: ignore[attr-defined]  # noqa: B018
     with pytest.raises(AttributeError, match="did you mean 'cluster_ip'"):
         spec.cluser_ip = "x"  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match=r"has no 'zzz'$"):
-        spec.zzz  # noqa: B018  # type: ignore[attr-defined]
+        spec.zzz  # type: ignore[attr-defined]  # noqa: B018
     assert not hasattr(spec, "clusterIP")
 
 
