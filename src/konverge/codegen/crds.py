@@ -69,7 +69,8 @@ class _Module:
         return self._shape
 
     def _kind_name(self, version: CrdVersion) -> str:
-        plain = class_word(version.kind.kind) or "Object"
+        word = class_word(version.kind.kind)
+        plain = word if word.isidentifier() else f"Kind{word}"
         versioned = f"{plain}{class_word(version.kind.version)}"
         grouped = f"{class_word(version.kind.group.partition('.')[0])}{plain}"
         wishes = [plain, grouped] if version.storage or self._only_one(version) else [versioned]
@@ -155,16 +156,17 @@ class _Module:
     def _object(self, schema: Schema, place: Place) -> TypeShape:
         if schema.get("x-kubernetes-embedded-resource") is True:
             return _UNTYPED
-        if schema.get("properties"):
+        if _properties(schema, place.path):
             return _CONDITION if _is_condition(schema) else self._model(schema, place)
         values = schema.get("additionalProperties")
         return self._type(values, place.inside("{}")).in_map() if isinstance(values, dict) else OBJECT
 
     def _choice(self, schema: Schema, place: Place) -> TypeShape | None:
-        """A choice of values as Literal, which msgspec knows for texts and whole numbers."""
-        values = [value for value in schema.get("enum") or () if value is not None]
-        sort = {"string": str, "integer": int}.get(schema["type"])
-        if not values or sort is None or schema.get("format") or any(type(value) is not sort for value in values):
+        """A choice of values as Literal, which msgspec knows for texts and for numbers of 64 bits."""
+        listed = schema.get("enum")
+        values = [value for value in listed if value is not None] if isinstance(listed, list) else []
+        plain = scalar(schema)
+        if not values or plain is None or not all(_can_be_literal(value, plain.text) for value in values):
             return None
         values = list(dict.fromkeys(values))
         inline = ", ".join(quoted(value) if isinstance(value, str) else str(value) for value in values)
@@ -254,6 +256,12 @@ def _default(type_: TypeShape) -> Default:
 
 def _is_condition(schema: Schema) -> bool:
     return frozenset(schema["properties"]) == _CONDITION_FIELDS and _required(schema) == _CONDITION_REQUIRED
+
+
+def _can_be_literal(value: Any, type_: str) -> bool:
+    if type_ == "str":
+        return type(value) is str
+    return type_ == "int" and type(value) is int and -(2**63) <= value < 2**63
 
 
 def _doc(schema: Schema) -> str:

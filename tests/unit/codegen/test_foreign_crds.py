@@ -7,8 +7,11 @@ from datetime import UTC, datetime
 from types import ModuleType
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from konverge.codegen import models_from_crds
 from konverge.errors import DecodeError
@@ -21,6 +24,28 @@ from konverge.objects.resources import Untyped, kind_of
 TEXT = {"type": "string"}
 NUMBER = {"type": "integer"}
 QUANTITY = {"x-kubernetes-int-or-string": True, "pattern": r"^(\+|-)?(([0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE]))?$"}
+
+JUNK = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=6), st.lists(st.integers(), max_size=2))
+KEYWORDS = [
+    *("type", "format", "enum", "nullable", "default", "description", "required", "items", "properties", "pattern"),
+    *("additionalProperties", "x-kubernetes-int-or-string", "x-kubernetes-embedded-resource"),
+]
+
+
+def schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Draw schemas that are mostly right: one keyword may hold anything."""
+    right = st.fixed_dictionaries(
+        {"type": st.sampled_from(["object", "array", "string", "integer", "number", "boolean"])},
+        optional={
+            "properties": st.dictionaries(st.text(min_size=1, max_size=6), inner, max_size=3),
+            "items": inner,
+            "additionalProperties": inner,
+            "required": st.lists(st.text(max_size=4), max_size=2),
+            "enum": st.lists(st.one_of(st.text(max_size=5), st.integers(), st.none()), max_size=4),
+        },
+    )
+    wrong = st.dictionaries(st.sampled_from(KEYWORDS), JUNK, max_size=1)
+    return st.builds(lambda schema, junk: {**schema, **junk}, right, wrong)
 
 
 def crd(*versions: dict[str, Any], kind: str = "Widget", group: str = "example.com") -> dict[str, Any]:
@@ -91,7 +116,7 @@ def test_formats_become_python_types() -> None:
 
 def test_a_choice_of_values_is_a_literal_and_a_long_one_has_a_name() -> None:
     long = {"type": "string", "enum": [f"a-rather-long-value-{number}" for number in range(9)]}
-    level = {"type": "integer", "enum": [1, 2]}
+    level = {"type": "integer", "format": "int32", "enum": [1, 2]}
     made = crd(version(struct(color=TEXT | {"enum": ["red", "blue"]}, level=level, long=long, odd={"enum": [1.5]})))
     text = text_of(made)
 
@@ -244,3 +269,18 @@ def test_the_same_input_gives_the_same_text() -> None:
     crds = [crd(version(struct(size=NUMBER))), crd(version(struct()), kind="Gadget")]
 
     assert text_of(*crds) == text_of(*crds)
+
+
+@settings(max_examples=60, deadline=None)
+@given(schema=st.recursive(schemas(st.just(TEXT)), schemas, max_leaves=6), kind=st.text(min_size=1, max_size=6))
+def test_any_schema_becomes_classes_that_decode_or_is_refused_with_one_error(schema: Any, kind: str) -> None:
+    wild = crd(version(schema, schema), kind="Wild")
+    wild["spec"]["names"]["kind"] = kind
+    try:
+        made = module_of(wild)
+    except DecodeError:
+        return
+
+    for each in vars(made).values():
+        if isinstance(each, type) and each.__module__ == made.__name__:
+            msgspec.json.Decoder(each, dec_hook=lambda type_, value: type_(value))
