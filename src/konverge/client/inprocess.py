@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from konverge.errors import TransportError
 from konverge.wire.messages import Request, Response
 
 __all__ = ["InProcessTransport"]
+
+T = TypeVar("T")
 
 
 class InProcessTransport:
@@ -66,16 +68,12 @@ class _TimedResponse:
         self.warnings: tuple[str, ...] = inner.warnings
 
     async def read(self) -> bytes:
-        try:
-            async with asyncio.timeout_at(self._end) as limit:
-                return await self._inner.read()
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            raise _late(self._request, "no complete answer") from error
+        return await self._within(self._inner.read())
 
-    def chunks(self) -> AsyncIterator[bytes]:
-        return self._inner.chunks()
+    async def chunks(self) -> AsyncIterator[bytes]:
+        pieces = aiter(self._inner.chunks())
+        while (piece := await self._within(anext(pieces, None))) is not None:
+            yield piece
 
     async def close(self) -> None:
         await self._inner.close()
@@ -87,6 +85,15 @@ class _TimedResponse:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    async def _within(self, work: Awaitable[T]) -> T:
+        try:
+            async with asyncio.timeout_at(self._end) as limit:
+                return await work
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise _late(self._request, "no complete answer") from error
 
 
 def _late(request: Request, what: str) -> TransportError:
