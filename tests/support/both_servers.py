@@ -1,0 +1,131 @@
+"""The real API server and the embedded one behind one plain interface, so that a test can ask both the same.
+
+Asking blocks. The embedded server runs on a loop of its own in a thread, without a socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import threading
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+from urllib.parse import parse_qsl, unquote
+
+from konverge.controlplane.callouts import Callouts
+from konverge.controlplane.embedded import EmbeddedServer
+from konverge.controlplane.webhooks import WebhookAdmission
+from konverge.testing import ControlPlane
+from konverge.wire.messages import Request
+
+T = TypeVar("T")
+
+AGENT = "tester/1"
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What a server answered; `frames` are the lines of a watch."""
+
+    status: int
+    headers: Mapping[str, str]
+    warnings: tuple[str, ...]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def frames(self) -> list[Any]:
+        return [json.loads(line) for line in self.body.splitlines() if line.strip()]
+
+
+class Server(Protocol):
+    """Somebody who answers. `target` is path and query as in a URL; a body that is no bytes is sent as JSON."""
+
+    name: str
+
+    def ask(
+        self, method: str, target: str, body: object = None, *, headers: Mapping[str, str] | None = None
+    ) -> Heard: ...
+
+    def close(self) -> None: ...
+
+
+def _sent(body: object, headers: Mapping[str, str] | None) -> tuple[bytes, dict[str, str]]:
+    given = {"user-agent": AGENT, "accept": "application/json", **(headers or {})}
+    if body is None:
+        return b"", given
+    given.setdefault("content-type", "application/json")
+    return body if isinstance(body, bytes) else json.dumps(body).encode(), given
+
+
+class RealServer:
+    """The real one, over a connection that is kept."""
+
+    name = "real"
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        self._connection: http.client.HTTPSConnection | None = None
+
+    def ask(self, method: str, target: str, body: object = None, *, headers: Mapping[str, str] | None = None) -> Heard:
+        sent, given = _sent(body, headers)
+        try:
+            return self._exchange(method, target, sent, given)
+        except (http.client.RemoteDisconnected, ConnectionError):
+            # The server closes a connection after some errors; the next request needs a new one.
+            self.close()
+            return self._exchange(method, target, sent, given)
+
+    def _exchange(self, method: str, target: str, sent: bytes, given: dict[str, str]) -> Heard:
+        if self._connection is None:
+            host = self._plane.url.removeprefix("https://")
+            context = self._plane.credentials.admin_context()
+            self._connection = http.client.HTTPSConnection(host, context=context, timeout=60)
+        self._connection.request(method, target, sent or None, given)
+        response = self._connection.getresponse()
+        text = response.read()
+        named = {name.lower(): value for name, value in response.getheaders()}
+        return Heard(response.status, named, tuple(response.headers.get_all("Warning") or ()), text)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+class InnerServer:
+    """The embedded one, in a thread with a loop of its own."""
+
+    name = "embedded"
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self.plane = EmbeddedServer(seed=1)
+        self.callouts = Callouts()
+        self.plane.cluster.admission.append(WebhookAdmission(self.plane.cluster, self.callouts))
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something on the server's loop and wait for it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(90)
+
+    def ask(self, method: str, target: str, body: object = None, *, headers: Mapping[str, str] | None = None) -> Heard:
+        sent, given = _sent(body, headers)
+        path, _, query = target.partition("?")
+        pairs = tuple(parse_qsl(query, keep_blank_values=True))
+        return self.run(self._ask(Request(method, unquote(path), pairs, given, body=sent)))
+
+    async def _ask(self, request: Request) -> Heard:
+        async with await self.plane.handle(request) as answer:
+            return Heard(answer.status, answer.headers, answer.warnings, await answer.read())
+
+    def close(self) -> None:
+        self.run(self.callouts.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
