@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-import msgspec
-
 from konverge.client.targets import Target
 from konverge.errors import DecodeError
-from konverge.objects import AnyObject, ListMeta, Model, decode, field
+from konverge.objects import AnyObject, ListMeta, Untyped, decode_list
 
 __all__ = ["Listing", "WatchEvent", "read_listing"]
 
@@ -37,15 +35,10 @@ class WatchEvent(Generic[R]):
     object: R
 
 
-class _Envelope(Model):
-    metadata: ListMeta = field(default_factory=ListMeta)
-    items: list[msgspec.Raw] | None = None
-
-
 def read_listing(target: Target[R], body: bytes) -> Listing[R]:
-    """Read the body of a list. Each object gets bytes of its own, so that one kept does not keep the whole body."""
-    envelope = decode(_Envelope, body)
+    """Read the body of a list."""
     try:
-        return Listing([target.read(bytes(item)) for item in envelope.items or ()], envelope.metadata)
+        metadata, items = decode_list(target.type, body)
     except DecodeError as error:
         raise DecodeError(f"list {target.kind.kind}: {error}", path=error.path) from error
+    return Listing([target.complete(item) for item in items] if target.type is Untyped else items, metadata)

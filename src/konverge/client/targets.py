@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from konverge.client.discovery import Discovery
-from konverge.objects import AnyObject, Key, Kind, Resource, Untyped, decode, decode_untyped, kind_of
+from konverge.objects import AnyObject, Key, Kind, Resource, Untyped, decode, kind_of
 
 __all__ = ["KindName", "Target", "key_in", "target_of", "target_of_object"]
 
@@ -24,13 +24,15 @@ class Target(Generic[R]):
     type: type[R]
 
     def read(self, data: bytes) -> R:
-        """Read an object; one in a list comes without apiVersion and kind, and has them afterwards."""
-        if issubclass(self.type, Untyped):
-            document: Any = decode_untyped(data)
-            if "apiVersion" not in document or "kind" not in document:
-                document = Untyped({"apiVersion": self.kind.api_version, "kind": self.kind.kind, **document})
-            return document  # type: ignore[no-any-return]
-        return decode(self.type, data)
+        """Read an object."""
+        return self.complete(decode(self.type, data))
+
+    def complete(self, obj: R) -> R:
+        """Say of an untyped object what it is: one of a list comes without apiVersion and kind."""
+        if isinstance(obj, Untyped) and not (obj.api_version and obj.kind):
+            named = Untyped({"apiVersion": self.kind.api_version, "kind": self.kind.kind, **obj})
+            return cast(R, named)
+        return obj
 
 
 async def target_of(thing: type[Any] | KindName, discovery: Discovery) -> Target[Any]:

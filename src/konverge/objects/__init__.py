@@ -1,6 +1,6 @@
 """WHAT travels: keys, kinds, metadata, typed models and the values in them. No I/O."""
 
-from konverge.objects.codec import decode, decode_untyped, encode, from_wire, to_wire
+from konverge.objects.codec import decode, decode_list, decode_untyped, encode, from_wire, reader_of, to_wire
 from konverge.objects.conditions import Condition, find_condition, is_true, remove_condition, set_condition
 from konverge.objects.edits import difference, merge_patch, whole
 from konverge.objects.keys import Key
@@ -29,6 +29,7 @@ __all__ = [
     "Untyped",
     "api_version_of",
     "decode",
+    "decode_list",
     "decode_untyped",
     "difference",
     "encode",
@@ -39,6 +40,7 @@ __all__ = [
     "kind_of",
     "merge_patch",
     "now",
+    "reader_of",
     "remove_condition",
     "same_object",
     "set_condition",

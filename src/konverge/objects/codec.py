@@ -10,17 +10,20 @@ Rules that hold here:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 import msgspec
 
 from konverge.errors import DecodeError
-from konverge.objects.resources import AnyObject, Resource, Untyped
+from konverge.objects.metadata import ListMeta
+from konverge.objects.resources import SOURCE, AnyObject, ListText, PartOfList, Resource, Untyped
 
-__all__ = ["decode", "decode_untyped", "encode", "from_wire", "to_wire"]
+__all__ = ["decode", "decode_list", "decode_untyped", "encode", "from_wire", "reader_of", "to_wire"]
 
 T = TypeVar("T")
-R = TypeVar("R", bound=Resource)
+
+_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 _EMPTY_STATUS = b',"status":{}}'
 
@@ -44,17 +47,11 @@ _encoder = msgspec.json.Encoder(enc_hook=_write_value)
 _steady_encoder = msgspec.json.Encoder(enc_hook=_write_value, order="deterministic")
 
 
-_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
-
-
-def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
-    decoder = _decoders.get(type_)
-    if decoder is None:
-        decoder = _decoders[type_] = msgspec.json.Decoder(type_, dec_hook=_read_value)
-    return decoder
-
-
 _plain = msgspec.json.Decoder()
+
+
+_readers: dict[Any, Callable[[bytes], Any]] = {}
+_list_readers: dict[Any, Callable[[bytes], Any]] = {}
 
 
 def decode(type_: type[T], data: bytes) -> T:
@@ -62,14 +59,40 @@ def decode(type_: type[T], data: bytes) -> T:
 
     Raises: DecodeError with the wire path when the bytes are not JSON or do not fit the type.
     """
-    value: T
-    try:
-        value = _decoder(type_).decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        value = _decode_without_nulls(type_, data, error)
-    if isinstance(value, Resource):
-        value.remember_source(data)
-    return value
+    return reader_of(type_)(data)
+
+
+def reader_of(type_: type[T]) -> Callable[[bytes], T]:
+    """Give `decode` for one type, for loops over many objects."""
+    reader = _readers.get(type_)
+    if reader is None:
+        reader = _readers[type_] = _make_reader(type_)
+    return reader
+
+
+def decode_list(type_: type[T], data: bytes) -> tuple[ListMeta, list[T]]:
+    """Read the JSON bytes of a list of objects in one pass: its metadata and its items.
+
+    An object that is kept keeps the bytes of the whole list; a copy by `copy.deepcopy` has bytes of its own.
+
+    Raises: DecodeError that names the first item that does not fit.
+    """
+    envelope = _list_reader_of(type_)(data)
+    items = envelope.items or []
+    if isinstance(type_, type) and issubclass(type_, Resource):
+        text = ListText(data)
+        for place, item in enumerate(items):
+            item.__dict__[SOURCE] = PartOfList(text, place)
+    return envelope.metadata, items
+
+
+def _list_reader_of(type_: Any) -> Callable[[bytes], Any]:
+    reader = _list_readers.get(type_)
+    if reader is None:
+        metadata = ("metadata", ListMeta, msgspec.field(default_factory=ListMeta))
+        envelope = msgspec.defstruct(f"list of {type_.__name__}", [metadata, ("items", list[type_] | None, None)])
+        reader = _list_readers[type_] = _make_reader(envelope)
+    return reader
 
 
 def decode_untyped(data: bytes) -> Untyped:
@@ -103,11 +126,32 @@ def _trimmed(value: Any, data: bytes) -> bytes:
     return data
 
 
-def _decode_without_nulls(type_: type[T], data: bytes, error: Exception) -> T:
-    try:
-        value: T = _decoder(type_).decode(_encoder.encode(_without_nulls(_plain.decode(data))))
+def _make_reader(type_: type[T]) -> Callable[[bytes], T]:
+    read: Callable[[bytes], Any] = msgspec.json.Decoder(type_, dec_hook=_read_value).decode
+
+    def decode_value(data: bytes) -> T:
+        try:
+            value: T = read(data)
+        except _UNREADABLE as error:
+            value = _read_without_nulls(type_, read, data, error)
         return value
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+
+    def decode_object(data: bytes) -> T:
+        # The same again, not a call of it: this is the hottest function of all.
+        try:
+            value: T = read(data)
+        except _UNREADABLE as error:
+            value = _read_without_nulls(type_, read, data, error)
+        value.__dict__[SOURCE] = data
+        return value
+
+    return decode_object if isinstance(type_, type) and issubclass(type_, Resource) else decode_value
+
+
+def _read_without_nulls(type_: type[T], read: Callable[[bytes], T], data: bytes, error: Exception) -> T:
+    try:
+        return read(_encoder.encode(_without_nulls(_plain.decode(data))))
+    except _UNREADABLE:
         raise _decode_error(type_, error) from error
 
 

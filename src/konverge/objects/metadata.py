@@ -5,9 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from konverge.objects.models import Model, field
 
 __all__ = ["ListMeta", "ManagedFieldsEntry", "ObjectMeta", "OwnerReference"]
+
+
+_NULL = msgspec.Raw(b"null")
 
 
 class OwnerReference(Model):
@@ -29,8 +34,12 @@ class ManagedFieldsEntry(Model):
     api_version: str | None = None
     time: datetime | None = None
     fields_type: str | None = None
-    fields_v1: dict[str, Any] | None = field(default=None, name="fieldsV1")
+    fields_v1: msgspec.Raw = _NULL
     subresource: str | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """Give the fields as nested dicts. They stay raw until then: few look, and they are half of many objects."""
+        return msgspec.json.decode(self.fields_v1, type=dict[str, Any] | None) or {}
 
 
 class ObjectMeta(Model):

@@ -9,6 +9,8 @@ from __future__ import annotations
 import copy
 from typing import Any, ClassVar, Self, TypeAlias, cast
 
+import msgspec
+
 from konverge.objects.keys import Key
 from konverge.objects.kinds import Kind
 from konverge.objects.metadata import ObjectMeta
@@ -16,7 +18,8 @@ from konverge.objects.models import Model, ModelMeta, field
 
 __all__ = ["AnyObject", "Resource", "ResourceMeta", "Untyped", "kind_of", "same_object"]
 
-_SOURCE = "_source"
+SOURCE = "_source"
+"""Where a decoded object keeps its bytes: in its `__dict__`, beside the fields."""
 
 
 class ResourceMeta(ModelMeta):
@@ -32,12 +35,45 @@ class ResourceMeta(ModelMeta):
         **options: Any,
     ) -> ResourceMeta:
         if identity is not None:
-            # From a factory, since a plain default would not be written.
-            namespace["api_version"] = field(default_factory=lambda: identity.api_version)
-            namespace["kind"] = field(default_factory=lambda: identity.kind)
+            # From a factory, since a plain default would not be written; this one costs least.
+            namespace["api_version"] = field(default_factory=identity.api_version.__str__)
+            namespace["kind"] = field(default_factory=identity.kind.__str__)
             namespace["__annotations__"] = {"api_version": str, "kind": str, **namespace.get("__annotations__", {})}
             namespace["__kind__"] = identity
         return cast(ResourceMeta, super().__new__(mcls, name, bases, namespace, **options))
+
+
+class ListText:
+    """The JSON of a list that objects were read from, cut into its items when the source of the first one is asked for.
+
+    Most objects of a list are only read, and their source is never asked for.
+    """
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+        self._items: list[msgspec.Raw] | None = None
+
+    def item(self, place: int) -> bytes:
+        if self._items is None:
+            self._items = msgspec.json.decode(self._text, type=_RawList).items
+        return bytes(self._items[place])
+
+
+class _RawList(msgspec.Struct):
+    items: list[msgspec.Raw]
+
+
+class PartOfList:
+    """The source of an object as a place in a list."""
+
+    __slots__ = ("_list", "_place")
+
+    def __init__(self, text: ListText, place: int) -> None:
+        self._list = text
+        self._place = place
+
+    def cut_out(self) -> bytes:
+        return self._list.item(self._place)
 
 
 class Resource(Model, metaclass=ResourceMeta, dict=True):
@@ -79,11 +115,14 @@ class Resource(Model, metaclass=ResourceMeta, dict=True):
     @property
     def source(self) -> bytes | None:
         """The JSON this object was decoded from; None for one made in Python."""
-        return self.__dict__.get(_SOURCE)
+        source = self.__dict__.get(SOURCE)
+        if isinstance(source, PartOfList):
+            source = self.__dict__[SOURCE] = source.cut_out()
+        return source
 
     def remember_source(self, source: bytes | None) -> None:
         """Note the JSON that stands behind this object; decoding does it by itself."""
-        self.__dict__[_SOURCE] = source
+        self.__dict__[SOURCE] = source
 
     def __copy__(self) -> Self:
         twin = self._shallow()

@@ -5,7 +5,8 @@ import copy
 import pytest
 
 from konverge.errors import DecodeError
-from konverge.objects.codec import decode, decode_untyped, encode, from_wire, to_wire
+from konverge.objects.codec import decode, decode_list, decode_untyped, encode, from_wire, to_wire
+from konverge.objects.edits import difference
 from konverge.objects.keys import Key
 from konverge.objects.kinds import Kind, Scope, split_api_version
 from konverge.objects.metadata import ObjectMeta
@@ -125,3 +126,40 @@ def test_plain_values_lead_to_models_and_back() -> None:
 def test_a_value_that_has_no_wire_form_is_refused() -> None:
     with pytest.raises(TypeError, match="object cannot be written as JSON"):
         encode({"x": object()})
+
+
+LIST = (
+    b'{"metadata":{"resourceVersion":"7"},"items":['
+    b'{"metadata":{"name":"a"},"spec":{"watts":1,"new":1}},{"metadata":{"name":"b"},"spec":{}}]}'
+)
+
+
+def test_each_object_of_a_list_knows_its_own_source() -> None:
+    metadata, (a, b) = decode_list(Lamp, LIST)
+    assert metadata.resource_version == "7"
+    assert (a.source, b.source) == (
+        b'{"metadata":{"name":"a"},"spec":{"watts":1,"new":1}}',
+        b'{"metadata":{"name":"b"},"spec":{}}',
+    )
+    assert copy.deepcopy(b).source == b.source
+    a.spec.watts = 2
+    assert difference(a) == {"spec": {"watts": 2}}
+
+
+def test_a_list_may_be_null_and_its_items_untyped() -> None:
+    assert decode_list(Lamp, b'{"items":null}')[1] == []
+    (a, _) = decode_list(Untyped, LIST)[1]
+    assert a["spec"] == {"watts": 1, "new": 1}
+
+
+def test_an_item_that_does_not_fit_is_named() -> None:
+    with pytest.raises(DecodeError, match=r"expected int, got str, at \.items\[1\]\.spec\.watts of list of Lamp"):
+        decode_list(Lamp, b'{"items":[{"spec":{}},{"spec":{"watts":"x"}}]}')
+
+
+def test_managed_fields_stay_raw_until_they_are_looked_at() -> None:
+    wire = b'{"metadata":{"managedFields":[{"manager":"m","fieldsV1":{"f:spec":{}}},{"manager":"n"}]},"spec":{}}'
+    lamp = decode(Lamp, wire)
+    assert [entry.fields() for entry in lamp.metadata.managed_fields] == [{"f:spec": {}}, {}]
+    assert to_wire(copy.deepcopy(lamp))["metadata"] == to_wire(lamp)["metadata"]
+    assert b'"fieldsV1":{"f:spec":{}}' in encode(lamp)

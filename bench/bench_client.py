@@ -1,0 +1,266 @@
+"""The client side by side with its peers, on one real API server: get, create, list of 5,000, watch of 10,000 events.
+
+Run by `make bench-client`. Each contender runs in a process of its own, in shuffled rounds against the same server; the
+figure is CPU time of that process (user and system), since the server's share is the same for all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from measuring import in_rounds, keep, table, verdict
+
+GETS = 400
+CREATES = 200
+LISTED = 5_000
+EVENTS = 10_000
+NAMESPACE = "bench"
+PAYLOAD = {"config.yaml": "key: value\n" * 60, "mode": "fast"}
+
+Rows = dict[str, float]
+
+
+# One contender each: a function that does all four jobs and gives the CPU microseconds per get, create, listed object
+# and watched event.
+
+
+def cpu() -> float:
+    return time.process_time() * 1e6
+
+
+async def konverge(kubeconfig: str, tag: str) -> Rows:
+    from konverge.client import Client, load_config
+    from konverge.k8s.core.v1 import ConfigMap
+    from konverge.objects import ObjectMeta
+
+    async with Client.connect(load_config(kubeconfig=kubeconfig, namespace=NAMESPACE)) as client:
+
+        async def get() -> None:
+            await client.get(ConfigMap, "item-0")
+
+        async def create(number: int) -> None:
+            await client.create(ConfigMap(metadata=ObjectMeta(name=f"{tag}-{number}"), data=PAYLOAD))
+
+        async def list_all() -> int:
+            return len(await client.list(ConfigMap, namespace=NAMESPACE, labels="bench=item"))
+
+        async def watch() -> int:
+            seen = 0
+            async for event in client.watch(ConfigMap, namespace="events", resource_version="0"):
+                seen += len(event.object.data) > 0
+                if seen >= EVENTS:
+                    break
+            return seen
+
+        return await rows(get, create, list_all, watch)
+
+
+async def kubernetes_asyncio(kubeconfig: str, tag: str) -> Rows:
+    from kubernetes_asyncio import client, config
+    from kubernetes_asyncio.watch import Watch
+
+    await config.load_kube_config(config_file=kubeconfig)
+    async with client.ApiClient() as api:
+        core = client.CoreV1Api(api)
+
+        async def get() -> None:
+            await core.read_namespaced_config_map("item-0", NAMESPACE)
+
+        async def create(number: int) -> None:
+            body = client.V1ConfigMap(metadata=client.V1ObjectMeta(name=f"{tag}-{number}"), data=PAYLOAD)
+            await core.create_namespaced_config_map(NAMESPACE, body)
+
+        async def list_all() -> int:
+            return len((await core.list_namespaced_config_map(NAMESPACE, label_selector="bench=item")).items)
+
+        async def watch() -> int:
+            seen = 0
+            async with Watch().stream(core.list_namespaced_config_map, "events", resource_version="0") as stream:
+                async for event in stream:
+                    seen += len(event["object"].data) > 0
+                    if seen >= EVENTS:
+                        break
+            return seen
+
+        return await rows(get, create, list_all, watch)
+
+
+async def lightkube(kubeconfig: str, tag: str) -> Rows:
+    from lightkube import AsyncClient, KubeConfig
+    from lightkube.models.meta_v1 import ObjectMeta
+    from lightkube.resources.core_v1 import ConfigMap
+
+    client = AsyncClient(config=KubeConfig.from_file(kubeconfig), namespace=NAMESPACE)
+
+    async def get() -> None:
+        await client.get(ConfigMap, "item-0")
+
+    async def create(number: int) -> None:
+        await client.create(ConfigMap(metadata=ObjectMeta(name=f"{tag}-{number}"), data=PAYLOAD))
+
+    async def list_all() -> int:
+        return len([item async for item in client.list(ConfigMap, namespace=NAMESPACE, labels={"bench": "item"})])
+
+    async def watch() -> int:
+        seen = 0
+        async for _, item in client.watch(ConfigMap, namespace="events", resource_version="0"):
+            seen += len(item.data or ()) > 0
+            if seen >= EVENTS:
+                break
+        return seen
+
+    return await rows(get, create, list_all, watch)
+
+
+async def kr8s(kubeconfig: str, tag: str) -> Rows:
+    import kr8s as peer
+    from kr8s.asyncio.objects import ConfigMap
+
+    api = await peer.asyncio.api(kubeconfig=kubeconfig)
+
+    async def get() -> None:
+        await ConfigMap.get("item-0", namespace=NAMESPACE, api=api)
+
+    async def create(number: int) -> None:
+        body = {"metadata": {"name": f"{tag}-{number}", "namespace": NAMESPACE}, "data": PAYLOAD}
+        await (await ConfigMap(body, api=api)).create()
+
+    async def list_all() -> int:
+        found = api.get("configmaps", namespace=NAMESPACE, label_selector="bench=item")
+        return len([item async for item in found])
+
+    async def watch() -> int:
+        seen = 0
+        async for _, item in api.watch("configmaps", namespace="events"):
+            seen += len(item.raw["data"]) > 0
+            if seen >= EVENTS:
+                break
+        return seen
+
+    return await rows(get, create, list_all, watch)
+
+
+CONTENDERS: dict[str, Callable[[str, str], Awaitable[Rows]]] = {
+    "konverge": konverge,
+    "kubernetes_asyncio": kubernetes_asyncio,
+    "lightkube": lightkube,
+    "kr8s": kr8s,
+}
+
+
+async def rows(
+    get: Callable[[], Awaitable[None]],
+    create: Callable[[int], Awaitable[None]],
+    list_all: Callable[[], Awaitable[int]],
+    watch: Callable[[], Awaitable[int]],
+) -> Rows:
+    """Do the four jobs, each warmed up, and give CPU microseconds for each unit."""
+    for _ in range(10):
+        await get()
+    begin = cpu()
+    for _ in range(GETS):
+        await get()
+    got = cpu()
+    for number in range(CREATES):
+        await create(number)
+    created = cpu()
+    listed = await list_all()
+    done = cpu()
+    seen = await watch()
+    watched = cpu()
+    assert (listed, seen) == (LISTED, EVENTS), (listed, seen)
+    return {
+        "get": (got - begin) / GETS,
+        "create": (created - got) / CREATES,
+        "list": (done - created) / LISTED,
+        "watch": (watched - done) / EVENTS,
+    }
+
+
+def one_process(name: str, kubeconfig: str, tag: str) -> Rows:
+    command = [sys.executable, "-W", "ignore", __file__, "--contender", name, "--kubeconfig", kubeconfig, "--tag", tag]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    if done.returncode != 0:
+        raise SystemExit(f"{name} failed:\n{done.stderr[-3000:]}")
+    figures: Rows = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+async def prepare(kubeconfig: str) -> None:
+    """Fill the server: 5,000 objects to list, 10,000 to be told by a watch that starts with what is there."""
+    from konverge.client import Client, load_config
+    from konverge.k8s.core.v1 import ConfigMap, Namespace
+    from konverge.objects import ObjectMeta
+
+    async with Client.connect(load_config(kubeconfig=kubeconfig)) as client:
+        gate = asyncio.Semaphore(32)
+
+        async def put(namespace: str, number: int) -> None:
+            metadata = ObjectMeta(name=f"item-{number}", namespace=namespace, labels={"bench": "item"})
+            async with gate:
+                await client.create(ConfigMap(metadata=metadata, data=PAYLOAD))
+
+        for namespace, count in ((NAMESPACE, LISTED), ("events", EVENTS)):
+            await client.create(Namespace(metadata=ObjectMeta(name=namespace)))
+            async with asyncio.TaskGroup() as group:
+                for number in range(count):
+                    group.create_task(put(namespace, number))
+
+
+def main(rounds: int) -> None:
+    from konverge.testing import ControlPlane
+
+    with ControlPlane() as plane:
+        asyncio.run(prepare(str(plane.kubeconfig)))
+        figures: dict[str, list[Rows]] = {name: [] for name in CONTENDERS}
+
+        def measure(name: str) -> float:
+            tag = f"{name.replace('_', '-')}-{len(figures[name])}"
+            figures[name].append(one_process(name, str(plane.kubeconfig), tag))
+            return 0.0
+
+        in_rounds({name: lambda name=name: measure(name) for name in CONTENDERS}, rounds=rounds)  # type: ignore[misc]
+    report(figures, rounds)
+
+
+def report(figures: dict[str, list[Rows]], rounds: int) -> None:
+    jobs = {"get": "us per get", "create": "us per create", "list": "us per listed object", "watch": "us per event"}
+    text = f"CPU time of the client process, median of {rounds} shuffled rounds; ConfigMaps of 0.9 kB.\n\n"
+    verdicts = []
+    for job, unit in jobs.items():
+        measured = in_rounds({})
+        for name, runs in figures.items():
+            measured |= in_rounds({name: iter([run[job] for run in runs]).__next__}, rounds=len(runs))
+        text += table(job, unit, measured, "konverge") + "\n"
+        ours = measured["konverge"].median
+        best = min(one.median for name, one in measured.items() if name != "konverge")
+        verdicts.append(verdict(f"{job}: first in its row ({ours / best:.2f}x the best other)", ours < best))
+        if job in ("get", "create"):
+            verdicts.append(verdict(f"{job}: at most 0.4x the best other ({ours / best:.2f}x)", ours <= 0.4 * best))
+        if job == "list":
+            slow = measured["kubernetes_asyncio"].median / ours
+            verdicts.append(verdict(f"list: 5x faster than kubernetes_asyncio ({slow:.1f}x)", slow >= 5))
+            light = ours / measured["lightkube"].median
+            verdicts.append(verdict(f"list: no slower than lightkube ({light:.2f}x)", light <= 1))
+    keep("client", text + "\n".join(verdicts) + "\n")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--contender", choices=CONTENDERS)
+    parser.add_argument("--kubeconfig", default="")
+    parser.add_argument("--tag", default="")
+    asked = parser.parse_args()
+    if asked.contender:
+        result: Any = asyncio.run(CONTENDERS[asked.contender](asked.kubeconfig, asked.tag))  # type: ignore[arg-type]
+        print(json.dumps(result))
+    else:
+        main(asked.rounds)
