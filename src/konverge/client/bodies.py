@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Self
 
 from konverge.errors import DecodeError
 
-__all__ = ["Unpacker", "read_whole", "too_large"]
+__all__ = ["Chunks", "Unpacker", "read_whole", "too_large"]
 
 _STEP = 1 << 20
 """Bytes that are unpacked at a time: a small piece may stand for a thousand times as much."""
@@ -69,3 +70,28 @@ class Unpacker:
         """
         if self._gzip is not None and not self._gzip.eof:
             raise DecodeError("the answer ends in the middle of its gzip stream")
+
+
+class Chunks:
+    """A body piece by piece, unpacked; `receive` gives the next bytes as they come, b"" after the last.
+
+    No generator, so that one that is left half-way leaves nothing to be cleaned up.
+    """
+
+    def __init__(self, receive: Callable[[], Awaitable[bytes]], encoding: str) -> None:
+        self._receive = receive
+        self._unpacker = Unpacker(encoding)
+        self._ready: Iterator[bytes] = iter(())
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while True:
+            for piece in self._ready:
+                return piece
+            chunk = await self._receive()
+            if not chunk:
+                self._unpacker.close()
+                raise StopAsyncIteration
+            self._ready = self._unpacker.feed(chunk)

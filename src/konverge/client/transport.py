@@ -16,11 +16,9 @@ import asyncio
 import io
 import socket
 import ssl
-from collections.abc import Awaitable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
-from urllib.parse import unquote, urlsplit
 from weakref import WeakSet
 
 import aiohttp
@@ -28,22 +26,24 @@ from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict
 from yarl import URL
 
-from konverge.client.bodies import Unpacker, read_whole, too_large
+from konverge.client.bodies import Chunks, read_whole, too_large
 from konverge.client.config import ClientConfig
-from konverge.client.credentials import Identity, basic
+from konverge.client.credentials import Identity
 from konverge.client.deadlines import DeadlineReached, Deadlines
 from konverge.client.failures import words_of
-from konverge.client.socks import SocksProxy
+from konverge.client.limits import Limits, TransportStats
+from konverge.client.proxies import ProxyRoute
+from konverge.client.sockets import notice_dead_peer
 from konverge.errors import TransportError
 from konverge.wire.messages import Request, Response
 from konverge.wire.paths import target
 
 if TYPE_CHECKING:
     from aiohttp.client_proto import ResponseHandler
-    from aiohttp.connector import AddrInfoType, Connection
+    from aiohttp.connector import Connection
     from aiohttp.tracing import Trace
 
-__all__ = ["HttpTransport", "Limits", "TransportStats"]
+__all__ = ["HttpTransport"]
 
 T = TypeVar("T")
 
@@ -55,33 +55,6 @@ _LARGE_BODY = 1 << 20
 _HEADER_BYTES = 64 << 10
 _WHILE_CONNECTING = "while connecting"
 _CLOSED = "the transport is closed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How much of what a transport allows itself. Times are in seconds.
-
-    `connections` bounds ordinary requests; the rest wait their turn, within their timeout. Streams are not counted, so
-    that watches never keep a request from being sent. `body` bounds the unpacked body of an ordinary answer: whole
-    collections are large, 256 MiB are about 50,000 pods. `connect` is for one address: reaching it, and TLS. `idle` is
-    below the 60 s after which common load balancers close a connection. `dead_peer` is when a peer that acknowledges
-    nothing counts as gone.
-    """
-
-    connections: int = 100
-    body: int = 256 << 20
-    connect: float = 10.0
-    idle: float = 30.0
-    dead_peer: float = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class TransportStats:
-    """What a transport has done: requests that got an answer, that got none, and 401s that led to new credentials."""
-
-    answered: int
-    failed: int
-    renewed: int
 
 
 class _Unanswered(Exception):
@@ -105,10 +78,10 @@ class HttpTransport:
     """
 
     def __init__(self, config: ClientConfig, *, limits: Limits | None = None) -> None:
-        self.limits = limits or Limits()
+        self._limits = limits or Limits()
         self._config = config
         self._server = str(URL(config.server)).rstrip("/")
-        self._proxy = _Proxy(config)
+        self._proxy = ProxyRoute(config.proxy)
         self._headers = _standing_headers(config, self._proxy)
         self._impersonation = config.impersonation.headers() if config.impersonation is not None else ()
         self._deadlines = Deadlines()
@@ -131,7 +104,9 @@ class HttpTransport:
             self._start(loop)
         end = None if request.timeout is None else loop.time() + request.timeout
         try:
-            response = await self.within(end, self._send(request))
+            if end is not None and end <= loop.time():
+                raise self._error(request, "no time is left for it", sent=False)
+            response = await self._within(end, self._send(request))
         except DeadlineReached as reached:
             self._failed += 1
             raise self._late(request, reached) from None
@@ -162,11 +137,11 @@ class HttpTransport:
     ) -> None:
         await self.close()
 
-    async def within(self, end: float | None, work: Awaitable[T]) -> T:
+    async def _within(self, end: float | None, work: Awaitable[T]) -> T:
         """Await something until a time of the loop's clock; DeadlineReached when it is not done by then."""
         return await work if end is None else await self._deadlines.within(end, work)
 
-    def error(self, request: Request, what: str, *, sent: bool = True) -> TransportError:
+    def _error(self, request: Request, what: str, *, sent: bool = True) -> TransportError:
         """Make the error of a request that got no complete answer."""
         return TransportError(f"{request.method} {self._server}{request.path}: {what}", sent=sent)
 
@@ -174,13 +149,13 @@ class HttpTransport:
         if self._loop is not None:
             raise RuntimeError("a transport belongs to the event loop of its first request: make one for each loop")
         self._loop = loop
-        self._calls = self._session(self.limits.connections)
+        self._calls = self._session(self._limits.connections)
         self._streams = self._session(0)
 
     def _session(self, connections: int) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
-            connector=_Connector(connections, limits=self.limits, proxy=self._proxy),
-            timeout=aiohttp.ClientTimeout(sock_connect=self.limits.connect, ceil_threshold=float("inf")),
+            connector=_Connector(connections, limits=self._limits, proxy=self._proxy),
+            timeout=aiohttp.ClientTimeout(sock_connect=self._limits.connect, ceil_threshold=float("inf")),
             cookie_jar=aiohttp.DummyCookieJar(),
             response_class=_SentOnce,
             auto_decompress=False,
@@ -208,7 +183,7 @@ class HttpTransport:
     async def _exchange(self, request: Request, identity: Identity) -> aiohttp.ClientResponse:
         session = self._streams if request.stream else self._calls
         if self._closed or session is None:
-            raise self.error(request, _CLOSED, sent=False)
+            raise self._error(request, _CLOSED, sent=False)
         try:
             return await session.request(
                 request.method,
@@ -221,9 +196,9 @@ class HttpTransport:
                 proxy_headers=self._proxy.headers,
             )
         except _Unanswered as error:
-            raise self.error(request, str(error), sent=error.sent) from error.__cause__
+            raise self._error(request, str(error), sent=error.sent) from error.__cause__
         except _LIBRARY_ERRORS as error:
-            raise self.error(request, _answer_words(error)) from _root(error)
+            raise self._error(request, _answer_words(error)) from _root(error)
 
     def _headers_of(self, request: Request, identity: Identity) -> CIMultiDict[str]:
         headers = self._headers.copy()
@@ -241,7 +216,7 @@ class HttpTransport:
     def _late(self, request: Request, reached: DeadlineReached) -> TransportError:
         unconnected = _WHILE_CONNECTING in getattr(reached.__cause__, "__notes__", ())
         what = "no connection" if unconnected else "no answer"
-        return self.error(request, f"{what} within {request.timeout:g} s", sent=not unconnected)
+        return self._error(request, f"{what} within {request.timeout:g} s", sent=not unconnected)
 
 
 class _HttpResponse:
@@ -273,11 +248,12 @@ class _HttpResponse:
             self._body = body if body is not None else await self._read()
         return self._body
 
-    def chunks(self) -> _Chunks:
-        return _Chunks(self)
+    def chunks(self) -> AsyncIterator[bytes]:
+        return Chunks(self._receive if self._end is None else self._receive_in_time, self._encoding)
 
     def cut(self) -> None:
         """Close at once; whoever is reading gets a TransportError."""
+        _abort(self._response.connection)
         self._response.close()
 
     async def close(self) -> None:
@@ -297,90 +273,49 @@ class _HttpResponse:
         if not content.is_eof() or content.exception() is not None or "content-encoding" in self._response.headers:
             return None
         body = content.read_nowait()
-        if len(body) > self._transport.limits.body:
-            raise too_large(self._transport.limits.body)
+        if len(body) > self._transport._limits.body:
+            raise too_large(self._transport._limits.body)
         return body
 
     async def _read(self) -> bytes:
-        limit = self._transport.limits.body
+        limit = self._transport._limits.body
         if (self._response.content_length or 0) > limit:
             raise too_large(limit)
+        whole = read_whole(Chunks(self._receive, self._encoding), limit=limit)
         try:
-            return await self._transport.within(self._end, read_whole(_Chunks(self, timed=False), limit=limit))
+            return await self._transport._within(self._end, whole)
         except DeadlineReached:
             raise self._late() from None
 
-    def unpacker(self) -> Unpacker:
-        return Unpacker(self._response.headers.get("content-encoding", ""))
-
-    async def receive(self, *, timed: bool) -> bytes:
-        """Give the next bytes as they came, b"" after the last."""
+    async def _receive(self) -> bytes:
         try:
-            if timed and self._end is not None:
-                chunk = await self._transport.within(self._end, self._response.content.readany())
-            else:
-                chunk = await self._response.content.readany()
-        except DeadlineReached:
-            raise self._late() from None
+            chunk = await self._response.content.readany()
         except _LIBRARY_ERRORS as error:
-            raise self._cut(error) from _root(error)
+            raise self._broken(error) from _root(error)
         self._received += len(chunk)
         return chunk
 
+    async def _receive_in_time(self) -> bytes:
+        try:
+            return await self._transport._within(self._end, self._receive())
+        except DeadlineReached:
+            raise self._late() from None
+
+    @property
+    def _encoding(self) -> str:
+        return self._response.headers.get("content-encoding", "")
+
     def _late(self) -> TransportError:
         within = f"within {self._request.timeout:g} s"
-        return self._transport.error(
+        return self._transport._error(
             self._request, f"no complete answer {within}, {self._received} bytes of the body came"
         )
 
-    def _cut(self, error: Exception) -> TransportError:
+    def _broken(self, error: Exception) -> TransportError:
         why = "" if isinstance(error, aiohttp.ClientPayloadError) else f" ({_answer_words(error)})"
-        return self._transport.error(
+        return self._transport._error(
             self._request, f"the answer was cut in the middle of the body, after {self._received} bytes{why}"
         )
-
-
-class _Chunks:
-    """The body piece by piece. No generator, so that one that is left half-way leaves nothing to be cleaned up."""
-
-    def __init__(self, response: _HttpResponse, *, timed: bool = True) -> None:
-        self._response = response
-        self._timed = timed
-        self._unpacker = response.unpacker()
-        self._ready: Iterator[bytes] = iter(())
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        while True:
-            for piece in self._ready:
-                return piece
-            chunk = await self._response.receive(timed=self._timed)
-            if not chunk:
-                self._unpacker.close()
-                raise StopAsyncIteration
-            self._ready = self._unpacker.feed(chunk)
-
-
-class _Proxy:
-    """The way round, if there is one. Credentials are taken out of the URL, which errors of the library show."""
-
-    def __init__(self, config: ClientConfig) -> None:
-        self.shown = config.shown_proxy
-        self.url: URL | None = None
-        self.headers: dict[str, str] | None = None
-        self.tunnel: SocksProxy | None = None
-        if config.proxy is None:
-            return
-        parts = urlsplit(config.proxy)
-        if parts.scheme == "socks5":
-            self.tunnel = SocksProxy.parse(config.proxy)
-            return
-        self.url = URL(config.proxy).with_user(None)
-        if parts.username is not None:
-            credentials = basic(unquote(parts.username), unquote(parts.password or ""))
-            self.headers = {"proxy-authorization": credentials}
 
 
 class _SentOnce(aiohttp.ClientResponse):
@@ -389,19 +324,22 @@ class _SentOnce(aiohttp.ClientResponse):
     async def start(self, connection: Connection) -> aiohttp.ClientResponse:
         try:
             return await super().start(connection)
-        except _LIBRARY_ERRORS as error:
-            raise _Unanswered(_answer_words(error), sent=True) from _root(error)
+        except BaseException as error:
+            _abort(connection)
+            if isinstance(error, _LIBRARY_ERRORS):
+                raise _Unanswered(_answer_words(error), sent=True) from _root(error)
+            raise
 
 
 class _Connector(aiohttp.TCPConnector):
     """Opens connections, and says in words why one cannot be opened."""
 
-    def __init__(self, connections: int, *, limits: Limits, proxy: _Proxy) -> None:
+    def __init__(self, connections: int, *, limits: Limits, proxy: ProxyRoute) -> None:
         super().__init__(
             limit=connections,
             keepalive_timeout=limits.idle,
             resolver=aiohttp.ThreadedResolver(),
-            socket_factory=lambda address: _open_socket(address, limits.dead_peer),
+            socket_factory=lambda address: notice_dead_peer(socket.socket(*address[:3]), limits.dead_peer),
         )
         self._limits = limits
         self._proxy = proxy
@@ -432,7 +370,7 @@ class _Connector(aiohttp.TCPConnector):
         async with asyncio.timeout(timeout.sock_connect):
             link = await self._proxy.tunnel.open(req.host, req.port or 443)
             try:
-                _set_options(link, self._limits.dead_peer)
+                notice_dead_peer(link, self._limits.dead_peer)
                 made = await self._loop.create_connection(self._factory, sock=link, ssl=context, server_hostname=name)
             except BaseException:
                 link.close()
@@ -440,7 +378,7 @@ class _Connector(aiohttp.TCPConnector):
         return made[1]
 
 
-def _standing_headers(config: ClientConfig, proxy: _Proxy) -> CIMultiDict[str]:
+def _standing_headers(config: ClientConfig, proxy: ProxyRoute) -> CIMultiDict[str]:
     # All that the library would add by itself is said here: that costs less than telling it to leave them out.
     encoding = "identity" if config.disable_compression else "gzip"
     headers = CIMultiDict({"user-agent": config.user_agent, "accept": "*/*", "accept-encoding": encoding})
@@ -454,26 +392,10 @@ def _data(body: bytes) -> bytes | io.BytesIO | None:
     return io.BytesIO(body) if len(body) > _LARGE_BODY else body or None
 
 
-def _open_socket(address: AddrInfoType, dead_peer: float) -> socket.socket:
-    family, kind, protocol, *_ = address
-    link = socket.socket(family, kind, protocol)
-    _set_options(link, dead_peer)
-    return link
-
-
-def _set_options(link: socket.socket, dead_peer: float) -> None:
-    """Have the system notice a peer that is gone: by probes when idle, by the lack of acknowledgements when not."""
-    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    options = {
-        "TCP_KEEPIDLE": max(1, int(dead_peer / 2)),
-        "TCP_KEEPINTVL": max(1, int(dead_peer / 6)),
-        "TCP_KEEPCNT": 3,
-        "TCP_USER_TIMEOUT": int(dead_peer * 1000),
-    }
-    for name, value in options.items():
-        if hasattr(socket, name):
-            link.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+def _abort(connection: Connection | None) -> None:
+    """Drop a connection in the middle of something. A polite end would wait for a peer that may be gone."""
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
 
 
 def _root(error: BaseException) -> BaseException | None:

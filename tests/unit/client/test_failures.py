@@ -7,8 +7,8 @@ import ssl
 import pytest
 
 from konverge.client.failures import words_of
+from konverge.client.sockets import notice_dead_peer
 from konverge.client.socks import SocksError
-from konverge.client.transport import _set_options
 
 
 def certificate_error(code: int, message: str) -> ssl.SSLCertVerificationError:
@@ -63,7 +63,7 @@ def test_what_went_wrong_is_said_in_words(error: Exception, words: str) -> None:
 
 def test_a_dead_peer_is_noticed_by_the_system() -> None:
     with socket.socket() as link:
-        _set_options(link, 30.0)
+        notice_dead_peer(link, 30.0)
         assert link.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         assert link.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         if hasattr(socket, "TCP_USER_TIMEOUT"):

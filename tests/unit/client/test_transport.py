@@ -13,7 +13,8 @@ from faultyserver import Asked, FaultyServer, Handler, serving
 
 from konverge.client.config import ClientConfig
 from konverge.client.impersonation import Impersonation
-from konverge.client.transport import HttpTransport, Limits, TransportStats
+from konverge.client.limits import Limits, TransportStats
+from konverge.client.transport import HttpTransport
 from konverge.errors import DecodeError, TransportError
 from konverge.wire import FrameReader, Request, Response
 
@@ -374,8 +375,16 @@ async def test_a_peer_that_accepts_and_never_speaks_tls_was_never_sent_anything(
     assert not caught.value.sent
 
 
+async def test_a_request_without_time_is_never_sent() -> None:
+    async with wired(fine) as (transport, server):
+        await body_of(transport)
+        with pytest.raises(TransportError, match="no time is left for it") as caught:
+            await transport.send(Request("POST", "/x", timeout=0))
+    assert not caught.value.sent
+    assert len(server.asked) == 1
+
+
 async def test_connecting_has_a_limit_of_its_own() -> None:
-    config = ClientConfig(server="https://127.0.0.1:1")
     async with serving(silence) as server:
         config = ClientConfig(server=f"https://127.0.0.1:{server.port}")
         async with HttpTransport(config, limits=Limits(connect=HASTE)) as transport:

@@ -12,9 +12,10 @@ import pytest
 from faultyserver import Asked, pump, serving, tunnel
 
 from konverge.client.config import ClientConfig
+from konverge.client.limits import Limits
 from konverge.client.socks import SocksProxy
 from konverge.client.tls import Tls
-from konverge.client.transport import HttpTransport, Limits
+from konverge.client.transport import HttpTransport
 from konverge.errors import TransportError
 from konverge.testing.certificates import Authority
 from konverge.wire import Request

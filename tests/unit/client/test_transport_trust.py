@@ -265,3 +265,23 @@ async def test_a_server_that_wants_a_certificate_and_gets_none_is_an_error(certi
         with pytest.raises(TransportError):
             await transport.send(GET)
     assert server.asked == []
+
+
+async def test_what_is_left_half_way_leaves_no_connection_behind(certificates: Certificates) -> None:
+    async def handler(asked: Asked) -> None:
+        if asked.target == "/stream":
+            await asked.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+        gone.append(await asked.reader.read())
+        last.set()
+
+    gone: list[bytes] = []
+    last = asyncio.Event()
+    async with secured(certificates.server(), handler=handler, tls=Tls(ca=certificates.ca)) as (transport, _):
+        async with await transport.send(Request("GET", "/stream", timeout=10, stream=True)) as response:
+            assert await anext(aiter(response.chunks())) == b"abc"
+        await last.wait()
+        last.clear()
+        with pytest.raises(TransportError, match="no answer within"):
+            await transport.send(Request("GET", "/silent", timeout=0.05))
+        await last.wait()
+    assert gone == [b"", b""]

@@ -1,0 +1,34 @@
+"""How a proxy is spoken to."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote, urlsplit
+
+from konverge.client.addresses import redacted
+from konverge.client.credentials import basic
+from konverge.client.socks import SocksProxy
+
+__all__ = ["ProxyRoute"]
+
+
+class ProxyRoute:
+    """The way round to a server, if there is one: an HTTP proxy at `url`, or a SOCKS5 proxy as `tunnel`.
+
+    Promise: credentials are taken out of the URL, which errors of the HTTP library show, and put into `headers`.
+    """
+
+    def __init__(self, proxy: str | None) -> None:
+        self.shown = redacted(proxy)
+        self.url: str | None = None
+        self.headers: dict[str, str] | None = None
+        self.tunnel: SocksProxy | None = None
+        if proxy is None:
+            return
+        parts = urlsplit(proxy)
+        if parts.scheme == "socks5":
+            self.tunnel = SocksProxy.parse(proxy)
+            return
+        self.url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+        if parts.username is not None:
+            credentials = basic(unquote(parts.username), unquote(parts.password or ""))
+            self.headers = {"proxy-authorization": credentials}
