@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qsl, unquote
 
-from konverge.controlplane.callouts import Callouts
 from konverge.controlplane.embedded import EmbeddedServer
-from konverge.controlplane.webhooks import WebhookAdmission
 from konverge.testing import ControlPlane
 from konverge.wire.messages import Request
 
@@ -107,8 +105,6 @@ class InnerServer:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self.plane = EmbeddedServer(seed=1)
-        self.callouts = Callouts()
-        self.plane.cluster.admission.append(WebhookAdmission(self.plane.cluster, self.callouts))
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Do something on the server's loop and wait for it."""
@@ -125,7 +121,7 @@ class InnerServer:
             return Heard(answer.status, answer.headers, answer.warnings, await answer.read())
 
     def close(self) -> None:
-        self.run(self.callouts.close())
+        self.run(self.plane.stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

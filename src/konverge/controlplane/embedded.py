@@ -26,9 +26,11 @@ from konverge.controlplane.api.server import ApiServer
 from konverge.controlplane.authority import Authority, Pair
 from konverge.controlplane.bootstrap import bootstrap
 from konverge.controlplane.builtins.registration import register_builtins
+from konverge.controlplane.callouts import Callouts
 from konverge.controlplane.http import Front
 from konverge.controlplane.storage import HISTORY, Storage
 from konverge.controlplane.users import Users
+from konverge.controlplane.webhooks import WebhookAdmission
 from konverge.wire.messages import Request
 
 __all__ = ["EmbeddedServer"]
@@ -50,6 +52,8 @@ class EmbeddedServer:
     listens on loopback, over HTTPS with a certificate authority of its own; `admin_token` and the kubeconfig's client
     certificate are the only ways in. After `async with` the port is closed, every watch is ended, and no file is left.
 
+    `callouts` is where functions of this process are put behind the service references of webhooks.
+
     `plain` listens over HTTP instead (a token is needed all the same). `open_to_all` asks nobody for credentials.
     `clock` is the wall clock in seconds; `seed` makes uids and generated names repeatable; `history` is how many
     changes of each collection can be watched from behind.
@@ -66,7 +70,9 @@ class EmbeddedServer:
     ) -> None:
         self.cluster = Cluster(storage=Storage(history=history), clock=clock, seed=seed)
         register_builtins(self.cluster.registry, self.cluster.storage)
+        self.callouts = Callouts()
         self.cluster.admission.append(NamespaceLifecycle(self.cluster.storage))
+        self.cluster.admission.append(WebhookAdmission(self.cluster, self.callouts))
         bootstrap(self.cluster)
         self.api = ApiServer(self.cluster)
         self.users = Users()
@@ -88,10 +94,11 @@ class EmbeddedServer:
         self._front = front
 
     async def stop(self) -> None:
-        """Close the port and end every watch. Does nothing when it is not listening."""
+        """Close the port and end every watch and every connection to a webhook. Safe to call twice."""
         front, self._front = self._front, None
         if front is not None:
             await front.stop()
+        await self.callouts.close()
 
     async def __aenter__(self) -> Self:
         await self.start()
