@@ -20,13 +20,14 @@ from konverge.client.credentials import StaticCredentials
 from konverge.client.discovery import Discovery, Served
 from konverge.client.impersonation import Impersonation
 from konverge.client.inprocess import InProcessTransport
+from konverge.client.limits import Limits
 from konverge.client.lists import Listing, WatchEvent
 from konverge.client.reader import Reader, Settings
 from konverge.client.retry import RetryPolicy
 from konverge.client.waiting import Claim, condition, deleted, exists, field_is, rolled_out
 
 if TYPE_CHECKING:
-    from konverge.client.transport import HttpTransport, Limits
+    from konverge.client.transport import HttpTransport
 
 __all__ = [
     "Claim",
@@ -58,6 +59,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # The HTTP library is loaded with the first name that needs it.
-    if name in ("HttpTransport", "Limits"):
-        return getattr(import_module("konverge.client.transport"), name)
+    if name == "HttpTransport":
+        return import_module("konverge.client.transport").HttpTransport
     raise AttributeError(f"module 'konverge.client' has no attribute {name!r}")

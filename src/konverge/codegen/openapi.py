@@ -19,7 +19,7 @@ from typing import Any
 
 from konverge.codegen.discovery import Served, is_stable, served_kinds
 from konverge.codegen.identifiers import attributes_of
-from konverge.codegen.scalars import ANY, DATETIME, INT_OR_STRING, MICRO_TIME, OBJECT, QUANTITY, scalar
+from konverge.codegen.scalars import ANY, DATETIME, INT_OR_STRING, MICRO_TIME, OBJECT, scalar
 from konverge.codegen.shapes import ClassShape, Default, FieldShape, ModuleShape, TypeShape
 from konverge.codegen.texts import first_paragraph
 
@@ -47,7 +47,7 @@ _KNOWN: dict[str, TypeShape] = {
     f"{_META}Time": DATETIME,
     f"{_META}MicroTime": MICRO_TIME,
     f"{_META}FieldsV1": OBJECT,
-    "io.k8s.apimachinery.pkg.api.resource.Quantity": QUANTITY,
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": _ours("konverge.objects.quantities", "QuantityText"),
     "io.k8s.apimachinery.pkg.runtime.RawExtension": OBJECT,
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": INT_OR_STRING,
     f"{_CRD}JSON": ANY,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -36,6 +37,9 @@ class ManagedFieldsEntry(Model):
     fields_type: str | None = None
     fields_v1: msgspec.Raw = _NULL
     subresource: str | None = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return copy.copy(self)  # nothing in it can be changed in place
 
     def fields(self) -> dict[str, Any]:
         """Give the fields as nested dicts. They stay raw until then: few look, and they are half of many objects."""

@@ -16,11 +16,18 @@ from __future__ import annotations
 import re
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_UP, Context, Decimal, Inexact, InvalidOperation, Overflow
 from fractions import Fraction
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-__all__ = ["Quantity"]
+__all__ = ["Quantity", "QuantityText"]
 
 Number: TypeAlias = int | Decimal | Fraction
+
+if TYPE_CHECKING:
+    QuantityText: TypeAlias = str
+else:
+    # A server always sends text. A manifest may say `cpu: 1`, and that is no reason to refuse it.
+    QuantityText = str | int | float
+"""A quantity in the built-in kinds: text, as people write it. `Quantity(text)` calculates with it."""
 
 _DECIMAL: Final = "decimal"
 _BINARY: Final = "binary"

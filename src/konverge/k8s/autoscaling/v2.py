@@ -11,7 +11,7 @@ from datetime import datetime
 from konverge.k8s.meta.v1 import LabelSelector
 from konverge.objects.kinds import Kind
 from konverge.objects.models import Model, field
-from konverge.objects.quantities import Quantity
+from konverge.objects.quantities import QuantityText
 from konverge.objects.resources import Resource
 
 __all__ = [
@@ -153,7 +153,7 @@ class HPAScalingRules(Model):
     - For scale down: 300 (i.e. the stabilization window is 300 seconds long).
     """
 
-    tolerance: Quantity | None = None
+    tolerance: QuantityText | None = None
     """tolerance is the tolerance on the ratio between the current and desired metric value under which no updates are
     made to the desired number of replicas (e.g. 0.01 for 1%). Must be greater than or equal to zero. If not set,
     the default cluster-wide tolerance is applied (by default 10%).
@@ -361,13 +361,13 @@ class MetricTarget(Model):
     Resource metric source type
     """
 
-    average_value: Quantity | None = None
+    average_value: QuantityText | None = None
     """averageValue is the target value of the average of the metric across all relevant pods (as a quantity)"""
 
     type: str
     """type represents whether the metric type is Utilization, Value, or AverageValue"""
 
-    value: Quantity | None = None
+    value: QuantityText | None = None
     """value is the target value of the metric (as a quantity)."""
 
 
@@ -379,10 +379,10 @@ class MetricValueStatus(Model):
     represented as a percentage of the requested value of the resource for the pods.
     """
 
-    average_value: Quantity | None = None
+    average_value: QuantityText | None = None
     """averageValue is the current value of the average of the metric across all relevant pods (as a quantity)"""
 
-    value: Quantity | None = None
+    value: QuantityText | None = None
     """value is the current value of the metric (as a quantity)."""
 
 

@@ -14,7 +14,7 @@ from konverge.objects.conditions import Condition
 from konverge.objects.kinds import Kind, Scope
 from konverge.objects.metadata import ObjectMeta
 from konverge.objects.models import Model, field
-from konverge.objects.quantities import Quantity
+from konverge.objects.quantities import QuantityText
 from konverge.objects.resources import Resource
 from konverge.objects.times import MicroTime
 
@@ -1041,7 +1041,7 @@ class ContainerStateWaiting(Model):
 class ContainerStatus(Model):
     """ContainerStatus contains details for the current status of this container."""
 
-    allocated_resources: dict[str, Quantity] = field(default_factory=dict)
+    allocated_resources: dict[str, QuantityText] = field(default_factory=dict)
     """AllocatedResources represents the compute resources allocated for this container by the node. Kubelet sets this
     value to Container.Resources.Requests upon successful pod admission and after successfully admitting desired pod
     resize.
@@ -1201,7 +1201,7 @@ class EmptyDirVolumeSource(Model):
     https://kubernetes.io/docs/concepts/storage/volumes#emptydir
     """
 
-    size_limit: Quantity | None = None
+    size_limit: QuantityText | None = None
     """sizeLimit is the total amount of local storage required for this EmptyDir volume. The size limit is also
     applicable for memory medium. The maximum usage on memory medium EmptyDir would be the minimum value between the
     SizeLimit specified here and the sum of memory limits of all containers in a pod. The default is nil which means
@@ -2014,24 +2014,24 @@ class LifecycleHandler(Model):
 class LimitRangeItem(Model):
     """LimitRangeItem defines a min/max usage limit for any resource that matches on kind."""
 
-    default: dict[str, Quantity] = field(default_factory=dict)
+    default: dict[str, QuantityText] = field(default_factory=dict)
     """Default resource requirement limit value by resource name if resource limit is omitted."""
 
-    default_request: dict[str, Quantity] = field(default_factory=dict)
+    default_request: dict[str, QuantityText] = field(default_factory=dict)
     """DefaultRequest is the default resource requirement request value by resource name if resource request is
     omitted.
     """
 
-    max: dict[str, Quantity] = field(default_factory=dict)
+    max: dict[str, QuantityText] = field(default_factory=dict)
     """Max usage constraints on this kind by resource name."""
 
-    max_limit_request_ratio: dict[str, Quantity] = field(default_factory=dict)
+    max_limit_request_ratio: dict[str, QuantityText] = field(default_factory=dict)
     """MaxLimitRequestRatio if specified, the named resource must have a request and limit that are both non-zero where
     limit divided by request is less than or equal to the enumerated value; this represents the max burst for the
     named resource.
     """
 
-    min: dict[str, Quantity] = field(default_factory=dict)
+    min: dict[str, QuantityText] = field(default_factory=dict)
     """Min usage constraints on this kind by resource name."""
 
     type: str
@@ -2239,7 +2239,7 @@ class NodeAllocatableResourceClaimStatus(Model):
     allocation.
     """
 
-    resources: dict[str, Quantity] = field(default_factory=dict)
+    resources: dict[str, QuantityText] = field(default_factory=dict)
     """Resources is a map of the node-allocatable resource name to the aggregate quantity allocated to the claim."""
 
 
@@ -2441,10 +2441,10 @@ class NodeStatus(Model):
     (status.hostIP).
     """
 
-    allocatable: dict[str, Quantity] = field(default_factory=dict)
+    allocatable: dict[str, QuantityText] = field(default_factory=dict)
     """Allocatable represents the resources of a node that are available for scheduling. Defaults to Capacity."""
 
-    capacity: dict[str, Quantity] = field(default_factory=dict)
+    capacity: dict[str, QuantityText] = field(default_factory=dict)
     """Capacity represents the total resources of a node. More info:
     https://kubernetes.io/docs/reference/node/node-status/#capacity
     """
@@ -2707,7 +2707,7 @@ class PersistentVolumeClaimStatus(Model):
     not be used.
     """
 
-    allocated_resources: dict[str, Quantity] = field(default_factory=dict)
+    allocated_resources: dict[str, QuantityText] = field(default_factory=dict)
     """allocatedResources tracks the resources allocated to a PVC including its capacity. Key names follow standard
     Kubernetes label syntax. Valid values are either: * Un-prefixed keys: - storage - the capacity of the volume. *
     Custom resources must use implementation-defined prefixed names such as "example.com/my-custom-resource" Apart
@@ -2715,7 +2715,7 @@ class PersistentVolumeClaimStatus(Model):
     not be used.
     """
 
-    capacity: dict[str, Quantity] = field(default_factory=dict)
+    capacity: dict[str, QuantityText] = field(default_factory=dict)
     """capacity represents the actual resources of the underlying volume."""
 
     conditions: list[PersistentVolumeClaimCondition] = field(default_factory=list)
@@ -2796,7 +2796,7 @@ class PersistentVolumeSpec(Model):
     deprecated. All operations for the in-tree azureFile type are redirected to the file.csi.azure.com CSI driver.
     """
 
-    capacity: dict[str, Quantity] = field(default_factory=dict)
+    capacity: dict[str, QuantityText] = field(default_factory=dict)
     """capacity is the description of the persistent volume's resources and capacity. More info:
     https://kubernetes.io/docs/concepts/storage/persistent-volumes#capacity
     """
@@ -3466,7 +3466,7 @@ class PodSpec(Model):
     os: PodOS | None = None
     """Specifies the OS of the containers in the pod. Some pod and container fields are restricted if this is set."""
 
-    overhead: dict[str, Quantity] = field(default_factory=dict)
+    overhead: dict[str, QuantityText] = field(default_factory=dict)
     """Overhead represents the resource overhead associated with running a pod for a given RuntimeClass. This field
     will be autopopulated at admission time by the RuntimeClass admission controller. If the RuntimeClass admission
     controller is enabled, overhead must not be set in Pod create requests. The RuntimeClass admission controller
@@ -3611,7 +3611,7 @@ class PodStatus(Model):
     especially if the node that hosts the pod cannot contact the control plane.
     """
 
-    allocated_resources: dict[str, Quantity] = field(default_factory=dict)
+    allocated_resources: dict[str, QuantityText] = field(default_factory=dict)
     """AllocatedResources is the total requests allocated for this pod by the node. If pod-level requests are not set,
     this will be the total requests aggregated across containers in the pod.
     """
@@ -4074,7 +4074,7 @@ class ResourceFieldSelector(Model):
     container_name: str | None = None
     """Container name: required for volumes, optional for env vars"""
 
-    divisor: Quantity | None = None
+    divisor: QuantityText | None = None
     """Specifies the output format of the exposed resources, defaults to "1" """
 
     resource: str
@@ -4106,7 +4106,7 @@ class ResourceHealth(Model):
 class ResourceQuotaSpec(Model):
     """ResourceQuotaSpec defines the desired hard limits to enforce for Quota."""
 
-    hard: dict[str, Quantity] = field(default_factory=dict)
+    hard: dict[str, QuantityText] = field(default_factory=dict)
     """hard is the set of desired hard limits for each named resource. More info:
     https://kubernetes.io/docs/concepts/policy/resource-quotas/
     """
@@ -4126,12 +4126,12 @@ class ResourceQuotaSpec(Model):
 class ResourceQuotaStatus(Model):
     """ResourceQuotaStatus defines the enforced hard limits and observed use."""
 
-    hard: dict[str, Quantity] = field(default_factory=dict)
+    hard: dict[str, QuantityText] = field(default_factory=dict)
     """Hard is the set of enforced hard limits for each named resource. More info:
     https://kubernetes.io/docs/concepts/policy/resource-quotas/
     """
 
-    used: dict[str, Quantity] = field(default_factory=dict)
+    used: dict[str, QuantityText] = field(default_factory=dict)
     """Used is the current observed total usage of the resource in the namespace."""
 
 
@@ -4141,12 +4141,12 @@ class ResourceRequirements(Model):
     claims: list[ResourceClaim] = field(default_factory=list)
     """Claims lists the names of resources, defined in spec.resourceClaims, that are used by this container."""
 
-    limits: dict[str, Quantity] = field(default_factory=dict)
+    limits: dict[str, QuantityText] = field(default_factory=dict)
     """Limits describes the maximum amount of compute resources allowed. More info:
     https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/
     """
 
-    requests: dict[str, Quantity] = field(default_factory=dict)
+    requests: dict[str, QuantityText] = field(default_factory=dict)
     """Requests describes the minimum amount of compute resources required. If Requests is omitted for a container, it
     defaults to Limits if that is explicitly specified, otherwise to an implementation-defined value. Requests
     cannot exceed Limits. More info: https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/
@@ -5303,12 +5303,12 @@ class VolumeProjection(Model):
 class VolumeResourceRequirements(Model):
     """VolumeResourceRequirements describes the storage resource requirements for a volume."""
 
-    limits: dict[str, Quantity] = field(default_factory=dict)
+    limits: dict[str, QuantityText] = field(default_factory=dict)
     """Limits describes the maximum amount of compute resources allowed. More info:
     https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/
     """
 
-    requests: dict[str, Quantity] = field(default_factory=dict)
+    requests: dict[str, QuantityText] = field(default_factory=dict)
     """Requests describes the minimum amount of compute resources required. If Requests is omitted for a container, it
     defaults to Limits if that is explicitly specified, otherwise to an implementation-defined value. Requests
     cannot exceed Limits. More info: https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/

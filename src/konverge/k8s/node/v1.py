@@ -9,7 +9,7 @@ from __future__ import annotations
 from konverge.k8s.core.v1 import Toleration
 from konverge.objects.kinds import Kind, Scope
 from konverge.objects.models import Model, field
-from konverge.objects.quantities import Quantity
+from konverge.objects.quantities import QuantityText
 from konverge.objects.resources import Resource
 
 __all__ = ["Overhead", "RuntimeClass", "Scheduling"]
@@ -18,7 +18,7 @@ __all__ = ["Overhead", "RuntimeClass", "Scheduling"]
 class Overhead(Model):
     """Overhead structure represents the resource overhead associated with running a pod."""
 
-    pod_fixed: dict[str, Quantity] = field(default_factory=dict)
+    pod_fixed: dict[str, QuantityText] = field(default_factory=dict)
     """podFixed represents the fixed resource overhead associated with running a pod."""
 
 

@@ -14,7 +14,7 @@ from konverge.objects.conditions import Condition
 from konverge.objects.kinds import Kind, Scope
 from konverge.objects.metadata import ObjectMeta
 from konverge.objects.models import Model, field
-from konverge.objects.quantities import Quantity
+from konverge.objects.quantities import QuantityText
 from konverge.objects.resources import Resource
 
 __all__ = [
@@ -121,7 +121,7 @@ class CELDeviceSelector(Model):
 class CapacityRequestPolicy(Model):
     """CapacityRequestPolicy defines how requests consume device capacity."""
 
-    default: Quantity | None = None
+    default: QuantityText | None = None
     """Default specifies how much of this capacity is consumed by a request that does not contain an entry for it in
     DeviceRequest's Capacity.
     """
@@ -129,27 +129,27 @@ class CapacityRequestPolicy(Model):
     valid_range: CapacityRequestPolicyRange | None = None
     """ValidRange defines an acceptable quantity value range in consuming requests."""
 
-    valid_values: list[Quantity] = field(default_factory=list)
+    valid_values: list[QuantityText] = field(default_factory=list)
     """ValidValues defines a set of acceptable quantity values in consuming requests."""
 
 
 class CapacityRequestPolicyRange(Model):
     """CapacityRequestPolicyRange defines a valid range for consumable capacity values."""
 
-    max: Quantity | None = None
+    max: QuantityText | None = None
     """Max defines the upper limit for capacity that can be requested."""
 
-    min: Quantity
+    min: QuantityText
     """Min specifies the minimum capacity allowed for a consumption request."""
 
-    step: Quantity | None = None
+    step: QuantityText | None = None
     """Step defines the step size between valid capacity amounts within the range."""
 
 
 class CapacityRequirements(Model):
     """CapacityRequirements defines the capacity requirements for a specific device request."""
 
-    requests: dict[str, Quantity] = field(default_factory=dict)
+    requests: dict[str, QuantityText] = field(default_factory=dict)
     """Requests represent individual device resource requests for distinct resources, all of which must be provided by
     the device.
     """
@@ -158,7 +158,7 @@ class CapacityRequirements(Model):
 class Counter(Model):
     """Counter describes a quantity associated with a device."""
 
-    value: Quantity
+    value: QuantityText
     """Value defines how much of a certain device counter is available."""
 
 
@@ -313,7 +313,7 @@ class DeviceCapacity(Model):
     multiple allocations.
     """
 
-    value: Quantity
+    value: QuantityText
     """Value defines how much of a certain capacity that device has."""
 
 
@@ -441,7 +441,7 @@ class DeviceRequestAllocationResult(Model):
     the time of allocation.
     """
 
-    consumed_capacity: dict[str, Quantity] = field(default_factory=dict)
+    consumed_capacity: dict[str, QuantityText] = field(default_factory=dict)
     """ConsumedCapacity tracks the amount of capacity consumed per device as part of the claim request. The consumed
     amount may differ from the requested amount: it is rounded up to the nearest valid value based on the device’s
     requestPolicy if applicable (i.e., may not be less than the requested amount).
@@ -649,7 +649,7 @@ class NodeAllocatableResourceMapping(Model):
     corresponding quantity of the node allocatable resource.
     """
 
-    allocation_multiplier: Quantity | None = None
+    allocation_multiplier: QuantityText | None = None
     """AllocationMultiplier is used as a multiplier for the allocated device count or the allocated capacity in the
     claim. It defaults to 1 if not specified. How the field is used also depends on whether `capacityKey` is set. 1.
     If `capacityKey` is NOT set: `allocationMultiplier` multiplies the device count allocated to the claim. a. A DRA

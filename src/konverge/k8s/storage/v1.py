@@ -12,7 +12,7 @@ from konverge.k8s.core.v1 import PersistentVolumeSpec, TopologySelectorTerm
 from konverge.k8s.meta.v1 import LabelSelector
 from konverge.objects.kinds import Kind, Scope
 from konverge.objects.models import Model, field
-from konverge.objects.quantities import Quantity
+from konverge.objects.quantities import QuantityText
 from konverge.objects.resources import Resource
 
 __all__ = [
@@ -269,12 +269,12 @@ class CSIStorageCapacity(Resource, identity=Kind("storage.k8s.io", "v1", "CSISto
     PersistentVolumes.
     """
 
-    capacity: Quantity | None = None
+    capacity: QuantityText | None = None
     """capacity is the value reported by the CSI driver in its GetCapacityResponse for a GetCapacityRequest with
     topology and parameters that match the previous fields.
     """
 
-    maximum_volume_size: Quantity | None = None
+    maximum_volume_size: QuantityText | None = None
     """maximumVolumeSize is the value reported by the CSI driver in its GetCapacityResponse for a GetCapacityRequest
     with topology and parameters that match the previous fields.
     """
