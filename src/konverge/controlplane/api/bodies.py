@@ -127,9 +127,13 @@ def read_yaml(body: bytes) -> tuple[Any, list[str]]:
 
 
 def _yaml_text(error: yaml.YAMLError) -> str:
-    mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error)
-    return f"yaml: line {mark.line + 1}: {problem}" if mark is not None else f"yaml: {problem}"
+    mark, context = getattr(error, "problem_mark", None), getattr(error, "context_mark", None)
+    line = mark.line if mark is not None else 0
+    if line and isinstance(error, yaml.scanner.ScannerError):
+        line += 1
+    line = line or (context.line if context is not None else 0)
+    return f"yaml: line {line}: {problem}" if line else f"yaml: {problem}"
 
 
 class _Loader(yaml.CSafeLoader):

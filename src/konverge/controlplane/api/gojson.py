@@ -155,11 +155,11 @@ class _Scanner:
 
     def _escape(self) -> None:
         self._at += 1
-        letter = self._letter()
+        letter = self._letter_or_space()
         if letter == "u":
             for _ in range(4):
                 self._at += 1
-                if self._letter() not in _HEX:
+                if self._letter_or_space() not in _HEX:
                     self._fail("in \\u hexadecimal character escape")
         elif letter not in 'bfnrt\\/"':
             self._fail("in string escape code")
@@ -167,7 +167,7 @@ class _Scanner:
 
     def _literal(self, word: str) -> None:
         for expected in word:
-            if self._letter() != expected:
+            if self._letter_or_space() != expected:
                 self._fail(f"in literal {word} (expecting '{expected}')")
             self._at += 1
 
@@ -175,17 +175,14 @@ class _Scanner:
         matched = _NUMBER.match(self._text, self._at)
         if matched is None:
             self._at += 1
-            self._letter()
             self._fail("in numeric literal")
         self._at = matched.end()
         letter = self._text[self._at : self._at + 1]
         if letter == "." and matched[2] is None and matched[3] is None:
             self._at += 1
-            self._letter()
             self._fail("after decimal point in numeric literal")
         if letter and letter in "eE" and matched[3] is None:
             self._at += 2 if self._text[self._at + 1 : self._at + 2] in ("+", "-") else 1
-            self._letter()
             self._fail("in exponent of numeric literal")
 
     def _skip(self) -> None:
@@ -200,7 +197,11 @@ class _Scanner:
             raise JsonFault("unexpected end of JSON input")
         return self._text[self._at]
 
+    def _letter_or_space(self) -> str:
+        # At the end the real parser tries a space; where none may stand, that is what it complains of.
+        return self._text[self._at] if self._at < len(self._text) else " "
+
     def _fail(self, context: str) -> NoReturn:
-        letter = self._text[self._at]
+        letter = self._letter_or_space()
         shown = {"'": r"'\''", '"': "'\"'"}.get(letter) or f"'{quote(letter)[1:-1]}'"
         raise JsonFault(f"invalid character {shown} {context}")

@@ -34,7 +34,7 @@ class View:
 
 
 @lru_cache(maxsize=256)
-def negotiate(accept: str, *, custom: bool = False) -> View:
+def negotiate(accept: str, *, custom: bool = False, collection: bool = False) -> View:
     """Choose the form from an Accept header; the first clause that can be served wins.
 
     Raises: Refusal 406.
@@ -42,15 +42,16 @@ def negotiate(accept: str, *, custom: bool = False) -> View:
     if not accept:
         return View()
     clauses = _clauses(accept)
+    # In front of built-in kinds stands a router that wants a media type spelled out.
+    if not custom and not any(media in (*_OFFERED, "*/*") for media, _ in clauses):
+        listed = ", ".join((*_ALL, *_STREAMS) if collection else _ALL)
+        message = f"406: Not Acceptable\n\nAvailable representations: {listed}"
+        raise refusals.failure(406, message, "NotAcceptable", {})
     for media, parameters in clauses:
         view = _serve(media, parameters)
         if view is not None:
             return view
-    if custom or any(_matches(media, offered) for media, _ in clauses for offered in _OFFERED):
-        raise refusals.not_acceptable(_ALL)
-    listed = ", ".join((*_ALL, *_STREAMS))
-    message = f"406: Not Acceptable\n\nAvailable representations: {listed}"
-    raise refusals.failure(406, message, "NotAcceptable", {})
+    raise refusals.not_acceptable(_ALL)
 
 
 def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:

@@ -11,6 +11,7 @@ from konverge.controlplane.api.bodies import BODY_LIMIT, BadText, media_type, re
 from konverge.controlplane.api.calls import Call
 from konverge.controlplane.api.cluster import Cluster, encode
 from konverge.controlplane.api.documents import shape
+from konverge.controlplane.api.metadata import json_type
 from konverge.controlplane.api.options import WriteOptions
 from konverge.controlplane.api.problems import invalid
 from konverge.controlplane.api.refusals import Refusal
@@ -43,6 +44,7 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY: Final = "application/apply-patch+yaml"
 
+_PREFIXES: Final = {APPLY: "error decoding YAML: error converting YAML to JSON: ", STRATEGIC_PATCH: ""}
 _CUSTOM_KINDS: Final = (JSON_PATCH, MERGE_PATCH, APPLY)
 _KINDS: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY)
 
@@ -84,7 +86,7 @@ def read_patch(call: Call, kind: str) -> tuple[Any, list[str]]:
     try:
         value, problems = (read_yaml if kind == APPLY else read_json)(call.request.body)
     except BadText as fault:
-        prefix = {APPLY: "error decoding YAML: ", STRATEGIC_PATCH: ""}.get(kind, "error decoding patch: ")
+        prefix = _PREFIXES.get(kind, "error decoding patch: ")
         raise refusals.bad_request(f"{prefix}{fault}") from None
     return value, [f"json patch {text}" for text in problems] if kind == JSON_PATCH else problems
 
@@ -158,7 +160,7 @@ def _invalid_patch(text: str, why: str) -> Refusal:
 def _apply(cluster: Cluster, call: Call, options: WriteOptions) -> Make:
     config, problems = read_patch(call, APPLY)
     if not isinstance(config, dict):
-        text = "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal"
+        text = f"error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {json_type(config)}"
         raise refusals.bad_request(f"error decoding YAML: {text} into Go value of type map[string]interface {{}}")
     endpoint = endpoint_of(call.strategy, call.subresource)
 

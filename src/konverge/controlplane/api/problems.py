@@ -106,7 +106,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, str):
         return quote(value)
     # Go's encoder escapes these three in JSON texts.
-    text = msgspec.json.encode(value, order="deterministic").decode()
+    text = msgspec.json.encode(value).decode()
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 

@@ -109,7 +109,7 @@ class ApiServer:
         verb = _verb(request.method, where, query)
         if verb in ("create", "deletecollection") and not where.namespace and strategy.info.kind.namespaced:
             raise PageNotFound if strategy.custom else refusals.method_not_allowed()
-        view = negotiate(request.headers.get("accept", ""), custom=strategy.custom)
+        view = negotiate(request.headers.get("accept", ""), custom=strategy.custom, collection=not where.name)
         return Call(request, query, strategy, verb, where.namespace, where.name, where.subresource, view, user)
 
     def _strategy(self, where: Route) -> Strategy:

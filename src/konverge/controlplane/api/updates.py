@@ -103,10 +103,13 @@ async def change(
     key = key_of(call.namespace, call.name)
     while True:
         entry = collection.get(key)
+        if entry is None and not create_missing:
+            kind = call.strategy.info.kind
+            raise refusals.not_found(kind.group, kind.plural, call.name)
         if uid and (entry.uid if entry else "") != uid:
             raise _wrong_uid(call, uid, entry.uid if entry else "")
         if entry is None:
-            return await _create_missing(cluster, call, make, options, allowed=create_missing)
+            return await _create_missing(cluster, call, make, options)
         old = await cluster.document(call.strategy, entry)
         new = make(await cluster.document(call.strategy, entry))
         changed = await _changed(cluster, call, rules, (new, old), options)
@@ -132,17 +135,15 @@ def _registry_path(strategy: Strategy) -> str:
     return _REGISTRY_PATHS.get(kind.plural, kind.plural)
 
 
-async def _create_missing(
-    cluster: Cluster, call: Call, make: Make, options: WriteOptions, *, allowed: bool
-) -> tuple[Entry, bool]:
+async def _create_missing(cluster: Cluster, call: Call, make: Make, options: WriteOptions) -> tuple[Entry, bool]:
     kind = call.strategy.info.kind
-    if not allowed:
-        raise refusals.not_found(kind.group, kind.plural, call.name)
     new = make(None)
-    if new["metadata"].pop("uid", ""):
-        text = "uid mismatch: the provided object specified uid, and no existing object was found"
+    uid = new["metadata"].get("uid", "")
+    if uid:
+        text = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         raise refusals.conflict(kind.group, kind.plural, call.name, text)
-    new["metadata"].pop("creationTimestamp", None)
+    for name in ("creationTimestamp", "resourceVersion"):
+        new["metadata"].pop(name, None)
     return await create(cluster, call, new, options), True
 
 
@@ -216,8 +217,9 @@ def _update_problems(
     metadata, kind = new["metadata"], strategy.info.kind
     # The server checks metadata for all kinds first and then again for the kind; the texts are shown once.
     problems = metadata_problems(metadata, namespaced=kind.namespaced, name_rule=path_segment_problems, custom=True)
-    changes = metadata_update_problems(metadata, old["metadata"])
-    return problems + changes + changes + rules.validate_update(new, old, surroundings)
+    for custom in (True, strategy.custom):
+        problems += metadata_update_problems(metadata, old["metadata"], custom=custom)
+    return problems + rules.validate_update(new, old, surroundings)
 
 
 def _store(

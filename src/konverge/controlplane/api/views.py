@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import yaml
@@ -20,7 +21,10 @@ from konverge.controlplane.storage import Entry
 
 __all__ = ["answer_bytes", "answer_document", "answer_entry", "answer_list", "head_of", "object_bytes", "table_of"]
 
-_JSON_HEADERS = {"content-type": JSON}
+_JSON_HEADERS: Final = {"content-type": JSON}
+# The server takes these for booleans and numbers, Python's YAML does not.
+_SHORT_FLAGS: Final = ("y", "n", "Y", "N")
+_EXPONENT: Final = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
 
 
 @lru_cache(maxsize=1024)
@@ -89,11 +93,9 @@ def _encoded(call: Call, document: Any, status: int = 200) -> Answer:
 
 
 def to_yaml(document: Any) -> bytes:
-    """Write YAML as the server does: keys sorted, lists not indented, long lines kept."""
-    text: bytes = yaml.dump(
-        document, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, width=2**30, encoding="utf-8"
-    )
-    return text
+    """Write YAML as the server does: keys sorted, lists not indented, no mark at the end."""
+    text: bytes = yaml.dump(document, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, encoding="utf-8")
+    return text.removesuffix(b"...\n")
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -105,6 +107,7 @@ class _Dumper(yaml.CSafeDumper):
 
 def _text(dumper: Any, text: str) -> Any:
     ambiguous = dumper.resolve(yaml.ScalarNode, text, (True, False)) != "tag:yaml.org,2002:str"
+    ambiguous = ambiguous or text in _SHORT_FLAGS or _EXPONENT.fullmatch(text) is not None
     style = "|" if "\n" in text else ('"' if ambiguous else None)
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
