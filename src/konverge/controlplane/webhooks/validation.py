@@ -169,14 +169,22 @@ def url_problems(url: str, path: str) -> Problems:
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
+        unreadable = _port_problem(host)
     except ValueError as error:
-        yield required(path, f"url must be a valid URL: {error}{_URL_FORM}")
+        unreadable = str(error)
+    if unreadable:
+        yield required(path, f'url must be a valid URL: parse "{url}": {unreadable}{_URL_FORM}')
         return
     if parts.scheme != "https":
         yield invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_URL_FORM}")
     if not host:
         yield invalid(path, host, f"host must be specified{_URL_FORM}")
     yield from _extra_parts(parts, path)
+
+
+def _port_problem(host: str) -> str:
+    colon, port = host.rpartition("]")[2].rpartition(":")[1:]
+    return f'invalid port ":{port}" after host' if colon and port and not port.isdigit() else ""
 
 
 def _extra_parts(parts: SplitResult, path: str) -> Problems:

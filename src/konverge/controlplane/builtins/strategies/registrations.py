@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.strategy import Document, Surroundings
 from konverge.controlplane.builtins.defaults import registrations
 from konverge.controlplane.builtins.kinds import BuiltinStrategy
+from konverge.controlplane.webhooks.validation import configuration_problems
 
 __all__ = [
     "APIServiceStrategy",
@@ -26,13 +28,17 @@ class ValidatingWebhookStrategy(BuiltinStrategy):
     generated_by = ("webhooks",)
     unconditional_update = False
 
+    def validate(self, new: Document, around: Surroundings) -> list[FieldProblem]:  # noqa: ARG002
+        return configuration_problems(new)
 
-class MutatingWebhookStrategy(BuiltinStrategy):
+    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:  # noqa: ARG002
+        return configuration_problems(new, old)
+
+
+class MutatingWebhookStrategy(ValidatingWebhookStrategy):
     """Webhooks that may change."""
 
     fill = staticmethod(registrations.default_mutating_webhooks)
-    generated_by = ("webhooks",)
-    unconditional_update = False
 
 
 class AdmissionPolicyStrategy(BuiltinStrategy):
