@@ -355,7 +355,7 @@ class _Connector(aiohttp.TCPConnector):
                 raise _Unanswered(_CLOSED, sent=False) from None
             error.add_note(_WHILE_CONNECTING)
             raise
-        except _LIBRARY_ERRORS as error:
+        except (*_LIBRARY_ERRORS, UnicodeError) as error:  # the latter for names that cannot be looked up
             through = f" (through the proxy {self._proxy.shown})" if self._proxy.shown else ""
             why = _CLOSED if self.closed else _connection_words(error, self._limits.connect)
             raise _Unanswered(why + through, sent=False) from _root(error)
@@ -415,7 +415,7 @@ def _connection_words(error: BaseException, limit: float) -> str:
         return "the proxy does not speak HTTP"
     if type(root) is TimeoutError and root.errno is None:
         return f"no connection within {limit:g} s"
-    if isinstance(error, aiohttp.InvalidURL):
+    if isinstance(error, aiohttp.InvalidURL | UnicodeError):
         return "there is no such address"
     return words_of(root) if root is not None else "the connection was closed before it could be used"
 

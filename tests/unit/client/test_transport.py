@@ -275,8 +275,9 @@ async def test_a_name_that_nobody_knows_was_never_sent() -> None:
     assert not caught.value.sent
 
 
-async def test_an_address_in_an_odd_form_is_an_error_like_any_other() -> None:
-    async with HttpTransport(ClientConfig(server="http://127.1:1")) as transport:
+@pytest.mark.parametrize("host", ["127.1", "a" * 64, "a..b"])
+async def test_an_address_in_an_odd_form_is_an_error_like_any_other(host: str) -> None:
+    async with HttpTransport(ClientConfig(server=f"http://{host}:1")) as transport:
         with pytest.raises(TransportError, match="no such address"):
             await transport.send(GET)
 
