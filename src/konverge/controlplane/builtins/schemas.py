@@ -11,11 +11,12 @@ from konverge.controlplane.patches.openapi import Schemas
 from konverge.controlplane.patches.topology import Topology
 from konverge.objects.kinds import Kind
 
-__all__ = ["LazyTopologies", "name_of", "with_references"]
+__all__ = ["LazyTopologies", "merging_schemas", "name_of", "with_references"]
 
 
 @cache
-def _bare() -> Schemas:
+def merging_schemas() -> Schemas:
+    """Every schema without its prose, ready to tell how lists and maps merge."""
     return Schemas(load("schemas"))
 
 
@@ -49,7 +50,7 @@ class LazyTopologies(Mapping[str, Topology]):
     def __getitem__(self, api_version: str) -> Topology:
         made = self._made.get(api_version)
         if made is None:
-            made = self._made[api_version] = _bare().topology(name_of(self._versions[api_version]))
+            made = self._made[api_version] = merging_schemas().topology(name_of(self._versions[api_version]))
         return made
 
     def __iter__(self) -> Iterator[str]:

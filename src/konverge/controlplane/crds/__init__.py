@@ -1,0 +1,1 @@
+"""Custom resource definitions: their own rules, and the resources that they define."""
