@@ -2,20 +2,29 @@
 
 from konverge.objects.codec import decode, decode_list, decode_untyped, encode, from_wire, reader_of, to_wire
 from konverge.objects.conditions import Condition, find_condition, is_true, remove_condition, set_condition
+from konverge.objects.durations import Duration
 from konverge.objects.edits import difference, merge_patch, whole
+from konverge.objects.fields import FieldSelector
+from konverge.objects.int_or_string import IntOrString, scaled
 from konverge.objects.keys import Key
 from konverge.objects.kinds import Kind, Scope, api_version_of, split_api_version
+from konverge.objects.labels import LabelSelector
 from konverge.objects.metadata import ListMeta, ManagedFieldsEntry, ObjectMeta, OwnerReference
 from konverge.objects.models import Model, field
-from konverge.objects.quantities import Quantity
+from konverge.objects.names import safe_name
+from konverge.objects.quantities import Quantity, QuantityText
 from konverge.objects.resources import AnyObject, Resource, Untyped, kind_of, same_object
 from konverge.objects.times import MicroTime, Time, now
 
 __all__ = [
     "AnyObject",
     "Condition",
+    "Duration",
+    "FieldSelector",
+    "IntOrString",
     "Key",
     "Kind",
+    "LabelSelector",
     "ListMeta",
     "ManagedFieldsEntry",
     "MicroTime",
@@ -23,6 +32,7 @@ __all__ = [
     "ObjectMeta",
     "OwnerReference",
     "Quantity",
+    "QuantityText",
     "Resource",
     "Scope",
     "Time",
@@ -42,7 +52,9 @@ __all__ = [
     "now",
     "reader_of",
     "remove_condition",
+    "safe_name",
     "same_object",
+    "scaled",
     "set_condition",
     "split_api_version",
     "to_wire",

@@ -128,7 +128,7 @@ def _class(code: int) -> type[ApiError]:
 def _message(code: int, said: Status) -> str:
     fields = [cause for cause in said.causes if cause.field and cause.message]
     if code == 422 and fields:
-        shown = "; ".join(f"{cause.message}, at {_wire_path(cause.field)}" for cause in fields[:_SHOWN_CAUSES])
+        shown = "; ".join(cause.message + _place_of(cause) for cause in fields[:_SHOWN_CAUSES])
         more = len(fields) - _SHOWN_CAUSES
         return f"{shown}; and {more} more" if more > 0 else shown
     if code == 404 and _collection_is_missing(said):
@@ -142,6 +142,11 @@ def _collection_is_missing(said: Status) -> bool:
     if said.spoken:
         return said.message == "the server could not find the requested resource"
     return said.message == "404 page not found"
+
+
+def _place_of(cause: Cause) -> str:
+    # An error about the whole object has no path: the server writes one all the same.
+    return "" if cause.field in ("[]", "<nil>") else f", at {_wire_path(cause.field)}"
 
 
 def _wire_path(field: str) -> str:
