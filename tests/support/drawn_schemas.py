@@ -19,6 +19,7 @@ from konverge.objects.quantities import Quantity
 from konverge.schema import CustomResource, Default, Format, ListMap, ListSet, Meta, Nullable, Spec, schema_of
 from konverge.schema.leaves import FRACTIONS
 from konverge.schema.patterns import matches
+from konverge.schema.structural import SchemaMaker
 
 T = TypeVar("T")
 
@@ -132,7 +133,7 @@ def any_annotations(draw: st.DrawFn, depth: int) -> Any:
 def declarations(draw: st.DrawFn, depth: int) -> tuple[Any, Any]:
     """A field: its annotation and its default, `...` for a required one."""
     annotation = draw(any_annotations(depth))
-    schema = schema_of(annotation)
+    schema = SchemaMaker().of(annotation, "")
     sort = draw(st.sampled_from(["required", "optional", "default", "filled in", "null"]))
     if sort == "required":
         return annotation, ...
@@ -284,7 +285,7 @@ def mistakes_in(schema: dict[str, Any], value: Any) -> Iterator[tuple[str, Any]]
     if value is None:
         return
     yield from _own_mistakes(schema, value)
-    if isinstance(value, list):
+    if isinstance(value, list) and "items" in schema:
         for place, item in enumerate(value):
             for path, broken in mistakes_in(schema["items"], item):
                 yield f"[{place}]{path}", [*value[:place], broken, *value[place + 1 :]]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from konverge.schema.leaves import FRACTIONS, PRESERVE, Schema
+from konverge.objects.durations import Duration
+from konverge.objects.quantities import Quantity
+from konverge.schema.leaves import FRACTIONS, LEAVES, PRESERVE, Schema
 from konverge.schema.markers import (
     Atomic,
     Default,
@@ -151,7 +153,7 @@ def _check_order(bounds: Schema, path: str) -> None:
 
 def _check_bound(name: str, bound: Any, schema: Schema, path: str) -> None:
     family = family_of(schema)
-    if family not in ("integer", "number", "int-or-string") or "pattern" in schema:
+    if family not in ("integer", "number", "int-or-string") or _has_own_pattern(schema):
         raise refused_type(path, f"{name}={bound} bounds a number, and this is {family}", "write a Rule")
     if family != "number" and not (isinstance(bound, int) and abs(bound) <= _EXACT_IN_A_DOUBLE):
         raise refused_value(path, f"{name}={bound} is not exact on the server", "write a whole number within 2**53")
@@ -160,9 +162,14 @@ def _check_bound(name: str, bound: Any, schema: Schema, path: str) -> None:
         raise refused_value(path, what, "write a Rule, or count in a smaller unit")
 
 
+def _has_own_pattern(schema: Schema) -> bool:
+    """Tell whether this is a type that is one by its pattern: a Quantity or a Duration."""
+    return any(schema.get("pattern") == leaf.get("pattern") for leaf in (LEAVES[Quantity], LEAVES[Duration]))
+
+
 def _pattern(pattern: str, schema: Schema, path: str) -> str:
     family = family_of(schema)
-    if family not in ("string", "int-or-string") or "pattern" in schema:
+    if family not in ("string", "int-or-string") or _has_own_pattern(schema):
         raise refused_type(path, f"a pattern does not fit {family} here", "write a Rule")
     try:
         check_pattern(pattern)
@@ -173,7 +180,7 @@ def _pattern(pattern: str, schema: Schema, path: str) -> str:
 
 def _lengths(meta: Meta, schema: Schema, path: str) -> Schema:
     family = family_of(schema)
-    if family == "int-or-string" and "pattern" not in schema:
+    if family == "int-or-string" and not _has_own_pattern(schema):
         family = "string"
     if family not in _LENGTHS or schema.get("format") == "byte" or "properties" in schema:
         instead = "write a Rule" if schema.get("format") != "byte" else "the server would count base64 characters"

@@ -59,6 +59,7 @@ def crd_for(*versions: type[CustomResource[Any, Any]], conversion: WebhookConver
     """
     definitions = [definition_of(version) for version in versions]
     stored = _stored(definitions)
+    _check_versions(definitions)
     for definition in definitions:
         _check_same_kind(stored, definition)
     entries = [definition_of(version).version_entry(_published_schema(version)) for version in versions]
@@ -111,9 +112,14 @@ def _stored(definitions: list[Definition]) -> Definition:
     return stored[0]
 
 
+def _check_versions(definitions: list[Definition]) -> None:
+    names = [definition.version for definition in definitions]
+    for name in names:
+        if names.count(name) > 1:
+            raise refused_value(".spec.versions", f"the version {name} is there twice", "give each its own")
+
+
 def _check_same_kind(stored: Definition, other: Definition) -> None:
-    if other is not stored and other.version == stored.version:
-        raise refused_value(".spec.versions", f"the version {other.version} is there twice", "give each its own")
     for key, at in _SHARED.items():
         mine, theirs = getattr(stored, key), getattr(other, key)
         if mine != theirs and not (theirs == () and isinstance(mine, tuple)):

@@ -17,7 +17,7 @@ from konverge.schema.defaults import filled
 from konverge.schema.definitions import Definition
 from konverge.schema.hints import fields_of
 from konverge.schema.leaves import Schema
-from konverge.schema.parts import NoStatus
+from konverge.schema.parts import NoStatus, struct_options
 from konverge.schema.refusals import refused_type, refused_value
 from konverge.schema.rules import check_rules
 from konverge.schema.structural import SchemaMaker
@@ -141,7 +141,9 @@ def _declare(namespace: dict[str, Any], spec: Any, status: Any, scope: Mapping[s
     for reserved in own.keys() & {"api_version", "kind", "metadata", "spec", "status"}:
         raise TypeError(f"{reserved!r} is a field of every custom resource ({_EXAMPLE})")
     namespace["__annotations__"] = {"spec": spec, **own, "status": status}
-    if not _required(spec, ".spec", scope):
+    options = struct_options(get_origin(spec) or spec)
+    if not (_required(spec, ".spec", scope) or options.rules or options.exactly_one):
+        # Whether an empty spec would keep a rule, only the server can tell.
         namespace["spec"] = field(default_factory=spec)
     for missing in _required(status, ".status", scope):
         what = "a status is there before anything is known, so each of its fields needs a default"

@@ -25,21 +25,24 @@ _NOW_TYPES: Final = (datetime.datetime, datetime.date, uuid.UUID)
 def default_of(info: msgspec.structs.FieldInfo, path: str) -> Any:
     """Give the default of a field as plain JSON, or ABSENT when an object leaves the field out by default.
 
-    Raises: ValueError when the default differs each time it is made.
+    Raises: ValueError when the default differs each time it is made, or cannot be written.
     """
     value = _value_of(info, path)
     if value is None or value is msgspec.UNSET or value is ABSENT:
         return ABSENT
     if info.default_factory in (list, dict, set):
         return ABSENT
-    return to_wire(value)
+    wire = to_wire(value)
+    if wire is None and isinstance(value, float):
+        raise refused_value(path, f"the default {value} is no JSON number", "write a number")
+    return ABSENT if wire is None else wire
 
 
 def _value_of(info: msgspec.structs.FieldInfo, path: str) -> Any:
     if info.default_factory is msgspec.NODEFAULT:
         return ABSENT if info.default is msgspec.NODEFAULT else info.default
     value = info.default_factory()
-    if isinstance(info.default_factory, Constant):
+    if isinstance(info.default_factory, (Constant, type)):
         return value
     if isinstance(value, _NOW_TYPES) or to_wire(value) != to_wire(info.default_factory()):
         what = "the default is made anew for each object, and a schema holds one for all"

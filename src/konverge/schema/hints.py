@@ -7,29 +7,40 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, NewType, Union, get_args, get_origin
+from typing import Annotated, Any, Final, NewType, Union, get_args, get_origin
 
 import msgspec
+from msgspec import Meta
 
 from konverge.schema.refusals import refused_type
 
 __all__ = ["Hint", "fields_of", "take_apart"]
 
 
+_CONSTRAINTS: Final = ("ge", "gt", "le", "lt", "multiple_of", "pattern", "min_length", "max_length")
+
+
 @dataclass(frozen=True)
 class Hint:
-    """An annotation taken apart: its alternatives without None, the notes on it, and whether None is one of them."""
+    """An annotation taken apart: its alternatives without None, the notes on it, and whether None is one of them.
+
+    `misplaced` is a constraint that stands on a union instead of on one of its types, where msgspec does not take it.
+    """
 
     arms: tuple[Any, ...]
     notes: tuple[Any, ...] = ()
     nullable: bool = False
+    misplaced: Meta | None = None
 
 
 def take_apart(annotation: Any) -> Hint:
     """Take off `Annotated`, `| None`, NewType and type aliases, at any depth around the type itself."""
     if get_origin(annotation) is Annotated:
         inner = take_apart(annotation.__origin__)
-        return replace(inner, notes=(*inner.notes, *annotation.__metadata__))
+        misplaced = inner.misplaced
+        if get_origin(annotation.__origin__) in (Union, types.UnionType):
+            misplaced = next((note for note in annotation.__metadata__ if _constrains(note)), misplaced)
+        return replace(inner, notes=(*inner.notes, *annotation.__metadata__), misplaced=misplaced)
     if isinstance(annotation, NewType):
         return take_apart(annotation.__supertype__)
     if type(annotation).__name__ == "TypeAliasType":
@@ -43,7 +54,12 @@ def take_apart(annotation: Any) -> Hint:
         tuple(arm for part in parts for arm in part.arms),
         tuple(note for part in parts for note in part.notes),
         nullable or any(part.nullable for part in parts),
+        next((part.misplaced for part in parts if part.misplaced), None),
     )
+
+
+def _constrains(note: Any) -> bool:
+    return isinstance(note, Meta) and any(getattr(note, name) is not None for name in _CONSTRAINTS)
 
 
 def fields_of(struct: Any, path: str, scope: Mapping[str, Any]) -> tuple[msgspec.structs.FieldInfo, ...]:

@@ -8,7 +8,10 @@ from datetime import date, datetime
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
+import msgspec
+
 from konverge.objects.durations import Duration
+from konverge.objects.metadata import ObjectMeta
 from konverge.objects.quantities import Quantity
 from konverge.objects.resources import Untyped
 from konverge.objects.times import MicroTime
@@ -68,8 +71,20 @@ LEAVES: Final[Mapping[Any, Mapping[str, Any]]] = {
     Duration: {"type": "string", "format": "duration", "pattern": _DURATION},
     Quantity: {**INT_OR_STRING, "pattern": _QUANTITY},
     Untyped: {"type": "object", "x-kubernetes-embedded-resource": True, PRESERVE: True},
+    # Metadata inside a spec, as pod templates have it: what people write there, and room for the rest.
+    ObjectMeta: {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "namespace": {"type": "string"},
+            "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+            "annotations": {"type": "object", "additionalProperties": {"type": "string"}},
+        },
+        PRESERVE: True,
+    },
     # Without a type: any JSON value. Null is one, so it is kept.
     Any: {"nullable": True, PRESERVE: True},
+    msgspec.Raw: {"nullable": True, PRESERVE: True},
 }
 
 SUGGESTIONS: Final[Mapping[str, str]] = {

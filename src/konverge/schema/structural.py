@@ -64,6 +64,9 @@ class SchemaMaker:
     def of(self, annotation: Any, path: str, *, none_is_absent: bool = False) -> Schema:
         """Give the schema of an annotation."""
         hint = take_apart(annotation)
+        if hint.misplaced:
+            what = f"{hint.misplaced} stands on a union, and msgspec takes it on a single type only"
+            raise refused_type(path, what, "write Annotated[X, Meta(...)] | None")
         schema = constrain(self._bare(hint, path), hint.notes, path)
         if hint.nullable and not none_is_absent:
             schema = {**schema, "nullable": True}

@@ -1,0 +1,218 @@
+"""Classes of custom resources: what they hold, read and write."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any, assert_type
+
+import pytest
+
+from konverge.objects.codec import decode, encode, to_wire
+from konverge.objects.edits import difference
+from konverge.objects.keys import Key
+from konverge.objects.kinds import Kind, Scope
+from konverge.objects.metadata import ObjectMeta
+from konverge.objects.models import Model, field
+from konverge.objects.resources import kind_of
+from konverge.schema import (
+    CustomResource,
+    Meta,
+    NoStatus,
+    Problem,
+    Rule,
+    Spec,
+    Status,
+    definition_of,
+    root_schema,
+    validate,
+)
+
+
+class PortSpec(Spec):
+    number: int
+    protocol: str = "TCP"
+
+
+class ShopSpec(Spec):
+    image: str
+    replicas: Annotated[int, Meta(ge=0, le=100)] = 1
+    ports: list[PortSpec] = field(default_factory=list)
+    note: str | None = None
+
+
+class ShopStatus(Status):
+    available_replicas: int = 0
+    phase: str = "Pending"
+
+
+class Shop(CustomResource[ShopSpec, ShopStatus], group="example.com", version="v1", short_names=("sh",)):
+    """A shop."""
+
+
+class Settings(CustomResource[ShopSpec], group="example.com", version="v1", scope=Scope.CLUSTER):
+    """A kind without status."""
+
+
+class OptionalSpec(Spec):
+    size: int = 3
+
+
+class Relaxed(CustomResource[OptionalSpec], group="example.com", version="v1"):
+    notes: dict[str, str] = field(default_factory=dict)
+
+
+def shop(**spec: Any) -> Shop:
+    return Shop(metadata=ObjectMeta(name="one", namespace="default"), spec=ShopSpec(image="a", **spec))
+
+
+def test_a_class_is_a_kind() -> None:
+    assert kind_of(Shop) == Kind("example.com", "v1", "Shop", "shops")
+    assert kind_of(Settings).scope is Scope.CLUSTER
+    assert definition_of(Shop).short_names == ("sh",)
+    assert shop().key == Key("default", "one")
+
+
+def test_spec_and_status_have_their_own_types() -> None:
+    made = shop()
+    assert_type(made.spec, ShopSpec)
+    assert_type(made.spec.replicas, int)
+    assert_type(made.spec.ports, list[PortSpec])
+    assert_type(made.status, ShopStatus)
+    assert_type(made.status.available_replicas, int)
+    assert_type(Settings(spec=ShopSpec(image="a")).status, NoStatus)
+    assert made.spec.replicas == 1
+
+
+def test_a_status_is_there_on_an_object_that_came_without_one() -> None:
+    read = decode(Shop, b'{"apiVersion":"example.com/v1","kind":"Shop","spec":{"image":"a"}}')
+
+    read.status.available_replicas = 2
+
+    assert difference(read) == {"status": {"availableReplicas": 2}}
+
+
+def test_an_object_that_is_made_is_written_without_a_status() -> None:
+    assert encode(shop()) == (
+        b'{"apiVersion":"example.com/v1","kind":"Shop","metadata":{"name":"one","namespace":"default"},'
+        b'"spec":{"image":"a","replicas":1}}'
+    )
+
+
+def test_a_status_that_returns_to_its_defaults_is_not_taken_away() -> None:
+    source = b'{"spec":{"image":"a"},"status":{"availableReplicas":3,"phase":"Pending","unknown":1}}'
+    read = decode(Shop, source)
+
+    read.status.available_replicas = 0
+
+    assert difference(read)["status"] == {"availableReplicas": None}
+
+
+def test_an_empty_status_that_nobody_edits_is_left_alone() -> None:
+    read = decode(Shop, b'{"apiVersion":"example.com/v1","kind":"Shop","spec":{"image":"a"},"status":{"unknown":1}}')
+
+    read.spec.replicas = 2
+
+    assert difference(read) == {"spec": {"replicas": 2}}
+
+
+def test_a_spec_writes_its_defaults_and_nothing_that_is_absent() -> None:
+    written = to_wire(shop(ports=[PortSpec(number=80)]).spec)
+
+    assert written == {"image": "a", "replicas": 1, "ports": [{"number": 80, "protocol": "TCP"}]}
+
+
+def test_a_status_and_a_plain_model_leave_their_defaults_out() -> None:
+    class Plain(Model):
+        size: int = 3
+
+    assert to_wire(ShopStatus(phase="Running")) == {"phase": "Running"}
+    assert to_wire(Plain()) == {}
+
+
+def test_a_default_of_a_spec_may_have_its_own_wire_name() -> None:
+    class Named(Spec):
+        cpu: str = field(default="1", name="theCPU")
+        empty: str | None = field(default=None, name="theEmpty")
+
+    assert to_wire(Named()) == {"theCPU": "1"}
+    assert Named().cpu == "1"
+
+
+def test_a_spec_without_required_fields_need_not_be_given() -> None:
+    assert decode(Relaxed, b"{}").spec == OptionalSpec()
+    assert root_schema(Relaxed)["properties"]["spec"]["default"] == {"size": 3}
+    assert "required" not in root_schema(Relaxed)
+
+
+def test_a_spec_with_rules_must_be_given() -> None:
+    class Ruled(Spec, rules=[Rule("self.size > 5")]):
+        size: int = 3
+
+    class Strict(CustomResource[Ruled], group="example.com", version="v1"): ...
+
+    assert root_schema(Strict)["required"] == ["spec"]
+
+
+def test_a_field_beside_the_spec_belongs_to_the_kind_and_the_status_stays_last() -> None:
+    assert list(root_schema(Relaxed)["properties"]) == ["apiVersion", "kind", "metadata", "spec", "notes"]
+    assert Relaxed.__struct_fields__[-1] == "status"
+
+
+def test_an_object_is_checked_without_a_server() -> None:
+    wrong = shop(replicas=101, ports=[PortSpec(number=80), PortSpec(number="x")])  # type: ignore[arg-type]
+
+    assert validate(shop()) == []
+    assert validate(wrong) == [
+        Problem(".spec.replicas", "101 is not at most 100"),
+        Problem(".spec.ports[1].number", "expected integer, got string"),
+    ]
+    assert str(validate(wrong)[0]) == "101 is not at most 100, at .spec.replicas"
+
+
+def test_types_of_a_function_may_refer_to_each_other_in_any_order() -> None:
+    class Outer(Spec):
+        inners: list[Inner]
+        by_name: dict[str, Inner] = field(default_factory=dict)
+
+    class Inner(Spec):
+        size: int
+
+    class Local(CustomResource[Outer], group="example.com", version="v1"): ...
+
+    assert decode(Local, b'{"spec":{"inners":[{"size":1}]}}').spec.inners == [Inner(size=1)]
+
+
+def test_rules_and_options_are_inherited() -> None:
+    class Parent(Spec, atomic=True, preserve_unknown=True):
+        size: int = 1
+
+    class Child(Parent):
+        name: str = "a"
+
+    class Heir(CustomResource[Child], group="example.com", version="v1"): ...
+
+    spec = root_schema(Heir)["properties"]["spec"]
+    assert spec["x-kubernetes-map-type"] == "atomic"
+    assert spec["x-kubernetes-preserve-unknown-fields"] is True
+    assert list(spec["properties"]) == ["size", "name"]
+
+
+def test_making_a_class_is_fast() -> None:
+    # Measured at 0.5 ms on a quiet machine; the limit leaves room for a busy one.
+    best = min(_time_to_make_a_class() for _ in range(5))
+
+    assert best < 0.005
+
+
+def _time_to_make_a_class() -> float:
+    start = time.perf_counter()
+
+    class Quick(CustomResource[ShopSpec, ShopStatus], group="example.com", version="v1"): ...
+
+    return time.perf_counter() - start
+
+
+@pytest.mark.parametrize("wrong", ["available", "replica"])
+def test_a_wrong_attribute_of_a_status_is_answered(wrong: str) -> None:
+    with pytest.raises(AttributeError, match=f"ShopStatus has no {wrong!r}"):
+        getattr(shop().status, wrong)
