@@ -4,22 +4,31 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+BENCH_VENV := .venv-bench
+BENCH := $(BENCH_VENV)/bin/python
+BENCH_STAMP := $(BENCH_VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types fast control-plane generate bench pins clean
+.PHONY: help demo test check lint types fast control-plane generate golden fuzz faults bench-objects bench-client \
+	bench-controlplane pins clean
 
 help: ## list the commands
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
 $(STAMP): pyproject.toml constraints/dev.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints/dev.txt --editable '.[dev]'
 	@touch $@
 
+$(BENCH_STAMP): pyproject.toml constraints/bench.txt
+	$(PYTHON) -m venv $(BENCH_VENV)
+	$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints/bench.txt --editable '.[bench]'
+	@touch $@
+
 demo: $(STAMP) ## the main job, as far as it is built: print the sample type's CRD
 	@$(BIN)/python -m konverge
 
-check: lint types fast ## the fast part of `make test`: lint, types, unit tests (under a minute)
+check: lint types fast ## the fast part of `make test`: lint, types, tests without a control plane (under a minute)
 
 lint: $(STAMP) ## ruff, check and format
 	$(BIN)/ruff check .
@@ -37,11 +46,18 @@ test: lint types ## everything: lint, types, all tests
 control-plane: $(STAMP) ## build the real etcd, kube-apiserver, kube-controller-manager and kubectl once (needs go)
 	$(BIN)/python -m konverge.testing.build
 
-generate: $(STAMP) ## make the generated files anew
+generate: $(STAMP) ## make the generated files anew: built-in kinds, public API
 	$(BIN)/python tools/generate.py
+	$(BIN)/python tests/test_public_api.py
 
-pins: ## renew constraints/dev.txt from pyproject.toml
+bench-objects: $(BENCH_STAMP) ## objects against json, orjson, lightkube, kubernetes_asyncio, pydantic
+	$(BENCH) bench/bench_objects.py
+
+bench-client: $(BENCH_STAMP) ## the client against kubernetes_asyncio, lightkube, kr8s, on a real API server
+	$(BENCH) bench/bench_client.py
+
+pins: ## renew the constraint files from pyproject.toml
 	tools/pins
 
 clean: ## remove what make made
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(BENCH_VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
