@@ -71,8 +71,10 @@ def table(title: str, unit: str, measured: dict[str, Measured], against: str) ->
     """Show the figures, fastest first, each with its ratio to one contender."""
     base = measured[against].median
     rows = [f"### {title}", "", f"| | {unit} | spread | x {against} |", "|---|--:|--:|--:|"]
-    for one in sorted(measured.values(), key=lambda one: one.median):
-        rows.append(f"| {one.name} | {one.median:,.2f} | {one.spread:,.2f} | {one.median / base:.2f} |")
+    rows += [
+        f"| {one.name} | {one.median:,.2f} | {one.spread:,.2f} | {one.median / base:.2f} |"
+        for one in sorted(measured.values(), key=lambda one: one.median)
+    ]
     return "\n".join(rows) + "\n"
 
 
