@@ -10,8 +10,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
+import msgspec
+
 from konverge.controlplane.api.bodies import JSON
-from konverge.controlplane.api.cluster import encode
 from konverge.controlplane.api.refusals import Refusal
 
 __all__ = ["Answer", "json_answer", "refusal_answer", "text_answer"]
@@ -65,7 +66,7 @@ async def _once(body: bytes) -> AsyncIterator[bytes]:
 
 
 def json_answer(status: int, document: Any) -> Answer:
-    return Answer(status, encode(document) + b"\n", {"content-type": JSON})
+    return Answer(status, msgspec.json.encode(document) + b"\n", {"content-type": JSON})
 
 
 def text_answer(status: int, text: str) -> Answer:

@@ -94,7 +94,7 @@ async def answer_delete_collection(cluster: Cluster, call: Call) -> Answer:
     page = await list_entries(cluster, call.strategy, call.namespace, listing, selection)
     for entry in page.entries:
         namespace, _, name = entry.key.rpartition("/")
-        single = replace(call, verb="delete", namespace=namespace, name=name)
+        single = replace(call, namespace=namespace, name=name)
         try:
             await delete(cluster, single, options)
         except refusals.Refusal as refusal:
@@ -165,7 +165,8 @@ async def _approve(cluster: Cluster, call: Call, document: Document, options: De
         strategy=call.strategy,
         operation="DELETE",
         namespace=call.namespace,
-        name=call.name,
+        # Admission is asked about the request, and one to delete a collection names no object.
+        name="" if call.verb == "deletecollection" else call.name,
         object=None,
         old_object=document,
         options=options.document,

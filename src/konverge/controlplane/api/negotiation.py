@@ -9,12 +9,12 @@ from typing import Final
 from konverge.controlplane.api import refusals
 from konverge.controlplane.api.bodies import JSON, YAML
 
-__all__ = ["PROTOBUF", "View", "is_pretty", "negotiate"]
+__all__ = ["PROTOBUF", "STREAMS", "View", "is_pretty", "negotiate"]
 
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 _OFFERED: Final = (JSON, YAML)
 _ALL: Final = (JSON, YAML, PROTOBUF)
-_STREAMS: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
+STREAMS: Final = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 _TARGETS: Final = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 _META_VERSIONS: Final = ("v1", "v1beta1")
 _HUMAN_AGENTS: Final = ("curl", "Wget", "Mozilla/5.0")
@@ -44,7 +44,7 @@ def negotiate(accept: str, *, custom: bool = False, collection: bool = False) ->
     clauses = _clauses(accept)
     # In front of built-in kinds stands a router that wants a media type spelled out.
     if not custom and not any(media in (*_OFFERED, "*/*") for media, _ in clauses):
-        listed = ", ".join((*_ALL, *_STREAMS) if collection else _ALL)
+        listed = ", ".join((*_ALL, *STREAMS) if collection else _ALL)
         message = f"406: Not Acceptable\n\nAvailable representations: {listed}"
         raise refusals.failure(406, message, "NotAcceptable", {})
     for media, parameters in clauses:

@@ -113,8 +113,6 @@ class WriteOptions:
         found: dict[str, Any] = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
         if self.dry_run:
             found["dryRun"] = ["All"]
-        if self.force is not None:
-            found["force"] = self.force
         if self.manager:
             found["fieldManager"] = self.manager
         if self.validation != "Warn":

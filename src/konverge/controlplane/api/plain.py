@@ -67,6 +67,7 @@ class PlainStrategy:
     """
 
     custom = False
+    deprecation = ""
     stamp: object = None
     strategic = True
     reset_fields: tuple[str, ...] = ()

@@ -49,7 +49,7 @@ from konverge.controlplane.patches.scale import SCALE_VERSION
 from konverge.objects.kinds import Kind
 from konverge.objects.labels import LabelSelector
 
-__all__ = ["answer_scale", "scale_of"]
+__all__ = ["answer_scale", "scale_of", "set_replicas"]
 
 _TEXT: Final = {"type": "string"}
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -256,7 +256,6 @@ def _make(
     tracked: bool = False,
 ) -> Make:
     """Turn a function that makes a new Scale from the old one into one that does it for the object behind."""
-    scaling = _scaling(call.strategy)
 
     def make(old: Document | None) -> Document:
         assert old is not None
@@ -270,7 +269,7 @@ def _make(
         entries = after["metadata"].get("managedFields", [])
         if not tracked:
             entries = track_update(before, after, manager=manager, endpoint=_ENDPOINT, now=cluster.now())
-        _set(old, scaling.spec_replicas, replicas)
+        set_replicas(call.strategy, old, after)
         metadata = old["metadata"]
         metadata["resourceVersion"] = after["metadata"].get("resourceVersion", "")
         kept = entries_of_object(
@@ -288,7 +287,9 @@ def _make(
     return make
 
 
-def _set(document: Document, path: tuple[str, ...], value: Any) -> None:
-    for name in path[:-1]:
+def set_replicas(strategy: Strategy, document: Document, scale: Document) -> None:
+    """Give an object the replicas of a Scale."""
+    *parents, last = _scaling(strategy).spec_replicas
+    for name in parents:
         document = document.setdefault(name, {})
-    document[path[-1]] = value
+    document[last] = scale["spec"].get("replicas", 0)

@@ -10,14 +10,17 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
+import msgspec
+
 from konverge.controlplane.api import refusals
 from konverge.controlplane.api.actions import ACTIONS, Action
 from konverge.controlplane.api.answers import Answer, refusal_answer, text_answer
+from konverge.controlplane.api.bodies import YAML
 from konverge.controlplane.api.calls import ADMIN, Call
 from konverge.controlplane.api.cluster import Cluster
 from konverge.controlplane.api.deletes import answer_delete, answer_delete_collection
 from konverge.controlplane.api.discovery import Discovery
-from konverge.controlplane.api.negotiation import negotiate
+from konverge.controlplane.api.negotiation import is_pretty, negotiate
 from konverge.controlplane.api.openapi import OpenApi
 from konverge.controlplane.api.options import Query
 from konverge.controlplane.api.pages import SERVER_VERSION, answer_page
@@ -28,6 +31,7 @@ from konverge.controlplane.api.routing import Route, route
 from konverge.controlplane.api.scales import answer_scale
 from konverge.controlplane.api.strategy import Strategy
 from konverge.controlplane.api.updates import answer_update
+from konverge.controlplane.api.views import to_yaml
 from konverge.controlplane.api.watches import answer_watch
 from konverge.controlplane.api.writes import answer_create
 from konverge.wire.messages import Request
@@ -81,7 +85,7 @@ class ApiServer:
                 call = self._call(request, where, user)
                 answer = await self._handler(call)(self.cluster, call)
         except Refusal as refusal:
-            answer = refusal_answer(refusal)
+            answer = _refused(request, refusal)
         except PageNotFound:
             answer = text_answer(404, "404 page not found\n")
         except Exception:
@@ -110,7 +114,10 @@ class ApiServer:
         if verb in ("create", "deletecollection") and not where.namespace and strategy.info.kind.namespaced:
             raise PageNotFound if strategy.custom else refusals.method_not_allowed()
         view = negotiate(request.headers.get("accept", ""), custom=strategy.custom, collection=not where.name)
-        return Call(request, query, strategy, verb, where.namespace, where.name, where.subresource, view, user)
+        call = Call(request, query, strategy, verb, where.namespace, where.name, where.subresource, view, user)
+        if strategy.deprecation:
+            call.warnings.append(strategy.deprecation)
+        return call
 
     def _strategy(self, where: Route) -> Strategy:
         strategy = self.cluster.registry.find(where.group, where.version, where.plural)
@@ -156,9 +163,19 @@ def _verb(method: str, where: Route, query: Query) -> str:
     verb = verbs.get(method)
     if verb is None:
         raise refusals.method_not_allowed()
-    if verb in ("get", "list") and not where.subresource and (where.watch or query.flag("watch")):
+    if (verb == "list" and query.flag("watch")) or (where.watch and verb in ("get", "list")):
         return "watch"
     return verb
+
+
+def _refused(request: Request, refusal: Refusal) -> Answer:
+    """A refusal in the form that the caller reads: YAML if it asked for that, indented for people."""
+    answer = refusal_answer(refusal)
+    if request.headers.get("accept", "").startswith(YAML):
+        answer.body, answer.headers["content-type"] = to_yaml(refusal.status), YAML
+    elif is_pretty(Query(request.query).text("pretty"), request.headers.get("user-agent", "")):
+        answer.body = msgspec.json.format(answer.body.rstrip(), indent=2)
+    return answer
 
 
 def _warning(text: str) -> str:

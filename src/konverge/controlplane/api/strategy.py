@@ -145,6 +145,11 @@ class Strategy(WriteRules, Protocol):
         ...
 
     @property
+    def deprecation(self) -> str:
+        """The warning that every answer about this resource carries; "" for none."""
+        ...
+
+    @property
     def stamp(self) -> object:
         """What stored bytes must be marked with to be served as they are; others pass through `from_storage`."""
         ...

@@ -19,7 +19,17 @@ from konverge.controlplane.api.negotiation import View, is_pretty
 from konverge.controlplane.api.strategy import Document, Strategy
 from konverge.controlplane.storage import Entry
 
-__all__ = ["answer_bytes", "answer_document", "answer_entry", "answer_list", "head_of", "object_bytes", "table_of"]
+__all__ = [
+    "answer_bytes",
+    "answer_document",
+    "answer_entry",
+    "answer_list",
+    "head_of",
+    "object_bytes",
+    "partial_of",
+    "table_of",
+    "to_yaml",
+]
 
 _JSON_HEADERS: Final = {"content-type": JSON}
 # The server takes these for booleans and numbers, Python's YAML does not.
@@ -62,7 +72,7 @@ async def answer_entry(cluster: Cluster, call: Call, entry: Entry, status: int =
 def answer_bytes(call: Call, body: bytes, status: int = 200) -> Answer:
     """Answer with JSON, indented when a person reads it."""
     if is_pretty(call.query.text("pretty"), call.agent):
-        body = msgspec.json.format(body, indent=2)
+        return Answer(status, msgspec.json.format(body, indent=2), _JSON_HEADERS)
     return Answer(status, body + b"\n", _JSON_HEADERS)
 
 

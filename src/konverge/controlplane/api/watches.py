@@ -21,6 +21,7 @@ from konverge.controlplane.api.answers import Answer
 from konverge.controlplane.api.bodies import JSON
 from konverge.controlplane.api.calls import Call
 from konverge.controlplane.api.cluster import Cluster, decode, encode
+from konverge.controlplane.api.negotiation import STREAMS
 from konverge.controlplane.api.options import ListOptions, unsigned
 from konverge.controlplane.api.reads import wait_for_revision
 from konverge.controlplane.api.selections import Selection
@@ -36,6 +37,8 @@ _BOOKMARK_ROUND: Final = 1.0
 
 
 async def answer_watch(cluster: Cluster, call: Call) -> Answer:
+    if call.view.media != JSON:
+        raise refusals.not_acceptable(STREAMS)
     options = ListOptions.read(call.query, watch=True)
     selection = Selection.read(call.strategy, options, call.name)
     try:
@@ -211,8 +214,13 @@ class _Watch:
             metadata["annotations"] = annotations
         if self._shared:
             return _framed("BOOKMARK", head_of(self._strategy) + b'"metadata":' + encode(metadata) + b"}")
-        document = {"kind": self._strategy.info.kind.kind, "metadata": metadata}
-        return _framed("BOOKMARK", encode(partial_of(document, self._call.view)))
+        partial = partial_of({"metadata": metadata}, self._call.view)
+        if self._call.view.target != "Table":
+            return _framed("BOOKMARK", encode(partial))
+        table = table_of(self._cluster, self._call, [], {"resourceVersion": str(revision)}, headers=self._headers_due)
+        self._headers_due = False
+        table["rows"] = [{"cells": ["", *[None] * (len(self._strategy.columns) - 1)], "object": partial}]
+        return _framed("BOOKMARK", encode(table))
 
 
 def _expired(forgotten: Forgotten) -> bytes:

@@ -162,6 +162,7 @@ async def create(cluster: Cluster, call: Call, document: Document, options: Writ
     request = admission_request(call, "CREATE", document, None, options)
     document = await admit(cluster, request)
     metadata = document["metadata"]
+    match_namespace(call, metadata)
     drop_repeated_owners(call, metadata, AFTER_ADMISSION)
     if "uid" not in metadata:
         metadata["uid"] = cluster.new_uid()
