@@ -48,6 +48,7 @@ class HookServer:
     def __post_init__(self) -> None:
         self.authority = Authority(self.directory, "hooks")
         self._pair = self.authority.issue("hooks", file="hooks", hosts=["127.0.0.1", "hooks.test.svc"])
+        self._transports: set[asyncio.Transport] = set()
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -71,8 +72,15 @@ class HookServer:
         runner = self._loop.run_until_complete(self._start())
         self._ready.set()
         self._loop.run_forever()
-        self._loop.run_until_complete(runner.cleanup())
+        self._loop.run_until_complete(self._stop(runner))
         self._loop.close()
+
+    async def _stop(self, runner: web.ServerRunner) -> None:
+        await runner.cleanup()
+        # A goodbye in TLS needs an answer, and whoever was called may keep the connection for later calls.
+        for transport in self._transports:
+            transport.abort()
+        await asyncio.sleep(0.01)
 
     async def _start(self) -> web.ServerRunner:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -85,6 +93,8 @@ class HookServer:
         return runner
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.transport is not None:
+            self._transports.add(request.transport)
         asked = await request.json()
         headers = {name.lower(): value for name, value in request.headers.items()}
         self.seen.append((request.path_qs, headers, asked))

@@ -59,13 +59,12 @@ class WebhookAdmission:
         if not webhooks:
             return
         rounds = _Rounds()
-        subject = Versioned(request)
+        subject = Versioned(request, now=self._cluster.now())
         await self._mutate_once(webhooks, request, subject, rounds)
         if rounds.changed:
             rounds.second = True
             await self._mutate_once(webhooks, request, subject, rounds)
-        await subject.bring_to(request.strategy)
-        request.object = subject.new
+        await subject.give_back()
 
     async def validate(self, request: AdmissionRequest) -> None:
         """Let webhooks refuse the object.
