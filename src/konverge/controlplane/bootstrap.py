@@ -80,7 +80,7 @@ def plant(cluster: Cluster, group: str, version: str, plural: str, document: Doc
     document, _ = shape(strategy, document)
     metadata = document["metadata"]
     metadata |= {"uid": cluster.new_uid(), "creationTimestamp": now}
-    endpoint = endpoint_of(strategy, "")
+    endpoint = endpoint_of(cluster, strategy, "")
     metadata["managedFields"] = track_update(None, document, manager="kube-apiserver", endpoint=endpoint, now=now)
     namespace = metadata.get("namespace", "")
     strategy.prepare_create(document, Surroundings(now=now, namespace=namespace, lookup=cluster.lookup))

@@ -13,6 +13,7 @@ import msgspec
 from konverge.controlplane.api.admission import Admission
 from konverge.controlplane.api.registry import Registry
 from konverge.controlplane.api.strategy import Document, Strategy
+from konverge.controlplane.patches.endpoints import Endpoint
 from konverge.controlplane.storage import Collection, Entry, Storage
 
 __all__ = ["Cluster", "decode", "encode", "key_of"]
@@ -47,6 +48,7 @@ class Cluster:
         self.admission: list[Admission] = []
         self.clock = clock
         self.dice = random.Random(seed)
+        self.endpoints: dict[tuple[str, ...], tuple[Strategy, Endpoint]] = {}
         self._second = -1
         self._text = ""
 

@@ -162,7 +162,7 @@ def _apply(cluster: Cluster, call: Call, options: WriteOptions) -> Make:
     if not isinstance(config, dict):
         text = f"error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {json_type(config)}"
         raise refusals.bad_request(f"error decoding YAML: {text} into Go value of type map[string]interface {{}}")
-    endpoint = endpoint_of(call.strategy, call.subresource)
+    endpoint = endpoint_of(cluster, call.strategy, call.subresource)
 
     def make(old: Document | None) -> Document:
         try:

@@ -6,7 +6,6 @@ webhook) may find that somebody else was faster, and starts over.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Final
 
 from konverge.controlplane.api import refusals
@@ -86,9 +85,17 @@ def drop_repeated_owners(call: Call, metadata: Document, when: str = "") -> None
         )
 
 
-@lru_cache(maxsize=2048)
-def endpoint_of(strategy: Strategy, subresource: str) -> Endpoint:
+def endpoint_of(cluster: Cluster, strategy: Strategy, subresource: str) -> Endpoint:
     """Where managed fields of a write through this endpoint belong."""
+    kind = strategy.info.kind
+    mark = (*kind[:4], subresource)
+    known = cluster.endpoints.get(mark)
+    if known is None or known[0] is not strategy:
+        known = cluster.endpoints[mark] = (strategy, _make_endpoint(strategy, subresource))
+    return known[1]
+
+
+def _make_endpoint(strategy: Strategy, subresource: str) -> Endpoint:
     kind = strategy.info.kind
     rules = strategy.endpoint(subresource)
     reset = make_set(*rules.reset_fields) if rules is not None and rules.reset_fields else {}
@@ -99,7 +106,7 @@ def endpoint_of(strategy: Strategy, subresource: str) -> Endpoint:
 def track(cluster: Cluster, call: Call, old: Document | None, new: Document, options: WriteOptions) -> None:
     """Note in the object who owns what after this write."""
     manager = manager_name(options.manager, call.agent)
-    endpoint = endpoint_of(call.strategy, call.subresource)
+    endpoint = endpoint_of(cluster, call.strategy, call.subresource)
     entries = track_update(old, new, manager=manager, endpoint=endpoint, now=cluster.now())
     if entries:
         new["metadata"]["managedFields"] = entries
