@@ -441,3 +441,67 @@ def test_kubectl_applies_the_sample_as_yaml(control_plane: ControlPlane) -> None
         "AGE",
     ]
     assert "How many copies run at a time." in control_plane.kubectl("explain", "webapp.spec.replicas")
+
+
+# What konverge refuses, the server refuses too
+
+LIST_OF_PORTS = {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}}}
+IMMUTABLE_TEXT = {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "integer", "maximum": 3, "default": 5},
+        {"type": "string", "enum": ["a"], "default": "b"},
+        {"type": "string", "format": "byte", "default": ""},
+        {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "default": {}},
+        {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string", "nullable": True}},
+        {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "object"}},
+        {**LIST_OF_PORTS, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        {**LIST_OF_PORTS, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["title"]},
+        {"type": "array", "items": IMMUTABLE_TEXT},
+        {"type": "object", "additionalProperties": {"type": "array", "items": IMMUTABLE_TEXT}},
+        {"type": "object", "x-kubernetes-validations": [{"rule": "true", "fieldPath": ".nothing"}]},
+        {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1", "optionalOldSelf": True}]},
+        {"type": "integer", "x-kubernetes-validations": [{"rule": "self\n> 1"}]},
+        {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1", "reason": "Wrong"}]},
+        *({"type": "string", "pattern": pattern} for pattern in (r"(?=a)", r"(?<!a)b", r"(a)\1", r"a++", r"\u0041")),
+        *({"type": "string", "pattern": pattern} for pattern in (r"(?>a)", r"(?#a)", r"a{1001}", r"a\Z", r"a**")),
+    ],
+)
+def test_a_schema_that_konverge_refuses_is_refused_by_the_server(control_plane: ControlPlane, part: Any) -> None:
+    crd = crd_for(wide.Bare)
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = {
+        "type": "object",
+        "properties": {"part": part},
+    }
+
+    answer = control_plane.request("POST", f"{DEFINITIONS}?dryRun=All", body=crd)
+
+    assert answer.status == 422
+    assert "openAPIV3Schema.properties[spec].properties[part]" in answer.json()["message"]
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"selectableFields": [{"jsonPath": ".spec.share"}]}, "selectableFields"),
+        ({"selectableFields": [{"jsonPath": ".spec.color"}] * 2}, "selectableFields"),
+        ({"selectableFields": [{"jsonPath": ".metadata.name"}]}, "selectableFields"),
+        ({"subresources": {"scale": {"specReplicasPath": ".status.a", "statusReplicasPath": ".status.a"}}}, "scale"),
+        ({"additionalPrinterColumns": [{"name": "A", "type": "int", "jsonPath": ".spec"}]}, "additionalPrinterColumns"),
+        ({"deprecated": True, "deprecationWarning": "a\nb"}, "deprecationWarning"),
+        ({"name": "1"}, "versions[0].name"),
+    ],
+)
+def test_a_definition_that_konverge_refuses_is_refused_by_the_server(
+    control_plane: ControlPlane, change: dict[str, Any], path: str
+) -> None:
+    crd = crd_for(wide.NoSubresource)
+    crd["spec"]["versions"][0] |= change
+
+    answer = control_plane.request("POST", f"{DEFINITIONS}?dryRun=All", body=crd)
+
+    assert answer.status == 422
+    assert path in answer.json()["message"]

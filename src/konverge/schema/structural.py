@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args, get_origin
 import msgspec
 
 from konverge.objects.conditions import Condition
+from konverge.objects.quantities import Quantity, QuantityText
 from konverge.objects.resources import Resource
 from konverge.schema.constraints import constrain, family_of
 from konverge.schema.defaults import ABSENT, default_of, filled
@@ -119,6 +120,8 @@ class SchemaMaker:
             return dict(INT_OR_STRING)
         if set(hint.arms) == {int, float}:
             return dict(LEAVES[float])
+        if set(hint.arms) == set(get_args(QuantityText)):
+            return dict(LEAVES[Quantity])
         names = " and ".join(map(_name, hint.arms))
         raise refused_type(path, f"a union of {names} has no structural schema", _instead_of_union(hint.arms))
 

@@ -14,7 +14,7 @@ from konverge.objects.durations import Duration
 from konverge.objects.int_or_string import IntOrString
 from konverge.objects.kinds import Kind
 from konverge.objects.models import field
-from konverge.objects.quantities import Quantity
+from konverge.objects.quantities import Quantity, QuantityText
 from konverge.objects.resources import Resource, Untyped
 from konverge.objects.times import MicroTime
 from konverge.schema import (
@@ -86,6 +86,7 @@ INT_OR_STRING = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernet
         (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}),
         (Literal[1, 2], {**INT, "enum": [1, 2]}),
         (IntOrString, INT_OR_STRING),
+        (QuantityText, schema_of(Quantity)),
         (Any, ANY),
         (list, {"type": "array", "items": ANY}),
         (list[str], {"type": "array", "items": STR}),
