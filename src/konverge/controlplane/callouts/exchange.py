@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -19,8 +19,10 @@ __all__ = ["Call", "Callouts", "Handler"]
 Handler = Callable[[str, Review], Awaitable[Mapping[str, Any]]]
 """A webhook in this process: it is given the path and the review, and gives the review of its answer."""
 
-TIMEOUT = 30.0
+TIMEOUT: Final = 30.0
 """How long the server waits for a webhook that has no time of its own."""
+
+AGENT: Final = "kube-apiserver-admission"
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -60,7 +62,14 @@ class Callouts:
         """Close all connections."""
         await self._call.close()
 
-    async def post(self, target: Target, review: Review, *, agent: str, timeout: float = TIMEOUT) -> Review:
+    async def convert(self, _crd: str, config: Mapping[str, Any], review: Review) -> Review:
+        """Send a ConversionReview to the webhook of a `clientConfig`, as the custom resources ask for it.
+
+        Raises: CalloutFailure.
+        """
+        return await self.post(Target.read(config), review)
+
+    async def post(self, target: Target, review: Review, *, timeout: float = TIMEOUT) -> Review:
         """Send a review and return the one that came back, of the same kind.
 
         Raises: CalloutFailure.
@@ -70,17 +79,17 @@ class Callouts:
         seconds = f"{math.ceil(timeout)}s"
         try:
             async with asyncio.timeout(timeout):
-                reply = await self._send(target, body, agent, seconds)
+                reply = await self._send(target, body, seconds)
         except TimeoutError:
             raise CalloutFailure(_posted(target, seconds, "context deadline exceeded")) from None
         return read_reply(reply, review["apiVersion"], review["kind"])
 
-    async def _send(self, target: Target, body: bytes, agent: str, seconds: str) -> Reply:
+    async def _send(self, target: Target, body: bytes, seconds: str) -> Reply:
         handler = self._handlers.get(target.service) if target.service else None
         if handler is not None:
             return await _ask(handler, target.path, body)
         server, name = self._server_of(target, seconds)
-        headers = {"user-agent": agent, "accept": "application/json, */*", "content-type": "application/json"}
+        headers = {"user-agent": AGENT, "accept": "application/json, */*", "content-type": "application/json"}
         request = Request("POST", target.path, (("timeout", seconds),), headers, body=body)
         try:
             return await self._call(server, request, ca_bundle=target.ca_bundle, server_name=name)

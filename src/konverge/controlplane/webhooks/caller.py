@@ -22,8 +22,6 @@ from konverge.controlplane.webhooks.reviews import (
 
 __all__ = ["CallFailed", "ask"]
 
-AGENT: Final = "kube-apiserver-admission"
-
 _STATUS_FIELDS: Final = ("message", "reason", "details")
 _HARMLESS: Final = ("None", "NoneOnDryRun")
 
@@ -61,7 +59,7 @@ async def ask(
         raise CallFailed(webhook.name, f"could not create admission objects: {text}")
     review = review_of(version, uid, request_of(invocation, request, states))
     try:
-        answer = await callouts.post(webhook.target, review, agent=AGENT, timeout=webhook.timeout)
+        answer = await callouts.post(webhook.target, review, timeout=webhook.timeout)
         verdict = read_verdict(answer, version, uid, mutating=mutating)
     except CalloutFailure as failure:
         stage = "could not get REST client" if failure.unsent else "failed to call webhook"

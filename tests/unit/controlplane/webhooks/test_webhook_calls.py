@@ -1,0 +1,209 @@
+"""Webhooks in the same process: who is called when, what comes of it, and that nothing waits for nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from embeddedplane import CONFIG_MAPS, Json, config_map
+from hooked_plane import HOOKS, HookedPlane, patching
+
+ALLOW: Json = {"allowed": True}
+DENY: Json = {"allowed": False, "status": {"message": "no"}}
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def after(seconds: float, response: Json) -> Any:
+    """A webhook that takes its time."""
+
+    async def answer(_request: Json) -> Json:
+        await asyncio.sleep(seconds)
+        return response
+
+    return answer
+
+
+async def test_a_function_of_this_process_stands_behind_a_service_reference() -> None:
+    plane = HookedPlane()
+    await plane.configure("mutating", plane.hook("one", patching({"op": "add", "path": "/data/b", "value": "2"})))
+
+    made = await plane.good("POST", CONFIG_MAPS, config_map("x", a="1"))
+
+    assert made["data"] == {"a": "1", "b": "2"}
+    assert plane.called == ["one"]
+
+
+async def test_validating_webhooks_are_called_at_the_same_time() -> None:
+    plane = HookedPlane()
+    hooks = [plane.hook(name, after(5, ALLOW)) for name in ("one", "two", "three")]
+    await plane.configure("validating", *hooks)
+
+    start = now()
+    await plane.good("POST", CONFIG_MAPS, config_map("x"))
+
+    assert now() - start == 5
+
+
+async def test_mutating_webhooks_are_called_one_after_the_other() -> None:
+    plane = HookedPlane()
+    await plane.configure("mutating", *[plane.hook(name, after(5, ALLOW)) for name in ("one", "two")])
+
+    start = now()
+    await plane.good("POST", CONFIG_MAPS, config_map("x"))
+
+    assert now() - start == 10
+
+
+async def test_whoever_refuses_first_is_heard() -> None:
+    plane = HookedPlane()
+    late = plane.hook("late", after(2, DENY))
+    early = plane.hook("early", after(1, DENY))
+    await plane.configure("validating", late, early)
+
+    code, found = await plane.ask("POST", CONFIG_MAPS, config_map("x"))
+
+    assert (code, found["message"]) == (400, 'admission webhook "early.hooks.test" denied the request: no')
+
+
+async def test_a_webhook_that_does_not_answer_is_given_up_after_its_time() -> None:
+    plane = HookedPlane()
+    await plane.configure("validating", plane.hook("slow", after(3600, ALLOW), timeoutSeconds=7))
+
+    start = now()
+    code, found = await plane.ask("POST", CONFIG_MAPS, config_map("x"))
+
+    assert now() - start == 7
+    assert code == 500
+    late = 'Post "https://slow.hooks.svc:443/?timeout=7s": context deadline exceeded'
+    assert found["message"].endswith(f'failed calling webhook "slow.hooks.test": failed to call webhook: {late}')
+
+
+async def test_a_function_that_raises_is_a_server_that_failed() -> None:
+    async def broken(_request: Json) -> Json:
+        raise TimeoutError("my own clock")
+
+    plane = HookedPlane()
+    await plane.configure("validating", plane.hook("broken", broken))
+
+    _, found = await plane.ask("POST", CONFIG_MAPS, config_map("x"))
+
+    said = 'an error on the server ("TimeoutError: my own clock") has prevented the request from succeeding'
+    assert found["message"].endswith(said)
+
+
+async def test_other_writes_go_on_while_a_webhook_is_called() -> None:
+    plane = HookedPlane()
+    selector = {"matchLabels": {"slow": "yes"}}
+    await plane.configure("mutating", plane.hook("slow", after(5, ALLOW), objectSelector=selector))
+
+    async with asyncio.TaskGroup() as group:
+        slow = group.create_task(plane.good("POST", CONFIG_MAPS, config_map("slow", {"slow": "yes"})))
+        await asyncio.sleep(1)
+        quick = await plane.good("POST", CONFIG_MAPS, config_map("quick"))
+        assert now() == 1
+
+    assert int(quick["metadata"]["resourceVersion"]) < int(slow.result()["metadata"]["resourceVersion"])
+
+
+async def test_a_write_that_was_overtaken_starts_over_from_the_newer_object() -> None:
+    plane = HookedPlane()
+    await plane.good("POST", CONFIG_MAPS, config_map("x", {"slow": "yes"}, a="1"))
+    selector = {"matchLabels": {"slow": "yes"}}
+    hook = plane.hook("slow", after(5, ALLOW), objectSelector=selector)
+    configuration = await plane.configure("mutating", hook)
+
+    async with asyncio.TaskGroup() as group:
+        slow = group.create_task(plane.merge(f"{CONFIG_MAPS}/x", {"data": {"b": "2"}}))
+        await asyncio.sleep(1)
+        await plane.good("DELETE", f"{HOOKS}/mutatingwebhookconfigurations/{configuration['metadata']['name']}")
+        await plane.merge(f"{CONFIG_MAPS}/x", {"data": {"c": "3"}})
+
+    assert slow.result()["data"] == {"a": "1", "b": "2", "c": "3"}
+
+
+async def test_a_handler_gets_its_own_copy() -> None:
+    async def spoil(request: Json) -> Json:
+        request["object"]["data"]["a"] = "spoiled"
+        return ALLOW
+
+    plane = HookedPlane()
+    await plane.configure("validating", plane.hook("spoil", spoil))
+
+    assert (await plane.good("POST", CONFIG_MAPS, config_map("x", a="1")))["data"] == {"a": "1"}
+
+
+async def test_configurations_are_never_shown_to_webhooks() -> None:
+    plane = HookedPlane()
+    rule = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}
+    await plane.configure("validating", plane.hook("all", DENY, rules=[rule]))
+
+    code, _ = await plane.ask("POST", CONFIG_MAPS, config_map("x"))
+    gone, _ = await plane.ask("DELETE", f"{HOOKS}/validatingwebhookconfigurations/hooks")
+
+    assert (code, gone) == (400, 200)
+    assert plane.called == ["all"]
+
+
+async def test_a_webhook_of_another_version_sees_and_changes_the_object_in_that_version() -> None:
+    scalers = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers"
+    rule = {
+        "operations": ["CREATE"],
+        "apiGroups": ["autoscaling"],
+        "apiVersions": ["v2"],
+        "resources": ["horizontalpodautoscalers"],
+    }
+    target = {"type": "Utilization", "averageUtilization": 55}
+    metrics = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    plane = HookedPlane()
+    patch = patching({"op": "replace", "path": "/spec/metrics", "value": metrics})
+    await plane.configure("mutating", plane.hook("v2", patch, rules=[rule]))
+    reference = {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}
+
+    made = await plane.good(
+        "POST", scalers, {"metadata": {"name": "x"}, "spec": {"maxReplicas": 3, "scaleTargetRef": reference}}
+    )
+
+    asked = plane.requests[0]
+    assert (asked["kind"]["version"], asked["requestKind"]["version"]) == ("v2", "v1")
+    assert (asked["resource"]["version"], asked["requestResource"]["version"]) == ("v2", "v1")
+    assert asked["object"]["apiVersion"] == "autoscaling/v2"
+    assert made["apiVersion"] == "autoscaling/v1"
+    assert made["spec"]["targetCPUUtilizationPercentage"] == 55
+
+
+async def test_an_exact_rule_ignores_other_versions() -> None:
+    scalers = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers"
+    kind = {"apiGroups": ["autoscaling"], "apiVersions": ["v2"], "resources": ["*"], "operations": ["*"]}
+    plane = HookedPlane()
+    await plane.configure("validating", plane.hook("exact", DENY, rules=[kind], matchPolicy="Exact"))
+    reference = {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}
+    spec = {"maxReplicas": 3, "scaleTargetRef": reference}
+
+    await plane.good("POST", scalers, {"metadata": {"name": "x"}, "spec": spec})
+
+    assert plane.called == []
+
+
+async def test_the_old_review_version_is_spoken_when_it_comes_first() -> None:
+    plane = HookedPlane()
+    hook = plane.hook("old", ALLOW, admissionReviewVersions=["v0", "v1beta1", "v1"])
+    await plane.configure("validating", hook)
+
+    await plane.good("POST", CONFIG_MAPS, config_map("x"))
+
+    assert plane.called == ["old"]
+
+
+async def test_conditions_are_refused_without_an_engine() -> None:
+    plane = HookedPlane()
+    hook = plane.hook("picky", ALLOW, matchConditions=[{"name": "never", "expression": "false"}])
+
+    body = {"metadata": {"name": "x"}, "webhooks": [hook]}
+    code, found = await plane.ask("POST", f"{HOOKS}/validatingwebhookconfigurations", body)
+
+    assert code == 422
+    assert "matchConditions[0].expression" in found["message"]
+    assert "this server has no CEL engine" in found["message"]
