@@ -175,6 +175,9 @@ class StatusEndpoint:
         new.update({key: value for key, value in old.items() if key not in kept})
         if "metadata" in self.reset_fields:
             keep_metadata(new, old)
+        for path in self.reset_fields:
+            if path.startswith("metadata."):
+                _put_back(new["metadata"], old["metadata"], path.removeprefix("metadata."))
 
     def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
         return self._strategy.validate_status(new, old, around)

@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.strategy import Document, Surroundings
 from konverge.controlplane.builtins.defaults import workloads
 from konverge.controlplane.builtins.kinds import BuiltinStrategy
+from konverge.controlplane.builtins.validation import jobs
 
 __all__ = ["CronJobStrategy", "JobStrategy"]
 
@@ -44,6 +46,12 @@ class JobStrategy(BuiltinStrategy):
         chosen = options.get("propagationPolicy") is not None or options.get("orphanDependents") is not None
         return [] if chosen else [_ORPHAN_WARNING]
 
+    def problems(self, new: Document) -> Iterable[FieldProblem]:
+        return jobs.job(new)
+
+    def update_problems(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return jobs.job_update(new, old)
+
 
 def _generate_selector(job: Document) -> None:
     metadata, spec = job["metadata"], job["spec"]
@@ -61,3 +69,9 @@ class CronJobStrategy(BuiltinStrategy):
 
     fill = staticmethod(workloads.default_cron_job)
     generated_by = ("spec",)
+
+    def problems(self, new: Document) -> Iterable[FieldProblem]:
+        return jobs.cron_job(new)
+
+    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+        return list(jobs.cron_job(new, old))

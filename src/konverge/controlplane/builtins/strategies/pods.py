@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.strategy import Document, Surroundings
 from konverge.controlplane.builtins.defaults.pods import default_pod
 from konverge.controlplane.builtins.kinds import BuiltinStrategy
 from konverge.controlplane.builtins.qos import qos_class
+from konverge.controlplane.builtins.validation import pod_changes, pods
 
 __all__ = ["PodStrategy"]
 
@@ -36,6 +39,15 @@ class PodStrategy(BuiltinStrategy):
     def prepare_create(self, new: Document, around: Surroundings) -> None:
         new["metadata"]["generation"] = 1
         new["status"] = {"phase": "Pending", "qosClass": qos_class(new["spec"])}
+
+    def problems(self, new: Document) -> Iterable[FieldProblem]:
+        return pods.new_pod(new)
+
+    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+        return [*pods.pod(new), *pod_changes.pod_update(new, old)]
+
+    def status_problems(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return pod_changes.pod_status_update(new, old)
 
     def fields(self, document: Document) -> dict[str, str]:
         found = super().fields(document)

@@ -1,12 +1,20 @@
 """Deployments, ReplicaSets, StatefulSets, DaemonSets, and what they are made of."""
 
+# ruff: noqa: ARG002
+
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
+from konverge.controlplane.api.names import label_problems
+from konverge.controlplane.api.problems import FieldProblem, required
 from konverge.controlplane.api.strategy import Document, Scaling, Surroundings
 from konverge.controlplane.builtins.defaults import workloads
 from konverge.controlplane.builtins.kinds import BuiltinStrategy
+from konverge.controlplane.builtins.validation import workloads as rules
+from konverge.controlplane.builtins.validation.pods import pod_template
+from konverge.controlplane.builtins.validation.values import immutable, not_negative
 
 __all__ = [
     "ControllerRevisionStrategy",
@@ -19,6 +27,30 @@ __all__ = [
 ]
 
 _SCALING: Final = Scaling(("spec", "replicas"), ("status", "replicas"), ("spec", "selector"))
+_DEPLOYMENT_BOUNDED: Final = ("updatedReplicas", "readyReplicas", "availableReplicas")
+_DEPLOYMENT_COUNTS: Final = (
+    "observedGeneration",
+    "replicas",
+    *_DEPLOYMENT_BOUNDED,
+    "unavailableReplicas",
+    "terminatingReplicas",
+    "collisionCount",
+)
+_REPLICA_BOUNDED: Final = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+_REPLICA_COUNTS: Final = ("replicas", *_REPLICA_BOUNDED, "observedGeneration", "terminatingReplicas")
+_STATEFUL_BOUNDED: Final = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+_STATEFUL_COUNTS: Final = ("replicas", *_STATEFUL_BOUNDED, "observedGeneration", "collisionCount")
+_DAEMON_COUNTS: Final = (
+    "currentNumberScheduled",
+    "numberMisscheduled",
+    "desiredNumberScheduled",
+    "numberReady",
+    "observedGeneration",
+    "updatedNumberScheduled",
+    "numberAvailable",
+    "numberUnavailable",
+    "collisionCount",
+)
 _TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 
 
@@ -34,6 +66,15 @@ class DeploymentStrategy(BuiltinStrategy):
         if new["spec"] != old["spec"] or new["metadata"].get("annotations") != old["metadata"].get("annotations"):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
+    def problems(self, new: Document) -> Iterable[FieldProblem]:
+        return rules.deployment(new)
+
+    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+        return list(rules.deployment(new, old))
+
+    def status_problems(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.counts(new["status"], _DEPLOYMENT_COUNTS, _DEPLOYMENT_BOUNDED)
+
 
 class ReplicaSetStrategy(BuiltinStrategy):
     """A number of pods of one template."""
@@ -42,6 +83,15 @@ class ReplicaSetStrategy(BuiltinStrategy):
     generated_by = ("spec",)
     scaling = _SCALING
     selectable = ("status.replicas",)
+
+    def problems(self, new: Document) -> Iterable[FieldProblem]:
+        return rules.replica_set(new)
+
+    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+        return list(rules.replica_set(new, old))
+
+    def status_problems(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.counts(new["status"], _REPLICA_COUNTS, _REPLICA_BOUNDED)
 
 
 class StatefulSetStrategy(BuiltinStrategy):
@@ -58,6 +108,18 @@ class StatefulSetStrategy(BuiltinStrategy):
     def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
         _drop_disabled(new)
         super().prepare_update(new, old, around)
+
+    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
+        return label_problems(name, prefix=prefix)
+
+    def problems(self, new: Document) -> Iterable[FieldProblem]:
+        return rules.stateful_set(new)
+
+    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+        return list(rules.stateful_set_update(new, old))
+
+    def status_problems(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.counts(new["status"], _STATEFUL_COUNTS, _STATEFUL_BOUNDED)
 
 
 def _drop_disabled(stateful_set: Document) -> None:
@@ -83,6 +145,15 @@ class DaemonSetStrategy(BuiltinStrategy):
         annotations = new["metadata"].setdefault("annotations", {})
         annotations[_TEMPLATE_GENERATION] = str(generation + 1 if changed else generation)
 
+    def problems(self, new: Document) -> Iterable[FieldProblem]:
+        return rules.daemon_set(new)
+
+    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+        return list(rules.daemon_set(new, old))
+
+    def status_problems(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.counts(new["status"], _DAEMON_COUNTS, ())
+
 
 def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() else 0
@@ -97,6 +168,12 @@ class ReplicationControllerStrategy(BuiltinStrategy):
     default_propagation = "Orphan"
     selectable = ("status.replicas",)
 
+    def problems(self, new: Document) -> Iterable[FieldProblem]:
+        return rules.replication_controller(new)
+
+    def status_problems(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.counts(new["status"], _REPLICA_COUNTS, _REPLICA_BOUNDED)
+
 
 class PodTemplateStrategy(BuiltinStrategy):
     """A template of its own, which nothing runs."""
@@ -105,6 +182,17 @@ class PodTemplateStrategy(BuiltinStrategy):
     generated_by = ("template",)
     returns_deleted = True
 
+    def problems(self, new: Document) -> Iterable[FieldProblem]:
+        return pod_template(new["template"], "template")
+
 
 class ControllerRevisionStrategy(BuiltinStrategy):
     """A state of a StatefulSet or DaemonSet, kept for going back; its data never changes."""
+
+    def problems(self, new: Document) -> Iterable[FieldProblem]:
+        if new.get("data") is None:
+            yield required("data", "data is mandatory")
+        yield from not_negative(new["revision"], "revision")
+
+    def update_problems(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return immutable(new.get("data"), old.get("data"), "data")
