@@ -187,6 +187,27 @@ def test_unknown_fields_are_kept_where_the_type_says_so(wide_kinds: ControlPlane
     assert "new" not in found["structs"]["a"]
 
 
+def test_a_type_that_contains_itself_is_kept_at_any_depth(wide_kinds: ControlPlane) -> None:
+    deep = wide.Node(left=wide.Node(left=wide.Node(name="deep")), others=[wide.Node(name="other")])
+
+    answer = post(wide_kinds, wide.Tree, {**to_wire(deep), "threes": [1, None]})
+
+    assert answer.json()["spec"]["threes"] == [1, 3]
+    assert decode(wide.Tree, answer.body).spec.left == deep.left
+    assert decode(wide.Tree, answer.body).spec.others == deep.others
+
+
+@pytest.mark.parametrize(
+    ("spec", "path"),
+    [({"share": "25"}, ".spec.share"), ({"share": -1}, ".spec.share"), ({"share": 3}, ""), ({"share": "3%"}, "")],
+)
+def test_a_number_or_a_text_has_the_constraints_of_each(wide_kinds: ControlPlane, spec: Any, path: str) -> None:
+    answer = try_out(wide_kinds, wide.WithDefaults, spec)
+
+    assert answer.status == (422 if path else 201)
+    assert local_paths(wide.WithDefaults, spec) == {path} - {""} == (server_paths(answer) if path else set())
+
+
 @pytest.mark.parametrize(
     ("spec", "paths"),
     [

@@ -96,6 +96,7 @@ class Defaults(Spec):
     span: Duration = Duration("1h30m")
     amount: Quantity = Quantity("1.5Gi")
     port: IntOrString = "http"
+    share: Annotated[int, Meta(ge=0)] | Annotated[str, Meta(pattern="^[0-9]+%$")] = "25%"
     color: Color = Color.RED
     level: Level = Level.HIGH
     words: list[str] = field(default_factory=lambda: ["a", "b"])
@@ -179,6 +180,16 @@ class Embedded(Spec):
 
 
 class WithEmbedded(CustomResource[Embedded], group=GROUP, version="v1", plural="withembedded"): ...
+
+
+class Node(Spec):
+    name: str = "root"
+    left: Annotated[Node | None, Opaque()] = None
+    others: Annotated[list[Node], Opaque()] = field(default_factory=list)
+    threes: list[Annotated[int, Default(3)]] = field(default_factory=list)
+
+
+class Tree(CustomResource[Node], group=GROUP, version="v1"): ...
 
 
 class Box(Spec, Generic[T]):
@@ -345,6 +356,7 @@ WIDE_KINDS: list[type[CustomResource[Any, Any]]] = [
     WithMaps,
     WithEmbedded,
     WithBoxes,
+    Tree,
     WithRules,
     WithNulls,
     Machine,

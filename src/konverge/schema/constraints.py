@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from konverge.objects.codec import to_wire
 from konverge.objects.durations import Duration
 from konverge.objects.quantities import Quantity
 from konverge.schema.leaves import FRACTIONS, LEAVES, PRESERVE, Schema
@@ -17,7 +18,6 @@ from konverge.schema.markers import (
     ListSet,
     Meta,
     Nullable,
-    Opaque,
     PreserveUnknown,
     Rule,
 )
@@ -61,9 +61,6 @@ def constrain(schema: Schema, notes: Iterable[Any], path: str) -> Schema:
                 schema = {**schema, **_from_meta(note, schema, path)}
             case Rule():
                 schema = {**schema, _RULES: [*schema.get(_RULES, ()), note.to_wire()]}
-            case Opaque():
-                kept: Schema = {key: value for key, value in schema.items() if key in ("description", "nullable")}
-                schema = {**kept, "type": "object", PRESERVE: True}
             case ListMap() | ListSet() | Atomic() if family_of(schema) == "array":
                 # The last word counts: a list of conditions is a map by itself, and may be said to be something else.
                 schema = {key: value for key, value in schema.items() if key not in _LIST_KEYS}
@@ -79,9 +76,11 @@ def _from_marker(note: Any, schema: Schema, path: str) -> Schema:
         case Nullable():
             return {"nullable": True}
         case Default():
-            return {"default": note.value}
+            return {"default": to_wire(note.value)}
         case Format():
             _needs(note, family, "string", path)
+            if "format" in schema or "enum" in schema:
+                raise refused_type(path, "this type has its own format", "take Format off, or write str")
             return {"format": note.name}
         case ListSet():
             _needs(note, family, "array", path)
@@ -95,10 +94,10 @@ def _from_marker(note: Any, schema: Schema, path: str) -> Schema:
             _needs(note, family, "object", path)
             return {"x-kubernetes-map-type": "atomic"}
         case PreserveUnknown():
-            _needs(note, family, "object", path)
+            _needs_room(note, schema, path)
             return {PRESERVE: True}
         case EmbeddedResource():
-            _needs(note, family, "object", path)
+            _needs_room(note, schema, path)
             return {"x-kubernetes-embedded-resource": True}
     return {}
 
@@ -109,6 +108,13 @@ def _needs(note: Any, family: str, wanted: str, path: str) -> None:
         raise refused_type(path, f"{name} says something about type {wanted}, not {family}", f"take {name} off")
 
 
+def _needs_room(note: Any, schema: Schema, path: str) -> None:
+    _needs(note, family_of(schema), "object", path)
+    if "additionalProperties" in schema:
+        what = f"{type(note).__name__} is for structs and dict[str, Any]: the values of this map have a type"
+        raise refused_type(path, what, "write dict[str, Any]")
+
+
 def _from_meta(meta: Meta, schema: Schema, path: str) -> Schema:
     added: Schema = {}
     if meta.title is not None:
@@ -116,7 +122,7 @@ def _from_meta(meta: Meta, schema: Schema, path: str) -> Schema:
     if meta.description is not None:
         added["description"] = meta.description
     if meta.examples:
-        added["example"] = meta.examples[0]
+        added["example"] = to_wire(meta.examples[0])
     added |= _bounds(meta, schema, path)
     if meta.pattern is not None:
         added["pattern"] = _pattern(meta.pattern, schema, path)

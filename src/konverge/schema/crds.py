@@ -11,7 +11,6 @@ from konverge.objects.codec import to_wire
 from konverge.objects.resources import AnyObject, Untyped
 from konverge.schema.customresource import CustomResource, definition_of, root_schema
 from konverge.schema.definitions import Definition
-from konverge.schema.leaves import Schema
 from konverge.schema.refusals import refused_value
 from konverge.schema.rules import published
 
@@ -50,10 +49,13 @@ class WebhookConversion:
         return {"strategy": "Webhook", "webhook": webhook}
 
 
-def crd_for(*versions: type[CustomResource[Any, Any]], conversion: WebhookConversion | None = None) -> Untyped:
+def crd_for(
+    *versions: type[CustomResource[Any, Any]], conversion: WebhookConversion | None = None, described: bool = True
+) -> Untyped:
     """Make the CustomResourceDefinition of a kind from the classes of its versions.
 
-    Without a conversion the strategy is None: the server changes the apiVersion and nothing else.
+    Without a conversion the strategy is None: the server changes the apiVersion and nothing else. Without descriptions
+    a CRD that embeds large kinds stays within what `kubectl apply` can note on it (256 KiB).
 
     Raises: ValueError when the classes are not versions of one kind, or not exactly one of them is stored.
     """
@@ -62,7 +64,8 @@ def crd_for(*versions: type[CustomResource[Any, Any]], conversion: WebhookConver
     _check_versions(definitions)
     for definition in definitions:
         _check_same_kind(stored, definition)
-    entries = [definition_of(version).version_entry(_published_schema(version)) for version in versions]
+    schemas = [published(root_schema(version, described=described)) for version in versions]
+    entries = [definition.version_entry(schema) for definition, schema in zip(definitions, schemas, strict=True)]
     spec: dict[str, Any] = {"group": stored.group, "names": stored.names(), "scope": stored.scope.value}
     if conversion is not None:
         spec["conversion"] = conversion.to_wire()
@@ -96,11 +99,6 @@ def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _write_text)
-
-
-def _published_schema(version: type[CustomResource[Any, Any]]) -> Schema:
-    schema: Schema = published(root_schema(version, described=True))
-    return schema
 
 
 def _stored(definitions: list[Definition]) -> Definition:

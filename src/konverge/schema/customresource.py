@@ -90,8 +90,14 @@ class CustomResource(Resource, Generic[SpecT, StatusT], metaclass=CustomResource
 
 
 def definition_of(cls: type[CustomResource[Any, Any]]) -> Definition:
-    """Give what the class keywords said."""
-    return cls.__definition__
+    """Give what the class keywords said.
+
+    Raises: TypeError for a class that is no custom resource.
+    """
+    definition: Definition | None = getattr(cls, "__definition__", None)
+    if definition is None:
+        raise TypeError(f"{cls!r} is no custom resource ({_EXAMPLE})")
+    return definition
 
 
 def root_schema(cls: type[CustomResource[Any, Any]], *, described: bool = False) -> Schema:

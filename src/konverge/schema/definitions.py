@@ -20,7 +20,7 @@ from konverge.schema.refusals import refused_value
 __all__ = ["AGE", "Column", "Definition", "Scale"]
 
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
-_COLUMN_FORMATS: Final = (*("int32", "int64", "float", "double", "byte", "binary", "date", "date-time", "password"),)
+_COLUMN_FORMATS: Final = ("binary", "byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _MOST_SELECTABLE: Final = 8
 _LONGEST_WARNING: Final = 256
 

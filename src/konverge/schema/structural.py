@@ -77,6 +77,8 @@ class SchemaMaker:
             raise refused_type(path, what, "write `X | None = None` on a field: None is then left out")
         if family_of(schema) == "array":
             check_list_type(schema, path)
+        if "default" in schema:
+            schema = {**schema, "default": _checked_default(schema, schema["default"], path)}
         return schema
 
     def struct(self, struct: Any, path: str) -> Schema:
@@ -113,7 +115,7 @@ class SchemaMaker:
 
     def _bare(self, hint: Hint, path: str) -> Schema:
         if any(isinstance(note, Opaque) for note in hint.notes):
-            return {"type": "object"}
+            return _opaque(hint, path)
         if len(hint.arms) == 1:
             return self._one(hint.arms[0], path)
         if set(hint.arms) == {int, str}:
@@ -182,11 +184,18 @@ class SchemaMaker:
         default = default_of(info, path)
         if doc and not _describes_itself(info.type):
             schema = {"description": doc, **{key: value for key, value in schema.items() if key != "description"}}
-        if "default" in schema:
-            default = schema["default"]
-        if default is not ABSENT:
+        if default is not ABSENT and "default" not in schema:
             schema = {**schema, "default": _checked_default(schema, default, path)}
         return schema
+
+
+def _opaque(hint: Hint, path: str) -> Schema:
+    outer = get_origin(hint.arms[0]) or hint.arms[0]
+    if outer in (list, set):
+        return {"type": "array", "items": {PRESERVE: True}}
+    if outer in (dict, Any) or (isinstance(outer, type) and issubclass(outer, msgspec.Struct)):
+        return {"type": "object", PRESERVE: True}
+    raise refused_type(path, f"Opaque is for structs, maps and lists, not for {_name(outer)}", "take Opaque off")
 
 
 def _describes_itself(annotation: Any) -> bool:

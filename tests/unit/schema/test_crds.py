@@ -339,6 +339,15 @@ def test_a_class_without_source_has_no_descriptions_of_fields() -> None:
     assert "description" not in spec["properties"]["size"]
 
 
+def test_a_crd_can_be_made_without_descriptions() -> None:
+    assert "description" not in str(crd_for(WebApp, described=False))
+
+
+def test_only_a_custom_resource_has_a_crd() -> None:
+    with pytest.raises(TypeError, match="is no custom resource"):
+        crd_for(Spec)  # type: ignore[arg-type]
+
+
 def test_a_class_inside_a_function_has_its_descriptions() -> None:
     class Local(Spec):
         size: int = 1

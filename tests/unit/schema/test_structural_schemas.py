@@ -190,13 +190,29 @@ def test_a_bound_that_is_no_whole_number_becomes_a_rule() -> None:
     }
 
 
-def test_an_opaque_type_has_no_parts_also_when_it_contains_itself() -> None:
-    class Node(Spec):
-        children: Annotated[list[Any], Meta(max_length=2)] = field(default_factory=list)
-        parent: Annotated[Any, Opaque()] = None
+class Node(Spec):
+    name: str
+    left: Annotated[Node | None, Opaque()] = None
+    others: Annotated[list[Node], Opaque()] = field(default_factory=list)
+    by_name: Annotated[dict[str, Node], Opaque()] = field(default_factory=dict)
 
-    assert schema_of(Annotated[Port, Opaque()]) == {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    assert schema_of(Node)["properties"]["parent"]["type"] == "object"
+
+def test_an_opaque_type_has_no_parts_and_may_contain_itself() -> None:
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+    properties = schema_of(Node)["properties"]
+
+    assert schema_of(Annotated[Port, Opaque()]) == anything
+    assert properties["left"] == properties["byName"] == anything
+    assert properties["others"] == {"type": "array", "items": {"x-kubernetes-preserve-unknown-fields": True}}
+
+
+def test_defaults_and_examples_may_be_python_values() -> None:
+    color = Annotated[Color, Default(Color.RED), Meta(examples=[Color.BLUE])]
+
+    assert schema_of(color)["default"] == "red"
+    assert schema_of(color)["example"] == "blue"
+    assert schema_of(Annotated[Port, Default(Port(name="a"))])["default"] == {"name": "a", "number": 80}
 
 
 def test_none_as_a_default_leaves_a_field_out_and_none_elsewhere_is_null() -> None:
