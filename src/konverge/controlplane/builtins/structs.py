@@ -200,8 +200,8 @@ def _struct(index: int, *, skipped: tuple[str, ...] = ()) -> Shaper:
     entry = _entry(index)
     name = entry["name"]
     short = name.rpartition(".")[2]
-    fields = {field["key"]: _field(field) for field in entry["fields"]}
-    always = [(field["key"], field["shape"]) for field in entry["fields"] if _is_always_printed(field)]
+    fields = {field["key"]: _field(field) for field in entry.get("fields", ())}
+    always = [(field["key"], field["shape"]) for field in entry.get("fields", ()) if _is_always_printed(field)]
     for key in skipped:
         fields.pop(key, None)
     always = [(key, shape) for key, shape in always if key not in skipped]
@@ -267,7 +267,7 @@ def _zero(index: int) -> Any:
     entry = _entry(index)
     kind = entry["kind"]
     if kind == "struct":
-        return {each["key"]: _zero(each["shape"]) for each in entry["fields"] if _is_always_printed(each)}
+        return {each["key"]: _zero(each["shape"]) for each in entry.get("fields", ()) if _is_always_printed(each)}
     if kind == "special":
         return _SPECIAL_ZEROS.get(entry["name"])
     return _ZEROS.get(kind)

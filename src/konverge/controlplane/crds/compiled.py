@@ -47,7 +47,7 @@ class CompiledSchema:
     schema is never changed after it was compiled, and holds nothing of the objects that it has seen.
     """
 
-    def __init__(self, schema: Mapping[str, Any], rules: RuleSet | None = None) -> None:
+    def __init__(self, schema: Mapping[str, Any]) -> None:
         self.structural = read_structural(schema)
         self._prune = compile_pruner(self.structural)
         self._fill = compile_defaulter(self.structural)
@@ -56,7 +56,7 @@ class CompiledSchema:
         self._checker = Checker(schema, root=True)
         status = (schema.get("properties") or {}).get("status")
         self._status_checker = Checker(status, root=True) if status is not None else None
-        self._rules = rules
+        self.rules: RuleSet | None = None
 
     def read(self, document: dict[str, Any]) -> list[str]:
         """Prune an object in place; return the paths of what was unknown, in the server's order.
@@ -122,8 +122,8 @@ class CompiledSchema:
     def _rule_problems(
         self, before: Sequence[FieldProblem], new: Any, old: Any, correlation: Correlation | None
     ) -> list[FieldProblem]:
-        if self._rules is None:
+        if self.rules is None:
             return []
         if any(problem.reason in _BLOCKING for problem in before):
             return [_BLOCKED]
-        return self._rules.problems(new, old, correlation)
+        return self.rules.problems(new, old, correlation)

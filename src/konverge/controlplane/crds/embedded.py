@@ -18,8 +18,8 @@ from konverge.objects.names import rfc1035_label_errors
 
 __all__ = ["BadEmbedded", "compile_embedded", "embedded_problems", "read_embedded"]
 
-Found = Callable[[Any], list[tuple[dict[str, Any], Place]]]
-"""Gives every embedded resource inside a value, with its place; the outer one before those inside it."""
+Found = Callable[[Any, Place], list[tuple[dict[str, Any], Place]]]
+"""Gives every embedded resource inside a value, with its place below that of the value; outer ones first."""
 
 _Walk = Callable[[Any, Place, list[tuple[dict[str, Any], Place]]], None]
 
@@ -32,15 +32,15 @@ class BadEmbedded(ValueError):
         self.problem = problem
 
 
-def compile_embedded(schema: Structural) -> Found | None:
-    """Make the search for embedded resources below the root; None when the schema has none."""
-    walk = _compile(schema, root=True)
+def compile_embedded(schema: Structural, *, with_root: bool = False) -> Found | None:
+    """Make the search for embedded resources; None when the schema has none. The root itself counts only if asked."""
+    walk = _compile(schema, root=not with_root)
     if walk is None:
         return None
 
-    def find(value: Any) -> list[tuple[dict[str, Any], Place]]:
+    def find(value: Any, base: Place) -> list[tuple[dict[str, Any], Place]]:
         found: list[tuple[dict[str, Any], Place]] = []
-        walk(value, None, found)
+        walk(value, base, found)
         return found
 
     return find
@@ -75,13 +75,15 @@ def _compile(schema: Structural | None, *, root: bool = False) -> _Walk | None:
     return walk
 
 
-def read_embedded(find: Found, document: Any) -> list[str]:
+def read_embedded(find: Found, document: Any, base: Place = None) -> list[str]:
     """Bring embedded metadata into shape, in place; return the unknown fields in it, sorted.
+
+    `base` is where the document itself stands.
 
     Raises: BadEmbedded.
     """
     unknown: list[str] = []
-    for resource, place in find(document):
+    for resource, place in find(document, base):
         for name in ("apiVersion", "kind"):
             if name in resource and not isinstance(resource[name], str):
                 problem = invalid(text_of((place, f".{name}")), resource[name], "must be a string")
@@ -111,10 +113,10 @@ def _go_kind(value: Any) -> str:
     return "string" if isinstance(value, str) else "array"
 
 
-def embedded_problems(find: Found, document: Any) -> list[FieldProblem]:
+def embedded_problems(find: Found, document: Any, base: Place = None) -> list[FieldProblem]:
     """Say what is wrong with the embedded resources of an object."""
     problems: list[FieldProblem] = []
-    for resource, place in find(document):
+    for resource, place in find(document, base):
         problems += _identity_problems(resource, place)
         if "metadata" in resource:
             problems += _metadata_problems(resource["metadata"], text_of((place, ".metadata")))

@@ -24,7 +24,7 @@ _GO_TEXTS: Final = {
     "bad repetition operator": "invalid nested repetition operator",
     "no argument for repetition operator": "missing argument to repetition operator",
     "invalid named capture group": "invalid named capture",
-    "trailing \\ at end": "trailing backslash at end of expression",
+    "trailing \\": "trailing backslash at end of expression",
     "unexpected )": "unexpected )",
 }
 

@@ -101,8 +101,7 @@ class CustomResourceStrategy(PlainStrategy):
         self.field_labels = tuple(self._selectable)
         self.schema_name = model_name(definition.group, version.name, definition.kind)
         self.stamp = self._own_stamp()
-        deprecation = definition.deprecation(version)
-        self.request_warnings: tuple[str, ...] = (deprecation,) if deprecation else ()
+        self.deprecation = definition.deprecation(version)
 
     def _own_stamp(self) -> Stamp:
         stored = self._definition.stored_version
