@@ -148,7 +148,7 @@ class _Apply:
         owned = subtract(said, endpoint.reset.get(endpoint.api_version, {}))
         if self.live is None:
             return Applied(self._config, _written({}, identity, Owned(owned, endpoint.api_version, now)))
-        managers = adopt_schema(endpoint, self._managers)
+        managers = adopt_schema(endpoint, self._managers, self.live)
         last = managers.get(identity)
         managers[identity] = Owned(owned, endpoint.api_version, last.time if last is not None else None)
         merged = merge(endpoint.topology.root, self.live, self._config)

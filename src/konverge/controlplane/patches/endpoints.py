@@ -8,6 +8,7 @@ from typing import Any
 
 from konverge.controlplane.patches.fieldsets import FieldSet, make_set
 from konverge.controlplane.patches.topology import Node, Topology
+from konverge.controlplane.patches.validation import validate
 
 __all__ = ["STRIPPED", "Endpoint", "bare", "with_api_version"]
 
@@ -37,8 +38,8 @@ def with_api_version(obj: dict[str, Any], api_version: str) -> dict[str, Any]:
 class Endpoint:
     """One resource (or subresource) in one version.
 
-    `topologies` has every version that is served, the request's own included: entries of other versions are dropped
-    from managedFields. `reset` holds, by version, the fields that the endpoint resets and that nobody comes to own
+    `topologies` has every version of the kind, the request's own included (of a CRD also those that are not served).
+    `reset` holds, by version, the fields that the endpoint resets and that nobody comes to own
     through it (`make_set("status")` on the main resource). `convert` turns an object into another version.
     """
 
@@ -55,12 +56,19 @@ class Endpoint:
         return self.topologies[self.api_version]
 
     def root(self, version: str) -> Node:
-        """Give the root node of a served version."""
+        """Give the root node of a version."""
         return self.topologies[version].root
 
     def at(self, obj: dict[str, Any], version: str) -> dict[str, Any]:
-        """Give the object in a served version."""
-        return obj if obj.get("apiVersion", self.api_version) == version else self.convert(obj, version)
+        """Give the object in a version of the kind.
+
+        Raises: Misfit when it has to be converted and has a list item twice, which only the own version tolerates.
+        """
+        if obj.get("apiVersion", self.api_version) == version:
+            return obj
+        converted = self.convert(obj, version)
+        validate(self.root(version), converted)
+        return converted
 
 
 def bare(obj: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,8 @@ Rules:
 1. Every manager loses what is no longer there.
 2. Whoever changes a field takes it: the others that own it are in conflict. An Update takes it silently, an Apply only
    when it is forced.
-3. Other versions see the change in their own version; entries of versions that are not served are dropped.
+3. Other versions see the change in their own version. Entries of versions that a built-in kind does not know are
+   dropped; a custom resource with such an entry cannot be told at all.
 4. Before all that, what a manager owns inside a value that the schema has made atomic since becomes the whole value.
 5. An entry that owns nothing is dropped.
 """
@@ -19,6 +20,7 @@ from konverge.controlplane.patches.endpoints import STRIPPED, Endpoint
 from konverge.controlplane.patches.fieldsets import FieldSet, below, difference, intersection, is_member, subtract
 from konverge.controlplane.patches.managers import Identity, Managers
 from konverge.controlplane.patches.topology import Node
+from konverge.controlplane.patches.validation import Misfit
 
 __all__ = ["Change", "adopt_schema", "strip"]
 
@@ -74,8 +76,16 @@ def strip(fields: FieldSet) -> FieldSet:
     return difference(fields, STRIPPED)
 
 
-def adopt_schema(endpoint: Endpoint, managers: Managers) -> Managers:
-    """Drop entries of versions that are not served, and widen what became atomic."""
+def adopt_schema(endpoint: Endpoint, managers: Managers, live: dict[str, Any]) -> Managers:
+    """Drop entries of versions that a built-in kind does not know, and widen what became atomic.
+
+    Raises: Misfit when the live object does not fit one of the versions, or when a custom resource has no such version.
+    """
+    for version in {owned.version for owned in managers.values()}:
+        if version in endpoint.topologies:
+            endpoint.at(live, version)
+        elif not endpoint.topology.structured:
+            raise Misfit(f"request to convert CR to an invalid group/version: {version}")
     return {
         identity: owned.with_fields(_widened(endpoint.root(owned.version), owned.fields))
         for identity, owned in managers.items()

@@ -151,6 +151,8 @@ def _ordered_lists(
         key = _field_of(directive, _ORDER)
         live, items = _list_at(original, key), _list_at(patch, key)
         field = _lookup(node, key)
+        if field.node.sequence is None:
+            raise internal("expected slice or array type, but got: struct")
         check_order(items or [], order, field.merge_key)
         if live is None and items is None:
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from konverge.controlplane.patches.errors import PatchError, internal
+from konverge.controlplane.patches.errors import PatchError, internal, unprocessable
 from konverge.controlplane.patches.gotext import as_string, kind_of, plain
 
 __all__ = [
@@ -40,17 +40,14 @@ def element_kind(*lists: list[Any]) -> str:
 
     Raises: PatchError when there are several, when they are lists, or when there is no item at all.
     """
-    kinds = {kind_of(item) for items in lists for item in items}
-    if "[]interface {}" in kinds:
-        raise PatchError(
-            "the server rejected our request due to an error in our request", code=422, reason="Invalid", details={}
-        )
-    if len(kinds) > 1:
-        raise internal(f"list element types are not identical: {plain([list(items) for items in lists])}")
+    kinds = [kind_of(item) for items in lists for item in items]
     if not kinds:
         raise internal("no elements in any of the given slices")
-    kind = kinds.pop()
-    return "map" if kind.startswith("map") else kind
+    if kinds[0] == "[]interface {}":
+        raise unprocessable()
+    if any(kind != kinds[0] for kind in kinds):
+        raise internal(f"list element types are not identical: {plain([list(items) for items in lists])}")
+    return "map" if kinds[0].startswith("map") else kinds[0]
 
 
 def without_duplicates(items: Iterable[Any]) -> list[Any]:
@@ -104,6 +101,9 @@ def merge_value(item: dict[str, Any], key: str) -> Any:
 def in_order(merged: list[Any], *, wanted: list[Any], live: list[Any], key: str) -> list[Any]:
     """Order a merged list: by `wanted`, with what only the live list has fitted in where `live` has it."""
     names = _names(merged, key)
+    for place, item in enumerate(wanted if key and merged else []):
+        if not isinstance(item, dict):
+            raise internal(f"value for key {place} is not a map")
     order, was = _names(wanted, key), _names(live, key)
     ours = _sorted([place for place, name in enumerate(names) if name in order], names, order)
     theirs = _sorted([place for place, name in enumerate(names) if name not in order], names, was)
@@ -146,12 +146,16 @@ def check_order(items: list[Any], order: list[Any], key: str) -> None:
     """
     if not items or not order:
         return
-    left = [item for item in items if not (isinstance(item, dict) and DIRECTIVE in item)]
-    awaited = _names(left, key)
-    for name in _names(order, key):
-        if awaited and awaited[0] == name:
-            awaited.pop(0)
-    if awaited:
+    waiting = [item for item in items if not (isinstance(item, dict) and item.get(DIRECTIVE) == "delete")]
+    for wanted in order:
+        while waiting and isinstance(waiting[0], dict) and DIRECTIVE in waiting[0]:
+            waiting.pop(0)
+        if not waiting:
+            return
+        if _names(waiting[:1], key) == _names([wanted], key):
+            waiting.pop(0)
+    # Other directives count as items out of order when nothing follows that they could stand before.
+    if waiting:
         raise internal(
             f"The order in patch list:\n{plain(items)}\n doesn't match $setElementOrder list:\n{plain(order)}\n"
         )

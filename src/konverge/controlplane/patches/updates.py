@@ -69,7 +69,7 @@ def updated(
     if old is not None and not endpoint.topology.structured:
         validate(root, before, allow_duplicates=True)
     change = Change(endpoint, before, after)
-    managers = change.settle(adopt_schema(endpoint, managers))
+    managers = change.settle(adopt_schema(endpoint, managers, before))
     taken = strip(change.at(endpoint.api_version)[0])
     if taken:
         identity = identify(manager, "Update", endpoint.api_version, endpoint.subresource)
