@@ -10,6 +10,7 @@ from konverge.controlplane.api.problems import FieldProblem, invalid
 from konverge.controlplane.crds.defaulting import copy_json
 from konverge.controlplane.crds.embedded import BadEmbedded, compile_embedded, embedded_problems, read_embedded
 from konverge.controlplane.crds.pruning import compile_pruner
+from konverge.controlplane.crds.shown import shown
 from konverge.controlplane.crds.structural import META_FIELDS, Structural
 from konverge.controlplane.crds.values import Checker, value_problems
 
@@ -55,7 +56,7 @@ class _Walk:
         else:
             found = []
             if not _is_pruned(schema, root=root):
-                found.append(invalid(path, schema.default, "must not have unknown fields"))
+                found.append(invalid(path, shown(schema.default), "must not have unknown fields"))
             found += _resource_problems(schema, path)
         yield from found
         bad = [each for each in found if each.detail != "must not have unknown fields"]
@@ -74,12 +75,12 @@ class _Walk:
         try:
             read_embedded(find, whole)
         except BadEmbedded as bad:
-            return [invalid(path, schema.default, f"must result in valid metadata: {bad.problem}")]
+            return [invalid(path, shown(schema.default), f"must result in valid metadata: {bad.problem}")]
         found = embedded_problems(find, whole)
         if not found:
             return []
         said = str(found[0]) if len(found) == 1 else f"[{', '.join(map(str, found))}]"
-        return [invalid(path, schema.default, f"must result in valid metadata: {said}")]
+        return [invalid(path, shown(schema.default), f"must result in valid metadata: {said}")]
 
 
 def _is_pruned(schema: Structural, *, root: bool) -> bool:

@@ -13,6 +13,7 @@ from konverge.controlplane.api.metadata import BadField, decode_metadata, metada
 from konverge.controlplane.api.names import path_segment_problems
 from konverge.controlplane.api.problems import FieldProblem, invalid, required
 from konverge.controlplane.crds.paths import Place, text_of
+from konverge.controlplane.crds.shown import shown
 from konverge.controlplane.crds.structural import Structural
 from konverge.objects.names import rfc1035_label_errors
 
@@ -86,7 +87,7 @@ def read_embedded(find: Found, document: Any, base: Place = None) -> list[str]:
     for resource, place in find(document, base):
         for name in ("apiVersion", "kind"):
             if name in resource and not isinstance(resource[name], str):
-                problem = invalid(text_of((place, f".{name}")), resource[name], "must be a string")
+                problem = invalid(text_of((place, f".{name}")), shown(resource[name]), "must be a string")
                 raise BadEmbedded(problem)
         if "metadata" in resource:
             unknown += _read_metadata(resource, text_of((place, ".metadata")))
@@ -101,7 +102,7 @@ def _read_metadata(resource: dict[str, Any], path: str) -> list[str]:
         resource["metadata"], unknown = decode_metadata(metadata or {}, path)
     except BadField as fault:
         text = str(fault).replace(f"ObjectMeta.{path}.", "ObjectMeta.")
-        raise BadEmbedded(invalid(path, metadata, text)) from None
+        raise BadEmbedded(invalid(path, shown(metadata), text)) from None
     return [text.removeprefix('unknown field "').removesuffix('"') for text in unknown]
 
 
@@ -132,7 +133,7 @@ def _identity_problems(resource: dict[str, Any], place: Place) -> Iterator[Field
         value = resource[name]
         text = check(value) if isinstance(value, str) else "must be a string"
         if text:
-            yield invalid(path, value, text)
+            yield invalid(path, shown(value), text)
 
 
 def _version_text(value: str) -> str:

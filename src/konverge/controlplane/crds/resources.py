@@ -24,6 +24,7 @@ from konverge.controlplane.crds.jsonpath import PathFault, compile_path
 from konverge.controlplane.crds.numbers import go_float
 from konverge.controlplane.crds.openapi import component_schemas, model_name
 from konverge.controlplane.crds.scaling import ScalePaths
+from konverge.controlplane.crds.shown import stored_numbers
 from konverge.controlplane.patches.openapi import custom_resource_topology
 from konverge.controlplane.patches.topology import Topology
 from konverge.objects.names import label_key_errors
@@ -149,6 +150,7 @@ class CustomResourceStrategy(PlainStrategy):
 
     async def to_storage(self, document: Document) -> tuple[Document, object]:
         stored = self._definition.stored_version.name
+        document = stored_numbers(document)
         if stored == self._version.name:
             return document, Stamp(stored, self._schema)
         # The caller goes on using its document.

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from konverge.controlplane.api.problems import FieldProblem, invalid, quote, too_long, type_invalid, unsupported
+from konverge.controlplane.api.problems import invalid, quote, too_long, type_invalid, unsupported
 from konverge.controlplane.crds.correlation import Correlation, same
 from konverge.controlplane.crds.formats import fits_format
 from konverge.controlplane.crds.numbers import compile_number, plain_bounds
 from konverge.controlplane.crds.paths import Place, steps_of
 from konverge.controlplane.crds.patterns import matches
 from konverge.controlplane.crds.reports import Report, Step
+from konverge.controlplane.crds.shown import shown
+from konverge.controlplane.patches.gotext import compact_json
 
 __all__ = ["enum_step", "number_step", "text_step"]
 
@@ -51,11 +53,11 @@ def number_step(schema: Mapping[str, Any], number_format: str, kind: type) -> St
             return
         name = steps_of(place)
 
-        def say(shown: Any, text: str) -> None:
-            if shown is None:
+        def say(number: Any, text: str) -> None:
+            if number is None:
                 report.say(text)
             else:
-                report.found.append(invalid(report.path(name), shown, text))
+                report.found.append(invalid(report.path(name), shown(number), text))
 
         check(value, name, say)
 
@@ -66,21 +68,16 @@ def enum_step(schema: Mapping[str, Any]) -> Step | None:
     choices = schema.get("enum")
     if not choices:
         return None
-    shown = [each if isinstance(each, str) else _compact(each) for each in choices]
+    texts = [each if isinstance(each, str) else compact_json(each) for each in choices]
     quick = frozenset(each for each in choices if isinstance(each, str))
 
     def step(value: Any, place: Place, report: Report, _old: Correlation | None) -> None:
         if type(value) is str and value in quick:
             return
         if not any(_is_choice(value, each) for each in choices):
-            report.found.append(unsupported(report.path(steps_of(place)), value, shown))
+            report.found.append(unsupported(report.path(steps_of(place)), shown(value), texts))
 
     return step
-
-
-def _compact(value: Any) -> str:
-    text: str = FieldProblem("FieldValueInvalid", "", value).body
-    return text.removeprefix("Invalid value: ")
 
 
 def _is_choice(value: Any, choice: Any) -> bool:

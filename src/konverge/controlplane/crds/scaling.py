@@ -7,20 +7,11 @@ from typing import Any, Final
 
 from konverge.controlplane.api.problems import FieldProblem, invalid
 from konverge.controlplane.api.strategy import Scaling
-from konverge.controlplane.crds.numbers import go_float
+from konverge.controlplane.patches.gotext import kind_of, plain
 
 __all__ = ["ScalePaths"]
 
 _MOST: Final = 2**31 - 1
-_GO_TYPES: Final = {
-    bool: "bool",
-    int: "int64",
-    float: "float64",
-    str: "string",
-    list: "[]interface {}",
-    dict: "map[string]interface {}",
-    type(None): "<nil>",
-}
 
 
 class _WrongType(ValueError):
@@ -88,20 +79,5 @@ def _find(document: Any, keys: tuple[str, ...], wanted: type, name: str) -> Any:
 
 
 def _wrong(keys: tuple[str, ...], value: Any, expected: str) -> _WrongType:
-    shown = f".{'.'.join(keys)} accessor error: {_go_text(value)}"
-    return _WrongType(f"{shown} is of the type {_GO_TYPES[type(value)]}, expected {expected}")
-
-
-def _go_text(value: Any) -> str:
-    """Write a value as Go's %v does."""
-    if value is None:
-        return "<nil>"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (int, float)):
-        return go_float(value)
-    if isinstance(value, list):
-        return f"[{' '.join(map(_go_text, value))}]"
-    if isinstance(value, dict):
-        return f"map[{' '.join(f'{key}:{_go_text(value[key])}' for key in sorted(value))}]"
-    return str(value)
+    what = f".{'.'.join(keys)} accessor error: {plain(value)}"
+    return _WrongType(f"{what} is of the type {kind_of(value)}, expected {expected}")

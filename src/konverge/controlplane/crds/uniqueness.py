@@ -12,6 +12,7 @@ import msgspec
 
 from konverge.controlplane.api.problems import FieldProblem, duplicate, invalid
 from konverge.controlplane.crds.paths import Place, text_of
+from konverge.controlplane.crds.shown import shown
 from konverge.controlplane.crds.structural import Structural
 
 __all__ = ["compile_uniqueness"]
@@ -77,7 +78,7 @@ def _compile_list(schema: Structural) -> _Walk | None:
 
 
 def _check_set(value: Any, place: Place, problems: list[FieldProblem]) -> None:
-    problems.extend(duplicate(text_of((place, at)), value[at]) for at in _repeated(value))
+    problems.extend(duplicate(text_of((place, at)), shown(value[at])) for at in _repeated(value))
 
 
 def _map_check(schema: Structural) -> _Walk:
@@ -87,12 +88,12 @@ def _map_check(schema: Structural) -> _Walk:
         for index, item in enumerate(value):
             if item is not None and not isinstance(item, dict):
                 where = text_of((place, index))
-                problems.append(invalid(where, item, "must be an object for an array of list-type map"))
+                problems.append(invalid(where, shown(item), "must be an object for an array of list-type map"))
                 return
         if _are_distinct(value, names):
             return
         keys = [{name: item[name] for name in names if name in item} if item is not None else {} for item in value]
-        problems.extend(duplicate(text_of((place, at)), keys[at]) for at in _repeated(keys))
+        problems.extend(duplicate(text_of((place, at)), shown(keys[at])) for at in _repeated(keys))
 
     return check
 
