@@ -1,8 +1,8 @@
 """Requests about built-in kinds that are put to two servers, or to one and a recording of the other.
 
 A file in tests/data/builtins holds, for each kind, a sound object and what is to be changed in it: before it is created
-(`create`), or by a patch once it is there (`update`, `status`). Answers are compared after masking what differs from run
-to run.
+(`create`), or by a patch once it is there (`update`, `status`). Answers are compared after masking what differs from
+run to run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Ask = Callable[[str, str, Any, str], tuple[int, Any]]
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ADDRESS = re.compile(r"10\.(0|96)\.\d+\.\d+(/\d+)?")
 # Where the server goes on with the difference of two Go structs, or shows a whole one by the names of its Go fields.
-_UNSHOWN = re.compile(r"(previously negative\)|for bound claims).*", re.DOTALL)
+_UNSHOWN = re.compile(r"(previously negative\)|for bound claims|immutable after creation).*", re.DOTALL)
 _TEMPLATE = re.compile(r"Invalid value: \{.*\}: field is immutable", re.DOTALL)
 _VOLATILE = ("resourceVersion", "creationTimestamp", "lastPhaseTransitionTime", "username", "groups", "extra")
 MERGE = "application/merge-patch+json"

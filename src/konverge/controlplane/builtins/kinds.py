@@ -4,7 +4,7 @@ Kinds with rules of their own subclass `BuiltinStrategy`; the flags below say wh
 of deletion and of writing are those of the real server's registry, kind by kind.
 """
 
-# ruff: noqa: ARG002
+# ruff: noqa: ARG002, ARG004
 
 from __future__ import annotations
 
@@ -98,23 +98,30 @@ class BuiltinStrategy(PlainStrategy):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate(self, new: Document, around: Surroundings) -> list[FieldProblem]:
-        return list(self.problems(new))
+        return list(self.check(new))
 
     def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
-        return [*self.problems(new), *self.update_problems(new, old)]
+        return list(self.check_update(new, old))
 
     def validate_status(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
-        return list(self.status_problems(new, old))
+        return list(self.check_status(new, old))
 
-    def problems(self, new: Document) -> Iterable[FieldProblem]:
-        """What is wrong with an object, new or changed."""
+    @staticmethod
+    def check(new: Document, /) -> Iterable[FieldProblem]:
+        """What is wrong with a new object."""
         return ()
 
-    def update_problems(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        """What is wrong with a changed object: as with a new one, and with the change."""
+        return (*self.check(new), *self.check_change(new, old))
+
+    @staticmethod
+    def check_change(new: Document, old: Document, /) -> Iterable[FieldProblem]:
         """What is wrong with a change, besides what is wrong with its result."""
         return ()
 
-    def status_problems(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    @staticmethod
+    def check_status(new: Document, old: Document, /) -> Iterable[FieldProblem]:
         """What is wrong with a change through the status subresource."""
         return ()
 

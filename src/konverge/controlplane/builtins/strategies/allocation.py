@@ -5,9 +5,13 @@ The cluster has one family of addresses, IPv4.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from ipaddress import ip_address
 from typing import Any, Final
 
-from konverge.controlplane.builtins.addresses import ServiceAddresses
+from konverge.controlplane.api.problems import FieldProblem, invalid
+from konverge.controlplane.builtins.addresses import NODE_PORTS, ServiceAddresses
+from konverge.controlplane.builtins.validation.services import cluster_addresses
 
 __all__ = [
     "agree_on_addresses",
@@ -16,6 +20,7 @@ __all__ = [
     "needs_address",
     "needs_health_port",
     "needs_node_ports",
+    "problems",
 ]
 
 Spec = dict[str, Any]
@@ -94,11 +99,9 @@ def _choose_families(spec: Spec, former: Spec) -> None:
 
 
 def _give_address(spec: Spec, addresses: ServiceAddresses) -> None:
-    given = spec.get("clusterIPs") or []
-    if not given and spec["ipFamilies"] == ["IPv4"]:
-        given = [addresses.next_address()]
-    if given:
-        spec["clusterIPs"], spec["clusterIP"] = given, given[0]
+    if not spec.get("clusterIPs") and spec["ipFamilies"] == ["IPv4"]:
+        spec["clusterIP"] = addresses.next_address()
+        spec["clusterIPs"] = [spec["clusterIP"]]
 
 
 def _give_ports(spec: Spec, addresses: ServiceAddresses) -> None:
@@ -110,3 +113,55 @@ def _give_ports(spec: Spec, addresses: ServiceAddresses) -> None:
         if not port.get("nodePort"):
             port["nodePort"] = wanted.setdefault(port["port"], 0) or addresses.next_port()
             wanted[port["port"]] = port["nodePort"]
+
+
+def problems(spec: Spec, addresses: ServiceAddresses, key: str, former: Spec | None = None) -> list[FieldProblem]:
+    """What cannot be given: the first thing, as the real server stops there. `key` is the service's own."""
+    if not needs_address(spec):
+        return []
+    wrong = list(cluster_addresses(spec)) or list(_family_problems(spec))
+    if not wrong and not (former and needs_address(former)):
+        wrong = list(_address_problems(spec, addresses, key))
+    return wrong or list(_port_problems(spec, addresses, key))[:1]
+
+
+def _family_problems(spec: Spec) -> Iterator[FieldProblem]:
+    if spec.get("clusterIP") == HEADLESS and not spec.get("selector"):
+        return
+    policy = spec.get("ipFamilyPolicy")
+    if policy == "RequireDualStack":
+        yield invalid("spec.ipFamilyPolicy", policy, "this cluster is not configured for dual-stack services")
+    for index, family in enumerate(spec.get("ipFamilies", ())):
+        if family == "IPv6":
+            yield invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
+
+
+def _address_problems(spec: Spec, addresses: ServiceAddresses, key: str) -> Iterator[FieldProblem]:
+    given = spec.get("clusterIPs", [])
+    if len(given) != 1 or given == [HEADLESS]:
+        return
+    address, prefix = given[0], f"failed to allocate IP {given[0]}:"
+    if ip_address(address) not in addresses.network:
+        why = f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {addresses.network}"
+        yield invalid("spec.clusterIPs", given, f"{prefix} {why}")
+    elif addresses.holder_of_address(address) not in (None, key):
+        yield invalid("spec.clusterIPs", given, f"{prefix} provided IP is already allocated")
+
+
+def _port_problems(spec: Spec, addresses: ServiceAddresses, key: str) -> Iterator[FieldProblem]:
+    if not needs_node_ports(spec):
+        return
+    low, high = NODE_PORTS
+    taken: dict[int, int] = {}
+    for index, port in enumerate(spec.get("ports", ())):
+        number = port.get("nodePort", 0)
+        path = f"spec.ports[{index}].nodePort"
+        if not number:
+            continue
+        if not low <= number <= high:
+            text = f"provided port is not in the valid range. The range of valid ports is {low}-{high}"
+            yield invalid(path, number, text)
+        # Ports of one number share a node port, whatever their protocols.
+        elif addresses.holder_of_port(number) not in (None, key) or taken.get(number, port["port"]) != port["port"]:
+            yield invalid(path, number, "provided port is already allocated")
+        taken[number] = port["port"]

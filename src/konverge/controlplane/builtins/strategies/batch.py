@@ -46,11 +46,9 @@ class JobStrategy(BuiltinStrategy):
         chosen = options.get("propagationPolicy") is not None or options.get("orphanDependents") is not None
         return [] if chosen else [_ORPHAN_WARNING]
 
-    def problems(self, new: Document) -> Iterable[FieldProblem]:
-        return jobs.job(new)
+    check = staticmethod(jobs.job)
 
-    def update_problems(self, new: Document, old: Document) -> Iterable[FieldProblem]:
-        return jobs.job_update(new, old)
+    check_change = staticmethod(jobs.job_update)
 
 
 def _generate_selector(job: Document) -> None:
@@ -70,8 +68,7 @@ class CronJobStrategy(BuiltinStrategy):
     fill = staticmethod(workloads.default_cron_job)
     generated_by = ("spec",)
 
-    def problems(self, new: Document) -> Iterable[FieldProblem]:
-        return jobs.cron_job(new)
+    check = staticmethod(jobs.cron_job)
 
-    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
-        return list(jobs.cron_job(new, old))
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return jobs.cron_job(new, old)

@@ -1,9 +1,10 @@
 """Namespaces, nodes, and what limits a namespace."""
 
-# ruff: noqa: ARG002
+# ruff: noqa: ARG002, ARG004
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from konverge.controlplane.api.names import label_problems
@@ -11,6 +12,7 @@ from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.strategy import Document, Surroundings, WriteRules
 from konverge.controlplane.builtins.defaults import clusters
 from konverge.controlplane.builtins.kinds import BuiltinStrategy
+from konverge.controlplane.builtins.validation import clusters as rules
 
 __all__ = ["LimitRangeStrategy", "NamespaceStrategy", "NodeStrategy", "ResourceQuotaStrategy"]
 
@@ -21,6 +23,11 @@ class NamespaceStrategy(BuiltinStrategy):
     fill = staticmethod(clusters.default_namespace)
     returns_deleted = True
     selectable = ("status.phase",)
+    check = staticmethod(rules.namespace)
+
+    @staticmethod
+    def check_status(new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.namespace_phase(new)
 
     def more_endpoints(self) -> dict[str, WriteRules]:
         return {"finalize": NamespaceFinalizeEndpoint()}
@@ -59,7 +66,8 @@ class NamespaceFinalizeEndpoint:
         new["status"] = old["status"]
 
     def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
-        return []
+        finalizers = new["spec"].get("finalizers", ())
+        return list(rules.namespace_finalizers(finalizers, lambda index: f"spec.finalizers[{index}]"))
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
         return []
@@ -70,6 +78,9 @@ class NodeStrategy(BuiltinStrategy):
 
     fill = staticmethod(clusters.default_node)
     selectable = ("spec.unschedulable",)
+    check = staticmethod(rules.node)
+    check_change = staticmethod(rules.node_update)
+    check_status = staticmethod(rules.node_update)
 
     def prepare_create(self, new: Document, around: Surroundings) -> None:
         return None
@@ -82,6 +93,7 @@ class LimitRangeStrategy(BuiltinStrategy):
     """Bounds and defaults for what pods of a namespace ask for."""
 
     fill = staticmethod(clusters.default_limit_range)
+    check = staticmethod(rules.limit_range)
     create_on_update = True
 
 
@@ -89,4 +101,6 @@ class ResourceQuotaStrategy(BuiltinStrategy):
     """How much a namespace may use in all."""
 
     fill = staticmethod(clusters.default_resource_quota)
+    check = staticmethod(rules.resource_quota)
+    check_change = staticmethod(rules.resource_quota_update)
     returns_deleted = True

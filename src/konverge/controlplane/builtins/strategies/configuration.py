@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 
+from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.strategy import Document, Surroundings
 from konverge.controlplane.builtins.kinds import BuiltinStrategy
+from konverge.controlplane.builtins.validation import configuration as rules
 
 __all__ = ["ConfigMapStrategy", "SecretStrategy"]
 
@@ -13,11 +16,20 @@ __all__ = ["ConfigMapStrategy", "SecretStrategy"]
 class ConfigMapStrategy(BuiltinStrategy):
     """Keys and values; nothing is counted, nothing is split off."""
 
+    check = staticmethod(rules.config_map)
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.config_map_update(new, old)
+
 
 class SecretStrategy(BuiltinStrategy):
     """Keys and bytes; what comes as text in `stringData` is folded into `data` and goes."""
 
     selectable = ("type",)
+    check = staticmethod(rules.secret)
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.secret_update(new, old)
 
     def default(self, document: Document) -> None:
         document.setdefault("type", "Opaque")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.strategy import Document
 from konverge.controlplane.builtins.defaults import networking
 from konverge.controlplane.builtins.kinds import BuiltinStrategy
+from konverge.controlplane.builtins.validation import services
 
 __all__ = [
     "EndpointSliceStrategy",
@@ -22,6 +26,13 @@ class EndpointsStrategy(BuiltinStrategy):
 
     fill = staticmethod(networking.default_endpoints)
     create_on_update = True
+
+    @staticmethod
+    def check(new: Document) -> Iterable[FieldProblem]:
+        return services.endpoints(new.get("subsets", ()))
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return () if new.get("subsets") == old.get("subsets") else self.check(new)
 
 
 class EndpointSliceStrategy(BuiltinStrategy):

@@ -40,14 +40,12 @@ class PodStrategy(BuiltinStrategy):
         new["metadata"]["generation"] = 1
         new["status"] = {"phase": "Pending", "qosClass": qos_class(new["spec"])}
 
-    def problems(self, new: Document) -> Iterable[FieldProblem]:
-        return pods.new_pod(new)
+    check = staticmethod(pods.new_pod)
 
-    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
-        return [*pods.pod(new), *pod_changes.pod_update(new, old)]
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return (*pods.pod(new), *pod_changes.pod_update(new, old))
 
-    def status_problems(self, new: Document, old: Document) -> Iterable[FieldProblem]:
-        return pod_changes.pod_status_update(new, old)
+    check_status = staticmethod(pod_changes.pod_status_update)
 
     def fields(self, document: Document) -> dict[str, str]:
         found = super().fields(document)

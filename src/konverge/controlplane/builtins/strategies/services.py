@@ -1,16 +1,21 @@
 """Services: what they are given (addresses, node ports), and what they lose when their type changes."""
 
+# ruff: noqa: ARG004
+
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from konverge.controlplane.api.names import label_problems
+from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.strategy import Document, ResourceInfo, Surroundings
 from konverge.controlplane.api.tables import Column
 from konverge.controlplane.builtins.addresses import ServiceAddresses
 from konverge.controlplane.builtins.defaults.networking import default_service, is_externally_accessible
 from konverge.controlplane.builtins.kinds import BuiltinStrategy
 from konverge.controlplane.builtins.strategies import allocation
+from konverge.controlplane.builtins.validation import services as rules
 
 __all__ = ["ServiceStrategy"]
 
@@ -22,6 +27,14 @@ class ServiceStrategy(BuiltinStrategy):
     returns_deleted = True
     create_on_update = True
     selectable = ("spec.clusterIP", "spec.type")
+    check = staticmethod(rules.service)
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.service_update(new, old)
+
+    @staticmethod
+    def check_status(new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.load_balancer_status(new["status"], new["spec"])
 
     def __init__(
         self, info: ResourceInfo, columns: tuple[Column, ...] = (), addresses: ServiceAddresses | None = None
@@ -31,6 +44,20 @@ class ServiceStrategy(BuiltinStrategy):
 
     def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
         return label_problems(name, prefix=prefix)
+
+    def validate(self, new: Document, around: Surroundings) -> list[FieldProblem]:
+        # The real server allocates before it validates, and what it cannot allocate ends the matter.
+        return self._allocation_problems(new, None) or super().validate(new, around)
+
+    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+        return self._allocation_problems(new, old["spec"]) or super().validate_update(new, old, around)
+
+    def _allocation_problems(self, new: Document, former: Document | None) -> list[FieldProblem]:
+        if self._addresses is None:
+            return []
+        metadata = new["metadata"]
+        key = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+        return allocation.problems(new["spec"], self._addresses, key, former)
 
     def prepare_create(self, new: Document, around: Surroundings) -> None:
         super().prepare_create(new, around)
@@ -59,6 +86,7 @@ def _drop_what_the_type_lacks(new: Document, former: dict[str, Any]) -> None:
             spec.pop("clusterIPs", None)
         _drop_unchanged(spec, former, "ipFamilies")
         _drop_unchanged(spec, former, "ipFamilyPolicy")
+        _drop_unchanged(spec, former, "internalTrafficPolicy")
     if allocation.needs_node_ports(former) and not allocation.needs_node_ports(spec):
         _drop_node_ports(spec, former)
     if allocation.needs_health_port(former) and not allocation.needs_health_port(spec):

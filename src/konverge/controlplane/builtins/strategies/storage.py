@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.strategy import Document, Surroundings
 from konverge.controlplane.builtins.defaults import volumes
 from konverge.controlplane.builtins.kinds import BuiltinStrategy, StatusEndpoint
+from konverge.controlplane.builtins.validation import claims
+from konverge.controlplane.builtins.validation import storage as rules
 
 __all__ = [
     "CSIDriverStrategy",
@@ -25,6 +29,11 @@ class PersistentVolumeClaimStrategy(BuiltinStrategy):
 
     fill = staticmethod(volumes.default_claim)
     returns_deleted = True
+    check_change = staticmethod(claims.claim_update)
+
+    @staticmethod
+    def check(new: Document) -> Iterable[FieldProblem]:
+        return claims.claim_spec(new["spec"], "spec")
 
     def wiped_status(self) -> Any:
         return {"phase": "Pending"}
@@ -39,11 +48,21 @@ class PersistentVolumeClaimStrategy(BuiltinStrategy):
 
 
 def _agree_on_source(spec: Document, old: Document) -> None:
+    if "dataSource" not in old and "dataSourceRef" not in old and not _is_plain_source(spec.get("dataSource", {})):
+        spec.pop("dataSource", None)
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if (reference or {}).get("namespace"):
+        return
     if source is not None and reference is None:
         spec["dataSourceRef"] = dict(source)
-    elif source is None and reference is not None and "namespace" not in reference and "dataSourceRef" not in old:
-        spec["dataSource"] = dict(reference)
+    elif source is None and reference is not None:
+        spec["dataSource"] = {name: reference[name] for name in ("apiGroup", "kind", "name")}
+
+
+def _is_plain_source(source: Document) -> bool:
+    """Whether it is of the two kinds that the older field takes; others have always been overlooked there."""
+    known = ((None, "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
+    return (source.get("apiGroup") or None, source.get("kind")) in known
 
 
 class PersistentVolumeStrategy(BuiltinStrategy):
@@ -51,6 +70,8 @@ class PersistentVolumeStrategy(BuiltinStrategy):
 
     fill = staticmethod(volumes.default_persistent_volume)
     returns_deleted = True
+    check = staticmethod(rules.persistent_volume)
+    check_change = staticmethod(rules.persistent_volume_update)
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -80,6 +101,8 @@ class StorageClassStrategy(BuiltinStrategy):
 
     fill = staticmethod(volumes.default_storage_class)
     returns_deleted = True
+    check = staticmethod(rules.storage_class)
+    check_change = staticmethod(rules.storage_class_update)
 
 
 class CSIDriverStrategy(BuiltinStrategy):
@@ -88,6 +111,8 @@ class CSIDriverStrategy(BuiltinStrategy):
     fill = staticmethod(volumes.default_csi_driver)
     returns_deleted = True
     unconditional_update = False
+    check = staticmethod(rules.csi_driver)
+    check_change = staticmethod(rules.csi_driver_update)
 
     def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
         super().prepare_update(new, old, around)
@@ -100,6 +125,7 @@ class CSINodeStrategy(BuiltinStrategy):
 
     returns_deleted = True
     unconditional_update = False
+    check = staticmethod(rules.csi_node)
 
 
 class CSIStorageCapacityStrategy(BuiltinStrategy):
@@ -114,6 +140,7 @@ class VolumeAttachmentStrategy(BuiltinStrategy):
     returns_deleted = True
     unconditional_update = False
     status_resets = ("metadata", "spec")
+    check = staticmethod(rules.volume_attachment)
 
 
 class VolumeAttributesClassStrategy(BuiltinStrategy):

@@ -1,6 +1,6 @@
 """Deployments, ReplicaSets, StatefulSets, DaemonSets, and what they are made of."""
 
-# ruff: noqa: ARG002
+# ruff: noqa: ARG004
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ class DeploymentStrategy(BuiltinStrategy):
         if new["spec"] != old["spec"] or new["metadata"].get("annotations") != old["metadata"].get("annotations"):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
-    def problems(self, new: Document) -> Iterable[FieldProblem]:
-        return rules.deployment(new)
+    check = staticmethod(rules.deployment)
 
-    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
-        return list(rules.deployment(new, old))
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.deployment(new, old)
 
-    def status_problems(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    @staticmethod
+    def check_status(new: Document, old: Document) -> Iterable[FieldProblem]:
         return rules.counts(new["status"], _DEPLOYMENT_COUNTS, _DEPLOYMENT_BOUNDED)
 
 
@@ -84,13 +84,13 @@ class ReplicaSetStrategy(BuiltinStrategy):
     scaling = _SCALING
     selectable = ("status.replicas",)
 
-    def problems(self, new: Document) -> Iterable[FieldProblem]:
-        return rules.replica_set(new)
+    check = staticmethod(rules.replica_set)
 
-    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
-        return list(rules.replica_set(new, old))
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.replica_set(new, old)
 
-    def status_problems(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    @staticmethod
+    def check_status(new: Document, old: Document) -> Iterable[FieldProblem]:
         return rules.counts(new["status"], _REPLICA_COUNTS, _REPLICA_BOUNDED)
 
 
@@ -112,13 +112,13 @@ class StatefulSetStrategy(BuiltinStrategy):
     def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
         return label_problems(name, prefix=prefix)
 
-    def problems(self, new: Document) -> Iterable[FieldProblem]:
-        return rules.stateful_set(new)
+    check = staticmethod(rules.stateful_set)
 
-    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
-        return list(rules.stateful_set_update(new, old))
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.stateful_set_update(new, old)
 
-    def status_problems(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    @staticmethod
+    def check_status(new: Document, old: Document) -> Iterable[FieldProblem]:
         return rules.counts(new["status"], _STATEFUL_COUNTS, _STATEFUL_BOUNDED)
 
 
@@ -145,13 +145,13 @@ class DaemonSetStrategy(BuiltinStrategy):
         annotations = new["metadata"].setdefault("annotations", {})
         annotations[_TEMPLATE_GENERATION] = str(generation + 1 if changed else generation)
 
-    def problems(self, new: Document) -> Iterable[FieldProblem]:
-        return rules.daemon_set(new)
+    check = staticmethod(rules.daemon_set)
 
-    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
-        return list(rules.daemon_set(new, old))
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.daemon_set(new, old)
 
-    def status_problems(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    @staticmethod
+    def check_status(new: Document, old: Document) -> Iterable[FieldProblem]:
         return rules.counts(new["status"], _DAEMON_COUNTS, ())
 
 
@@ -168,10 +168,10 @@ class ReplicationControllerStrategy(BuiltinStrategy):
     default_propagation = "Orphan"
     selectable = ("status.replicas",)
 
-    def problems(self, new: Document) -> Iterable[FieldProblem]:
-        return rules.replication_controller(new)
+    check = staticmethod(rules.replication_controller)
 
-    def status_problems(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    @staticmethod
+    def check_status(new: Document, old: Document) -> Iterable[FieldProblem]:
         return rules.counts(new["status"], _REPLICA_COUNTS, _REPLICA_BOUNDED)
 
 
@@ -182,17 +182,20 @@ class PodTemplateStrategy(BuiltinStrategy):
     generated_by = ("template",)
     returns_deleted = True
 
-    def problems(self, new: Document) -> Iterable[FieldProblem]:
+    @staticmethod
+    def check(new: Document) -> Iterable[FieldProblem]:
         return pod_template(new["template"], "template")
 
 
 class ControllerRevisionStrategy(BuiltinStrategy):
     """A state of a StatefulSet or DaemonSet, kept for going back; its data never changes."""
 
-    def problems(self, new: Document) -> Iterable[FieldProblem]:
+    @staticmethod
+    def check(new: Document) -> Iterable[FieldProblem]:
         if new.get("data") is None:
             yield required("data", "data is mandatory")
         yield from not_negative(new["revision"], "revision")
 
-    def update_problems(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    @staticmethod
+    def check_change(new: Document, old: Document) -> Iterable[FieldProblem]:
         return immutable(new.get("data"), old.get("data"), "data")

@@ -75,9 +75,8 @@ def _duration_error(text: str) -> str:
     if amount is None:
         return f"invalid duration {quote(text)}"
     unit = amount[5]
-    return (
-        f"unknown unit {quote(unit)} in duration {quote(text)}" if unit else f"missing unit in duration {quote(text)}"
-    )
+    what = f"unknown unit {quote(unit)}" if unit else "missing unit"
+    return f"{what} in duration {quote(text)}"
 
 
 def _read_range(part: str, low: int, high: int, names: dict[str, int]) -> None:
