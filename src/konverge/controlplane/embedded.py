@@ -97,6 +97,7 @@ class EmbeddedServer:
         """Close the port and end every watch and every connection to a webhook. Safe to call twice."""
         front, self._front = self._front, None
         if front is not None:
+            self.cluster.end_watches()
             await front.stop()
         await self.callouts.close()
 

@@ -33,6 +33,7 @@ __all__ = ["Front"]
 Handle = Callable[[Request, Mapping[str, Any]], Awaitable[Answer]]
 
 _BODY_TIMEOUT: Final = 60.0
+_FAREWELL: Final = 1.0
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 
 
@@ -74,13 +75,13 @@ class Front:
         self.address, self.port = self._listener.sockets[0].getsockname()[:2]
 
     async def stop(self) -> None:
-        """Stop listening and end what is still going on, watches included."""
+        """Stop listening; what is still going on has a second to end."""
         listener, self._listener = self._listener, None
         server, self._server = self._server, None
         if listener is not None:
             listener.close()
         if server is not None:
-            await server.shutdown(timeout=0.0)
+            await server.shutdown(timeout=_FAREWELL)
         if listener is not None:
             await listener.wait_closed()
 

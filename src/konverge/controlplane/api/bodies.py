@@ -111,8 +111,18 @@ def read_yaml(body: bytes) -> tuple[Any, list[str]]:
 
     Raises: BadText with what the parser says.
     """
-    problems: list[str] = []
-    loader = _Loader(body.decode("utf-8", "replace"), problems)
+    if body[:1] == b"{":
+        # Most YAML that machines send is JSON, which is read ten times as fast.
+        try:
+            value, problems = read_json(body)
+            if not problems:
+                return value, []
+        except BadText:
+            pass
+    problems = []
+    text = body.decode("utf-8", "replace")
+    _check_depth(text)
+    loader = _Loader(text, problems)
     try:
         value = loader.get_single_or_first()
         if too_deep(value):
@@ -124,6 +134,21 @@ def read_yaml(body: bytes) -> tuple[Any, list[str]]:
         raise BadText(_yaml_text(error)) from None
     finally:
         loader.dispose()
+
+
+def _check_depth(text: str) -> None:
+    """Look for nesting that would overflow the stack of the C library, which does not look itself."""
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            if depth > MAX_DEPTH:
+                raise BadText("yaml: document contains excessive nesting")
+    except yaml.YAMLError as error:
+        raise BadText(_yaml_text(error)) from None
 
 
 def _yaml_text(error: yaml.YAMLError) -> str:

@@ -162,6 +162,9 @@ def _apply(cluster: Cluster, call: Call, options: WriteOptions) -> Make:
     if not isinstance(config, dict):
         text = f"error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {json_type(config)}"
         raise refusals.bad_request(f"error decoding YAML: {text} into Go value of type map[string]interface {{}}")
+    for name in ("apiVersion", "kind"):
+        if not isinstance(config.get(name, ""), str):
+            config[name] = ""
     endpoint = endpoint_of(cluster, call.strategy, call.subresource)
 
     def make(old: Document | None) -> Document:

@@ -88,6 +88,7 @@ class _Watch:
     async def run(self, version: int) -> AsyncGenerator[bytes, None]:
         """The stream, from the first event to its end."""
         self._collection.follow(self, self._woken.set)
+        self._cluster.watches[self] = self._end
         timer = self._loop.call_at(self._deadline, self._woken.set)
         try:
             async for chunk in self._events(version):
@@ -95,6 +96,11 @@ class _Watch:
         finally:
             timer.cancel()
             self._collection.unfollow(self)
+            del self._cluster.watches[self]
+
+    def _end(self) -> None:
+        self._deadline = self._loop.time()
+        self._woken.set()
 
     async def _events(self, version: int) -> AsyncGenerator[bytes, None]:
         if self._options.initial_events:
