@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from konverge.client.caller import Observer, WriteGuard
 from konverge.client.client import Client, IssuedToken
+from konverge.client.collections import Collection
 from konverge.client.config import ClientConfig, load_config
 from konverge.client.credentials import StaticCredentials
 from konverge.client.discovery import Discovery, Served
@@ -33,6 +34,7 @@ __all__ = [
     "Claim",
     "Client",
     "ClientConfig",
+    "Collection",
     "Discovery",
     "HttpTransport",
     "Impersonation",

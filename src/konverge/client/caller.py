@@ -6,6 +6,7 @@ Everything that holds for every verb is here, once, so that the verbs in `client
 from __future__ import annotations
 
 import asyncio
+import copy
 import dataclasses
 import logging
 import time
@@ -70,6 +71,12 @@ class Caller:
         self._observers = observers
         self._random = random or Random()
         self._warned: dict[str, None] = {}
+
+    def without_repeats(self) -> Caller:
+        """Give a caller that sends each request once; all else is shared."""
+        twin = copy.copy(self)
+        twin._policy = RetryPolicy(attempts=1)
+        return twin
 
     async def call(self, request: Request, asked: Asked, *, repeat: Repeat = Repeat.UNREAD) -> bytes:
         """Send a request and give the whole body of a good answer.

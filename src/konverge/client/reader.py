@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
 from konverge.client.caller import Asked, Caller, Observer, WriteGuard
+from konverge.client.collections import Collection
 from konverge.client.discovery import Discovery
 from konverge.client.impersonation import Impersonation
 from konverge.client.lists import Listing, WatchEvent, read_listing
@@ -94,6 +95,18 @@ class Reader:
         twin = copy.copy(self)
         twin.settings = replace(self.settings, **settings)
         return twin
+
+    def collection(self, kind: Kind, *, namespace: str = "", metadata_only: bool = False) -> Collection:
+        """Give a collection to be read as bytes, request by request: what caches are fed from."""
+        impersonate = self.settings.impersonate
+        return Collection(
+            self._caller,
+            kind,
+            namespace=namespace,
+            metadata_only=metadata_only,
+            timeout=self.settings.timeout,
+            extra_headers=impersonate.headers() if impersonate else (),
+        )
 
     async def close(self) -> None:
         """Close all connections, those of clients made by `using` included."""

@@ -120,11 +120,12 @@ Question: TypeAlias = List | Watch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which objects of the collection are followed, and in pages of which size they are listed."""
+    """Which objects of the collection are followed, and how they are listed: as a stream if possible, else in pages."""
 
     label_selector: str = ""
     field_selector: str = ""
     page_size: int = PAGE_SIZE
+    streaming: bool = True
 
     def __post_init__(self) -> None:
         if self.page_size < 1:
@@ -163,10 +164,10 @@ class Following:
     at any other time, `ask` has an answer.
     """
 
-    def __init__(self, selection: Selection | None = None, *, kind: str = "", streaming: bool = True) -> None:
+    def __init__(self, selection: Selection | None = None, *, kind: str = "") -> None:
         self._selection = selection or Selection()
         self._kind = kind
-        self._streaming = streaming
+        self._streaming = self._selection.streaming
         self._version = ""  # of the last change that is behind us; "" while there is no complete list
         self._token = ""  # of the next page
         self._open = False  # whether the stream of a list is open

@@ -73,7 +73,7 @@ def fed(following: Following, data: bytes) -> list[Change]:
 
 
 def paging(**options: Any) -> Following:
-    return Following(Selection(**options), kind="Widget", streaming=False)
+    return Following(Selection(**options, streaming=False), kind="Widget")
 
 
 def watching(version: str = "7") -> Following:
@@ -509,7 +509,7 @@ BYTES = st.lists(FRAMES | st.binary(max_size=20) | st.just(b"\n"), max_size=6).m
 @given(st.lists(BYTES, max_size=6), st.booleans())
 @settings(max_examples=200, deadline=None)
 def test_whatever_a_server_sends_there_is_always_something_to_ask(answers: list[bytes], streaming: bool) -> None:
-    following, mirror = Following(streaming=streaming), Mirror()
+    following, mirror = Following(Selection(streaming=streaming)), Mirror()
     for answer in answers:
         try:
             _take(following, mirror, answer, [])

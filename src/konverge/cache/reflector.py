@@ -1,0 +1,303 @@
+"""Keep a sink equal to a collection of the API server: ask, feed the machine, write, wait after a failure.
+
+What to ask and what an answer means is decided in `konverge.wire.watching`, when to ask again in
+`konverge.cache.pacing`. Here is what needs a loop: sending, reading, deadlines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+
+from konverge.cache.pacing import Pace, Patience, Spacing
+from konverge.cache.reflectorstats import ReflectorStats, State
+from konverge.cache.sink import Sink
+from konverge.cache.source import Source
+from konverge.errors import Expired, KonvergeError, ServerError, TooManyRequests, TransportError
+from konverge.wire.frames import FrameReader
+from konverge.wire.messages import Response
+from konverge.wire.options import ListOptions, WatchOptions
+from konverge.wire.watching import Change, Following, List, Progress, Put, Remove, Selection, Stage, Synced
+
+__all__ = ["Reflector"]
+
+_log = logging.getLogger("konverge.cache")
+
+_INITIAL_EVENTS_IN_ALL = 10
+"""The initial events may take so many times their deadline for silence."""
+
+
+class Reflector:
+    """Follows one collection for ever.
+
+    Promises:
+
+    - the sink gets every change, in order, from a complete list on; what vanished while nobody looked is missing from
+      the next list that it is given;
+    - a stream that says nothing is noticed within `Patience.silence` and opened anew, from the last version;
+    - whatever the server says, or whoever raises: `run` goes on. It ends only by being cancelled;
+    - in trouble there is at most a request a second, one in four seconds after a minute (the pages of one list count
+      as one request), and never one before the time that the server asked for;
+    - `stats` says at any time what it does and what is wrong.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        sink: Sink,
+        *,
+        kind: str = "",
+        selection: Selection | None = None,
+        patience: Patience | None = None,
+        spacing: Spacing | None = None,
+        random: Random | None = None,
+    ) -> None:
+        self._source = source
+        self._sink = sink
+        self._kind = kind
+        self._patience = patience or Patience()
+        self._spacing = spacing or Spacing()
+        self._random = random or Random()
+        self._following = Following(selection, kind=kind)
+        self._pace = Pace(self._patience, self._random)
+        self._error: KonvergeError | None = None
+        self._state = State.IDLE
+        self._state_since = 0.0
+        self._heard = 0.0
+        self._synced = False
+        self._again = False  # whether the next request follows the end of a stream, or a failure
+        self._quiet = False  # whether the last watch had nothing to tell
+        self._mute = False  # whether not even the end came of a watch that was asked to be short
+        self._lists = self._pages = self._watches = self._events = self._bookmarks = self._failures = 0
+
+    def stats(self) -> ReflectorStats:
+        """Tell what it does, what it has done and what is wrong; call it on the loop that it runs on."""
+        now = 0.0 if self._state is State.IDLE else asyncio.get_running_loop().time()
+        since = self._pace.trouble_since
+        return ReflectorStats(
+            state=self._state,
+            state_age=now - self._state_since,
+            synced=self._synced,
+            error=self._error,
+            trouble_age=None if since is None else now - since,
+            silent=now - self._heard,
+            resource_version=self._following.resource_version,
+            streaming=self._following.streaming,
+            lists=self._lists,
+            pages=self._pages,
+            watches=self._watches,
+            events=self._events,
+            bookmarks=self._bookmarks,
+            failures=self._failures,
+        )
+
+    async def run(self) -> None:
+        """Follow the collection until this is cancelled."""
+        self._spacing.join()
+        try:
+            while True:
+                await self._ask_once()
+        finally:
+            self._spacing.leave()
+            self._enter(State.STOPPED)
+
+    async def _ask_once(self) -> None:
+        question = self._following.ask(timeout=self._watch_timeout())
+        first_of_list = not (isinstance(question, List) and question.options.continue_)
+        if first_of_list:
+            await self._wait_for_turn()
+        try:
+            if isinstance(question, List):
+                await self._list(question.options)
+            else:
+                await self._watch(question.options)
+        except KonvergeError as error:
+            self._failed(error)
+        except Exception as error:
+            # Not the server's doing: something that was called from here is broken, and what it did is unknown.
+            _log.exception("Following a collection failed unexpectedly", extra={"kind": self._kind})
+            self._following.list_again()
+            self._in_trouble(KonvergeError(f"follow {self._kind}: {type(error).__name__}: {error}"))
+
+    # Waiting
+
+    async def _wait_for_turn(self) -> None:
+        loop = asyncio.get_running_loop()
+        wait = self._pace.wait(loop.time())
+        if wait > 0:
+            self._enter(State.WAITING)
+            await asyncio.sleep(wait)
+        if self._again:
+            await self._spacing.turn()
+        self._again = False
+        self._pace.asked(loop.time())
+
+    def _watch_timeout(self) -> float:
+        """Give a time that differs from stream to stream, so that they do not all end together.
+
+        The server sends a bookmark each minute and shortly before the end. A stream that says nothing for 45 s is
+        opened anew, and would never live to see the former. So where little happens watches are short enough for the
+        latter: each ends with a bookmark, and the version stays young.
+        """
+        patience = self._patience
+        if self._quiet:
+            return self._random.uniform(0.8, 0.9) * patience.silence
+        return self._random.uniform(patience.shortest_watch, patience.longest_watch)
+
+    # Asking
+
+    async def _list(self, options: ListOptions) -> None:
+        self._enter(State.LISTING)
+        self._pages += 1
+        self._lists += not options.continue_
+        body = await self._source.list(options)
+        self._heard = asyncio.get_running_loop().time()
+        for change in self._following.page(body):
+            if isinstance(change, Synced):
+                await self._swap(change)
+            else:
+                self._store(change)
+
+    async def _watch(self, options: WatchOptions) -> None:
+        self._enter(State.LISTING if options.send_initial_events else State.OPENING)
+        self._watches += 1
+        self._lists += options.send_initial_events
+        loop = asyncio.get_running_loop()
+        async with await self._open(options) as response, self._settling():
+            opened = self._heard = loop.time()
+            self._begin_stream()
+            try:
+                async with asyncio.timeout(self._silence(opened)) as deadline:
+                    await self._read(response, opened, deadline)
+            except TimeoutError:
+                if not deadline.expired():
+                    raise
+                self._fell_silent()
+            else:
+                self._ended(loop.time() - opened)
+
+    async def _open(self, options: WatchOptions) -> Response:
+        try:
+            async with asyncio.timeout(self._patience.silence) as deadline:
+                return await self._source.watch(options)
+        except TimeoutError as error:
+            if not deadline.expired():
+                raise
+            raise TransportError(f"watch {self._kind}: no answer within {self._patience.silence:g} s") from error
+
+    @asynccontextmanager
+    async def _settling(self) -> AsyncIterator[None]:
+        """End the trouble when the stream has been open for a while."""
+        timer = asyncio.get_running_loop().call_later(self._patience.settled_after, self._settled)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _begin_stream(self) -> None:
+        reset = self._following.opened()
+        if reset is not None:
+            self._sink.begin()
+        else:
+            self._enter(State.WATCHING)
+
+    def _silence(self, opened: float) -> float:
+        """Give how long the stream may say nothing from now on."""
+        if self._following.stage is not Stage.STREAM:
+            return self._patience.silence
+        limit = self._patience.initial_events
+        left = opened + _INITIAL_EVENTS_IN_ALL * limit - asyncio.get_running_loop().time()
+        return min(limit, left)
+
+    async def _read(self, response: Response, opened: float, deadline: asyncio.Timeout) -> None:
+        loop, reader = asyncio.get_running_loop(), FrameReader()
+        async for chunk in response.chunks():
+            deadline.reschedule(None)  # what the sink does with it is not the server's silence
+            self._heard, self._mute = loop.time(), False
+            for frame in reader.feed(chunk):
+                change = self._following.frame(frame)
+                if isinstance(change, Synced):
+                    await self._swap(change)
+                    self._enter(State.WATCHING)
+                elif change is not None:
+                    self._store(change)
+            deadline.reschedule(loop.time() + self._silence(opened))
+        reader.close()
+
+    # Writing
+
+    def _store(self, change: Change) -> None:
+        match change:
+            case Put():
+                self._following.reached(self._sink.put(change.raw))
+            case Remove():
+                self._following.reached(self._sink.remove(change.raw))
+            case Progress():
+                self._bookmarks += 1
+                self._sink.progress(change.resource_version)
+                return
+            case _:
+                self._sink.begin()
+                return
+        if self._state is State.WATCHING:
+            self._events += 1
+            self._quiet = False
+
+    async def _swap(self, synced: Synced) -> None:
+        await self._sink.swap(synced.resource_version)
+        self._synced = True
+
+    # Ends and failures
+
+    def _ended(self, lived: float) -> None:
+        self._following.ended()
+        self._again = True
+        if lived < self._patience.settled_after:
+            self._in_trouble(TransportError(f"watch {self._kind}: the stream was closed {lived:.1f} s after it began"))
+
+    def _fell_silent(self) -> None:
+        self._again = True
+        if self._following.stage is Stage.STREAM:
+            _log.info("The initial events of a collection do not end: listing it in pages", extra={"kind": self._kind})
+            self._following.late()
+            return
+        self._following.ended()
+        if self._quiet:
+            self._mute = True
+            limit = f"{self._patience.silence:g} s"
+            self._in_trouble(TransportError(f"watch {self._kind}: nothing came for {limit}, not even its end"))
+        self._quiet = True
+
+    def _failed(self, error: KonvergeError) -> None:
+        streamed = self._following.streaming
+        self._following.failed(error)
+        if streamed and not self._following.streaming:
+            return  # the server does not know streaming lists, which is no trouble: pages are asked for at once
+        self._in_trouble(error)
+
+    def _in_trouble(self, error: KonvergeError) -> None:
+        self._again = True
+        self._failures += 1
+        wish = error.retry_after if isinstance(error, TooManyRequests | ServerError) else None
+        self._pace.failed(asyncio.get_running_loop().time(), wish=wish)
+        if isinstance(error, Expired) and self._pace.failures == 1:
+            return  # a version that got old is what lists are for; only one that is old again at once is odd
+        if type(error) is not type(self._error):
+            _log.warning("Following a collection failed", extra={"kind": self._kind, "error": str(error)})
+        self._error = error
+
+    def _settled(self) -> None:
+        if self._mute:
+            return  # an open stream alone proves nothing
+        self._pace.settled()
+        if self._error is not None:
+            _log.info("Following a collection works again", extra={"kind": self._kind})
+            self._error = None
+
+    def _enter(self, state: State) -> None:
+        if self._state is not state:
+            self._state = state
+            self._state_since = asyncio.get_running_loop().time()

@@ -1,0 +1,65 @@
+"""One collection as bytes: what a cache reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from konverge.client.caller import Asked, Caller
+from konverge.objects import Kind
+from konverge.wire import ListOptions, Query, Request, Response, WatchOptions, collection_path
+
+__all__ = ["Collection"]
+
+_FULL = "application/json"
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+
+class Collection:
+    """The objects of a kind in one namespace, or in all when `namespace` is "".
+
+    Promises: each call is one request, not repeated after a failure: whoever follows a collection paces itself. With
+    `metadata_only` the server leaves out all but the metadata of each object.
+    """
+
+    def __init__(
+        self,
+        caller: Caller,
+        kind: Kind,
+        *,
+        namespace: str = "",
+        metadata_only: bool = False,
+        timeout: float = 60.0,
+        extra_headers: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        self._caller = caller.without_repeats()
+        self._path = collection_path(kind, namespace)
+        self._kind = kind.kind
+        self._namespace = namespace
+        self._metadata_only = metadata_only
+        self._timeout = timeout
+        self._extra_headers = extra_headers
+
+    async def list(self, options: ListOptions) -> bytes:
+        """Ask for a list, or a page of it."""
+        headers = {"accept": _METADATA_LIST if self._metadata_only else _FULL}
+        return await self._caller.call(self._request(options.query(), headers), self._asked("list"))
+
+    async def watch(self, options: WatchOptions) -> Response:
+        """Open a watch; the caller closes it."""
+        headers = {"accept": _METADATA if self._metadata_only else _FULL}
+        return await self._caller.stream(self._request(options.query(), headers, stream=True), self._asked("watch"))
+
+    def _asked(self, verb: str) -> Asked:
+        return Asked(verb, self._kind, self._namespace)
+
+    def _request(self, query: Query, headers: Mapping[str, str], *, stream: bool = False) -> Request:
+        return Request(
+            "GET",
+            self._path,
+            query=query,
+            headers=headers,
+            extra_headers=self._extra_headers,
+            timeout=self._timeout,
+            stream=stream,
+        )
