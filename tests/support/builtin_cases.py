@@ -51,9 +51,9 @@ class Case:
         """Put the case to a server; return the masked answer."""
         path = self.path.replace("{namespace}", namespace)
         if self.verb == "create":
-            wish = {**merged(self.sound, self.change), "metadata": self._metadata(self.change)}
+            wish = merged(self._sound(namespace), self.change)
             return masked(*ask("POST", f"{path}?dryRun=All", wish, JSON), namespace)
-        code, made = ask("POST", path, self.sound, JSON)
+        code, made = ask("POST", path, self._sound(namespace), JSON)
         assert code == 201, (self.title, made)
         place = f"{path}/{made['metadata']['name']}"
         below = "/status" if self.verb == "status" else ""
@@ -62,8 +62,9 @@ class Case:
         finally:
             self._remove(ask, place)
 
-    def _metadata(self, change: dict[str, Any]) -> dict[str, Any]:
-        return dict(merged(self.sound["metadata"], change.get("metadata", {})))
+    def _sound(self, namespace: str) -> dict[str, Any]:
+        sound: dict[str, Any] = json.loads(json.dumps(self.sound).replace("{namespace}", namespace))
+        return sound
 
     def _remove(self, ask: Ask, place: str) -> None:
         _, left = ask("DELETE", f"{place}?gracePeriodSeconds=0&propagationPolicy=Background", None, JSON)

@@ -140,7 +140,7 @@ class BuiltinStrategy(PlainStrategy):
         return schemas.name_of(self.info.kind)
 
     def schemas(self) -> Mapping[str, Any]:
-        return schemas.with_references(self.schema_name)
+        return schemas.every_schema()
 
 
 def _text_at(document: Document, path: list[str]) -> str:

@@ -60,6 +60,11 @@ class LazyTopologies(Mapping[str, Topology]):
         return len(self._versions)
 
 
+def every_schema() -> Mapping[str, Any]:
+    """All schemas of the built-in kinds, lists and options included."""
+    return _described()
+
+
 @cache
 def with_references(name: str) -> Mapping[str, Any]:
     """A schema and all that it refers to."""

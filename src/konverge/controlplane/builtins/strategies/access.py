@@ -6,8 +6,15 @@ from konverge.controlplane.api.names import path_segment_problems
 from konverge.controlplane.api.strategy import Document, Surroundings
 from konverge.controlplane.builtins.defaults import registrations
 from konverge.controlplane.builtins.kinds import BuiltinStrategy
+from konverge.controlplane.builtins.validation import access as rules
 
-__all__ = ["BindingStrategy", "RoleStrategy", "ServiceAccountStrategy"]
+__all__ = [
+    "ClusterRoleBindingStrategy",
+    "ClusterRoleStrategy",
+    "RoleBindingStrategy",
+    "RoleStrategy",
+    "ServiceAccountStrategy",
+]
 
 
 class ServiceAccountStrategy(BuiltinStrategy):
@@ -30,19 +37,34 @@ def _keep_names(account: Document) -> None:
 
 
 class RoleStrategy(BuiltinStrategy):
-    """What may be done, in a namespace or everywhere."""
+    """What may be done in a namespace."""
 
     create_on_update = True
+    check = staticmethod(rules.role)
 
     def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
         return path_segment_problems(name, prefix=prefix)
 
 
-class BindingStrategy(BuiltinStrategy):
-    """Who may do it."""
+class ClusterRoleStrategy(RoleStrategy):
+    """What may be done everywhere."""
+
+    check = staticmethod(rules.cluster_role)
+
+
+class RoleBindingStrategy(BuiltinStrategy):
+    """Who may do it; what it is never changes."""
 
     fill = staticmethod(registrations.default_binding)
     create_on_update = True
+    check = staticmethod(rules.binding)
+    check_change = staticmethod(rules.binding_update)
 
     def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
         return path_segment_problems(name, prefix=prefix)
+
+
+class ClusterRoleBindingStrategy(RoleBindingStrategy):
+    """Who may do it everywhere."""
+
+    check = staticmethod(rules.cluster_binding)

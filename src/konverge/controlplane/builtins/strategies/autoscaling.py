@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.strategy import Document
 from konverge.controlplane.builtins.defaults import autoscaling
 from konverge.controlplane.builtins.kinds import BuiltinStrategy
 from konverge.controlplane.builtins.schemas import LazyTopologies
+from konverge.controlplane.builtins.validation import autoscaling as rules
 from konverge.objects.kinds import Kind
 
 __all__ = ["HorizontalPodAutoscalerStrategy", "HorizontalPodAutoscalerV1Strategy"]
@@ -32,6 +34,8 @@ class HorizontalPodAutoscalerStrategy(BuiltinStrategy):
 
     fill = staticmethod(autoscaling.default_autoscaler)
     stamp = "autoscaling/v2"
+    check = staticmethod(rules.autoscaler)
+    check_status = staticmethod(rules.autoscaler_status)
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -47,6 +51,11 @@ class HorizontalPodAutoscalerV1Strategy(BuiltinStrategy):
 
     fill = staticmethod(autoscaling.default_autoscaler_v1)
     stamp = "autoscaling/v1"
+    check_status = staticmethod(rules.autoscaler_status)
+
+    @staticmethod
+    def check(new: Document) -> Iterable[FieldProblem]:
+        return rules.autoscaler(_to_v2(new))
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -81,7 +90,7 @@ def _to_v1(document: Document) -> Document:
     current = [metric for metric in status.get("currentMetrics") or () if _is_cpu_target(metric)]
     if current and "averageUtilization" in current[-1]["resource"].get("current", {}):
         status["currentCPUUtilizationPercentage"] = current[-1]["resource"]["current"]["averageUtilization"]
-    parts: Document = {"spec": spec | {"metrics": metrics}, "status": status}
+    parts: Document = {"spec": spec | {"metrics": metrics}, "status": {"currentReplicas": 0} | status}
     for name, (section, field) in _PARKED.items():
         value = parts[section].pop(field, None)
         if value:
@@ -106,9 +115,9 @@ def _to_v2(document: Document) -> Document:
     if "currentMetrics" not in status:
         reading = {"name": "cpu", "current": {"averageUtilization": percentage}}
         status["currentMetrics"] = None if percentage is None else [{"type": "Resource", "resource": reading}]
-    for name in ("currentReplicas", "desiredReplicas"):
-        if not status.get(name) and name == "currentReplicas":
-            status.pop(name, None)
+    # The new version leaves out a zero that the old one prints.
+    if not status.get("currentReplicas"):
+        status.pop("currentReplicas", None)
     return _assembled(document, parts, annotations)
 
 

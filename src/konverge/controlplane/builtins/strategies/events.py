@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from konverge.controlplane.api.strategy import Document
+from konverge.controlplane.api.names import path_segment_problems
+from konverge.controlplane.api.problems import FieldProblem
+from konverge.controlplane.api.refusals import invalid
+from konverge.controlplane.api.strategy import Document, Surroundings
 from konverge.controlplane.builtins.kinds import BuiltinStrategy
 from konverge.controlplane.builtins.schemas import LazyTopologies
+from konverge.controlplane.builtins.validation import events as rules
 from konverge.objects.kinds import Kind
 
 __all__ = ["CoreEventStrategy", "EventStrategy"]
@@ -40,6 +44,7 @@ class CoreEventStrategy(BuiltinStrategy):
     create_on_update = True
     default_propagation = "Unsupported"
     stamp = "v1"
+    check = staticmethod(rules.core_event)
     selectable = (
         *_labels("involvedObject"),
         "reason",
@@ -51,6 +56,9 @@ class CoreEventStrategy(BuiltinStrategy):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.topologies = LazyTopologies((_CORE, _EVENTS))
+
+    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
+        return path_segment_problems(name, prefix=prefix)
 
     def fields(self, document: Document) -> dict[str, str]:
         found = super().fields(document)
@@ -68,6 +76,20 @@ class EventStrategy(BuiltinStrategy):
     create_on_update = True
     default_propagation = "Unsupported"
     stamp = "events.k8s.io/v1"
+
+    def validate(self, new: Document, around: Surroundings) -> list[FieldProblem]:
+        return _refused(new, super().validate(new, around))
+
+    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+        return _refused(new, super().validate_update(new, old, around))
+
+    @staticmethod
+    def check(new: Document) -> Iterable[FieldProblem]:
+        return rules.event(_to_core(new))
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.event_update(_to_core(new), _to_core(old))
+
     selectable = (
         *_labels("regarding"),
         "reason",
@@ -88,6 +110,13 @@ class EventStrategy(BuiltinStrategy):
     def convert(self, document: Document, api_version: str) -> Document:
         converted = _to_core(document) if api_version == _CORE.api_version else dict(document)
         return {**converted, "apiVersion": api_version}
+
+
+def _refused(event: Document, problems: list[FieldProblem]) -> list[FieldProblem]:
+    """Refuse in the name of the core group, as the real server does whichever group is asked."""
+    if problems:
+        raise invalid("", "Event", event["metadata"].get("name", ""), problems)
+    return problems
 
 
 def _to_events(document: Document) -> Document:

@@ -1,13 +1,17 @@
 """Ingresses, network policies, endpoints, and the addresses of services."""
 
+# ruff: noqa: ARG002
+
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.strategy import Document
 from konverge.controlplane.builtins.defaults import networking
 from konverge.controlplane.builtins.kinds import BuiltinStrategy
+from konverge.controlplane.builtins.validation import networking as rules
 from konverge.controlplane.builtins.validation import services
 
 __all__ = [
@@ -19,6 +23,8 @@ __all__ = [
     "NetworkPolicyStrategy",
     "ServiceCIDRStrategy",
 ]
+
+_CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
 
 
 class EndpointsStrategy(BuiltinStrategy):
@@ -39,6 +45,8 @@ class EndpointSliceStrategy(BuiltinStrategy):
     """Some of the addresses behind a service; labels count as content."""
 
     fill = staticmethod(networking.default_endpoint_slice)
+    check = staticmethod(rules.endpoint_slice)
+    check_change = staticmethod(rules.endpoint_slice_update)
     generated_by = ("addressType", "endpoints", "ports")
 
     def count_generation(self, new: Document, old: Document) -> None:
@@ -51,6 +59,16 @@ class IngressStrategy(BuiltinStrategy):
     """Which requests from outside go to which service."""
 
     generated_by = ("spec",)
+    check = staticmethod(rules.new_ingress)
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.ingress(new)
+
+    def warnings_on_create(self, new: Document) -> list[str]:
+        annotated = _CLASS_ANNOTATION in new["metadata"].get("annotations", {})
+        if annotated and "ingressClassName" not in new["spec"]:
+            return [f"annotation \"{_CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"]
+        return []
 
 
 class IngressClassStrategy(BuiltinStrategy):
@@ -58,12 +76,17 @@ class IngressClassStrategy(BuiltinStrategy):
 
     fill = staticmethod(networking.default_ingress_class)
     generated_by = ("spec",)
+    check = staticmethod(rules.ingress_class)
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.ingress_class_update(new, old)
 
 
 class NetworkPolicyStrategy(BuiltinStrategy):
     """Who may talk to whom."""
 
     fill = staticmethod(networking.default_network_policy)
+    check = staticmethod(rules.network_policy)
     generated_by = ("spec",)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.strategy import Document, Surroundings
 from konverge.controlplane.builtins.defaults import registrations
 from konverge.controlplane.builtins.kinds import BuiltinStrategy
+from konverge.controlplane.builtins.validation import access, webhooks
 from konverge.controlplane.webhooks.validation import configuration_problems
 
 __all__ = [
@@ -25,6 +28,7 @@ class ValidatingWebhookStrategy(BuiltinStrategy):
     """Webhooks that may refuse."""
 
     fill = staticmethod(registrations.default_validating_webhooks)
+    check = staticmethod(webhooks.validating_webhooks)
     generated_by = ("webhooks",)
     unconditional_update = False
 
@@ -39,6 +43,7 @@ class MutatingWebhookStrategy(ValidatingWebhookStrategy):
     """Webhooks that may change."""
 
     fill = staticmethod(registrations.default_mutating_webhooks)
+    check = staticmethod(webhooks.mutating_webhooks)
 
 
 class AdmissionPolicyStrategy(BuiltinStrategy):
@@ -85,6 +90,10 @@ class PriorityClassStrategy(BuiltinStrategy):
     """How important pods are. Its generation is one, for ever."""
 
     fill = staticmethod(registrations.default_priority_class)
+    check = staticmethod(access.priority_class)
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return access.priority_class_update(new, old)
 
     def prepare_create(self, new: Document, around: Surroundings) -> None:
         super().prepare_create(new, around)
@@ -96,3 +105,7 @@ class RuntimeClassStrategy(BuiltinStrategy):
 
     create_on_update = True
     unconditional_update = False
+    check = staticmethod(access.runtime_class)
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return access.runtime_class_update(new, old)

@@ -19,7 +19,7 @@ from konverge.controlplane.builtins.validation.schedules import schedule_format,
 from konverge.controlplane.builtins.validation.values import (
     Problems,
     chosen_from,
-    dns_subdomain,
+    domain_prefixed_path,
     immutable,
     not_negative,
     qualified_name,
@@ -93,23 +93,13 @@ def _job_spec(spec: Spec, path: str) -> Problems:
     if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
         yield required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
     if "managedBy" in spec:
-        yield from _managed_by(spec["managedBy"], f"{path}.managedBy")
+        yield from domain_prefixed_path(spec["managedBy"], f"{path}.managedBy")
     yield from _completion_mode(spec, path)
     if "podFailurePolicy" in spec:
         yield from _failure_policy(spec, f"{path}.podFailurePolicy")
     yield from _replacement_policy(spec, f"{path}.podReplacementPolicy")
     yield from pod_template(spec["template"], f"{path}.template")
     yield from _restart_policy(spec, f"{path}.template.spec.restartPolicy")
-
-
-def _managed_by(value: str, path: str) -> Problems:
-    domain, slash, rest = value.partition("/")
-    if not value:
-        yield required(path)
-    elif not (domain and slash and rest):
-        yield invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')
-    else:
-        yield from dns_subdomain(domain, path)
 
 
 def _completion_mode(spec: Spec, path: str) -> Problems:

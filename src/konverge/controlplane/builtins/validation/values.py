@@ -21,6 +21,7 @@ __all__ = [
     "descending_path",
     "dns_label",
     "dns_subdomain",
+    "domain_prefixed_path",
     "exclusive_keys",
     "file_mode",
     "immutable",
@@ -46,6 +47,7 @@ NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 MAX_INT32: Final = 2**31 - 1
 
 _PORT_NAME: Final = re.compile("[-a-z0-9]+")
+_URL_PATH: Final = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 _PERCENT: Final = re.compile("[0-9]+%")
 _FILE_MODE_TEXT: Final = "must be a number between 0 and 0777 (octal), both inclusive"
 _IP_TEXT: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
@@ -103,6 +105,19 @@ def dns_subdomain(value: str, path: str) -> Problems:
 
 def qualified_name(value: str, path: str) -> Problems:
     return named(value, label_key_errors, path)
+
+
+def domain_prefixed_path(value: str, path: str) -> Problems:
+    """A name with a domain before it, such as `example.com/ingress`."""
+    domain, slash, rest = value.partition("/")
+    if not value:
+        yield required(path)
+    elif not (domain and slash and rest):
+        yield invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')
+    else:
+        yield from dns_subdomain(domain, path)
+        if not _URL_PATH.fullmatch(rest):
+            yield invalid(path, rest, regex_error("Invalid path", _URL_PATH.pattern))
 
 
 def port_number(value: int, path: str) -> Problems:
