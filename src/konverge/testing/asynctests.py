@@ -6,6 +6,7 @@ Rules:
    runs on an ordinary loop.
 2. asyncio's debug mode is on.
 3. A task that is still running when its test ends fails the test.
+4. No test hangs: on virtual time a deadlock is an error at once, on real time a test has two minutes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import pytest
 from konverge.testing.virtualtime import VirtualTimeLoop
 
 REAL_TIME_FIXTURES = {"control_plane"}
+REAL_TIME_LIMIT = 120.0
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,15 +36,17 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     factory: Callable[[], asyncio.AbstractEventLoop] = VirtualTimeLoop
+    limit = None
     if pyfuncitem.get_closest_marker("real_time") or REAL_TIME_FIXTURES & set(pyfuncitem.fixturenames):
-        factory = asyncio.new_event_loop
+        factory, limit = asyncio.new_event_loop, REAL_TIME_LIMIT
     with asyncio.Runner(debug=True, loop_factory=factory) as runner:
-        runner.run(_alone(test, arguments))
+        runner.run(_alone(test, arguments, limit))
     return True
 
 
-async def _alone(test: Callable[..., Awaitable[None]], arguments: dict[str, Any]) -> None:
-    await test(**arguments)
+async def _alone(test: Callable[..., Awaitable[None]], arguments: dict[str, Any], limit: float | None) -> None:
+    async with asyncio.timeout(limit):
+        await test(**arguments)
     for _ in range(10):  # what was cancelled or closed by the test gets a chance to end
         await asyncio.sleep(0)
     left = asyncio.all_tasks() - {asyncio.current_task()}

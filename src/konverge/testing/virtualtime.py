@@ -29,7 +29,9 @@ class _JumpingSelector(selectors.DefaultSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None or (timeout > 0 and self.threads):
-            # Only a thread or a signal can wake the loop: those are waited for in real time.
+            # Only a thread, a socket or a signal can wake the loop: those are waited for in real time.
+            if not self.threads and len(self.get_map()) <= 1:
+                raise RuntimeError("deadlock: every task waits, and no timer, thread or socket is left to wake one")
             return super().select(None)
         events = super().select(0)
         if not events and timeout > 0:
@@ -53,6 +55,14 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._jumping.threads += 1
         future.add_done_callback(self._thread_is_done)
         return future
+
+    async def shutdown_default_executor(self, *args: Any) -> None:
+        """Wait for the threads to end; the loop does that in one more thread."""
+        self._jumping.threads += 1
+        try:
+            await super().shutdown_default_executor(*args)
+        finally:
+            self._jumping.threads -= 1
 
     def _thread_is_done(self, _: asyncio.Future[Any]) -> None:
         self._jumping.threads -= 1

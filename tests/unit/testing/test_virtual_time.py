@@ -43,6 +43,14 @@ async def test_the_clock_stands_while_a_thread_runs() -> None:
     assert asyncio.get_running_loop().time() == 0
 
 
+def test_a_deadlock_is_an_error_and_no_hang() -> None:
+    async def wait_for_ever() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    with pytest.raises(RuntimeError, match="deadlock: every task waits"):
+        run_virtually(wait_for_ever())
+
+
 def test_a_coroutine_runs_to_its_end() -> None:
     async def main() -> float:
         await asyncio.sleep(86_400)
