@@ -7,6 +7,7 @@ An act is a POST of its own small kind to a subresource; it has no state of its 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from konverge.controlplane.api import refusals
@@ -23,7 +24,7 @@ from konverge.controlplane.api.strategy import Document
 from konverge.controlplane.api.updates import change
 from konverge.objects.labels import LabelSelector
 
-__all__ = ["ACTIONS", "Action", "bind_pod", "evict_pod", "read_act"]
+__all__ = ["ACTIONS", "Action", "bind_named_pod", "bind_pod", "evict_pod", "read_act"]
 
 Action = Callable[[Cluster, Call], Awaitable[Answer]]
 
@@ -42,7 +43,7 @@ def read_act(call: Call, kind: str) -> Document:
     if not isinstance(value, dict) or value.get("kind", kind) != kind:
         raise refusals.bad_request(f"the object provided is unrecognized (must be of type {kind})")
     name = (value.get("metadata") or {}).get("name", call.name)
-    if name != call.name:
+    if call.name and name != call.name:
         text = f"the name of the object ({name}) does not match the name on the URL ({call.name})"
         raise refusals.bad_request(text)
     return value
@@ -80,6 +81,16 @@ async def bind_pod(cluster: Cluster, call: Call) -> Answer:
 
     await change(cluster, call, _Unchecked(), make, options=options)
     return _created()
+
+
+async def bind_named_pod(cluster: Cluster, call: Call) -> Answer:
+    """Assign the pod that the Binding itself names: the older way."""
+    pods = cluster.registry.find("", "v1", "pods")
+    binding = read_act(call, "Binding")
+    name = (binding.get("metadata") or {}).get("name", "")
+    if pods is None or not isinstance(name, str) or not name:
+        raise refusals.bad_request("name is required")
+    return await bind_pod(cluster, replace(call, strategy=pods, name=name, subresource="binding"))
 
 
 def _no_target() -> Any:
@@ -152,6 +163,7 @@ def _check_budget(budget: Document) -> None:
 
 
 ACTIONS: Final[Mapping[tuple[str, str, str], Action]] = {
+    ("", "bindings", ""): bind_named_pod,
     ("", "pods", "binding"): bind_pod,
     ("", "pods", "eviction"): evict_pod,
 }

@@ -61,6 +61,7 @@ _PHRASES: Final = {
     "delete": "delete a",
     "deletecollection": "delete collection of",
 }
+_ALWAYS: Final = ("APIResourceList", "DeleteOptions", "Patch", "Status", "WatchEvent")
 _COLLECTION_VERBS: Final = ("list", "create", "deletecollection")
 _OBJECT_VERBS: Final = ("get", "update", "patch", "delete")
 
@@ -117,16 +118,32 @@ def _name(group: str, version: str) -> str:
 def _document(name: str, strategies: list[Strategy], version: str) -> dict[str, Any]:
     paths: dict[str, Any] = {}
     schemas: dict[str, Any] = {}
+    names: dict[int, dict[tuple[str, str, str], str]] = {}
     for strategy in strategies:
         known = strategy.schemas()
-        paths |= _paths(f"/{name}", strategy, _by_kind(known))
-        roots = [strategy.schema_name, f"{strategy.schema_name}List", *_subresource_schemas(strategy, _by_kind(known))]
-        roots += [f"{_META}.{each}" for each in ("DeleteOptions", "Patch", "Status", "WatchEvent")]
+        # Built-in kinds share one mapping, which is read once.
+        if id(known) not in names:
+            names[id(known)] = _by_kind(known)
+        by_kind = names[id(known)]
+        paths |= _paths(f"/{name}", strategy, by_kind)
+        roots = [strategy.schema_name, f"{strategy.schema_name}List", *_subresource_schemas(strategy, by_kind)]
+        roots += [f"{_META}.{each}" for each in _ALWAYS]
         schemas |= _closure(known, roots)
+    _set_kinds(schemas, strategies)
     security = {"BearerToken": {"type": "apiKey", "name": "authorization", "in": "header"}}
     components = {"schemas": schemas, "securitySchemes": security}
     info = {"title": "Kubernetes", "version": version}
     return {"openapi": "3.0.0", "info": info, "paths": paths, "components": components}
+
+
+def _set_kinds(schemas: dict[str, Any], strategies: list[Strategy]) -> None:
+    """Say of the kinds that every group has that they are of this one too."""
+    group, version = strategies[0].info.kind[:2]
+    for name in ("DeleteOptions", "WatchEvent"):
+        found = schemas.get(f"{_META}.{name}")
+        if found is not None:
+            kinds = [{"group": "", "version": "v1", "kind": name}, {"group": group, "version": version, "kind": name}]
+            schemas[f"{_META}.{name}"] = found | {"x-kubernetes-group-version-kind": kinds if group else kinds[:1]}
 
 
 def _by_kind(schemas: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:

@@ -52,6 +52,7 @@ _HANDLERS: Final[Mapping[str, Handler]] = {
     "delete": answer_delete,
     "deletecollection": answer_delete_collection,
 }
+_SCALE_HANDLERS: Final[Mapping[str, Handler]] = dict.fromkeys(("get", "update", "patch"), answer_scale)
 _OBJECT_VERBS: Final = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _SUBRESOURCE_VERBS: Final = _OBJECT_VERBS | {"POST": "create"}
 _COLLECTION_VERBS: Final = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
@@ -138,24 +139,45 @@ class ApiServer:
     def _handler(self, call: Call) -> Handler:
         info = call.strategy.info
         if not call.subresource:
-            if call.verb not in info.verbs:
-                raise refusals.method_not_allowed()
-            return _HANDLERS[call.verb]
+            if "get" not in info.verbs:
+                return self._action(call, info.verbs)
+            return _allowed(call, info.verbs, _HANDLERS)
         sub = info.subresource(call.subresource)
         if sub is None:
             raise self._no_subresource(call)
-        if call.verb not in sub.verbs:
+        if sub.kind == "Scale":
+            return _allowed(call, sub.verbs, _SCALE_HANDLERS)
+        if call.strategy.endpoint(call.subresource) is not None:
+            return _allowed(call, sub.verbs, _HANDLERS)
+        return self._action(call, sub.verbs)
+
+    def _action(self, call: Call, verbs: tuple[str, ...]) -> Handler:
+        """What is done rather than stored: a subresource without state, a kind that can only be created."""
+        kind = call.strategy.info.kind
+        action = self.actions.get((kind.group, kind.plural, call.subresource))
+        if call.verb not in verbs:
             raise refusals.method_not_allowed()
-        action = self.actions.get((info.kind.group, info.kind.plural, call.subresource))
-        if action is not None:
-            return action
-        return answer_scale if sub.kind == "Scale" else _HANDLERS[call.verb]
+        if action is None:
+            what = f"{kind.resource}/{call.subresource}" if call.subresource else kind.resource
+            raise refusals.failure(501, f"{what} is not part of the embedded control plane", "NotImplemented")
+        return action
 
     def _no_subresource(self, call: Call) -> Refusal:
         kind = call.strategy.info.kind
         if call.strategy.custom:
             return refusals.not_found(kind.group, kind.plural, call.name)
         return refusals.no_such_resource()
+
+
+def _allowed(call: Call, verbs: tuple[str, ...], handlers: Mapping[str, Handler]) -> Handler:
+    if call.verb in verbs:
+        return handlers[call.verb]
+    if call.verb == "watch":
+        kind = call.strategy.info.kind
+        details = {"group": kind.group, "kind": kind.plural}
+        text = f'watch is not supported on resources of kind "{kind.resource}"'
+        raise refusals.failure(405, text, "MethodNotAllowed", details)
+    raise refusals.method_not_allowed()
 
 
 def _verb(method: str, where: Route, query: Query) -> str:

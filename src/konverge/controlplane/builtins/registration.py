@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from konverge.controlplane.api.registry import Registry
 from konverge.controlplane.api.strategy import ResourceInfo, SubresourceInfo
@@ -17,6 +17,11 @@ from konverge.controlplane.storage import Storage
 from konverge.objects.kinds import Kind, Scope
 
 __all__ = ["builtin_strategies", "register_builtins"]
+
+_DEPRECATIONS: Final = {
+    "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
+    "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
 
 
 def register_builtins(registry: Registry, storage: Storage) -> None:
@@ -39,7 +44,9 @@ def _strategy(resource: Any, addresses: ServiceAddresses | None) -> BuiltinStrat
     info = _info(resource)
     columns = tuple(_column(each) for each in resource.get("columns", ()))
     made = STRATEGIES.get((info.kind.group, info.kind.version, info.kind.plural), BuiltinStrategy)
-    return made(info, columns, addresses) if issubclass(made, ServiceStrategy) else made(info, columns)
+    strategy = made(info, columns, addresses) if issubclass(made, ServiceStrategy) else made(info, columns)
+    strategy.deprecation = _DEPRECATIONS.get(info.kind.resource, "")
+    return strategy
 
 
 def _info(resource: Any) -> ResourceInfo:
