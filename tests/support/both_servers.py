@@ -11,6 +11,7 @@ import json
 import threading
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qsl, unquote
 
@@ -119,6 +120,11 @@ class InnerServer:
     async def _ask(self, request: Request) -> Heard:
         async with await self.plane.handle(request) as answer:
             return Heard(answer.status, answer.headers, answer.warnings, await answer.read())
+
+    def listen(self, kubeconfig: Path) -> None:
+        """Open a port, and write a kubeconfig for it."""
+        self.run(self.plane.start())
+        self.plane.write_kubeconfig(kubeconfig)
 
     def close(self) -> None:
         self.run(self.plane.stop())

@@ -30,6 +30,11 @@ _VERSION: Final = {
     "platform": "embedded",
 }
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
+# kubectl looks here for kinds that OpenAPI v3 does not have, and takes an error for the answer. So the old document is
+# served, without a single definition: in protobuf the fields swagger and info {title, version}.
+_OLD_OPENAPI: Final = {"swagger": "2.0", "info": {"title": "Kubernetes", "version": SERVER_VERSION}, "paths": {}}
+_OLD_OPENAPI_PROTOBUF: Final = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07" + SERVER_VERSION.encode()
+_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _CHECKS: Final = ("ping", "log", "etcd")
 
 
@@ -39,8 +44,10 @@ def answer_page(request: Request, paths: list[str]) -> Answer | None:
     if path == "/version":
         return _page(request, _VERSION)
     if path == "/":
-        others = [*_HEALTH, "/metrics", "/openapi/v3", "/version"]
+        others = [*_HEALTH, "/metrics", "/openapi/v2", "/openapi/v3", "/version"]
         return _page(request, {"paths": sorted([*paths, *others])})
+    if path == "/openapi/v2":
+        return _old_openapi(request)
     if path == "/metrics":
         return text_answer(200, "")
     for root in _HEALTH:
@@ -49,6 +56,12 @@ def answer_page(request: Request, paths: list[str]) -> Answer | None:
         if path.startswith(f"{root}/") and path.removeprefix(f"{root}/") in _CHECKS:
             return text_answer(200, "ok")
     return None
+
+
+def _old_openapi(request: Request) -> Answer:
+    if "protobuf" in request.headers.get("accept", ""):
+        return Answer(200, _OLD_OPENAPI_PROTOBUF, {"content-type": _PROTOBUF})
+    return _page(request, _OLD_OPENAPI)
 
 
 def _asks_verbose(request: Request) -> bool:
