@@ -1,7 +1,8 @@
 """The patch engines against a real API server: the same writes, the same objects, the same owners.
 
-Each example is a sequence of writes by several managers, drawn by hypothesis, always the same ones. Before each write the
-engine says what will come of it, from the server's live object; then the server does it. Two things make that exact:
+Each example is a sequence of writes by several managers, drawn by hypothesis, always the same ones. Before each write
+the engine says what will come of it, from the server's live object; then the server does it. Two things make that
+exact:
 
 - What the engine gives is not defaulted. A dry-run PUT lets the server default it, and that is compared.
 - Times are told apart by making the live ones old: every entry that the write gives a new time to stands out.
@@ -1102,7 +1103,7 @@ def test_odd_strategic_patches_of_pods_end_alike(deployments: Subject, body: Jso
 
 def ages(entries: list[Json] | None) -> list[Json]:
     """Make new times comparable, as `masked` does."""
-    return masked({"metadata": {"managedFields": entries or []}})["metadata"]["managedFields"]
+    return list(masked({"metadata": {"managedFields": entries or []}})["metadata"]["managedFields"])
 
 
 @pytest.fixture(scope="module")

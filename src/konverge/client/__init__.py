@@ -13,15 +13,15 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from konverge.client.access.config import ClientConfig, load_config
+from konverge.client.access.credentials import StaticCredentials
 from konverge.client.caller import Observer, WriteGuard
 from konverge.client.client import Client, IssuedToken
 from konverge.client.collections import Collection
-from konverge.client.config import ClientConfig, load_config
-from konverge.client.credentials import StaticCredentials
+from konverge.client.connection.limits import Limits
 from konverge.client.discovery import Discovery, Served
 from konverge.client.impersonation import Impersonation
 from konverge.client.inprocess import InProcessTransport
-from konverge.client.limits import Limits
 from konverge.client.lists import Listing, WatchEvent
 from konverge.client.reader import Reader, Settings
 from konverge.client.retry import RetryPolicy

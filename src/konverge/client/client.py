@@ -9,8 +9,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
+from konverge.client.access.config import ClientConfig, load_config
 from konverge.client.caller import Observer, WriteGuard
-from konverge.client.config import ClientConfig, load_config
 from konverge.client.reader import Reader, Settings
 from konverge.client.retry import Repeat, RetryPolicy
 from konverge.client.targets import KindName, key_in, target_of

@@ -26,14 +26,14 @@ from aiohttp.http_exceptions import HttpProcessingError
 from multidict import CIMultiDict
 from yarl import URL
 
-from konverge.client.bodies import Chunks, read_whole, too_large
-from konverge.client.config import ClientConfig
-from konverge.client.credentials import Identity
-from konverge.client.deadlines import DeadlineReached, Deadlines
-from konverge.client.failures import words_of
-from konverge.client.limits import Limits, TransportStats
-from konverge.client.proxies import ProxyRoute
-from konverge.client.sockets import notice_dead_peer
+from konverge.client.access.config import ClientConfig
+from konverge.client.access.credentials import Identity
+from konverge.client.connection.bodies import Chunks, read_whole, too_large
+from konverge.client.connection.deadlines import DeadlineReached, Deadlines
+from konverge.client.connection.failures import words_of
+from konverge.client.connection.limits import Limits, TransportStats
+from konverge.client.connection.proxies import ProxyRoute
+from konverge.client.connection.sockets import notice_dead_peer
 from konverge.errors import TransportError
 from konverge.wire.messages import Request, Response
 from konverge.wire.paths import target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from konverge.client.addresses import environment_proxy, redacted
+from konverge.client.access.addresses import environment_proxy, redacted
 from konverge.errors import ConfigError
 
 PROXY = {"HTTPS_PROXY": "http://secure.example:1", "http_proxy": "http://plain.example:2"}

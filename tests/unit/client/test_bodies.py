@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge.client.bodies import Unpacker, read_whole
+from konverge.client.connection.bodies import Unpacker, read_whole
 from konverge.errors import DecodeError
 
 

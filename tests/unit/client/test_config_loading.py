@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from konverge.client.config import ClientConfig, load_config
-from konverge.client.credentials import Identity, StaticCredentials
+from konverge.client.access.config import ClientConfig, load_config
+from konverge.client.access.credentials import Identity, StaticCredentials
 from konverge.client.impersonation import Impersonation
 from konverge.errors import ConfigError
 from konverge.testing.certificates import Authority
@@ -189,6 +189,6 @@ def test_the_user_agent_names_us() -> None:
 
 
 def test_reading_a_configuration_does_not_load_the_http_library() -> None:
-    code = "import sys, konverge.client.config; sys.exit('aiohttp' in sys.modules)"
+    code = "import sys, konverge.client.access.config; sys.exit('aiohttp' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

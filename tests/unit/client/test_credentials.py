@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from konverge.client.credentials import ANONYMOUS, Identity, StaticCredentials, StoredCredentials, basic, bearer
-from konverge.client.files import NamedFile, Rotating
-from konverge.client.places import Place
-from konverge.client.tls import check_pair
+from konverge.client.access.credentials import ANONYMOUS, Identity, StaticCredentials, StoredCredentials, basic, bearer
+from konverge.client.access.files import NamedFile, Rotating
+from konverge.client.access.places import Place
+from konverge.client.access.tls import check_pair
 from konverge.errors import ConfigError
 from konverge.testing.certificates import Authority
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from konverge.client.deadlines import DeadlineReached, Deadlines
+from konverge.client.connection.deadlines import DeadlineReached, Deadlines
 from konverge.testing.virtualtime import run_virtually
 
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from konverge.client.credentials import Identity
-from konverge.client.execplugin import RUN_PAUSE, ExecPlugin, ExecSpec
-from konverge.client.places import Place
+from konverge.client.access.credentials import Identity
+from konverge.client.access.execplugin import RUN_PAUSE, ExecPlugin, ExecSpec
+from konverge.client.access.places import Place
 from konverge.errors import ConfigError
 from konverge.testing.certificates import Authority
 

@@ -6,9 +6,9 @@ import ssl
 
 import pytest
 
-from konverge.client.failures import words_of
-from konverge.client.sockets import notice_dead_peer
-from konverge.client.socks import SocksError
+from konverge.client.connection.failures import words_of
+from konverge.client.connection.sockets import notice_dead_peer
+from konverge.client.connection.socks import SocksError
 
 
 def certificate_error(code: int, message: str) -> ssl.SSLCertVerificationError:

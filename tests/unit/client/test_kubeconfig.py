@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from konverge.client.config import ClientConfig, load_config
-from konverge.client.documents import parse_document
-from konverge.client.kubeconfig import read_kubeconfig
-from konverge.client.places import Place
+from konverge.client.access.config import ClientConfig, load_config
+from konverge.client.access.documents import parse_document
+from konverge.client.access.kubeconfig import read_kubeconfig
+from konverge.client.access.places import Place
 from konverge.testing.certificates import Authority
 
 

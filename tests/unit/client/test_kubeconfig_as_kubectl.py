@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 import yaml
 
-from konverge.client.addresses import check_server
-from konverge.client.config import ClientConfig, load_config
-from konverge.client.credentials import basic
-from konverge.client.places import Place
+from konverge.client.access.addresses import check_server
+from konverge.client.access.config import ClientConfig, load_config
+from konverge.client.access.credentials import basic
+from konverge.client.access.places import Place
 from konverge.errors import ConfigError, ControlPlaneError
 from konverge.testing.binaries import find_binaries
 from konverge.testing.certificates import Authority

@@ -12,10 +12,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from konverge.client.config import ClientConfig, load_config
-from konverge.client.documents import parse_document
-from konverge.client.kubeconfig import FILE_LIMIT, read_kubeconfig
-from konverge.client.places import Place
+from konverge.client.access.config import ClientConfig, load_config
+from konverge.client.access.documents import parse_document
+from konverge.client.access.kubeconfig import FILE_LIMIT, read_kubeconfig
+from konverge.client.access.places import Place
 from konverge.errors import ConfigError
 from konverge.testing.certificates import Authority
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from konverge.client.files import NamedFile, Rotating
-from konverge.client.places import Place
+from konverge.client.access.files import NamedFile, Rotating
+from konverge.client.access.places import Place
 from konverge.errors import ConfigError
 
 

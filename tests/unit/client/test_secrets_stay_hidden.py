@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 import yaml
 
-from konverge.client.config import ClientConfig, load_config
-from konverge.client.credentials import Identity, StaticCredentials, basic
-from konverge.client.kubeconfig import read_kubeconfig
-from konverge.client.tls import CertificatePair, Tls
+from konverge.client.access.config import ClientConfig, load_config
+from konverge.client.access.credentials import Identity, StaticCredentials, basic
+from konverge.client.access.kubeconfig import read_kubeconfig
+from konverge.client.access.tls import CertificatePair, Tls
 from konverge.errors import ConfigError
 from konverge.testing.certificates import Authority
 

@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from konverge.client import tls as tls_module
-from konverge.client.files import NamedFile, Rotating
-from konverge.client.places import Place
-from konverge.client.tls import CertificatePair, Tls, check_authority, check_pair, pem_file
+from konverge.client.access.files import NamedFile, Rotating
+from konverge.client.access.places import Place
+from konverge.client.access.tls import CertificatePair, Tls, check_authority, check_pair, pem_file
 from konverge.errors import ConfigError
 from konverge.testing.certificates import Authority, Pair
 

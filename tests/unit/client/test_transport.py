@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from faultyserver import Asked, FaultyServer, Handler, serving
 
-from konverge.client.config import ClientConfig
+from konverge.client.access.config import ClientConfig
+from konverge.client.connection.limits import Limits, TransportStats
 from konverge.client.impersonation import Impersonation
-from konverge.client.limits import Limits, TransportStats
 from konverge.client.transport import HttpTransport
 from konverge.errors import DecodeError, TransportError
 from konverge.wire import FrameReader, Request, Response

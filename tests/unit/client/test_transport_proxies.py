@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 import pytest
 from faultyserver import Asked, pump, serving, tunnel
 
-from konverge.client.config import ClientConfig
-from konverge.client.limits import Limits
-from konverge.client.socks import SocksProxy
-from konverge.client.tls import Tls
+from konverge.client.access.config import ClientConfig
+from konverge.client.access.tls import Tls
+from konverge.client.connection.limits import Limits
+from konverge.client.connection.socks import SocksProxy
 from konverge.client.transport import HttpTransport
 from konverge.errors import TransportError
 from konverge.testing.certificates import Authority

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from faultyserver import Asked, FaultyServer, Handler, serving
 
-from konverge.client.config import ClientConfig
-from konverge.client.credentials import Credentials, Identity, StaticCredentials
-from konverge.client.files import NamedFile, Rotating
-from konverge.client.places import Place
-from konverge.client.tls import CertificatePair, Tls
+from konverge.client.access.config import ClientConfig
+from konverge.client.access.credentials import Credentials, Identity, StaticCredentials
+from konverge.client.access.files import NamedFile, Rotating
+from konverge.client.access.places import Place
+from konverge.client.access.tls import CertificatePair, Tls
 from konverge.client.transport import HttpTransport
 from konverge.errors import ConfigError, TransportError
 from konverge.testing.certificates import Authority, Pair

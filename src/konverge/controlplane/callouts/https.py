@@ -9,8 +9,8 @@ from collections import OrderedDict
 from typing import Final
 from urllib.parse import urlsplit
 
-from konverge.client.config import ClientConfig
-from konverge.client.tls import Tls
+from konverge.client.access.config import ClientConfig
+from konverge.client.access.tls import Tls
 from konverge.client.transport import HttpTransport
 from konverge.controlplane.callouts.replies import CalloutFailure, Reply
 from konverge.errors import ConfigError, DecodeError, TransportError

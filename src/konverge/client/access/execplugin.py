@@ -24,10 +24,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from konverge.client.credentials import Identity, bearer
-from konverge.client.places import Place
-from konverge.client.programs import find_program, run_program
-from konverge.client.tls import check_pair
+from konverge.client.access.credentials import Identity, bearer
+from konverge.client.access.places import Place
+from konverge.client.access.programs import find_program, run_program
+from konverge.client.access.tls import check_pair
 from konverge.errors import ConfigError
 
 __all__ = ["API_VERSIONS", "ExecPlugin", "ExecSpec"]

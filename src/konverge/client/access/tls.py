@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
-from konverge.client.files import Rotating
-from konverge.client.places import Place
+from konverge.client.access.files import Rotating
+from konverge.client.access.places import Place
 
 __all__ = ["CertificatePair", "Tls", "check_authority", "check_pair"]
 

@@ -10,7 +10,7 @@ import ipaddress
 from collections.abc import Mapping
 from urllib.parse import SplitResult, urlsplit
 
-from konverge.client.places import Place
+from konverge.client.access.places import Place
 
 __all__ = ["check_proxy", "check_server", "environment_proxy", "redacted"]
 

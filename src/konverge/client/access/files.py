@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from konverge.client.places import Place
+from konverge.client.access.places import Place
 from konverge.errors import ConfigError
 
 __all__ = ["NamedFile", "Rotating", "read_bounded"]

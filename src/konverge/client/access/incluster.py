@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from konverge.client.addresses import check_server
-from konverge.client.credentials import StoredCredentials, bearer
-from konverge.client.files import NamedFile, Rotating, read_bounded
-from konverge.client.places import Place
-from konverge.client.tls import Tls, check_authority
+from konverge.client.access.addresses import check_server
+from konverge.client.access.credentials import StoredCredentials, bearer
+from konverge.client.access.files import NamedFile, Rotating, read_bounded
+from konverge.client.access.places import Place
+from konverge.client.access.tls import Tls, check_authority
 
 __all__ = ["SERVICE_ACCOUNT", "ServiceAccount", "read_service_account", "why_not_in_cluster"]
 

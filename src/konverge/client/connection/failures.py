@@ -7,7 +7,7 @@ import os
 import socket
 import ssl
 
-from konverge.client.socks import SocksError
+from konverge.client.connection.socks import SocksError
 
 __all__ = ["words_of"]
 

@@ -22,9 +22,9 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from konverge.client.documents import parse_document
-from konverge.client.files import NamedFile, read_bounded
-from konverge.client.places import Place
+from konverge.client.access.documents import parse_document
+from konverge.client.access.files import NamedFile, read_bounded
+from konverge.client.access.places import Place
 from konverge.errors import ConfigError
 
 __all__ = ["Choice", "Cluster", "Context", "Entry", "Exec", "Kubeconfig", "User", "read_kubeconfig"]

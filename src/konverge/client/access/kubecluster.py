@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from konverge.client.addresses import check_server
-from konverge.client.files import Rotating
-from konverge.client.kubeconfig import Cluster, Entry
-from konverge.client.tls import Tls, check_authority
+from konverge.client.access.addresses import check_server
+from konverge.client.access.files import Rotating
+from konverge.client.access.kubeconfig import Cluster, Entry
+from konverge.client.access.tls import Tls, check_authority
 
 __all__ = ["exec_cluster", "server_of", "tls_of"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import unquote, urlsplit
 
-from konverge.client.addresses import redacted
-from konverge.client.credentials import basic
-from konverge.client.socks import SocksProxy
+from konverge.client.access.addresses import redacted
+from konverge.client.access.credentials import basic
+from konverge.client.connection.socks import SocksProxy
 
 __all__ = ["ProxyRoute"]
 

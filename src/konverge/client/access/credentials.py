@@ -11,9 +11,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from konverge.client.files import Rotating
-from konverge.client.places import Place
-from konverge.client.tls import CertificatePair
+from konverge.client.access.files import Rotating
+from konverge.client.access.places import Place
+from konverge.client.access.tls import CertificatePair
 from konverge.errors import ConfigError
 
 __all__ = ["ANONYMOUS", "Credentials", "Identity", "StaticCredentials", "StoredCredentials", "basic", "bearer"]

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import yaml
 
-from konverge.client.places import Place
+from konverge.client.access.places import Place
 
 __all__ = ["parse_document"]
 

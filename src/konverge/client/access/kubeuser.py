@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal, cast
 
-from konverge.client.credentials import ANONYMOUS, Credentials, StoredCredentials, basic, bearer
-from konverge.client.execplugin import API_VERSIONS, ExecPlugin, ExecSpec
-from konverge.client.files import NamedFile, Rotating
+from konverge.client.access.credentials import ANONYMOUS, Credentials, StoredCredentials, basic, bearer
+from konverge.client.access.execplugin import API_VERSIONS, ExecPlugin, ExecSpec
+from konverge.client.access.files import NamedFile, Rotating
+from konverge.client.access.kubeconfig import Entry, Exec, User
+from konverge.client.access.places import Place
+from konverge.client.access.tls import CertificatePair, check_pair
 from konverge.client.impersonation import Impersonation
-from konverge.client.kubeconfig import Entry, Exec, User
-from konverge.client.places import Place
-from konverge.client.tls import CertificatePair, check_pair
 
 __all__ = ["check_user", "credentials_of", "impersonation_of"]
 
