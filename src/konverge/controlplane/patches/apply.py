@@ -134,7 +134,9 @@ class _Apply:
         _validate(root, self._config, "failed to create typed patch object", allow_duplicates=False)
         if self.live is None:
             return
-        _validate(root, self.live, "failed to create typed live object", allow_duplicates=True)
+        if not self.endpoint.topology.structured:
+            # The schema of a custom resource may have changed since it was written.
+            _validate(root, self.live, "failed to create typed live object", allow_duplicates=True)
         if not self._managers:
             self._managers = updated(None, self.live, {}, manager="before-first-apply", endpoint=self.endpoint, now=now)
 

@@ -61,6 +61,8 @@ def _differ(node: Node, old: Any, new: Any) -> Differences:
     before, after = node.form_of(old), node.form_of(new)
     if before == after:
         return _differ_as(node, after, old, new)
+    if node.has_one_form:
+        return _differ_as(node, node.first_form, old, new)
     # Where the schema leaves the form open both forms are looked at: the field changed, and all its parts did.
     one, other = _differ_as(node, before, old, new), _differ_as(node, after, old, new)
     return _either(one[0], other[0]), _either(one[1], other[1])
@@ -100,7 +102,7 @@ def _differ_maps(mapping: MappingType, old: dict[str, Any], new: dict[str, Any])
     for key, value in new.items():
         was = old.get(key, ABSENT)
         if was is ABSENT:
-            changed["f:" + key] = _whole(child(key), value)
+            changed["f:" + key] = _whole(child(key), value) if isinstance(value, dict | list) else {}
         elif was is not value:
             _note("f:" + key, _differ(child(key), was, value), changed, removed)
     for key, value in old.items():

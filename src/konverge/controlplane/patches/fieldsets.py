@@ -95,6 +95,9 @@ def difference(one: FieldSet, other: FieldSet) -> FieldSet:
         entry = made.get(element)
         if entry is None or element == ".":
             continue
+        if not entry and not taken:
+            del made[element]
+            continue
         rest = as_entry(difference(below(entry), below(taken)), is_member(entry) and not is_member(taken))
         if rest is None:
             del made[element]
@@ -144,10 +147,11 @@ def _step(node: Node, element: str) -> tuple[Node | None, bool]:
 
 def ordered(fields: FieldSet) -> FieldSet:
     """Sort the elements at every depth as the real server writes them."""
-    if len(fields) > 1:
-        plain = all(element[0] in ".f" for element in fields)
-        return {element: ordered(fields[element]) for element in sorted(fields, key=None if plain else order_of)}
-    return {element: ordered(entry) for element, entry in fields.items()}
+    elements = sorted(fields)
+    if elements and elements[-1][0] > "f":
+        # Only fields sort as their text does; any other kind of element comes after them, so the last one tells.
+        elements.sort(key=order_of)
+    return {element: ordered(entry) if (entry := fields[element]) else entry for element in elements}
 
 
 def paths(fields: FieldSet, prefix: str = "") -> Iterator[str]:

@@ -8,13 +8,16 @@ Rules of the merge:
    their neighbours; items that both have stand in the order of the configuration; new items follow what stands before
    them in the configuration.
 
-Nothing given is changed; results share what stays.
+Nothing given is changed. What the configuration does not change is the live value itself, not a copy, so that a later
+comparison ends there at once.
 """
 
 from __future__ import annotations
 
+from operator import is_
 from typing import Any
 
+from konverge.controlplane.patches.comparison import same
 from konverge.controlplane.patches.elements import item_element
 from konverge.controlplane.patches.fieldsets import FieldSet, below, is_member
 from konverge.controlplane.patches.topology import MappingType, Node, SequenceType
@@ -24,8 +27,6 @@ __all__ = ["merge", "remove"]
 
 def merge(node: Node, live: Any, config: Any) -> Any:
     """Merge `config` into `live`."""
-    if live is config:
-        return live
     form = node.form_of(config)
     form = node.first_form if form == "any" else form
     if form == "mapping" and node.mapping is not None and not node.mapping.atomic:
@@ -36,14 +37,14 @@ def merge(node: Node, live: Any, config: Any) -> Any:
         first = live if isinstance(live, list) else []
         second = config if isinstance(config, list) else []
         return _merge_lists(node.sequence, first, second) if first or second else config
-    return config
+    return live if same(live, config) else config
 
 
 def _merge_maps(mapping: MappingType, live: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
-    merged = dict(live)
-    for key, value in config.items():
-        merged[key] = merge(mapping.child(key), live[key], value) if key in live else value
-    return merged
+    new = {key: merge(mapping.child(key), live[key], value) if key in live else value for key, value in config.items()}
+    if all(key in live and live[key] is value for key, value in new.items()):
+        return live
+    return {**live, **new}
 
 
 def _merge_lists(sequence: SequenceType, live: list[Any], config: list[Any]) -> list[Any]:
@@ -59,7 +60,9 @@ def _merge_lists(sequence: SequenceType, live: list[Any], config: list[Any]) -> 
         element: merge(sequence.element, by_element[element], item) if element in by_element else item
         for element, item in ours.items()
     }
-    return [live[at] if at >= 0 else merged[element] for element, at in _interleaved(theirs, list(ours))]
+    result = [live[at] if at >= 0 else merged[element] for element, at in _interleaved(theirs, list(ours))]
+    unchanged = len(result) == len(live) and all(map(is_, result, live))
+    return live if unchanged else result
 
 
 def _interleaved(live: list[str], config: list[str]) -> list[tuple[str, int]]:

@@ -51,6 +51,11 @@ class Node:
         return "scalar" if value is not None and self.scalar else "any"
 
     @property
+    def has_one_form(self) -> bool:
+        """Tell whether the schema leaves no choice."""
+        return bool(self.scalar) + (self.sequence is not None) + (self.mapping is not None) == 1
+
+    @property
     def first_form(self) -> str:
         """Name the form that counts where the value decides nothing, as null does."""
         if self.mapping is not None:
