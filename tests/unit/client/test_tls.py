@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from konverge.client import tls as tls_module
+from konverge.client.access import tls as tls_module
 from konverge.client.access.files import NamedFile, Rotating
 from konverge.client.access.places import Place
 from konverge.client.access.tls import CertificatePair, Tls, check_authority, check_pair, pem_file
