@@ -6,7 +6,8 @@ Rules that every change to this file keeps:
    its own place; one that falls so far behind that the history has moved past it is ended, cleanly.
 2. An event shows the object as it was at its revision. An object that no longer matches is DELETED with its former
    content at the new version; one that begins to match is ADDED; changes out of sight are not told.
-3. A bookmark is sent only when asked for, and only when everything up to its version has been told.
+3. A bookmark is sent only when asked for, and only when everything up to its version has been told. It is newer than
+   the version that the watch began with.
 4. An event is encoded once for all who watch in the same form.
 """
 
@@ -168,9 +169,9 @@ class _Watch:
         return min(now + _BOOKMARK_EVERY, last)
 
     def _progress(self) -> bytes:
-        """A bookmark at the present revision, when everything up to it has been told."""
+        """A bookmark at the present revision, when everything up to it has been told and time has passed at all."""
         revision = self._cluster.storage.revision
-        return b"" if self._pending() or revision < self._told else self._bookmark(revision)
+        return b"" if self._pending() or revision <= self._told else self._bookmark(revision)
 
     async def _told_of(self, changes: list[Change]) -> bytes:
         self._place += len(changes)
