@@ -19,6 +19,7 @@ from konverge.controlplane.api.strategy import Document, ResourceInfo, Surroundi
 from konverge.controlplane.api.tables import Column
 from konverge.controlplane.builtins import schemas
 from konverge.controlplane.builtins.faults import Fault
+from konverge.controlplane.builtins.rows import CELLS
 from konverge.controlplane.builtins.structs import kind_shaper, zero_of_kind
 
 __all__ = ["BuiltinStrategy", "StatusEndpoint", "keep_metadata"]
@@ -126,6 +127,11 @@ class BuiltinStrategy(PlainStrategy):
         return ()
 
     # Views.
+
+    def cells(self, document: Document, now: float) -> list[Any]:
+        kind = self.info.kind
+        write = CELLS.get((kind.group, kind.plural))
+        return super().cells(document, now) if write is None else write(document, now)
 
     def fields(self, document: Document) -> dict[str, str]:
         return {label: _text_at(document, label.split(".")) for label in self.selectable}

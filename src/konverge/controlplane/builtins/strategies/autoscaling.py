@@ -11,6 +11,7 @@ from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.strategy import Document
 from konverge.controlplane.builtins.defaults import autoscaling
 from konverge.controlplane.builtins.kinds import BuiltinStrategy
+from konverge.controlplane.builtins.rows.policies import autoscaler_cells
 from konverge.controlplane.builtins.schemas import LazyTopologies
 from konverge.controlplane.builtins.validation import autoscaling as rules
 from konverge.objects.kinds import Kind
@@ -60,6 +61,9 @@ class HorizontalPodAutoscalerV1Strategy(BuiltinStrategy):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.topologies = LazyTopologies(_VERSIONS)
+
+    def cells(self, document: Document, now: float) -> list[Any]:
+        return autoscaler_cells(_to_v2(document), now)
 
     async def from_storage(self, stored: Sequence[tuple[Document, object]]) -> list[Document]:
         return [_to_v1(document) for document, _ in stored]

@@ -10,6 +10,7 @@ from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.refusals import invalid
 from konverge.controlplane.api.strategy import Document, Surroundings
 from konverge.controlplane.builtins.kinds import BuiltinStrategy
+from konverge.controlplane.builtins.rows.clusters import event_cells
 from konverge.controlplane.builtins.schemas import LazyTopologies
 from konverge.controlplane.builtins.validation import events as rules
 from konverge.objects.kinds import Kind
@@ -100,6 +101,9 @@ class EventStrategy(BuiltinStrategy):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.topologies = LazyTopologies((_CORE, _EVENTS))
+
+    def cells(self, document: Document, now: float) -> list[Any]:
+        return event_cells(_to_core(document), now)
 
     async def from_storage(self, stored: Sequence[tuple[Document, object]]) -> list[Document]:
         return [_to_events(document) for document, _ in stored]
