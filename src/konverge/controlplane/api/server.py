@@ -20,6 +20,7 @@ from konverge.controlplane.api.calls import ADMIN, Call
 from konverge.controlplane.api.cluster import Cluster
 from konverge.controlplane.api.deletes import answer_delete, answer_delete_collection
 from konverge.controlplane.api.discovery import Discovery
+from konverge.controlplane.api.expiry import EVENTS, EventExpiry
 from konverge.controlplane.api.negotiation import is_pretty, negotiate
 from konverge.controlplane.api.openapi import OpenApi
 from konverge.controlplane.api.options import Query
@@ -72,6 +73,7 @@ class ApiServer:
     def __init__(self, cluster: Cluster | None = None) -> None:
         self.cluster = cluster or Cluster()
         self.actions: dict[tuple[str, str, str], Action] = dict(ACTIONS)
+        self._expiry = EventExpiry(self.cluster)
         self._discovery = Discovery(self.cluster.registry)
         self._openapi = OpenApi(self.cluster.registry, SERVER_VERSION)
 
@@ -110,6 +112,8 @@ class ApiServer:
 
     def _call(self, request: Request, where: Route, user: Mapping[str, Any]) -> Call:
         strategy = self._strategy(where)
+        if strategy.info.storage == EVENTS:
+            self._expiry.sweep()
         query = Query(request.query)
         verb = _verb(request.method, where, query)
         if verb in ("create", "deletecollection") and not where.namespace and strategy.info.kind.namespaced:

@@ -17,6 +17,7 @@ from konverge.controlplane.api.documents import read_document
 from konverge.controlplane.api.metadata import dedupe_owners, metadata_problems
 from konverge.controlplane.api.names import generated_name, path_segment_problems
 from konverge.controlplane.api.options import WriteOptions
+from konverge.controlplane.api.problems import invalid
 from konverge.controlplane.api.strategy import Document, Strategy, Surroundings, WriteRules
 from konverge.controlplane.api.views import answer_entry
 from konverge.controlplane.patches.endpoints import Endpoint
@@ -204,7 +205,8 @@ def _check_new(call: Call, document: Document, surroundings: Surroundings) -> No
     problems += strategy.validate(document, surroundings)
     name = metadata.get("name", "")
     if not problems:
-        problems = metadata_problems(metadata, namespaced=kind.namespaced, name_rule=path_segment_problems, custom=True)
+        # Whatever the kind allows, a name must fit into a path.
+        problems = [invalid("metadata.name", name, text) for text in path_segment_problems(name)]
     if problems:
         raise refusals.invalid(kind.group, kind.kind, name, problems)
     if metadata.get("resourceVersion"):

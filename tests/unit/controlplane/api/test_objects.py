@@ -233,6 +233,25 @@ async def test_an_event_is_one_object_in_two_groups() -> None:
     assert (await plane.ask("GET", f"{core}/e"))[0] == 404
 
 
+async def test_an_event_goes_an_hour_after_its_last_write_and_watchers_hear_of_it() -> None:
+    plane = Plane()
+    events = "/api/v1/namespaces/default/events"
+    for name in "ab":
+        involved = {"kind": "Pod", "namespace": "default", "name": "p"}
+        await plane.good("POST", events, {"metadata": {"name": name}, "involvedObject": involved})
+    start = plane.server.cluster.storage.revision
+    await asyncio.sleep(3000)
+    await plane.merge(f"{events}/b", {"count": 2})
+    await asyncio.sleep(601)
+
+    listed = await plane.good("GET", events)
+    async with plane.watch(events, resourceVersion=start, timeoutSeconds=1) as watcher:
+        told = [(each["type"], each["object"]["metadata"]["name"]) for each in await watcher.rest()]
+
+    assert [each["metadata"]["name"] for each in listed["items"]] == ["b"]
+    assert told == [("MODIFIED", "b"), ("DELETED", "a")]
+
+
 async def test_a_lease_is_created_by_put() -> None:
     plane = Plane()
     leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
