@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from random import Random
 
 from konverge.cache.pacing import Pace, Patience, Spacing
@@ -28,6 +28,10 @@ _log = logging.getLogger("konverge.cache")
 
 _INITIAL_EVENTS_IN_ALL = 10
 """The initial events may take so many times their deadline for silence."""
+
+
+_QUIETEST = 3
+"""A watch is made half as long so many times at most."""
 
 
 class Reflector:
@@ -69,9 +73,10 @@ class Reflector:
         self._heard = 0.0
         self._synced = False
         self._again = False  # whether the next request follows the end of a stream, or a failure
-        self._quiet = False  # whether the last watch had nothing to tell
+        self._quiet = 0  # how short watches are, see _watch_timeout
         self._mute = False  # whether not even the end came of a watch that was asked to be short
-        self._lists = self._pages = self._watches = self._events = self._bookmarks = self._failures = 0
+        self._lists = self._pages = self._watches = self._ended_streams = 0
+        self._events = self._bookmarks = self._failures = 0
 
     def stats(self) -> ReflectorStats:
         """Tell what it does, what it has done and what is wrong; call it on the loop that it runs on."""
@@ -140,12 +145,27 @@ class Reflector:
 
         The server sends a bookmark each minute and shortly before the end. A stream that says nothing for 45 s is
         opened anew, and would never live to see the former. So where little happens watches are short enough for the
-        latter: each ends with a bookmark, and the version stays young.
+        latter: each ends with a bookmark, and the version stays young. Where something on the way cuts streams even
+        sooner they are shorter still.
         """
         patience = self._patience
         if self._quiet:
-            return self._random.uniform(0.8, 0.9) * patience.silence
+            return self._random.uniform(0.8, 0.9) * patience.silence / float(2 ** (self._quiet - 1))
         return self._random.uniform(patience.shortest_watch, patience.longest_watch)
+
+    @contextmanager
+    def _judging_quiet(self) -> Iterator[None]:
+        """Judge a stream by what it told and, when that was nothing, by whether it lived to its end."""
+        events, bookmarks, ended = self._events, self._bookmarks, self._ended_streams
+        try:
+            yield
+        finally:
+            if self._events > events:
+                self._quiet = 0
+            elif self._bookmarks > bookmarks or self._ended_streams > ended:
+                self._quiet = max(1, self._quiet - 1)
+            else:
+                self._quiet = min(_QUIETEST, self._quiet + 1)
 
     # Asking
 
@@ -165,19 +185,23 @@ class Reflector:
         self._enter(State.LISTING if options.send_initial_events else State.OPENING)
         self._watches += 1
         self._lists += options.send_initial_events
+        async with await self._open(options) as response:
+            with self._settling(), self._judging_quiet():
+                await self._follow(response)
+
+    async def _follow(self, response: Response) -> None:
         loop = asyncio.get_running_loop()
-        async with await self._open(options) as response, self._settling():
-            opened = self._heard = loop.time()
-            self._begin_stream()
-            try:
-                async with asyncio.timeout(self._silence(opened)) as deadline:
-                    await self._read(response, opened, deadline)
-            except TimeoutError:
-                if not deadline.expired():
-                    raise
-                self._fell_silent()
-            else:
-                self._ended(loop.time() - opened)
+        opened = self._heard = loop.time()
+        self._begin_stream()
+        try:
+            async with asyncio.timeout(self._silence(opened)) as deadline:
+                await self._read(response, opened, deadline)
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            self._fell_silent()
+        else:
+            self._ended(loop.time() - opened)
 
     async def _open(self, options: WatchOptions) -> Response:
         try:
@@ -188,8 +212,8 @@ class Reflector:
                 raise
             raise TransportError(f"watch {self._kind}: no answer within {self._patience.silence:g} s") from error
 
-    @asynccontextmanager
-    async def _settling(self) -> AsyncIterator[None]:
+    @contextmanager
+    def _settling(self) -> Iterator[None]:
         """End the trouble when the stream has been open for a while."""
         timer = asyncio.get_running_loop().call_later(self._patience.settled_after, self._settled)
         try:
@@ -216,7 +240,7 @@ class Reflector:
         loop, reader = asyncio.get_running_loop(), FrameReader()
         async for chunk in response.chunks():
             deadline.reschedule(None)  # what the sink does with it is not the server's silence
-            self._heard, self._mute = loop.time(), False
+            self._heard = loop.time()
             for frame in reader.feed(chunk):
                 change = self._following.frame(frame)
                 if isinstance(change, Synced):
@@ -224,6 +248,9 @@ class Reflector:
                     self._enter(State.WATCHING)
                 elif change is not None:
                     self._store(change)
+            if self._mute:
+                self._mute = False
+                self._settled()
             deadline.reschedule(loop.time() + self._silence(opened))
         reader.close()
 
@@ -244,7 +271,6 @@ class Reflector:
                 return
         if self._state is State.WATCHING:
             self._events += 1
-            self._quiet = False
 
     async def _swap(self, synced: Synced) -> None:
         await self._sink.swap(synced.resource_version)
@@ -255,6 +281,8 @@ class Reflector:
     def _ended(self, lived: float) -> None:
         self._following.ended()
         self._again = True
+        self._mute = False
+        self._ended_streams += 1
         if lived < self._patience.settled_after:
             self._in_trouble(TransportError(f"watch {self._kind}: the stream was closed {lived:.1f} s after it began"))
 
@@ -269,7 +297,6 @@ class Reflector:
             self._mute = True
             limit = f"{self._patience.silence:g} s"
             self._in_trouble(TransportError(f"watch {self._kind}: nothing came for {limit}, not even its end"))
-        self._quiet = True
 
     def _failed(self, error: KonvergeError) -> None:
         streamed = self._following.streaming

@@ -272,7 +272,7 @@ class Following:
         version, initial_events_end = frame.bookmark()
         if self._stage is Stage.STREAM:
             return self._complete(version) if initial_events_end and _is_version(version) else None
-        if not _is_newer(version, self._version):
+        if version != self._version and not _is_newer(version, self._version):
             return None
         self.reached(version)
         return Progress(version)
