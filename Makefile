@@ -56,6 +56,9 @@ bench-objects: $(BENCH_STAMP) ## objects against json, orjson, lightkube, kubern
 bench-client: $(BENCH_STAMP) ## the client against kubernetes_asyncio, lightkube, kr8s, on a real API server
 	$(BENCH) bench/bench_client.py
 
+bench-controlplane: $(BENCH_STAMP) ## the embedded control plane against the real etcd and kube-apiserver
+	$(BENCH) bench/bench_controlplane.py
+
 pins: ## renew the constraint files from pyproject.toml
 	tools/pins
 
