@@ -1,0 +1,40 @@
+"""Record what a real server answers to the scripts of the tests: `python tools/record_answers.py`, by hand.
+
+The recordings let the embedded server be held against the real one where no real one is at hand. What may differ (uids,
+versions, times) is masked before it is written, so that the same server gives the same file.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+RECORDINGS = ROOT / "tests" / "data" / "recorded-answers.json.gz"
+
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+from answers import answer  # noqa: E402
+from scripts import SCRIPTS  # noqa: E402
+from twoservers import RealApi, with_namespace  # noqa: E402
+
+from konverge.testing import ControlPlane  # noqa: E402
+
+
+def main() -> None:
+    recorded = {}
+    with ControlPlane() as plane:
+        for number, (name, steps) in enumerate(SCRIPTS.items()):
+            api = RealApi(plane)
+            api.namespace = f"recorded-{number}"
+            with_namespace(api)
+            recorded[name] = [answer(api, step) for step in steps]
+    text = json.dumps(recorded, sort_keys=True, separators=(",", ":")).encode()
+    RECORDINGS.write_bytes(gzip.compress(text, mtime=0))
+    sys.stdout.write(f"{sum(map(len, recorded.values()))} answers, {RECORDINGS.stat().st_size} bytes\n")
+
+
+if __name__ == "__main__":
+    main()
