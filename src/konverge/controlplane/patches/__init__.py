@@ -18,7 +18,7 @@ from konverge.controlplane.patches.apply import Applied, apply_patch
 from konverge.controlplane.patches.endpoints import Endpoint, with_api_version
 from konverge.controlplane.patches.errors import PatchError
 from konverge.controlplane.patches.fieldsets import FieldSet, make_set
-from konverge.controlplane.patches.json_patch import apply_json_patch, read_json_patch
+from konverge.controlplane.patches.json_patch import apply_json_patch, read_json_patch, unknown_operation_fields
 from konverge.controlplane.patches.managers import manager_name
 from konverge.controlplane.patches.merge_patch import apply_merge_patch
 from konverge.controlplane.patches.openapi import OPEN_CUSTOM_RESOURCE, Schemas, custom_resource_topology
@@ -47,5 +47,6 @@ __all__ = [
     "manager_name",
     "read_json_patch",
     "track_update",
+    "unknown_operation_fields",
     "with_api_version",
 ]

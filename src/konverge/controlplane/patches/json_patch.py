@@ -21,12 +21,14 @@ from typing import Any
 
 from konverge.controlplane.patches.errors import PatchError, bad_request, too_large, unprocessable
 
-__all__ = ["MAX_OPERATIONS", "apply_json_patch", "read_json_patch"]
+__all__ = ["MAX_OPERATIONS", "apply_json_patch", "read_json_patch", "unknown_operation_fields"]
 
 MAX_OPERATIONS = 10_000
 
 _NUMBER = re.compile(r"[+-]?[0-9]+\Z")
 _ABSENT: Any = object()
+_STRICT_TYPES = ("[]handlers.jsonPatchOp", "handlers.jsonPatchOp")
+_LENIENT_TYPES = ("jsonpatch.Patch", "jsonpatch.Operation")
 _KINDS = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}
 
 
@@ -46,23 +48,30 @@ class _BadKey(Exception):
     """A pointer leads into a container that has no such place; the text says why."""
 
 
-def read_json_patch(patch: Any) -> list[dict[str, Any]]:
+def read_json_patch(patch: Any, *, lenient: bool = False) -> list[dict[str, Any]]:
     """Check that a decoded body is a JSON patch and give its operations.
+
+    `lenient` is for requests with ``fieldValidation=Ignore``: the real server then looks into an operation only when it
+    is its turn, and has other names for its types.
 
     Raises: PatchError 400 when it is no list of operations, 413 when there are more than `MAX_OPERATIONS`.
     """
+    whole, one = _LENIENT_TYPES if lenient else _STRICT_TYPES
     if patch is None:
         return []
     if not isinstance(patch, list):
-        raise _undecodable(patch, "Go value of type []handlers.jsonPatchOp")
-    operations = [_read_operation(operation) for operation in patch]
-    if len(operations) > MAX_OPERATIONS:
-        limit = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
-        raise too_large(limit)
-    return operations
+        raise _undecodable(patch, f"Go value of type {whole}", lenient=lenient)
+    for operation in patch:
+        if not isinstance(operation, dict | None):
+            raise _undecodable(operation, f"Go value of type {one}", lenient=lenient)
+        if not lenient:
+            _check_strings(operation or {})
+    if len(patch) > MAX_OPERATIONS:
+        raise too_large(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(patch)}")
+    return [operation or {} for operation in patch]
 
 
-def apply_json_patch(document: Any, patch: Any) -> Any:
+def apply_json_patch(document: Any, patch: Any, *, lenient: bool = False) -> Any:
     """Apply a decoded JSON patch and give the new document.
 
     Raises: PatchError as `read_json_patch`, and 422 when an operation does not fit.
@@ -70,26 +79,32 @@ def apply_json_patch(document: Any, patch: Any) -> Any:
     holder = {"": document}
     own = {id(holder)}
     try:
-        for operation in read_json_patch(patch):
+        for operation in read_json_patch(patch, lenient=lenient):
             _Step(holder, own, operation).run()
     except _Misfit as misfit:
         raise unprocessable() from misfit
     return holder[""]
 
 
-def _read_operation(operation: Any) -> dict[str, Any]:
-    if operation is None:
-        return {}
-    if not isinstance(operation, dict):
-        raise _undecodable(operation, "Go value of type handlers.jsonPatchOp")
+def unknown_operation_fields(patch: Any) -> list[str]:
+    """List the fields that no operation has, in the words of the real server's warnings and strict errors."""
+    return [
+        f'json patch unknown field "[{place}].{name}"'
+        for place, operation in enumerate(patch if isinstance(patch, list) else ())
+        for name in (operation if isinstance(operation, dict) else ())
+        if name not in ("op", "path", "from", "value")
+    ]
+
+
+def _check_strings(operation: dict[str, Any]) -> None:
     for name in ("op", "path", "from"):
         if not isinstance(operation.get(name), str | None):
-            raise _undecodable(operation[name], f"Go struct field jsonPatchOp.{name} of type string")
-    return operation
+            raise _undecodable(operation[name], f"Go struct field jsonPatchOp.{name} of type string", lenient=False)
 
 
-def _undecodable(value: Any, target: str) -> PatchError:
-    return bad_request(f"error decoding patch: json: cannot unmarshal {_KINDS[type(value)]} into {target}")
+def _undecodable(value: Any, target: str, *, lenient: bool) -> PatchError:
+    text = f"json: cannot unmarshal {_KINDS[type(value)]} into {target}"
+    return bad_request(text if lenient else f"error decoding patch: {text}")
 
 
 class _Step:
@@ -112,7 +127,8 @@ class _Step:
             "copy": self._copy,
             "test": self._test,
         }
-        kind = self._operation.get("op") or ""
+        said = self._operation.get("op")
+        kind = said if isinstance(said, str) else ""
         if kind not in kinds:
             raise _Misfit(f"Unexpected kind: {kind or 'unknown'}")
         try:
@@ -185,9 +201,9 @@ class _Step:
 
     def _pointer(self, name: str) -> str:
         pointer = self._operation.get(name)
-        if pointer is None:
+        if not isinstance(pointer, str):
             raise _Nowhere(name)
-        return str(pointer)
+        return pointer
 
     def _place(self, name: str) -> tuple[Any, str]:
         """Find the container that a pointer leads into, ready to be changed, and the last key."""

@@ -109,10 +109,10 @@ def _managers_to_start_from(old: dict[str, Any] | None, new: dict[str, Any], end
             managers = {}
         if managers:
             return managers
-    return read_or_none(live)
+    return _read_or_none(live)
 
 
-def read_or_none(entries: list[Any]) -> Managers:
+def _read_or_none(entries: list[Any]) -> Managers:
     """Read stored managedFields; unreadable ones count as none."""
     try:
         return read_managers(entries, trusted=entries)

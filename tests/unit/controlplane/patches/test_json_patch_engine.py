@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from konverge.controlplane.patches import PatchError, apply_json_patch
+from konverge.controlplane.patches import PatchError, apply_json_patch, unknown_operation_fields
 
 DOCUMENT: dict[str, Any] = {"a": {"b": 1, "c": [1, 2, {"d": None}]}, "x/y": "slash", "m~n": "tilde", "null": None}
 
@@ -135,6 +135,51 @@ def test_what_does_not_fit_is_unprocessable_and_says_no_more(operation: dict[str
 )
 def test_what_is_no_patch_is_a_bad_request(patch: Any, text: str) -> None:
     assert failure(patch) == (400, f"error decoding patch: json: {text}")
+
+
+@pytest.mark.parametrize(
+    ("patch", "code", "text"),
+    [
+        ({}, 400, "json: cannot unmarshal object into Go value of type jsonpatch.Patch"),
+        ([1], 400, "json: cannot unmarshal number into Go value of type jsonpatch.Operation"),
+        ([{"op": 1}], 422, "the server rejected our request due to an error in our request"),
+        ([{"op": "add", "path": 1}], 422, "the server rejected our request due to an error in our request"),
+    ],
+)
+def test_without_field_validation_the_words_are_others(patch: Any, code: int, text: str) -> None:
+    with pytest.raises(PatchError) as caught:
+        apply_json_patch(DOCUMENT, patch, lenient=True)
+    assert (caught.value.code, caught.value.message) == (code, text)
+
+
+def test_fields_that_no_operation_has_are_told() -> None:
+    patch = [{"op": "test", "Op": 1}, None, {"value": 1, "from": "", "path": "", "bogus": 1}]
+    assert unknown_operation_fields(patch) == [
+        'json patch unknown field "[0].Op"',
+        'json patch unknown field "[2].bogus"',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("operation", "why"),
+    [
+        ({"op": "x"}, "Unexpected kind: x"),
+        ({"op": "test", "path": "/a/b", "value": 2}, "testing value /a/b failed: test failed"),
+        (
+            {"op": "remove", "path": "/no"},
+            "error in remove for path: '/no': Unable to remove nonexistent key: no: missing value",
+        ),
+        ({"op": "add", "path": "/no/b"}, 'add operation does not apply: doc is missing path: "/no/b": missing value'),
+        (
+            {"op": "move", "from": "/no/b", "path": "/z"},
+            "move operation does not apply: doc is missing from path: /no/b: missing value",
+        ),
+    ],
+)
+def test_the_cause_says_what_failed(operation: dict[str, Any], why: str) -> None:
+    with pytest.raises(PatchError) as caught:
+        apply_json_patch(DOCUMENT, [operation])
+    assert str(caught.value.__cause__) == why
 
 
 def test_a_null_patch_changes_nothing() -> None:

@@ -55,6 +55,11 @@ def test_what_is_no_object_is_a_bad_request(patch: Any, text: str) -> None:
     assert (caught.value.code, caught.value.message) == (400, text)
 
 
+def test_without_field_validation_less_is_said() -> None:
+    with pytest.raises(PatchError, match=r"^Invalid JSON Patch$"):
+        apply_merge_patch({}, [], lenient=True)
+
+
 leaves = st.sampled_from([True, 0, 1, 1.5, "x"])
 values = st.recursive(
     leaves,
