@@ -1,1 +1,30 @@
-"""The embedded control plane: storage, the semantics of the API, the HTTP front and simulated built-in controllers."""
+"""The embedded control plane: storage, the semantics of the API, the HTTP front and simulated built-in controllers.
+
+    async with EmbeddedServer() as plane:
+        plane.write_kubeconfig(path)
+
+The layers can be used alone: `Storage` holds versioned bytes, `ApiServer` answers requests on a `Cluster` without a
+socket, and `EmbeddedServer` is all of it, on a port when one is wanted.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from konverge.controlplane.api.cluster import Cluster
+    from konverge.controlplane.api.server import ApiServer
+    from konverge.controlplane.embedded import EmbeddedServer
+    from konverge.controlplane.storage import Storage
+
+__all__ = ["ApiServer", "Cluster", "EmbeddedServer", "Storage"]
+
+_HOMES = {"ApiServer": "api.server", "Cluster": "api.cluster", "EmbeddedServer": "embedded", "Storage": "storage"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name when it is first used: the server loads the HTTP library."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
