@@ -1,26 +1,25 @@
 """Requests about built-in kinds that are put to two servers, or to one and a recording of the other.
 
 A file in tests/data/builtins holds, for each kind, a sound object and what is to be changed in it: before it is created
-(`create`), or by a patch once it is there (`update`, `status`). Answers are compared after masking what differs from
-run to run.
+(`create`), or by a patch once it is there (`update`, or the name of a subresource). Answers are compared after masking
+what differs from run to run.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
+from twoservers import Api, Reply
 
 DATA = Path(__file__).parent.parent / "data"
-GOLDEN = DATA / "golden"
-
-Ask = Callable[[str, str, Any, str], tuple[int, Any]]
-"""Sends method, path, body and content type; gives the status and the decoded body."""
+RECORDED = DATA / "golden" / "builtins.json"
 
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ADDRESS = re.compile(r"10\.(0|96)\.\d+\.\d+(/\d+)?")
@@ -28,13 +27,13 @@ _ADDRESS = re.compile(r"10\.(0|96)\.\d+\.\d+(/\d+)?")
 _UNSHOWN = re.compile(r"(previously negative\)|for bound claims|immutable after creation).*", re.DOTALL)
 _TEMPLATE = re.compile(r"Invalid value: \{.*\}: field is immutable", re.DOTALL)
 _VOLATILE = ("resourceVersion", "creationTimestamp", "lastPhaseTransitionTime", "username", "groups", "extra")
-MERGE = "application/merge-patch+json"
-JSON = "application/json"
+VERBS = ("create", "update", "status", "ephemeralcontainers", "resize", "approval", "finalize")
+_MERGE = "application/merge-patch+json"
 
 
 @dataclass(frozen=True)
 class Case:
-    """One request: `verb` is create, update or status; `change` is what it makes of the sound object."""
+    """One request: `verb` is create, update or a subresource; `change` is what it makes of the sound object."""
 
     kind: str
     verb: str
@@ -47,29 +46,27 @@ class Case:
     def title(self) -> str:
         return f"{self.kind}: {self.verb}: {self.name}"
 
-    def run(self, ask: Ask, namespace: str) -> dict[str, Any]:
+    def run(self, api: Api) -> dict[str, Any]:
         """Put the case to a server; return the masked answer."""
-        path = self.path.replace("{namespace}", namespace)
+        path = self.path.replace("{namespace}", api.namespace)
+        sound: dict[str, Any] = json.loads(json.dumps(self.sound).replace("{namespace}", api.namespace))
         if self.verb == "create":
-            wish = merged(self._sound(namespace), self.change)
-            return masked(*ask("POST", f"{path}?dryRun=All", wish, JSON), namespace)
-        code, made = ask("POST", path, self._sound(namespace), JSON)
-        assert code == 201, (self.title, made)
-        place = f"{path}/{made['metadata']['name']}"
-        below = "/status" if self.verb == "status" else ""
+            return masked(api.ask("POST", f"{path}?dryRun=All", merged(sound, self.change)), api.namespace)
+        made = api.ask("POST", path, sound)
+        assert made.status == 201, (self.title, made.body)
+        place = f"{path}/{made.json()['metadata']['name']}"
+        below = "" if self.verb == "update" else f"/{self.verb}"
         try:
-            return masked(*ask("PATCH", f"{place}{below}?dryRun=All", self.change, MERGE), namespace)
+            reply = api.ask("PATCH", f"{place}{below}?dryRun=All", self.change, content_type=_MERGE)
+            return masked(reply, api.namespace)
         finally:
-            self._remove(ask, place)
+            _remove(api, place)
 
-    def _sound(self, namespace: str) -> dict[str, Any]:
-        sound: dict[str, Any] = json.loads(json.dumps(self.sound).replace("{namespace}", namespace))
-        return sound
 
-    def _remove(self, ask: Ask, place: str) -> None:
-        _, left = ask("DELETE", f"{place}?gracePeriodSeconds=0&propagationPolicy=Background", None, JSON)
-        if left.get("metadata", {}).get("finalizers"):
-            ask("PATCH", place, {"metadata": {"finalizers": None}}, MERGE)
+def _remove(api: Api, place: str) -> None:
+    left = api.ask("DELETE", f"{place}?gracePeriodSeconds=0&propagationPolicy=Background").json()
+    if left.get("metadata", {}).get("finalizers"):
+        api.ask("PATCH", place, {"metadata": {"finalizers": None}}, content_type=_MERGE)
 
 
 def merged(value: Any, change: Any) -> Any:
@@ -81,23 +78,31 @@ def merged(value: Any, change: Any) -> Any:
     return {key: each for key, each in result.items() if change.get(key, "") is not None}
 
 
-def cases(*topics: str) -> Iterator[Case]:
-    """All cases of the files named, or of every file."""
-    for file in sorted((DATA / "builtins").glob("*.yaml")):
-        if topics and file.stem not in topics:
+@cache
+def tables() -> dict[str, Any]:
+    """Every kind with its path, its sound object and its cases."""
+    texts = [file.read_text() for file in sorted((DATA / "builtins").glob("*.yaml"))]
+    found = {kind: table for text in texts for kind, table in yaml.load(text, yaml.CSafeLoader).items()}
+    return {kind: table for kind, table in found.items() if not kind.startswith(".")}
+
+
+def cases(*kinds: str) -> Iterator[Case]:
+    """The cases of the kinds named, or of every kind."""
+    for kind, table in tables().items():
+        if kinds and kind not in kinds:
             continue
-        for kind, table in yaml.safe_load(file.read_text()).items():
-            if kind.startswith("."):
-                continue
-            for verb in ("create", "update", "status"):
-                for name, change in (table.get(verb) or {}).items():
-                    yield Case(kind, verb, name, table["path"], table["sound"], change or {})
+        for verb in VERBS:
+            for name, change in (table.get(verb) or {}).items():
+                yield Case(kind, verb, name, table["path"], table["sound"], change or {})
 
 
-def masked(status: int, body: Any, namespace: str) -> dict[str, Any]:
+def masked(reply: Reply, namespace: str) -> dict[str, Any]:
     """An answer without what differs from run to run."""
-    text = json.dumps(body, sort_keys=True).replace(namespace, "{namespace}")
-    return {"status": status, "body": _masked(json.loads(text))}
+    text = json.dumps(reply.json(), sort_keys=True).replace(namespace, "{namespace}")
+    answer: dict[str, Any] = {"status": reply.status, "body": _masked(json.loads(text))}
+    if reply.warnings:
+        answer["warnings"] = [each.replace(namespace, "{namespace}") for each in reply.warnings]
+    return answer
 
 
 def _masked(value: Any) -> Any:
@@ -116,7 +121,8 @@ def _masked(value: Any) -> Any:
     return result
 
 
+@cache
 def recorded() -> dict[str, Any]:
     """What the real server answered, by title; made by tools/record_golden.py."""
-    found: dict[str, Any] = json.loads((GOLDEN / "builtins.json").read_text())
+    found: dict[str, Any] = json.loads(RECORDED.read_text())
     return found

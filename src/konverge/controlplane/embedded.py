@@ -25,6 +25,7 @@ from konverge.controlplane.api.lifecycle import NamespaceLifecycle
 from konverge.controlplane.api.server import ApiServer
 from konverge.controlplane.authority import Authority, Pair
 from konverge.controlplane.bootstrap import bootstrap
+from konverge.controlplane.builtins.admission import builtin_admission
 from konverge.controlplane.builtins.registration import register_builtins
 from konverge.controlplane.callouts import Callouts
 from konverge.controlplane.http import Front
@@ -72,6 +73,7 @@ class EmbeddedServer:
         register_builtins(self.cluster.registry, self.cluster.storage)
         self.callouts = Callouts()
         self.cluster.admission.append(NamespaceLifecycle(self.cluster.storage))
+        self.cluster.admission.extend(builtin_admission(self.cluster))
         self.cluster.admission.append(WebhookAdmission(self.cluster, self.callouts))
         bootstrap(self.cluster)
         self.api = ApiServer(self.cluster)

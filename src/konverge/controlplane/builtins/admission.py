@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from konverge.controlplane.api import refusals
 from konverge.controlplane.api.admission import Admission, AdmissionRequest
+from konverge.controlplane.api.cluster import Cluster, decode
 from konverge.controlplane.api.strategy import Document
 
 __all__ = [
@@ -27,20 +28,20 @@ Lookup = Callable[[str, str, str, str], Document | None]
 _NOT_READY: Final = "node.kubernetes.io/not-ready"
 _UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 _TOLERATION_SECONDS: Final = 300
+_PRIORITY_CLASSES: Final = ("scheduling.k8s.io", "priorityclasses")
 _SYSTEM_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _TOKEN_SECONDS: Final = 3607
 
 
-def builtin_admission(
-    lookup: Lookup, listing: Callable[[str, str], list[Document]], *, service_accounts: bool = True
-) -> list[Admission]:
-    """All plug-ins; `service_accounts` says whether pods need an account that exists, and get its token mounted.
+def builtin_admission(cluster: Cluster, *, service_accounts: bool = False) -> list[Admission]:
+    """All plug-ins, to stand between the rules of namespaces and the webhooks.
 
-    `lookup(group, plural, namespace, name)` is a stored object, `listing(group, plural)` all of a cluster-scoped kind.
+    `service_accounts` says whether pods need an account that exists, and get its token mounted. It needs somebody who
+    makes the account `default` in every namespace.
     """
-    accounts: list[Admission] = [PodServiceAccount(lookup)] if service_accounts else []
-    return [*accounts, NodeTaints(), PodPriority(lookup, listing), DefaultTolerations(), StorageProtection()]
+    accounts: list[Admission] = [PodServiceAccount(cluster.lookup)] if service_accounts else []
+    return [*accounts, NodeTaints(), PodPriority(cluster), DefaultTolerations(), StorageProtection()]
 
 
 def _is_new(request: AdmissionRequest, group: str, plural: str) -> bool:
@@ -137,9 +138,9 @@ class NodeTaints(_Changing):
 class PodPriority(_Changing):
     """The name of a priority class becomes a number; without one the default class counts, or zero."""
 
-    def __init__(self, lookup: Lookup, listing: Callable[[str, str], list[Document]]) -> None:
-        self._lookup = lookup
-        self._listing = listing
+    def __init__(self, cluster: Cluster) -> None:
+        self._lookup = cluster.lookup
+        self._classes = cluster.storage.collection(_PRIORITY_CLASSES)
 
     def handles(self, request: AdmissionRequest) -> bool:
         return _is_new(request, "", "pods")
@@ -156,7 +157,7 @@ class PodPriority(_Changing):
         spec["priority"], spec["preemptionPolicy"] = value, policy
 
     def _class_of(self, name: str, request: AdmissionRequest) -> Document:
-        found = self._lookup("scheduling.k8s.io", "priorityclasses", "", name)
+        found = self._lookup(*_PRIORITY_CLASSES, "", name)
         if found is not None:
             return found
         if name in _SYSTEM_PRIORITIES:
@@ -165,7 +166,8 @@ class PodPriority(_Changing):
         raise refusals.forbidden("", "pods", request.name, why)
 
     def _default_class(self) -> Document:
-        classes = [each for each in self._listing("scheduling.k8s.io", "priorityclasses") if each.get("globalDefault")]
+        every = (decode(entry.raw) for entry in self._classes.entries())
+        classes = [each for each in every if each.get("globalDefault")]
         return min(classes, key=lambda each: each.get("value", 0), default={})
 
     @staticmethod

@@ -17,7 +17,7 @@ from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.refusals import bad_request
 from konverge.controlplane.api.strategy import Document, ResourceInfo, Surroundings, WriteRules
 from konverge.controlplane.api.tables import Column
-from konverge.controlplane.builtins import schemas
+from konverge.controlplane.builtins import advice, schemas
 from konverge.controlplane.builtins.faults import Fault
 from konverge.controlplane.builtins.rows import CELLS
 from konverge.controlplane.builtins.structs import kind_shaper, zero_of_kind
@@ -31,12 +31,15 @@ class BuiltinStrategy(PlainStrategy):
     `generated_by` names the top-level fields whose change raises the generation; empty when the kind counts none, and
     then a generation that a client sends stays. `fill` sets the defaults. `selectable` are the paths that field
     selectors may name. `status_resets` are the paths that the status endpoint never changes.
+    `template_path` is where the kind holds a pod template, `names_pods` says whether pods are named after its objects.
     """
 
     generated_by: ClassVar[tuple[str, ...]] = ()
     status_resets: ClassVar[tuple[str, ...]] = ("spec",)
     selectable: ClassVar[tuple[str, ...]] = ()
     refuses_labels_by_name: ClassVar[bool] = False
+    template_path: ClassVar[tuple[str, ...]] = ()
+    names_pods: ClassVar[bool] = False
 
     def __init__(self, info: ResourceInfo, columns: tuple[Column, ...] = ()) -> None:
         super().__init__(info)
@@ -106,6 +109,22 @@ class BuiltinStrategy(PlainStrategy):
 
     def validate_status(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
         return list(self.check_status(new, old))
+
+    def warnings_on_create(self, new: Document) -> list[str]:
+        name = advice.workload_advice(new["metadata"]["name"]) if self.names_pods else ()
+        return [*name, *self._template_warnings(new)]
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:
+        changed = new["metadata"].get("generation") != old["metadata"].get("generation")
+        return self._template_warnings(new) if changed else []
+
+    def _template_warnings(self, new: Document) -> list[str]:
+        template: Any = new
+        for key in self.template_path:
+            template = template.get(key) or {}
+        if not self.template_path or "spec" not in template:
+            return []
+        return list(advice.pod_advice(template["spec"], ".".join((*self.template_path, "spec"))))
 
     @staticmethod
     def check(new: Document, /) -> Iterable[FieldProblem]:

@@ -27,6 +27,8 @@ class JobStrategy(BuiltinStrategy):
     """Unless its author insists on a selector, a job selects its pods by its own uid."""
 
     fill = staticmethod(workloads.default_job)
+    template_path = ("spec", "template")
+    names_pods = True
     generated_by = ("spec",)
     default_propagation = "Orphan"
     selectable = ("status.successful",)
@@ -66,6 +68,8 @@ class CronJobStrategy(BuiltinStrategy):
     """Jobs at certain times."""
 
     fill = staticmethod(workloads.default_cron_job)
+    template_path = ("spec", "jobTemplate", "spec", "template")
+    names_pods = True
     generated_by = ("spec",)
 
     check = staticmethod(jobs.cron_job)

@@ -8,10 +8,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from konverge.controlplane.api.problems import FieldProblem
-from konverge.controlplane.api.strategy import Document, Surroundings
+from konverge.controlplane.api.strategy import Document, Surroundings, WriteRules
+from konverge.controlplane.builtins import advice
 from konverge.controlplane.builtins.defaults.pods import default_pod
 from konverge.controlplane.builtins.kinds import BuiltinStrategy
 from konverge.controlplane.builtins.qos import qos_class
+from konverge.controlplane.builtins.strategies.pod_endpoints import EphemeralContainersEndpoint, ResizeEndpoint
 from konverge.controlplane.builtins.validation import pod_changes, pods
 
 __all__ = ["PodStrategy"]
@@ -36,11 +38,22 @@ class PodStrategy(BuiltinStrategy):
         "status.nominatedNodeName",
     )
 
+    def more_endpoints(self) -> dict[str, WriteRules]:
+        return {"ephemeralcontainers": EphemeralContainersEndpoint(), "resize": ResizeEndpoint()}
+
     def prepare_create(self, new: Document, around: Surroundings) -> None:
         new["metadata"]["generation"] = 1
+        if new["spec"].get("terminationGracePeriodSeconds", 0) < 0:
+            new["spec"]["terminationGracePeriodSeconds"] = 1
         new["status"] = {"phase": "Pending", "qosClass": qos_class(new["spec"])}
 
     check = staticmethod(pods.new_pod)
+
+    def warnings_on_create(self, new: Document) -> list[str]:
+        return [*advice.pod_name_advice(new["metadata"]["name"]), *advice.pod_advice(new["spec"], "spec")]
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:
+        return []
 
     def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
         return (*pods.pod(new), *pod_changes.pod_update(new, old))

@@ -1,6 +1,6 @@
 """Services: what they are given (addresses, node ports), and what they lose when their type changes."""
 
-# ruff: noqa: ARG004
+# ruff: noqa: ARG002, ARG004
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from konverge.controlplane.api.names import label_problems
 from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.strategy import Document, ResourceInfo, Surroundings
 from konverge.controlplane.api.tables import Column
+from konverge.controlplane.builtins import advice
 from konverge.controlplane.builtins.addresses import ServiceAddresses
 from konverge.controlplane.builtins.defaults.networking import default_service, is_externally_accessible
 from konverge.controlplane.builtins.kinds import BuiltinStrategy
@@ -41,6 +42,12 @@ class ServiceStrategy(BuiltinStrategy):
     ) -> None:
         super().__init__(info, columns)
         self._addresses = addresses
+
+    def warnings_on_create(self, new: Document) -> list[str]:
+        return list(advice.service_advice(new))
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:
+        return list(advice.service_advice(new))
 
     def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
         return label_problems(name, prefix=prefix)

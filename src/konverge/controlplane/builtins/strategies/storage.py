@@ -1,5 +1,7 @@
 """Volumes, claims, storage classes, and what drivers say about themselves."""
 
+# ruff: noqa: ARG002
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -7,6 +9,7 @@ from typing import Any
 
 from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.strategy import Document, Surroundings
+from konverge.controlplane.builtins import advice
 from konverge.controlplane.builtins.defaults import volumes
 from konverge.controlplane.builtins.kinds import BuiltinStrategy, StatusEndpoint
 from konverge.controlplane.builtins.validation import claims
@@ -34,6 +37,12 @@ class PersistentVolumeClaimStrategy(BuiltinStrategy):
     @staticmethod
     def check(new: Document) -> Iterable[FieldProblem]:
         return claims.claim_spec(new["spec"], "spec")
+
+    def warnings_on_create(self, new: Document) -> list[str]:
+        return list(advice.claim_advice(new["spec"], "spec"))
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:
+        return list(advice.claim_advice(new["spec"], "spec"))
 
     def wiped_status(self) -> Any:
         return {"phase": "Pending"}

@@ -58,6 +58,8 @@ class DeploymentStrategy(BuiltinStrategy):
     """Annotations count as part of what is wished for: their change raises the generation too."""
 
     fill = staticmethod(workloads.default_deployment)
+    template_path = ("spec", "template")
+    names_pods = True
     generated_by = ("spec",)
     scaling = _SCALING
     status_resets = ("metadata.labels", "spec")
@@ -80,6 +82,8 @@ class ReplicaSetStrategy(BuiltinStrategy):
     """A number of pods of one template."""
 
     fill = staticmethod(workloads.default_replica_set)
+    template_path = ("spec", "template")
+    names_pods = True
     generated_by = ("spec",)
     scaling = _SCALING
     selectable = ("status.replicas",)
@@ -98,6 +102,7 @@ class StatefulSetStrategy(BuiltinStrategy):
     """Pods with names and volumes that stay."""
 
     fill = staticmethod(workloads.default_stateful_set)
+    template_path = ("spec", "template")
     generated_by = ("spec",)
     scaling = _SCALING
 
@@ -131,6 +136,7 @@ class DaemonSetStrategy(BuiltinStrategy):
     """A pod on each node. How often its template changed is kept in an annotation that clients cannot set."""
 
     fill = staticmethod(workloads.default_daemon_set)
+    template_path = ("spec", "template")
     generated_by = ("spec",)
 
     def prepare_create(self, new: Document, around: Surroundings) -> None:
@@ -163,6 +169,8 @@ class ReplicationControllerStrategy(BuiltinStrategy):
     """The ancestor of ReplicaSets; its pods stay when it goes, unless the request says otherwise."""
 
     fill = staticmethod(workloads.default_replication_controller)
+    template_path = ("spec", "template")
+    names_pods = True
     generated_by = ("spec",)
     scaling = _SCALING
     default_propagation = "Orphan"
@@ -179,6 +187,7 @@ class PodTemplateStrategy(BuiltinStrategy):
     """A template of its own, which nothing runs."""
 
     fill = staticmethod(workloads.default_pod_template)
+    template_path = ("template",)
     generated_by = ("template",)
     returns_deleted = True
 
