@@ -139,12 +139,17 @@ def _body(request: Line, heard: dict[str, Any]) -> bytes:
 
 def _document(text: bytes, kind: str, *, watch: bool) -> Any:
     if watch:
-        return [json.loads(each) for each in text.splitlines() if each.strip()]
+        return [event for event in map(json.loads, text.splitlines()) if not _is_plain_bookmark(event)]
     if "json" in kind:
         return json.loads(text)
     if "yaml" in kind:
         return yaml.safe_load(text)
     return text.decode() if "protobuf" not in kind else "<protobuf>"
+
+
+def _is_plain_bookmark(event: Any) -> bool:
+    """Whether a bookmark only tells the time: how many of those come is a matter of chance."""
+    return event["type"] == "BOOKMARK" and "annotations" not in event["object"].get("metadata", {})
 
 
 def _masked(value: Any, key: str = "") -> Any:

@@ -80,6 +80,10 @@ class HookServer:
         # A goodbye in TLS needs an answer, and whoever was called may keep the connection for later calls.
         for transport in self._transports:
             transport.abort()
+        waiting = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
         await asyncio.sleep(0.01)
 
     async def _start(self) -> web.ServerRunner:
