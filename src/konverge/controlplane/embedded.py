@@ -28,6 +28,7 @@ from konverge.controlplane.bootstrap import bootstrap
 from konverge.controlplane.builtins.admission import builtin_admission
 from konverge.controlplane.builtins.registration import register_builtins
 from konverge.controlplane.callouts import Callouts
+from konverge.controlplane.crds.serving import CustomResources
 from konverge.controlplane.http import Front
 from konverge.controlplane.storage import HISTORY, Storage
 from konverge.controlplane.users import Users
@@ -76,6 +77,7 @@ class EmbeddedServer:
         self.cluster.admission.extend(builtin_admission(self.cluster))
         self.cluster.admission.append(WebhookAdmission(self.cluster, self.callouts))
         bootstrap(self.cluster)
+        CustomResources(self.cluster, call_webhook=self.callouts.convert)
         self.api = ApiServer(self.cluster)
         self.users = Users()
         self._plain = plain

@@ -9,8 +9,8 @@ from typing import Any, Final
 import msgspec
 
 from konverge.controlplane.api.tables import CREATED_DESCRIPTION, NAME_COLUMN, Column, age_of
+from konverge.controlplane.cel.gofloats import go_float
 from konverge.controlplane.crds.jsonpath import PathFault, compile_path
-from konverge.controlplane.crds.numbers import go_float
 
 __all__ = ["TableColumns"]
 

@@ -39,6 +39,10 @@ class RuleSet(Protocol):
         """What the rules say about an object; `old` is None when it is new."""
         ...
 
+    def tolerated(self, new: Any, old: Any, correlation: Correlation) -> list[FieldProblem]:
+        """What the rules say about values that are unchanged; it is no reason to refuse a change."""
+        ...
+
 
 class CompiledSchema:
     """What a schema does to an object.
@@ -102,6 +106,12 @@ class CompiledSchema:
             found += scale.status_problems(new)
         found += self._new_repetitions(new, old)
         return found + self._rule_problems(found, new, old, correlation)
+
+    def update_warnings(self, new: dict[str, Any], old: dict[str, Any]) -> list[str]:
+        """Say which rules an object breaks that nobody refuses it for, since what breaks them is unchanged."""
+        if self.rules is None:
+            return []
+        return [str(each) for each in self.rules.tolerated(new, old, Correlation(new, old, self.structural))]
 
     @staticmethod
     def _changed_problems(checker: Checker, value: Any, pair: Correlation | None, base: str = "") -> list[FieldProblem]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from typing import Any, Final
 
-__all__ = ["INT64", "compile_number", "go_float", "is_whole", "plain_bounds"]
+from konverge.controlplane.cel.gofloats import go_float
+
+__all__ = ["INT64", "compile_number", "is_whole", "plain_bounds"]
 
 INT64: Final = range(-(2**63), 2**63)
 _INT32: Final = range(-(2**31), 2**31)
@@ -21,20 +22,6 @@ _FLOAT32_MAX: Final = 3.4028235677973366e38
 
 Say = Callable[[Any, str], None]
 """Takes the value and the text of one problem; a value of None means a problem without a field."""
-
-
-def go_float(value: float) -> str:
-    """Write a number as Go's %v does: the shortest digits, with an exponent below 1e-4 and from 1e21 on."""
-    if isinstance(value, int):
-        return str(value)
-    number = Decimal(repr(value)).normalize()
-    power = number.adjusted()
-    if -4 <= power < 21:
-        return f"{number:f}"
-    sign, digits, _ = number.as_tuple()
-    text = "".join(map(str, digits))
-    fraction = f".{text[1:]}" if len(text) > 1 else ""
-    return f"{'-' if sign else ''}{text[0]}{fraction}e{power:+03d}"
 
 
 def is_whole(value: float) -> bool:

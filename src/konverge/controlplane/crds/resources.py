@@ -15,13 +15,13 @@ from konverge.controlplane.api.problems import FieldProblem, quote
 from konverge.controlplane.api.refusals import bad_request, forbidden
 from konverge.controlplane.api.strategy import Document, ResourceInfo, SubresourceInfo, Surroundings
 from konverge.controlplane.builtins.schemas import merging_schemas
+from konverge.controlplane.cel.gofloats import go_float
 from konverge.controlplane.crds.columns import TableColumns
 from konverge.controlplane.crds.compiled import CompiledSchema
 from konverge.controlplane.crds.conversions import Converter
 from konverge.controlplane.crds.definitions import Definition, Version
 from konverge.controlplane.crds.embedded import BadEmbedded
 from konverge.controlplane.crds.jsonpath import PathFault, compile_path
-from konverge.controlplane.crds.numbers import go_float
 from konverge.controlplane.crds.openapi import component_schemas, model_name
 from konverge.controlplane.crds.scaling import ScalePaths
 from konverge.controlplane.crds.shown import stored_numbers
@@ -181,7 +181,8 @@ class CustomResourceStrategy(PlainStrategy):
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
         before = old["metadata"].get("finalizers", ())
-        return _finalizer_warnings([name for name in new["metadata"].get("finalizers", ()) if name not in before])
+        added = [name for name in new["metadata"].get("finalizers", ()) if name not in before]
+        return [*self._schema.update_warnings(new, old), *_finalizer_warnings(added)]
 
     # Views.
 

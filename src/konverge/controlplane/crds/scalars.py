@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from konverge.controlplane.api.problems import invalid, quote, too_long, type_invalid, unsupported
+from konverge.controlplane.cel.patterns import matches
 from konverge.controlplane.crds.correlation import Correlation, same
 from konverge.controlplane.crds.formats import fits_format
 from konverge.controlplane.crds.numbers import compile_number, plain_bounds
 from konverge.controlplane.crds.paths import Place, steps_of
-from konverge.controlplane.crds.patterns import matches
 from konverge.controlplane.crds.reports import Report, Step
 from konverge.controlplane.crds.shown import shown
 from konverge.controlplane.patches.gotext import compact_json

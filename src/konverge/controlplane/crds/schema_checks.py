@@ -46,7 +46,7 @@ _AT_ROOT: Final = {
 class RuleCompiler(Protocol):
     """Compiles the rules of schemas (`x-kubernetes-validations`)."""
 
-    def site_problems(self, root: Mapping[str, Any], sites: list[RuleSite], path: str) -> list[FieldProblem]:
+    def site_problems(self, sites: list[RuleSite], path: str) -> list[FieldProblem]:
         """Say what is wrong with the rules of a schema, those that cannot be carried out included."""
         ...
 
@@ -73,7 +73,7 @@ def schema_problems(schema: Mapping[str, Any], path: str, has_status: bool, rule
     walk.visit(schema, path, with_rules=compiles)
     found += walk.problems
     if walk.sites:
-        found += rules.site_problems(schema, walk.sites, path)
+        found += rules.site_problems(walk.sites, path)
     return [invalid(path, "", fault)] if fault and not found else found
 
 

@@ -14,7 +14,7 @@ from konverge.controlplane.api.problems import FieldProblem, forbidden, invalid,
 from konverge.controlplane.crds.field_paths import BadPath, resolve_path
 from konverge.controlplane.crds.structural import META_FIELDS, read_structural
 
-__all__ = ["RuleScope", "RuleSite", "SchemaWalk"]
+__all__ = ["RuleSite", "SchemaWalk"]
 
 Schema = Mapping[str, Any]
 
@@ -26,22 +26,28 @@ _IN_KEYS: Final = "this property is in x-kubernetes-list-map-keys, so it"
 
 
 @dataclass(frozen=True, slots=True)
-class RuleScope:
-    """What holds for the rules at a place: whether defaults are forbidden there, and where old values get lost."""
+class _Scope:
+    """What holds at a place of a schema.
+
+    `no_defaults` says why defaults are forbidden there. `uncorrelated` is the list above it whose items have no old
+    values. `count` is how many values of this schema an object can have, None when there is no bound.
+    """
 
     no_defaults: str | None = None
     in_metadata: bool = False
     uncorrelated: str = ""
     with_rules: bool = True
+    count: int | None = 1
 
 
 @dataclass(frozen=True, slots=True)
 class RuleSite:
-    """A schema with rules: where it stands, which path of its ancestors breaks the way to an old value."""
+    """A schema with rules: where it stands, and what its scope says."""
 
     schema: Schema
     path: str
-    steps: tuple[str | None, ...]
+    is_resource: bool
+    count: int | None
     uncorrelated: str = ""
 
 
@@ -54,33 +60,31 @@ class SchemaWalk:
 
     def visit(self, schema: Schema, path: str, *, with_rules: bool) -> None:
         """Look at a root schema and everything in it."""
-        self._visit(schema, path, RuleScope(with_rules=with_rules), (), root=True)
+        self._visit(schema, path, _Scope(with_rules=with_rules), root=True)
 
-    def _visit(
-        self, schema: Schema, path: str, scope: RuleScope, steps: tuple[str | None, ...], *, root: bool = False
-    ) -> None:
+    def _visit(self, schema: Schema, path: str, scope: _Scope, *, root: bool = False) -> None:
         before = len(self.problems)
         self.problems += _own_problems(schema, path, scope)
-        self._visit_values(schema, path, scope, steps)
-        self._visit_properties(schema, path, scope, steps, root=root)
-        self._visit_branches(schema, path, scope, steps)
-        self._visit_items(schema, path, scope, steps)
+        scope_below = replace(scope, count=_count_below(schema, scope.count))
+        self._visit_values(schema, path, scope_below)
+        self._visit_properties(schema, path, scope_below, root=root)
+        self._visit_branches(schema, path, scope_below)
+        self._visit_items(schema, path, scope_below)
         self.problems += _extension_problems(schema, path)
         if schema.get("x-kubernetes-validations"):
             self.problems += _rule_problems(schema, path)
             if len(self.problems) == before and scope.with_rules:
-                self.sites.append(RuleSite(schema, path, steps, scope.uncorrelated))
+                is_resource = root or bool(schema.get("x-kubernetes-embedded-resource"))
+                self.sites.append(RuleSite(schema, path, is_resource, scope.count, scope.uncorrelated))
 
-    def _visit_values(self, schema: Schema, path: str, scope: RuleScope, steps: tuple[str | None, ...]) -> None:
+    def _visit_values(self, schema: Schema, path: str, scope: _Scope) -> None:
         more = schema.get("additionalProperties")
         if isinstance(more, Mapping):
             if scope.in_metadata:
                 scope = replace(scope, no_defaults="inside additionalProperties applying to object metadata")
-            self._visit(more, f"{path}.additionalProperties", scope, (*steps, "*"))
+            self._visit(more, f"{path}.additionalProperties", scope)
 
-    def _visit_properties(
-        self, schema: Schema, path: str, scope: RuleScope, steps: tuple[str | None, ...], *, root: bool
-    ) -> None:
+    def _visit_properties(self, schema: Schema, path: str, scope: _Scope, *, root: bool) -> None:
         if schema.get("x-kubernetes-map-type") not in (None, "granular", "atomic") and not scope.uncorrelated:
             scope = replace(scope, uncorrelated=path)
         for name, each in (schema.get("properties") or {}).items():
@@ -89,27 +93,38 @@ class SchemaWalk:
                 inner = replace(inner, in_metadata=True)
                 if root:
                     inner = replace(inner, no_defaults=f"in top-level {name}")
-            self._visit(each, f"{path}.properties[{name}]", inner, (*steps, f".{name}"))
+            self._visit(each, f"{path}.properties[{name}]", inner)
 
-    def _visit_branches(self, schema: Schema, path: str, scope: RuleScope, steps: tuple[str | None, ...]) -> None:
+    def _visit_branches(self, schema: Schema, path: str, scope: _Scope) -> None:
         scope = replace(scope, with_rules=False)
         if schema.get("not") is not None:
-            self._visit(schema["not"], f"{path}.not", scope, steps)
+            self._visit(schema["not"], f"{path}.not", scope)
         for key in _BRANCHES:
             for index, each in enumerate(schema.get(key) or ()):
-                self._visit(each, f"{path}.{key}[{index}]", scope, steps)
+                self._visit(each, f"{path}.{key}[{index}]", scope)
 
-    def _visit_items(self, schema: Schema, path: str, scope: RuleScope, steps: tuple[str | None, ...]) -> None:
+    def _visit_items(self, schema: Schema, path: str, scope: _Scope) -> None:
         items = schema.get("items")
         if schema.get("x-kubernetes-list-type") != "map" and not scope.uncorrelated:
             scope = replace(scope, uncorrelated=path)
         if isinstance(items, Mapping):
-            self._visit(items, f"{path}.items", scope, (*steps, None))
+            self._visit(items, f"{path}.items", scope)
         for index, each in enumerate(items if isinstance(items, list) else ()):
-            self._visit(each, f"{path}.items[{index}]", scope, (*steps, None))
+            self._visit(each, f"{path}.items[{index}]", scope)
 
 
-def _own_problems(schema: Schema, path: str, scope: RuleScope) -> Iterator[FieldProblem]:
+def _count_below(schema: Schema, count: int | None) -> int | None:
+    """How many values there can be of the schemas right inside this one."""
+    kind = schema.get("type", "")
+    most: int | None = 1
+    if kind == "array":
+        most = schema.get("maxItems")
+    elif kind == "object" and schema.get("additionalProperties") is not None:
+        most = schema.get("maxProperties")
+    return None if count is None or most is None else count * max(most, 0)
+
+
+def _own_problems(schema: Schema, path: str, scope: _Scope) -> Iterator[FieldProblem]:
     kind = schema.get("type", "")
     if kind and kind not in _TYPES:
         yield unsupported(f"{path}.type", kind, _TYPES)

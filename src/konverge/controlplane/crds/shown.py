@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from konverge.controlplane.crds.numbers import INT64, go_float
+from konverge.controlplane.cel.gofloats import go_float
+from konverge.controlplane.crds.numbers import INT64
 
 __all__ = ["shown", "stored_numbers"]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from konverge.controlplane.api.problems import FieldProblem, forbidden, invalid, required
-from konverge.controlplane.crds.patterns import pattern_error
+from konverge.controlplane.cel.patterns import pattern_error
 
 __all__ = ["conversion_fault", "structural_problems"]
 

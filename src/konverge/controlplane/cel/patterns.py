@@ -10,9 +10,7 @@ import re
 from functools import lru_cache
 from typing import Any, Final
 
-import re2  # type: ignore[import-untyped]
-
-__all__ = ["compile_pattern", "matches", "pattern_error"]
+__all__ = ["PatternFault", "compile_pattern", "matches", "pattern_error"]
 
 _SHORT: Final = 256
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
@@ -33,12 +31,6 @@ class PatternFault(ValueError):
     """The pattern is none that the server reads; the message is Go's."""
 
 
-def _options() -> Any:
-    options = re2.Options()
-    options.log_errors = False
-    return options
-
-
 @lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> Any:
     """Compile a pattern; the result has `search`.
@@ -48,8 +40,13 @@ def compile_pattern(pattern: str) -> Any:
     for match in _ESCAPE.finditer(pattern):
         if match[1] == "C":
             raise PatternFault("error parsing regexp: invalid escape sequence: `\\C`")
+    # Loaded with the first pattern: a cluster may never see one.
+    import re2  # type: ignore[import-untyped]
+
+    options = re2.Options()
+    options.log_errors = False
     try:
-        return re2.compile(pattern, _options())
+        return re2.compile(pattern, options)
     except re2.error as error:
         raise PatternFault(_go_text(error.args[0])) from None
 

@@ -1,0 +1,102 @@
+"""An environment: the variables of an expression with their types, and what may be called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+from konverge.controlplane.cel.checking import Checked, check
+from konverge.controlplane.cel.costs import Sizes, estimate
+from konverge.controlplane.cel.evaluation import Budget, compile_node
+from konverge.controlplane.cel.functions import Library
+from konverge.controlplane.cel.kubernetes import add_kubernetes
+from konverge.controlplane.cel.lists import add_lists
+from konverge.controlplane.cel.literals import literal_messages
+from konverge.controlplane.cel.optionals import add_optionals
+from konverge.controlplane.cel.parsing import ParseFault, parse
+from konverge.controlplane.cel.standard import add_standard
+from konverge.controlplane.cel.syntax import Message, Node
+from konverge.controlplane.cel.texts import add_texts
+from konverge.controlplane.cel.types import Type
+
+__all__ = ["STEPS", "CompileError", "Environment", "Program"]
+
+STEPS: Final = 1_000_000
+"""How many steps the loops of one expression may take."""
+
+
+class CompileError(ValueError):
+    """An expression that cannot be compiled; the message shows each mistake under the text."""
+
+
+@cache
+def kubernetes_library() -> Library:
+    """Everything that an expression in Kubernetes may call."""
+    library = Library()
+    for add in (add_standard, add_optionals, add_texts, add_lists, add_kubernetes):
+        add(library)
+    return library
+
+
+class Program:
+    """A compiled expression.
+
+    `result` is the type of its value, `used` the variables that it reads.
+    """
+
+    def __init__(self, node: Node, checked: Checked) -> None:
+        self._node = node
+        self._checked = checked
+        self._evaluate = compile_node(node, checked)
+        self.result = checked.types[node]
+        self.used = frozenset(checked.used)
+
+    def evaluate(self, variables: Mapping[str, Any], budget: Budget | None = None) -> Any:
+        """Give the value for these variables.
+
+        Raises: EvaluationError.
+        """
+        return self._evaluate({**variables, "#budget": budget or Budget(STEPS)})
+
+    def most_cost(self, sizes: Sizes) -> int:
+        """The highest cost that an evaluation may have, in the units of the real server."""
+        return estimate(self._node, self._checked, sizes)
+
+
+class Environment:
+    """Names and types of variables. Compiling the same text twice gives two programs that do the same."""
+
+    def __init__(self, variables: Mapping[str, Type]) -> None:
+        self._variables = dict(variables)
+
+    def compile(self, text: str) -> Program:
+        """Compile an expression.
+
+        Raises: CompileError.
+        """
+        try:
+            node = parse(text)
+        except ParseFault as fault:
+            raise CompileError(_shown(text, fault.messages)) from None
+        checked, messages = check(node, kubernetes_library(), self._variables)
+        messages = messages or literal_messages(node, checked)
+        if messages:
+            raise CompileError(_shown(text, messages))
+        return Program(node, checked)
+
+
+def _shown(text: str, messages: list[Message]) -> str:
+    """Write messages as the server does: where and what, the line, and a mark under the place."""
+    lines = text.split("\n")
+    ends = [0]
+    for line in lines:
+        ends.append(ends[-1] + len(line) + 1)
+    written = []
+    for message in sorted(messages, key=lambda each: each.at):
+        number = next((at for at in range(len(lines)) if message.at < ends[at + 1]), len(lines) - 1)
+        column = message.at - ends[number]
+        line = lines[number].replace("\t", " ")
+        mark = "." * column + "^"
+        written.append(f"ERROR: <input>:{number + 1}:{column + 1}: {message.text}\n | {line}\n | {mark}")
+    return "\n".join(dict.fromkeys(written))

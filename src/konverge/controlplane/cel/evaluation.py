@@ -1,0 +1,385 @@
+"""From a checked tree to closures: each takes the variables, and gives the value.
+
+`&&`, `||`, the quantifiers and `?:` follow the rule that an error counts only when it matters: `true || 1/0 == 1` is
+true. An error is an exception until such an operator takes it up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from konverge.controlplane.cel.checking import Checked
+from konverge.controlplane.cel.functions import Overload, accepts, runtime_type
+from konverge.controlplane.cel.macros import ACCUMULATOR
+from konverge.controlplane.cel.standard import find
+from konverge.controlplane.cel.syntax import (
+    Call,
+    Comprehension,
+    Ident,
+    ListNode,
+    Literal,
+    MapNode,
+    Node,
+    Select,
+    Struct,
+)
+from konverge.controlplane.cel.types import Type
+from konverge.controlplane.cel.values import NONE, EvaluationError, Optional, no_overload
+
+__all__ = ["Budget", "Evaluate", "Exhausted", "compile_node"]
+
+Evaluate = Callable[[dict[str, Any]], Any]
+
+_BUDGET: Final = "#budget"
+
+
+class Exhausted(EvaluationError):
+    """The expression went through more items than one may."""
+
+
+class Budget:
+    """How many steps of loops may still be taken."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def spend(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise Exhausted("operation cancelled: actual cost limit exceeded")
+
+
+def compile_node(node: Node, checked: Checked) -> Evaluate:
+    """Make the function that evaluates an expression. The variables hold a `Budget` under the name `#budget`."""
+    return _Compiler(checked).compile(node)
+
+
+class _Compiler:
+    def __init__(self, checked: Checked) -> None:
+        self._checked = checked
+
+    def compile(self, node: Node) -> Evaluate:
+        if node in self._checked.constants:
+            return _constant(self._checked.constants[node])
+        if isinstance(node, Literal):
+            return _constant(node.value)
+        if isinstance(node, Ident):
+            return _variable(node.name)
+        if isinstance(node, Select):
+            return self._select(node)
+        if isinstance(node, Call):
+            return self._call(node)
+        if isinstance(node, ListNode):
+            return self._list(node)
+        if isinstance(node, MapNode):
+            return self._map(node)
+        assert not isinstance(node, Struct)
+        return self._comprehension(node)
+
+    # Fields.
+
+    def _field_name(self, operand: Node, name: str) -> str:
+        """The name of a field as it stands in objects: a word of the language is escaped there."""
+        kind = self._checked.types.get(operand)
+        fields = kind.fields if kind is not None and kind.kind == "struct" else None
+        escaped = f"__{name}__"
+        return escaped if fields is not None and name not in fields and escaped in fields else name
+
+    def _select(self, node: Select) -> Evaluate:
+        operand = self.compile(node.operand)
+        name = self._field_name(node.operand, node.field)
+        if node.test:
+            return lambda scope: _has(operand(scope), name)
+
+        def evaluate(scope: dict[str, Any]) -> Any:
+            value = operand(scope)
+            if type(value) is dict:
+                try:
+                    return value[name]
+                except KeyError:
+                    raise EvaluationError(f"no such key: {name}") from None
+            return _select_other(value, name)
+
+        return evaluate
+
+    # Calls.
+
+    def _call(self, node: Call) -> Evaluate:
+        special = _SPECIAL.get(node.function)
+        if special is not None and node.target is None:
+            return special(self, node)
+        qualified = node in self._checked.qualified
+        operands = node.args if node.target is None or qualified else [node.target, *node.args]
+        if node.function == "orValue":
+            return self._or_value(operands)
+        if node.function == "type" and node.target is None:
+            inner = self.compile(node.args[0])
+            return lambda scope: _type_of(inner(scope))
+        parts = [self.compile(each) for each in operands]
+        overloads = self._checked.overloads[node]
+        if len(overloads) == 1 and not self._is_open(operands):
+            return _direct(overloads[0].call, parts)
+        return _dispatched(overloads, parts)
+
+    def _is_open(self, operands: list[Node]) -> bool:
+        """Whether a value may turn out to have a type that the overload does not take."""
+        return any(self._checked.types[each].kind == "dyn" for each in operands)
+
+    def _or_value(self, operands: list[Node]) -> Evaluate:
+        maybe, other = map(self.compile, operands)
+
+        def evaluate(scope: dict[str, Any]) -> Any:
+            value = maybe(scope)
+            if not isinstance(value, Optional):
+                raise no_overload()
+            return value.value if value.has_value else other(scope)
+
+        return evaluate
+
+    def logical(self, node: Call) -> Evaluate:
+        one, other = map(self.compile, node.args)
+        decisive = node.function == "_||_"
+
+        def evaluate(scope: dict[str, Any]) -> bool:
+            return _decide(one, other, scope, decisive)
+
+        return evaluate
+
+    def conditional(self, node: Call) -> Evaluate:
+        condition, yes, no = map(self.compile, node.args)
+
+        def evaluate(scope: dict[str, Any]) -> Any:
+            return yes(scope) if _truth(condition(scope)) else no(scope)
+
+        return evaluate
+
+    def optional_select(self, node: Call) -> Evaluate:
+        operand = self.compile(node.args[0])
+        field = node.args[1]
+        assert isinstance(field, Literal)
+        name = self._field_name(node.args[0], field.value)
+
+        def evaluate(scope: dict[str, Any]) -> Optional:
+            value = operand(scope)
+            if isinstance(value, Optional):
+                if not value.has_value:
+                    return NONE
+                value = value.value
+            if not isinstance(value, dict):
+                raise no_overload()
+            return Optional(value[name]) if name in value else NONE
+
+        return evaluate
+
+    # Lists and maps.
+
+    def _list(self, node: ListNode) -> Evaluate:
+        parts = [(self.compile(each), index in node.optional) for index, each in enumerate(node.elements)]
+        if not node.optional:
+            plain = [part for part, _ in parts]
+            return lambda scope: [part(scope) for part in plain]
+
+        def evaluate(scope: dict[str, Any]) -> list[Any]:
+            found = []
+            for part, optional in parts:
+                value = part(scope)
+                if not optional:
+                    found.append(value)
+                elif value.has_value:
+                    found.append(value.value)
+            return found
+
+        return evaluate
+
+    def _map(self, node: MapNode) -> Evaluate:
+        entries = [(self.compile(key), self.compile(value), optional) for key, value, optional in node.entries]
+
+        def evaluate(scope: dict[str, Any]) -> dict[Any, Any]:
+            found: dict[Any, Any] = {}
+            for key_of, value_of, optional in entries:
+                key, value = key_of(scope), value_of(scope)
+                if optional:
+                    if not value.has_value:
+                        continue
+                    value = value.value
+                if key in found:
+                    raise EvaluationError(f"Failed with repeated key: {key}")
+                found[key] = value
+            return found
+
+        return evaluate
+
+    # Loops.
+
+    def _comprehension(self, node: Comprehension) -> Evaluate:
+        if node.accumulator != ACCUMULATOR:
+            return self._bind(node)
+        loop = _quantifier(self, node) or self._plain_loop(node)
+        over = self.compile(node.range)
+
+        def evaluate(scope: dict[str, Any]) -> Any:
+            items = over(scope)
+            if not isinstance(items, (list, dict)):
+                raise no_overload()
+            inner = dict(scope)
+            return loop(_variables(node, items), inner, scope[_BUDGET])
+
+        return evaluate
+
+    def _bind(self, node: Comprehension) -> Evaluate:
+        value, result = self.compile(node.init), self.compile(node.result)
+        name = node.accumulator
+        return lambda scope: result({**scope, name: value(scope)})
+
+    def _plain_loop(self, node: Comprehension) -> Loop:
+        init, step, result = self.compile(node.init), self.compile(node.step), self.compile(node.result)
+
+        def run(items: list[dict[str, Any]], scope: dict[str, Any], budget: Budget) -> Any:
+            scope[ACCUMULATOR] = init(scope)
+            for variables in items:
+                budget.spend()
+                scope.update(variables)
+                scope[ACCUMULATOR] = step(scope)
+            return result(scope)
+
+        return run
+
+
+Loop = Callable[[list[dict[str, Any]], dict[str, Any], Budget], Any]
+
+
+def _quantifier(compiler: _Compiler, node: Comprehension) -> Loop | None:
+    """The loop of `all` and `exists`: an error in one item counts only if no other item decides."""
+    step = node.step
+    if not isinstance(step, Call) or step.function not in ("_&&_", "_||_"):
+        return None
+    predicate = compiler.compile(step.args[1])
+    decisive = step.function == "_||_"
+
+    def run(items: list[dict[str, Any]], scope: dict[str, Any], budget: Budget) -> bool:
+        error: EvaluationError | None = None
+        for variables in items:
+            budget.spend()
+            scope.update(variables)
+            try:
+                if _truth(predicate(scope)) is decisive:
+                    return decisive
+            except Exhausted:
+                raise
+            except EvaluationError as raised:
+                error = raised
+        if error is not None:
+            raise error
+        return not decisive
+
+    return run
+
+
+def _variables(node: Comprehension, items: Any) -> list[dict[str, Any]]:
+    first, second = node.variable, node.second
+    if not second:
+        return [{first: each} for each in items]
+    pairs = items.items() if isinstance(items, dict) else enumerate(items)
+    return [{first: key, second: value} for key, value in pairs]
+
+
+def _constant(value: Any) -> Evaluate:
+    return lambda _scope: value
+
+
+def _variable(name: str) -> Evaluate:
+    def evaluate(scope: dict[str, Any]) -> Any:
+        try:
+            return scope[name]
+        except KeyError:
+            raise EvaluationError(f"no such attribute(s): {name}") from None
+
+    return evaluate
+
+
+def _truth(value: Any) -> bool:
+    if value is True or value is False:
+        return bool(value)
+    raise no_overload()
+
+
+def _decide(one: Evaluate, other: Evaluate, scope: dict[str, Any], decisive: bool) -> bool:
+    error: EvaluationError | None = None
+    for part in (one, other):
+        try:
+            if _truth(part(scope)) is decisive:
+                return decisive
+        except Exhausted:
+            raise
+        except EvaluationError as raised:
+            error = error or raised
+    if error is not None:
+        raise error
+    return not decisive
+
+
+def _has(value: Any, name: str) -> bool:
+    if isinstance(value, Optional):
+        return value.has_value and _has(value.value, name)
+    if not isinstance(value, dict):
+        raise no_overload()
+    return name in value
+
+
+def _select_other(value: Any, name: str) -> Any:
+    if isinstance(value, Optional):
+        return find(value.value, name) if value.has_value else NONE
+    raise no_overload()
+
+
+def _type_of(value: Any) -> Type:
+    return runtime_type(value)
+
+
+def _direct(call: Callable[..., Any], parts: list[Evaluate]) -> Evaluate:
+    """Call one overload. A value that is not of the type that was declared (a null) fits no overload."""
+
+    def one(scope: dict[str, Any]) -> Any:
+        value = parts[0](scope)
+        try:
+            return call(value)
+        except (TypeError, AttributeError):
+            raise no_overload() from None
+
+    def two(scope: dict[str, Any]) -> Any:
+        first, second = parts[0](scope), parts[1](scope)
+        try:
+            return call(first, second)
+        except (TypeError, AttributeError):
+            raise no_overload() from None
+
+    def several(scope: dict[str, Any]) -> Any:
+        values = [part(scope) for part in parts]
+        try:
+            return call(*values)
+        except (TypeError, AttributeError):
+            raise no_overload() from None
+
+    return {1: one, 2: two}.get(len(parts), several)
+
+
+def _dispatched(overloads: list[Overload], parts: list[Evaluate]) -> Evaluate:
+    def evaluate(scope: dict[str, Any]) -> Any:
+        values = [part(scope) for part in parts]
+        for overload in overloads:
+            if all(map(accepts, overload.params, values)):
+                return overload.call(*values)
+        raise no_overload()
+
+    return evaluate
+
+
+_SPECIAL: Final[Mapping[str, Callable[[_Compiler, Call], Evaluate]]] = {
+    "_&&_": _Compiler.logical,
+    "_||_": _Compiler.logical,
+    "_?_:_": _Compiler.conditional,
+    "_?._": _Compiler.optional_select,
+}
