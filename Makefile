@@ -25,8 +25,8 @@ $(BENCH_STAMP): pyproject.toml constraints/bench.txt
 	$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints/bench.txt --editable '.[bench]'
 	@touch $@
 
-demo: $(STAMP) ## the main job, as far as it is built: print the sample type's CRD
-	@$(BIN)/python -m konverge
+demo: $(STAMP) ## the main job, as far as it is built, on the embedded API server, step by step
+	@$(BIN)/konverge demo
 
 check: lint types fast ## the fast part of `make test`: lint, types, tests without a control plane (under a minute)
 

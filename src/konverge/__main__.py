@@ -1,4 +1,4 @@
-"""`python -m konverge`: the command line; without arguments it prints the sample type's CRD, the main job so far."""
+"""`python -m konverge`: the command line; without arguments it prints the sample type's CRD."""
 
 import sys
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from konverge.cli.crd import sample
+from konverge.cli.demo import demo
 from konverge.cli.models import models
 
 __all__ = ["main"]
@@ -16,5 +17,6 @@ def main() -> None:
     """Kubernetes operators in Python."""
 
 
+main.add_command(demo)
 main.add_command(models)
 main.add_command(sample)

@@ -17,8 +17,3 @@ def sample() -> None:
     Example: konverge sample | kubectl apply -f -
     """
     click.echo(to_yaml(crd_for(WebApp)), nl=False)
-    click.echo(
-        "# This is what konverge does so far: a CRD from the Python class konverge.cli.sample.WebApp.\n"
-        "# The embedded control plane and the operator that serves this type are still being built.",
-        err=True,
-    )

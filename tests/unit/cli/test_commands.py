@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from konverge.cli import main
+
+
+@pytest.fixture
+def runner() -> CliRunner:
+    return CliRunner()
+
+
+def test_every_command_has_a_help_text(runner: CliRunner) -> None:
+    result = runner.invoke(main, ["--help"])
+    assert result.exit_code == 0
+    for name, command in main.commands.items():
+        assert name in result.output
+        assert command.help
+        assert runner.invoke(main, [name, "--help"]).exit_code == 0
+
+
+def test_an_unknown_command_is_one_clear_error(runner: CliRunner) -> None:
+    result = runner.invoke(main, ["smaple"])
+    assert result.exit_code == 2
+    assert "No such command 'smaple'" in result.output
+
+
+def test_the_demo_tells_its_story_and_ends_well(runner: CliRunner) -> None:
+    result = runner.invoke(main, ["demo"])
+    assert result.exit_code == 0, result.output
+    assert "WebApp default/nginx-app is created: image nginx:1.25, 3 replicas" in result.output
+    assert "should be less than or equal to 100" in result.output
+    assert ".spec.replicas is owned by 'konverge' (force=True takes it)" in result.output
+    assert "Still being built" in result.output
+
+
+def test_without_arguments_the_module_prints_the_sample_crd() -> None:
+    done = subprocess.run([sys.executable, "-m", "konverge"], capture_output=True, text=True, check=True)
+    crd = yaml.safe_load(done.stdout)
+    assert (crd["kind"], crd["metadata"]["name"]) == ("CustomResourceDefinition", "webapps.example.com")
+
+
+def test_importing_konverge_loads_neither_the_http_library_nor_the_kinds() -> None:
+    code = (
+        "import sys, konverge; print(*(m for m in ('aiohttp', 'konverge.k8s.core.v1', 'msgspec') if m in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
