@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -10,15 +11,19 @@ from twoservers import Api, Reply, masked
 
 __all__ = ["answer", "content"]
 
+_PLACE = re.compile(r"\{(ns|cm|dep)\}")
 _AGE = re.compile("[0-9]s")
-_COUNTS = re.compile(r"(current: |in record \(|precondition \(|resourceVersion: \")[0-9]+")
+_COUNTS = re.compile(r"(current: |in record \(|precondition \(|resourceVersion\W{3,6})[0-9]+")
 
 
 def answer(api: Api, step: Step) -> Any:
     """What a server says to a step, as far as both must say the same."""
     places = {"ns": api.namespace, "cm": api.at("configmaps"), "dep": api.at("deployments", group="apps")}
-    path = re.sub(r"\{(ns|cm|dep)\}", lambda found: places[found[1]], step.path)
-    reply = api.ask(step.method, path, step.body, **step.headers)
+    path = _PLACE.sub(lambda found: places[found[1]], step.path)
+    body = step.body
+    if isinstance(body, dict) and "{ns}" in json.dumps(body):
+        body = json.loads(json.dumps(body).replace("{ns}", api.namespace))
+    reply = api.ask(step.method, path, body, **step.headers)
     return [reply.status, list(reply.warnings), reply.headers.get("content-type"), content(reply)]
 
 

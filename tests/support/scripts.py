@@ -74,6 +74,13 @@ DEPLOYMENT = {
     },
 }
 
+POD = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}], "serviceAccountName": "s"}}
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
+PODS = "/api/v1/namespaces/{ns}/pods"
+EVENTS = "/api/v1/namespaces/{ns}/events"
+NEW_EVENTS = "/apis/events.k8s.io/v1/namespaces/{ns}/events"
+ABOUT = {"kind": "ConfigMap", "namespace": "{ns}", "name": "c"}
+
 SCRIPTS: dict[str, list[Step]] = {
     "bodies that are no object": [
         post("{cm}", "{bad json"),
@@ -496,5 +503,81 @@ SCRIPTS: dict[str, list[Step]] = {
         post("{dep}/d/status", {}),
         delete("{dep}/d", {"propagationPolicy": "Foreground"}),
         get("{dep}/d"),
+    ],
+    "pods": [
+        post("/api/v1/namespaces/{ns}/serviceaccounts", named("s")),
+        post(PODS, POD),
+        get(f"{PODS}/p"),
+        post(f"{PODS}/p/binding", {"metadata": {"name": "x"}, "target": {"name": "n"}}),
+        post(f"{PODS}/p/binding", {"metadata": {"name": "p"}, "target": {}}),
+        post(f"{PODS}/p/binding", {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n1"}}),
+        post(f"{PODS}/p/binding", {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n2"}}),
+        post(f"{PODS}/nope/binding", {"metadata": {"name": "nope"}, "target": {"kind": "Node", "name": "n2"}}),
+        get(f"{PODS}?fieldSelector=spec.nodeName%3Dn1,status.phase%3DPending"),
+        get(f"{PODS}?fieldSelector=spec.nope%3Dn1"),
+        patch(f"{PODS}/p/status", {"status": {"phase": "Running"}}),
+        post(f"{PODS}/nope/eviction", {"metadata": {"name": "nope"}}),
+        post(f"{PODS}/p/eviction", {"metadata": {"name": "p"}}),
+        get(f"{PODS}/p"),
+        delete(f"{PODS}/p", {"gracePeriodSeconds": 40}),
+        delete(f"{PODS}/p", {"gracePeriodSeconds": 10}),
+        delete(f"{PODS}/p", {"gracePeriodSeconds": 0}),
+        get(f"{PODS}/p"),
+        post(PODS, POD),
+        delete(f"{PODS}/p"),
+        get(f"{PODS}/p"),
+        delete(PODS),
+    ],
+    "leases": [
+        put(f"{LEASES}/l", named("l", spec={"holderIdentity": "me", "leaseDurationSeconds": 15})),
+        put(f"{LEASES}/l", named("l", spec={"holderIdentity": "you"})),
+        patch(f"{LEASES}/l", {"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}}),
+        put(f"{LEASES}/l", named("l", spec={"renewTime": "2026-01-01T00:00:00Z"})),
+        put(f"{LEASES}/l", {"metadata": {"name": "l", "resourceVersion": "1"}}),
+        put(f"{LEASES}/m", {"metadata": {"name": "m", "resourceVersion": "1"}, "spec": {}}),
+        put(f"{LEASES}/n", {"metadata": {"name": "n", "uid": "1"}, "spec": {}}),
+        get(LEASES),
+        get(LEASES, accept=TABLE),
+    ],
+    "events": [
+        post(EVENTS, named("a", involvedObject=ABOUT, reason="R", message="m", type="Normal")),
+        get(f"{NEW_EVENTS}/a"),
+        post(EVENTS, named("b", involvedObject=ABOUT | {"namespace": "other"})),
+        post(NEW_EVENTS, named("c", regarding=ABOUT, reason="R", note="n", type="Normal", action="A")),
+        post(
+            NEW_EVENTS,
+            named(
+                "c",
+                regarding=ABOUT,
+                reason="R",
+                note="n",
+                type="Warning",
+                action="A",
+                eventTime="2026-01-01T00:00:00.000000Z",
+                reportingController="ex.io/c",
+                reportingInstance="i",
+            ),
+        ),
+        get(f"{EVENTS}/c"),
+        get(f"{EVENTS}?fieldSelector=involvedObject.name%3Dc,type%3DWarning"),
+        get(f"{NEW_EVENTS}?fieldSelector=regarding.name%3Dc"),
+        get(f"{EVENTS}?fieldSelector=nope%3Dc"),
+        delete(f"{NEW_EVENTS}/a"),
+        get(f"{EVENTS}/a"),
+    ],
+    "namespaces": [
+        post("/api/v1/namespaces", named("{ns}-x", spec={"finalizers": ["ex.io/f"]})),
+        get("/api/v1/namespaces/{ns}-x"),
+        post("/api/v1/namespaces/{ns}-x/configmaps", named("a")),
+        delete("/api/v1/namespaces/{ns}-x"),
+        get("/api/v1/namespaces/{ns}-x"),
+        post("/api/v1/namespaces/{ns}-x/configmaps", named("b")),
+        put("/api/v1/namespaces/{ns}-x/configmaps/a", named("a", data={"k": "v"})),
+        delete("/api/v1/namespaces/{ns}-x/configmaps/a"),
+        delete("/api/v1/namespaces/{ns}-x"),
+        put("/api/v1/namespaces/{ns}-x/finalize", named("{ns}-x", spec={"finalizers": ["kubernetes"]})),
+        put("/api/v1/namespaces/{ns}-x/finalize", named("{ns}-x", spec={})),
+        get("/api/v1/namespaces/{ns}-x"),
+        delete("/api/v1/namespaces"),
     ],
 }

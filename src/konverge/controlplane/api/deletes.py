@@ -208,7 +208,7 @@ class _Plan:
         pending = bool(self._metadata.get("finalizers"))
         held = self._strategy.is_held(self._document)
         if not graceful and (pending or held):
-            self._mark_now()
+            self._mark_now(with_grace=not held)
         if held:
             self._strategy.mark_deleted(self._document)
         left = self._metadata.get("deletionGracePeriodSeconds", 0) if graceful else 0
@@ -251,14 +251,15 @@ class _Plan:
         if self._metadata.get("generation", 0) > 0:
             self._metadata["generation"] += 1
 
-    def _mark_now(self) -> None:
+    def _mark_now(self, *, with_grace: bool) -> None:
         now = self._cluster.now()
         if "deletionTimestamp" not in self._metadata:
             self._count_generation()
             self._metadata["deletionTimestamp"] = now
         elif self._metadata["deletionTimestamp"] > now:
             self._metadata["deletionTimestamp"] = now
-        self._metadata["deletionGracePeriodSeconds"] = 0
+        if with_grace:
+            self._metadata["deletionGracePeriodSeconds"] = 0
 
     def _set_finalizers(self) -> bool:
         """Add and drop the finalizers of the propagation policies; say whether the list changed."""

@@ -138,6 +138,7 @@ async def list_entries(
             entries = collection.entries_at(exact, namespace, start)
         except Forgotten:
             raise _too_old(options, namespace, start) from None
+    await selection.prepare(cluster, entries)
     return _page(entries, revision, limit, selection, namespace)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 from konverge.controlplane.api import refusals
-from konverge.controlplane.api.cluster import decode
+from konverge.controlplane.api.cluster import Cluster
 from konverge.controlplane.api.options import ListOptions
 from konverge.controlplane.api.strategy import Strategy
 from konverge.controlplane.storage import Entry
@@ -14,19 +14,21 @@ from konverge.objects.labels import LabelSelector
 
 __all__ = ["Selection"]
 
-_ALWAYS = ("metadata.name", "metadata.namespace")
+_ALWAYS = frozenset({"metadata.name", "metadata.namespace"})
 
 
 class Selection:
     """A label selector, a field selector and perhaps one name; `everything` when it has none of them."""
 
-    __slots__ = ("_fields", "_labels", "_strategy", "everything", "name")
+    __slots__ = ("_fields", "_labels", "_mark", "_reads_objects", "_strategy", "everything", "name")
 
     def __init__(self, strategy: Strategy, labels: LabelSelector | None, fields: FieldSelector | None) -> None:
         self._strategy = strategy
         self._labels = labels if labels is not None and labels.requirements else None
         self._fields = fields if fields is not None and fields.requirements else None
         self.everything = self._labels is None and self._fields is None
+        self._reads_objects = self._fields is not None and not self._fields.fields <= _ALWAYS
+        self._mark = ("fields", strategy.info.kind.api_version, strategy.stamp)
         self.name = self._exact_name()
 
     @classmethod
@@ -54,21 +56,27 @@ class Selection:
                 return requirement.value
         return ""
 
+    async def prepare(self, cluster: Cluster, entries: Iterable[Entry | None]) -> None:
+        """Read the fields that are selected by, where they are in the objects; once for each entry."""
+        if not self._reads_objects:
+            return
+        unread = [entry for entry in entries if entry is not None and self._mark not in entry.cache]
+        if unread:
+            for entry, document in zip(unread, await cluster.documents(self._strategy, unread), strict=True):
+                entry.cache[self._mark] = _names(entry) | self._strategy.fields(document)
+
     def matches(self, entry: Entry) -> bool:
+        """Whether an entry is meant; it has been prepared."""
         if self._labels is not None and not self._labels.matches(entry.labels):
             return False
-        return self._fields is None or self._fields.matches(self._values(entry))
+        if self._fields is None:
+            return True
+        return self._fields.matches(entry.cache[self._mark] if self._reads_objects else _names(entry))
 
-    def _values(self, entry: Entry) -> Mapping[str, str]:
-        mark = ("fields", self._strategy.info.kind.api_version)
-        values: dict[str, str] | None = entry.cache.get(mark)
-        if values is None:
-            namespace, _, name = entry.key.rpartition("/")
-            values = {"metadata.name": name, "metadata.namespace": namespace}
-            if self._strategy.field_labels:
-                values |= self._strategy.fields(decode(entry.raw))
-            entry.cache[mark] = values
-        return values
+
+def _names(entry: Entry) -> dict[str, str]:
+    namespace, _, name = entry.key.rpartition("/")
+    return {"metadata.name": name, "metadata.namespace": namespace}
 
 
 def _with_name(fields: FieldSelector | None, name: str) -> FieldSelector | None:

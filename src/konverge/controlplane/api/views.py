@@ -51,14 +51,18 @@ def head_of(strategy: Strategy) -> bytes:
 
 
 async def object_bytes(cluster: Cluster, strategy: Strategy, entry: Entry) -> bytes:
-    """An object's JSON in the strategy's version; what had to be converted is kept for the next reader."""
+    """An object's JSON in the strategy's version."""
+    return head_of(strategy) + (await _bare_bytes(cluster, strategy, entry))[1:]
+
+
+async def _bare_bytes(cluster: Cluster, strategy: Strategy, entry: Entry) -> bytes:
+    """An object's JSON without kind and apiVersion; what had to be converted is kept for the next reader."""
     if entry.stamp == strategy.stamp:
-        return head_of(strategy) + entry.raw[1:]
+        return entry.raw
     mark = (strategy.info.kind.version, strategy.stamp)
-    found: bytes | None = entry.cache.get(mark)
-    if found is None:
-        document = await cluster.document(strategy, entry)
-        found = entry.cache[mark] = encode(document)
+    if mark not in entry.cache:
+        await _convert_together(cluster, strategy, [entry])
+    found: bytes = entry.cache[mark]
     return found
 
 
@@ -192,17 +196,19 @@ def _partial_list(documents: Sequence[Document], view: View, metadata: Document)
 
 async def _list_bytes(cluster: Cluster, strategy: Strategy, entries: list[Entry], metadata: Document) -> bytes:
     head = _head(strategy.info.kind.api_version, strategy.info.list_kind, strategy.custom)
-    items: list[bytes]
-    if not strategy.custom and all(entry.stamp == strategy.stamp for entry in entries):
-        items = [entry.raw for entry in entries]
-    else:
-        await _convert_together(cluster, strategy, entries)
-        items = [await object_bytes(cluster, strategy, entry) for entry in entries]
+    stamp, lead = strategy.stamp, head_of(strategy)
+    mark = (strategy.info.kind.version, stamp)
+    await _convert_together(cluster, strategy, entries)
+    items: list[bytes] = [entry.raw if entry.stamp == stamp else entry.cache[mark] for entry in entries]
+    if strategy.custom:
+        items = [lead + item[1:] for item in items]
     return b'%s"metadata":%s,"items":[%s]}' % (head, encode(metadata), b",".join(items))
 
 
 async def _convert_together(cluster: Cluster, strategy: Strategy, entries: list[Entry]) -> None:
     mark = (strategy.info.kind.version, strategy.stamp)
     foreign = [entry for entry in entries if entry.stamp != strategy.stamp and mark not in entry.cache]
-    for entry, document in zip(foreign, await cluster.documents(strategy, foreign), strict=True):
-        entry.cache[mark] = encode(document)
+    if foreign:
+        for entry, document in zip(foreign, await cluster.documents(strategy, foreign), strict=True):
+            del document["kind"], document["apiVersion"]
+            entry.cache[mark] = encode(document)

@@ -121,6 +121,7 @@ class _Watch:
         entries = self._collection.entries(self._call.namespace)
         self._place = self._collection.place_after(revision)
         self._told = revision
+        await self._selection.prepare(self._cluster, entries)
         frames = [await self._frame(ADDED, entry, None) for entry in entries if self._selection.matches(entry)]
         if self._options.bookmarks:
             frames.append(self._bookmark(revision, {"k8s.io/initial-events-end": "true"}))
@@ -187,6 +188,7 @@ class _Watch:
     async def _event(self, change: Change) -> bytes:
         if self._selection.everything:
             return await self._frame(change.kind, change.entry, change)
+        await self._selection.prepare(self._cluster, (change.entry, change.previous))
         after = change.kind != DELETED and self._selection.matches(change.entry)
         before = change.previous is not None and self._selection.matches(change.previous)
         if after:
