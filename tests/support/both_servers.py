@@ -9,7 +9,7 @@ import asyncio
 import http.client
 import json
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -50,6 +50,10 @@ class Server(Protocol):
         self, method: str, target: str, body: object = None, *, headers: Mapping[str, str] | None = None
     ) -> Heard: ...
 
+    def watch(self, target: str, last: Callable[[Any], bool]) -> list[Any]:
+        """Watch until an event is the last one, or the watch ends; return the events."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -59,6 +63,14 @@ def _sent(body: object, headers: Mapping[str, str] | None) -> tuple[bytes, dict[
         return b"", given
     given.setdefault("content-type", "application/json")
     return body if isinstance(body, bytes) else json.dumps(body).encode(), given
+
+
+def _until(last: Callable[[Any], bool], lines: Iterable[bytes]) -> Iterator[Any]:
+    for line in lines:
+        event = json.loads(line)
+        yield event
+        if last(event):
+            return
 
 
 class RealServer:
@@ -81,14 +93,24 @@ class RealServer:
 
     def _exchange(self, method: str, target: str, sent: bytes, given: dict[str, str]) -> Heard:
         if self._connection is None:
-            host = self._plane.url.removeprefix("https://")
-            context = self._plane.credentials.admin_context()
-            self._connection = http.client.HTTPSConnection(host, context=context, timeout=60)
+            self._connection = self._connect()
         self._connection.request(method, target, sent or None, given)
         response = self._connection.getresponse()
         text = response.read()
         named = {name.lower(): value for name, value in response.getheaders()}
         return Heard(response.status, named, tuple(response.headers.get_all("Warning") or ()), text)
+
+    def watch(self, target: str, last: Callable[[Any], bool]) -> list[Any]:
+        connection = self._connect()
+        try:
+            connection.request("GET", target, None, {"user-agent": AGENT, "accept": "application/json"})
+            return list(_until(last, connection.getresponse()))
+        finally:
+            connection.close()
+
+    def _connect(self) -> http.client.HTTPSConnection:
+        host = self._plane.url.removeprefix("https://")
+        return http.client.HTTPSConnection(host, context=self._plane.credentials.admin_context(), timeout=60)
 
     def close(self) -> None:
         if self._connection is not None:
@@ -120,6 +142,22 @@ class InnerServer:
     async def _ask(self, request: Request) -> Heard:
         async with await self.plane.handle(request) as answer:
             return Heard(answer.status, answer.headers, answer.warnings, await answer.read())
+
+    def watch(self, target: str, last: Callable[[Any], bool]) -> list[Any]:
+        path, _, query = target.partition("?")
+        _, given = _sent(None, None)
+        request = Request("GET", unquote(path), tuple(parse_qsl(query, keep_blank_values=True)), given)
+        return self.run(self._watch(request, last))
+
+    async def _watch(self, request: Request, last: Callable[[Any], bool]) -> list[Any]:
+        events: list[Any] = []
+        async with await self.plane.handle(request) as answer:
+            async for chunk in answer.chunks():
+                for line in chunk.splitlines():
+                    events.append(json.loads(line))
+                    if last(events[-1]):
+                        return events
+        return events
 
     def listen(self, kubeconfig: Path) -> None:
         """Open a port, and write a kubeconfig for it."""
