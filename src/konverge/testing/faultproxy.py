@@ -53,7 +53,7 @@ class FaultProxy:
         self.script = script or FaultScript()
         self.connections: list[float] = []
         self._numbers: WeakKeyDictionary[asyncio.BaseTransport, int] = WeakKeyDictionary()
-        self._authority = Authority("konverge-fault-proxy")
+        self._authority = Authority("konverge-fault-proxy-ca")
         self._transport: FaultyTransport | None = None
         self._server: web.Server | None = None
         self._listener: asyncio.Server | None = None

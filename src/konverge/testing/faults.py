@@ -81,11 +81,16 @@ def refused() -> Fault:
 
 
 def answered(
-    status: int, body: bytes | None = None, *, reason: str = "", message: str = "injected", **details: Any
+    status: int,
+    body: bytes | None = None,
+    *,
+    reason: str = "",
+    message: str = "injected",
+    details: Mapping[str, Any] | None = None,
 ) -> Fault:
-    """Answer in the server's place: with `body`, or else with a Status; `details` go into it."""
+    """Answer in the server's place: with `body`, or else with a Status."""
     document = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status}
-    document |= {"reason": reason, "message": message, "details": details}
+    document |= {"reason": reason, "message": message, "details": details or {}}
     said = json.dumps(document).encode() if body is None else body
     return Fault(status=status, headers={"content-type": "application/json"}, body=said)
 

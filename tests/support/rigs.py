@@ -1,0 +1,293 @@
+"""Where the fault scenarios are played: a server, faults on the way to it, and a cache's store at the end.
+
+A scenario is written once and played on three rigs. *virtual*: the embedded server, no sockets, full durations in no
+time. *sockets*: the embedded server behind the fault proxy, with all times a twentieth. *real*: etcd and
+kube-apiserver behind the fault proxy, in real time. Judged is only what is in the store, what subscribers were told,
+and the proxy's log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import TypeAlias
+
+from konverge.cache.events import Event, EventType
+from konverge.cache.options import CacheOptions
+from konverge.cache.pacing import Patience, Spacing
+from konverge.cache.reflector import Reflector
+from konverge.cache.reflectorstats import ReflectorStats, State
+from konverge.cache.store import Store
+from konverge.client import Client, ClientConfig, InProcessTransport, StaticCredentials, load_config
+from konverge.client.access.tls import Tls
+from konverge.controlplane.embedded import EmbeddedServer
+from konverge.controlplane.storage import Storage
+from konverge.objects import Key, Kind, Untyped
+from konverge.testing import ControlPlane
+from konverge.testing.faultproxy import FaultProxy
+from konverge.testing.faults import Asked, FaultScript, anything, lists, refused, watches
+from konverge.testing.faultytransport import FaultyTransport
+from konverge.wire.watching import Selection
+
+__all__ = [
+    "CONFIG_MAP",
+    "Followed",
+    "OpenRig",
+    "Rig",
+    "Witness",
+    "embedded_config",
+    "real_rig",
+    "running",
+    "sockets",
+    "virtual",
+]
+
+OpenRig: TypeAlias = "Callable[..., AbstractAsyncContextManager[Rig]]"
+
+CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
+
+
+@asynccontextmanager
+async def running(*reflectors: Reflector) -> AsyncIterator[None]:
+    """Run reflectors while the block runs; they end by being cancelled, and in no other way."""
+    tasks = [asyncio.create_task(reflector.run()) for reflector in reflectors]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        assert all(task.cancelled() for task in tasks)
+
+
+@dataclass
+class Witness:
+    """A subscriber that replays what it is told, and notes whether it was told in order."""
+
+    objects: dict[Key, str] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+
+    def __call__(self, event: Event) -> None:
+        self.events.append(event)
+        known = self.objects.get(event.key)
+        assert (event.type is EventType.ADDED) == (known is None), f"{event.type} of {event.key}, known as {known}"
+        if event.new is None:
+            del self.objects[event.key]
+        else:
+            assert known is None or int(known) < int(event.new.version), "back in time"
+            self.objects[event.key] = str(event.new.version)
+
+    def told(self, name: str) -> list[EventType]:
+        return [event.type for event in self.events if event.key.name == name]
+
+
+@dataclass
+class Followed:
+    """One collection with all that follows it."""
+
+    store: Store
+    witness: Witness
+    reflector: Reflector
+
+    @property
+    def stats(self) -> ReflectorStats:
+        return self.reflector.stats()
+
+    def names(self) -> set[str]:
+        return {entry.key.name for entry in self.store.list()}
+
+
+@dataclass
+class Rig:
+    """A server with faults on the way. `scale` is how long a second of a scenario lasts."""
+
+    server: Client
+    through: Client
+    played: FaultyTransport | None
+    namespace: str
+    scale: float
+    forget: Callable[[], object] = lambda: None
+    forget_old: Callable[[], object] = lambda: None
+    slack: float = 2.0  # real seconds that a busy machine may add to any limit
+    spacing: Spacing = field(default_factory=Spacing)
+
+    @property
+    def traffic(self) -> FaultyTransport:
+        assert self.played is not None, "this rig breaks bare connections: ask its proxy"
+        return self.played
+
+    @property
+    def script(self) -> FaultScript:
+        return self.traffic.script
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def pass_time(self, seconds: float) -> None:
+        await asyncio.sleep(seconds * self.scale)
+
+    async def until(self, claim: Callable[[], bool], *, within: float) -> float:
+        """Wait until something is true; give how many of the scenario's seconds that took."""
+        begin = self.now()
+        while not claim():
+            assert self.now() - begin < within * self.scale + self.slack, f"not true within {within} s"
+            await asyncio.sleep(0.05 * self.scale)
+        return (self.now() - begin) / self.scale
+
+    def follow(
+        self, *, kind: Kind = CONFIG_MAP, selection: Selection | None = None, options: CacheOptions | None = None
+    ) -> Followed:
+        """Make what follows a collection of the rig's namespace; it starts when it is run."""
+        store, witness = Store(kind, namespace=self.namespace, options=options), Witness()
+        store.subscribe(witness)
+        reflector = Reflector(
+            self.through.collection(kind, namespace=self.namespace),
+            store,
+            kind=kind.kind,
+            selection=selection,
+            patience=patience(self.scale),
+            spacing=self.spacing,
+            random=Random(7),
+        )
+        return Followed(store, witness, reflector)
+
+    @asynccontextmanager
+    async def following(self, selection: Selection | None = None) -> AsyncIterator[Followed]:
+        """Follow the config maps while the block runs, from the moment that the first watch is open."""
+        it = self.follow(selection=selection)
+        async with running(it.reflector):
+            await self.until(lambda: it.stats.state is State.WATCHING, within=30)
+            yield it
+
+    # What others do to the collection
+
+    async def create(self, *names: str, labels: dict[str, str] | None = None) -> None:
+        for part in _batches(names, 20):
+            await asyncio.gather(*(self.server.create(self.config_map(name, labels)) for name in part))
+
+    async def change(self, *names: str, value: str = "1") -> None:
+        for part in _batches(names, 20):
+            await asyncio.gather(
+                *(
+                    self.server.patch(CONFIG_MAP, name, {"data": {"value": value}}, namespace=self.namespace)
+                    for name in part
+                )
+            )
+
+    async def delete(self, *names: str) -> None:
+        for part in _batches(names, 20):
+            await asyncio.gather(*(self.server.delete(CONFIG_MAP, name, namespace=self.namespace) for name in part))
+
+    def config_map(self, name: str, labels: dict[str, str] | None = None) -> Untyped:
+        metadata = {"name": name, "namespace": self.namespace} | ({"labels": labels} if labels else {})
+        return Untyped(apiVersion="v1", kind="ConfigMap", metadata=metadata)
+
+    async def pause(self) -> Callable[[], None]:
+        """Cut every stream and let no request through, until the function that is given back is called."""
+        rule = self.script.add(anything, refused())
+        self.traffic.cut_streams()
+        await asyncio.sleep(0.1 * self.scale)
+        return lambda: self.script.remove(rule)
+
+    # What is judged
+
+    async def is_equal(self, it: Followed, labels: str = "") -> bool:
+        """Whether the store, and what was told, are what the server has."""
+        found = await self.server.list(CONFIG_MAP, namespace=self.namespace, labels=labels)
+        expected = {each.key: each.resource_version for each in found}
+        return expected == {entry.key: str(entry.version) for entry in it.store.list()} == it.witness.objects
+
+    async def becomes_equal(self, it: Followed, *, within: float, labels: str = "") -> float:
+        """Wait until it is; give how many of the scenario's seconds that took."""
+        begin = self.now()
+        while not await self.is_equal(it, labels):
+            late = self.now() - begin > within * self.scale + self.slack
+            assert not late, f"not equal to the server within {within} s: {it.stats}"
+            await asyncio.sleep(0.2 * self.scale)
+        return (self.now() - begin) / self.scale
+
+    def lists(self, since: float = 0.0) -> list[Asked]:
+        """The lists that were begun, as streams or in pages."""
+        streams = [asked for asked in self.script.asked(watches(), since=since) if "sendInitialEvents" in asked.query]
+        pages = [
+            asked for asked in self.script.asked(lists("configmaps"), since=since) if "continue" not in asked.query
+        ]
+        return streams + pages
+
+    def check_pace(self, since: float) -> None:
+        """At most a request a second from a time on, one in four seconds after a minute; pages of a list are one."""
+        asked = [each.time for each in self.script.asked(since=since) if "continue" not in each.query]
+        for one, other in itertools.pairwise(asked):
+            apart = (other - one) / self.scale
+            assert apart >= (1 if (one - since) / self.scale < 60 else 4) - 0.05, f"{apart} s apart at {one - since}"
+
+
+def patience(scale: float) -> Patience:
+    """The default patience, with all times so many times as long."""
+    usual = Patience()
+    return Patience(**{name: getattr(usual, name) * scale for name in usual.__slots__})
+
+
+@asynccontextmanager
+async def virtual(scale: float = 1.0) -> AsyncIterator[Rig]:
+    """The embedded server without sockets, on virtual time, which passes in no time at any scale."""
+    del scale
+    plane = EmbeddedServer(seed=1)
+    transport = FaultyTransport(InProcessTransport(plane.handle))
+    async with Client(transport) as through, Client(InProcessTransport(plane.handle)) as server:
+        storage = plane.cluster.storage
+        yield Rig(server, through, transport, "default", 1.0, storage.compact, _Aging(storage).forget_old, slack=0)
+
+
+@asynccontextmanager
+async def sockets(scale: float = 0.05) -> AsyncIterator[Rig]:
+    """The embedded server behind the fault proxy."""
+    async with (
+        EmbeddedServer(seed=1) as plane,
+        FaultProxy(embedded_config(plane)) as proxy,
+        Client.connect(proxy.config) as through,
+        Client(InProcessTransport(plane.handle)) as server,
+    ):
+        yield Rig(server, through, proxy.traffic, "default", scale, plane.cluster.storage.compact)
+
+
+@asynccontextmanager
+async def real_rig(plane: ControlPlane, namespace: str, scale: float = 1.0) -> AsyncIterator[Rig]:
+    """A real server behind the fault proxy."""
+    async with (
+        FaultProxy(plane) as proxy,
+        Client.connect(proxy.config) as through,
+        Client.connect(load_config(kubeconfig=plane.kubeconfig)) as server,
+    ):
+        yield Rig(server, through, proxy.traffic, namespace, scale, plane.compact)
+
+
+class _Aging:
+    """Forgets what is older than two minutes, each time it is asked; a real server does so by itself."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._known: list[tuple[float, int]] = []
+
+    def forget_old(self) -> None:
+        now = asyncio.get_running_loop().time()
+        self._known.append((now, self._storage.revision))
+        old = [revision for time, revision in self._known if time <= now - 120]
+        if old:
+            self._storage.compact(old[-1])
+
+
+def embedded_config(plane: EmbeddedServer) -> ClientConfig:
+    """The way to an embedded server's port, as its admin."""
+    tls = Tls(ca=plane.authority.certificate)
+    return ClientConfig(server=plane.url, credentials=StaticCredentials.of_token(plane.admin_token), tls=tls)
+
+
+def _batches(names: Iterable[str], size: int) -> Iterable[tuple[str, ...]]:
+    rest = iter(names)
+    while part := tuple(itertools.islice(rest, size)):
+        yield part
