@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from typing import Any
 
 from scripts import Step
@@ -20,11 +21,22 @@ def answer(api: Api, step: Step) -> Any:
     """What a server says to a step, as far as both must say the same."""
     places = {"ns": api.namespace, "cm": api.at("configmaps"), "dep": api.at("deployments", group="apps")}
     path = _PLACE.sub(lambda found: places[found[1]], step.path)
+    if step.method == "UNTIL":
+        return _patiently(api, path)
     body = step.body
     if isinstance(body, dict) and "{ns}" in json.dumps(body):
         body = json.loads(json.dumps(body).replace("{ns}", api.namespace))
     reply = api.ask(step.method, path, body, **step.headers)
     return [reply.status, list(reply.warnings), reply.headers.get("content-type"), content(reply)]
+
+
+def _patiently(api: Api, path: str) -> int:
+    for _ in range(200):
+        status = api.ask("GET", path).status
+        if status == 200:
+            break
+        time.sleep(0.05)
+    return status
 
 
 def content(reply: Reply) -> Any:

@@ -51,6 +51,11 @@ def delete(path: str, body: Any = None) -> Step:
     return Step("DELETE", path, body)
 
 
+def until(path: str) -> Step:
+    """Ask again and again until there is an answer: what the real server does, it does a moment later."""
+    return Step("UNTIL", path)
+
+
 def named(name: str, **more: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, **more}
 
@@ -80,6 +85,50 @@ PODS = "/api/v1/namespaces/{ns}/pods"
 EVENTS = "/api/v1/namespaces/{ns}/events"
 NEW_EVENTS = "/apis/events.k8s.io/v1/namespaces/{ns}/events"
 ABOUT = {"kind": "ConfigMap", "namespace": "{ns}", "name": "c"}
+
+GROUP = "{ns}.ex.io"
+WIDGETS = f"/apis/{GROUP}/v1/namespaces/{{ns}}/widgets"
+
+
+def widget(name: str, version: str = "v1", **more: Any) -> dict[str, Any]:
+    return {"apiVersion": f"{GROUP}/{version}", "kind": "Widget", "metadata": {"name": name}, **more}
+
+
+def widget_version(name: str, **more: Any) -> dict[str, Any]:
+    fields = {"size": {"type": "integer", "maximum": 10}, "color": {"type": "string", "default": "red"}}
+    spec = {"type": "object", "description": name, "properties": fields}
+    status = {"type": "object", "properties": {"replicas": {"type": "integer"}, "selector": {"type": "string"}}}
+    schema = {"type": "object", "properties": {"spec": spec, "status": status}}
+    return {"name": name, "served": True, "schema": {"openAPIV3Schema": schema}, **more}
+
+
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": f"widgets.{GROUP}"},
+    "spec": {
+        "group": GROUP,
+        "scope": "Namespaced",
+        "names": {"plural": "widgets", "kind": "Widget", "shortNames": ["wi"], "categories": ["all"]},
+        "versions": [
+            widget_version(
+                "v1",
+                storage=True,
+                subresources={
+                    "status": {},
+                    "scale": {
+                        "specReplicasPath": ".spec.size",
+                        "statusReplicasPath": ".status.replicas",
+                        "labelSelectorPath": ".status.selector",
+                    },
+                },
+                selectableFields=[{"jsonPath": ".spec.color"}],
+                additionalPrinterColumns=[{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
+            ),
+            widget_version("v2", storage=False, deprecated=True),
+        ],
+    },
+}
 
 SCRIPTS: dict[str, list[Step]] = {
     "bodies that are no object": [
@@ -579,5 +628,74 @@ SCRIPTS: dict[str, list[Step]] = {
         put("/api/v1/namespaces/{ns}-x/finalize", named("{ns}-x", spec={})),
         get("/api/v1/namespaces/{ns}-x"),
         delete("/api/v1/namespaces"),
+    ],
+    "custom resources": [
+        post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION),
+        until(WIDGETS),
+        get(f"/apis/{GROUP}"),
+        get(f"/apis/{GROUP}/v1"),
+        get(f"/apis/{GROUP}/v2"),
+        get(f"/apis/{GROUP}/v3"),
+        get(f"/apis/{GROUP}/v3/widgets"),
+        get(f"/apis/{GROUP}/v1/gadgets"),
+        get(f"/apis/{GROUP}/v1/widgets/w"),
+        get(WIDGETS),
+        post(WIDGETS, widget("w", spec={"size": 2}, status={"replicas": 3})),
+        post(WIDGETS, widget("w", spec={"size": 2})),
+        post(WIDGETS, widget("A_B", spec={"size": 2})),
+        post(WIDGETS, {"metadata": {"name": "x"}}),
+        post(WIDGETS, {"apiVersion": f"{GROUP}/v1", "kind": "Gadget", "metadata": {"name": "x"}}),
+        post(WIDGETS, widget("x", "v2")),
+        post(WIDGETS, widget("x", spec={"size": "big"})),
+        post(f"{WIDGETS}?fieldValidation=Strict", widget("x", spec={"bogus": 1}) | {"metadata": {"name": "x", "y": 1}}),
+        post(WIDGETS, widget("x", spec={"bogus": 1})),
+        post(WIDGETS, "{bad"),
+        post(WIDGETS, "[]"),
+        post(WIDGETS, "", content_type="text/plain"),
+        post(WIDGETS, widget("x") | {"metadata": {"name": "y", "labels": {"a": 1}}}),
+        post(WIDGETS, widget("x") | {"metadata": {"name": "y", "finalizers": ["odd"]}}),
+        get(WIDGETS),
+        get(f"{WIDGETS}?limit=1"),
+        get(f"{WIDGETS}?fieldSelector=spec.color%3Dred"),
+        get(f"{WIDGETS}?fieldSelector=spec.size%3D2"),
+        get(WIDGETS, accept=TABLE),
+        get(WIDGETS, accept=PARTIALS),
+        get(f"{WIDGETS}/w", accept=PARTIAL),
+        get(f"{WIDGETS}/w", accept="application/yaml"),
+        get(WIDGETS, accept="application/foo"),
+        get(f"{WIDGETS}/w".replace("/v1/", "/v2/")),
+        get(WIDGETS.replace("/v1/", "/v2/")),
+        put(f"{WIDGETS}/w", widget("w", spec={"size": 3})),
+        put(f"{WIDGETS}/w", widget("w", spec={"size": 3}) | {"metadata": {"name": "w", "resourceVersion": "1"}}),
+        put(f"{WIDGETS}/nope", widget("nope")),
+        put(WIDGETS, {}),
+        patch(f"{WIDGETS}/w", {"spec": {"size": 4}}),
+        patch(f"{WIDGETS}/w", {"spec": {"size": 4}}),
+        patch(f"{WIDGETS}/w", {"spec": {"size": 99}}),
+        patch(f"{WIDGETS}/w", {"spec": {"size": 5}}, STRATEGIC),
+        patch(f"{WIDGETS}/w", {"status": {"replicas": 5}}),
+        patch(f"{WIDGETS}/w", {"metadata": {"labels": {"a": "b"}}}),
+        patch(f"{WIDGETS}/w/status", {"status": {"replicas": 5, "selector": "a=b"}, "spec": {"size": 9}}),
+        patch(f"{WIDGETS}/w/status", {"metadata": {"labels": {"c": "d"}}}),
+        get(f"{WIDGETS}/w/status"),
+        get(f"{WIDGETS}/w/scale"),
+        put(f"{WIDGETS}/w/scale", named("w", kind="Scale", apiVersion="autoscaling/v1", spec={"replicas": 6})),
+        patch(f"{WIDGETS}/w/scale", {"spec": {"replicas": 7}}),
+        get(f"{WIDGETS}/x/scale"),
+        get(f"{WIDGETS}/w/nope"),
+        patch(f"{WIDGETS}/w?fieldManager=m", widget("w", spec={"size": 7}), APPLY),
+        patch(f"{WIDGETS}/w?fieldManager=n", widget("w", spec={"size": 8}), APPLY),
+        patch(f"{WIDGETS}/w?fieldManager=n&force=true", widget("w", spec={"size": 8}), APPLY),
+        patch(f"{WIDGETS}/new?fieldManager=n", widget("new", spec={"size": 1}), APPLY),
+        patch(f"{WIDGETS}/new?fieldManager=n", widget("new", "v2", spec={"size": 1}), APPLY),
+        get(f"{WIDGETS}/w"),
+        patch(f"{WIDGETS}/w", {"metadata": {"finalizers": ["ex.io/f"]}}),
+        delete(f"{WIDGETS}/w"),
+        patch(f"{WIDGETS}/w", {"metadata": {"finalizers": None}}),
+        get(f"{WIDGETS}/w"),
+        delete(f"{WIDGETS}/x", {"propagationPolicy": "Foreground"}),
+        patch(f"{WIDGETS}/x", {"metadata": {"finalizers": []}}),
+        delete(WIDGETS),
+        delete(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.{GROUP}"),
     ],
 }

@@ -64,11 +64,6 @@ class Discovery:
         body = to_yaml(document) if view.media == YAML else encode(document) + b"\n"
         return Answer(200, body, {"content-type": view.media})
 
-    def serves_group(self, path: str) -> bool:
-        """Whether a path belongs to a group that is served; the server answers the others with a plain text."""
-        parts = path.split("/")
-        return parts[1:2] == ["api"] or (parts[1:2] == ["apis"] and f"/apis/{'/'.join(parts[2:3])}" in self._paths())
-
     def _paths(self) -> dict[str, Any]:
         self._refresh()
         return self._documents

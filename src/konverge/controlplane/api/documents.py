@@ -129,7 +129,7 @@ def shape(strategy: Strategy, document: Document) -> tuple[Document, list[str]]:
         where = f"Go struct field {strategy.info.kind.kind}.metadata of type v1.ObjectMeta"
         raise unhandled(strategy, f"json: cannot unmarshal {json_type(metadata)} into {where}")
     try:
-        document["metadata"], problems = decode_metadata(metadata or {})
+        document["metadata"], problems = decode_metadata(metadata or {}, custom=strategy.custom)
     except BadField as fault:
         raise unhandled(strategy, str(fault)) from None
     document, found = strategy.decode(document)

@@ -86,11 +86,14 @@ def _unmarshal(value: Any, where: str, wanted: str) -> BadField:
     return BadField(f"json: cannot unmarshal {json_type(value)} into Go struct field {where} of type {wanted}")
 
 
-def decode_metadata(metadata: Mapping[str, Any], path: str = "metadata") -> tuple[dict[str, Any], list[str]]:
+def decode_metadata(
+    metadata: Mapping[str, Any], path: str = "metadata", *, custom: bool = False
+) -> tuple[dict[str, Any], list[str]]:
     """Return metadata in the server's shape, and what a strict reader objects to.
 
-    Raises: BadField.
+    Raises: BadField. Metadata of custom resources is read on its own, so the text names the field without its parent.
     """
+    place = "ObjectMeta" if custom else f"ObjectMeta.{path}"
     decoded: dict[str, Any] = {}
     for name, wanted in FIELDS.items():
         value = metadata.get(name)
@@ -100,7 +103,7 @@ def decode_metadata(metadata: Mapping[str, Any], path: str = "metadata") -> tupl
             if value:
                 decoded[name] = value
             continue
-        shaped = _shape(value, wanted, f"ObjectMeta.{path}.{name}")
+        shaped = _shape(value, wanted, f"{place}.{name}")
         if shaped or name in _POINTERS:
             decoded[name] = shaped
     return decoded, _unknown(metadata, path)

@@ -271,7 +271,7 @@ def _make(
             entries = track_update(before, after, manager=manager, endpoint=_ENDPOINT, now=cluster.now())
         set_replicas(call.strategy, old, after)
         metadata = old["metadata"]
-        metadata["resourceVersion"] = after["metadata"].get("resourceVersion", "")
+        metadata["resourceVersion"] = after["metadata"].get("resourceVersion") or metadata["resourceVersion"]
         kept = entries_of_object(
             metadata.get("managedFields", []),
             entries,

@@ -107,7 +107,7 @@ class ApiServer:
                 return answer
         page = answer_page(request, self._discovery.paths)
         if page is None:
-            raise refusals.no_such_resource() if self._discovery.serves_group(request.path) else PageNotFound()
+            raise self._nowhere(*request.path.split("/")[1:3])
         return page
 
     def _call(self, request: Request, where: Route, user: Mapping[str, Any]) -> Call:
@@ -115,6 +115,8 @@ class ApiServer:
         if strategy.info.storage == EVENTS:
             self._expiry.sweep()
         query = Query(request.query)
+        if strategy.custom and not where.name and request.method in ("PUT", "PATCH"):
+            raise refusals.bad_request("name must be provided")
         verb = _verb(request.method, where, query)
         if verb in ("create", "deletecollection") and not where.namespace and strategy.info.kind.namespaced:
             raise PageNotFound if strategy.custom else refusals.method_not_allowed()
@@ -127,18 +129,16 @@ class ApiServer:
     def _strategy(self, where: Route) -> Strategy:
         strategy = self.cluster.registry.find(where.group, where.version, where.plural)
         if strategy is None:
-            raise self._nowhere(where)
+            raise self._nowhere("apis" if where.group else "api", where.group)
         namespaced = strategy.info.kind.namespaced
         if (where.namespace and not namespaced) or (where.name and namespaced and not where.namespace):
             raise PageNotFound if strategy.custom else refusals.no_such_resource()
         return strategy
 
-    def _nowhere(self, where: Route) -> Exception:
-        """What the server says of a resource that it does not know: a Status in a built-in group, else a text."""
-        known = [each for each in self.cluster.registry if each.info.kind.group == where.group]
-        if where.group and all(each.custom for each in known):
-            return PageNotFound()
-        return refusals.no_such_resource()
+    def _nowhere(self, root: str = "", group: str = "") -> Exception:
+        """What the server says where nothing is served: a Status in a built-in group, else a text."""
+        builtin = any(each.info.kind.group == group for each in self.cluster.registry if not each.custom)
+        return refusals.no_such_resource() if root == "api" or (root == "apis" and builtin) else PageNotFound()
 
     def _handler(self, call: Call) -> Handler:
         info = call.strategy.info
