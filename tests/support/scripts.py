@@ -683,7 +683,7 @@ SCRIPTS: dict[str, list[Step]] = {
         patch(f"{WIDGETS}/w/scale", {"spec": {"replicas": 7}}),
         get(f"{WIDGETS}/x/scale"),
         get(f"{WIDGETS}/w/nope"),
-        patch(f"{WIDGETS}/w?fieldManager=m", widget("w", spec={"size": 7}), APPLY),
+        patch(f"{WIDGETS}/w?fieldManager=m&force=true", widget("w", spec={"size": 6}), APPLY),
         patch(f"{WIDGETS}/w?fieldManager=n", widget("w", spec={"size": 8}), APPLY),
         patch(f"{WIDGETS}/w?fieldManager=n&force=true", widget("w", spec={"size": 8}), APPLY),
         patch(f"{WIDGETS}/new?fieldManager=n", widget("new", spec={"size": 1}), APPLY),
