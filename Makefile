@@ -50,6 +50,10 @@ generate: $(STAMP) ## make the generated files anew: built-in kinds, public API
 	$(BIN)/python tools/generate.py
 	$(BIN)/python tests/test_public_api.py
 
+golden: $(STAMP) ## record anew what the real server answers, for the tests without one (needs the control plane)
+	$(BIN)/python tools/record_golden.py
+	$(BIN)/python tools/record_answers.py
+
 bench-objects: $(BENCH_STAMP) ## objects against json, orjson, lightkube, kubernetes_asyncio, pydantic
 	$(BENCH) bench/bench_objects.py
 

@@ -28,11 +28,17 @@ class ServiceAddresses(Protocol):
     def network(self) -> ipaddress.IPv4Network: ...
 
     def next_address(self) -> str:
-        """An address that no service has."""
+        """An address that no service has.
+
+        Raises: LookupError when every one is taken.
+        """
         ...
 
     def next_port(self) -> int:
-        """A node port that no service has."""
+        """A node port that no service has.
+
+        Raises: LookupError when every one is taken.
+        """
         ...
 
     def holder_of_address(self, address: str) -> str | None:
@@ -55,21 +61,24 @@ class StoredAddresses:
 
     def next_address(self) -> str:
         taken = self._holders.addresses()
-        while True:
+        for _ in range(self.network.num_addresses):
             offset = self._address_offset
-            # The first address is the network's, the last one its broadcast.
+            # The first address is the network's, the last one its broadcast, and the second one the server's own.
             self._address_offset = offset + 1 if offset + 2 < self.network.num_addresses else 2
             address = str(self.network[offset])
             if address not in taken:
                 return address
+        raise LookupError("range is full")
 
     def next_port(self) -> int:
         taken = self._holders.ports()
-        while True:
+        low, high = NODE_PORTS
+        for _ in range(low, high + 1):
             port = self._port
-            self._port = port + 1 if port < NODE_PORTS[1] else NODE_PORTS[0]
+            self._port = port + 1 if port < high else low
             if port not in taken:
                 return port
+        raise LookupError("range is full")
 
     def holder_of_address(self, address: str) -> str | None:
         return self._holders.addresses().get(address)

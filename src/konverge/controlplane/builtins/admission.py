@@ -18,6 +18,7 @@ __all__ = [
     "DefaultTolerations",
     "NodeTaints",
     "PodPriority",
+    "PodRuntimeClass",
     "PodServiceAccount",
     "StorageProtection",
     "builtin_admission",
@@ -41,7 +42,8 @@ def builtin_admission(cluster: Cluster, *, service_accounts: bool = False) -> li
     makes the account `default` in every namespace.
     """
     accounts: list[Admission] = [PodServiceAccount(cluster.lookup)] if service_accounts else []
-    return [*accounts, NodeTaints(), PodPriority(cluster), DefaultTolerations(), StorageProtection()]
+    pods: list[Admission] = [PodPriority(cluster), DefaultTolerations()]
+    return [*accounts, NodeTaints(), *pods, StorageProtection(), PodRuntimeClass(cluster.lookup)]
 
 
 def _is_new(request: AdmissionRequest, group: str, plural: str) -> bool:
@@ -201,6 +203,27 @@ class DefaultTolerations:
 
 def _covers(toleration: dict[str, Any], key: str) -> bool:
     return toleration.get("key", "") in ("", key) and toleration.get("effect", "") in ("", "NoExecute")
+
+
+class PodRuntimeClass(_Changing):
+    """The runtime class that a pod names must be there; what it costs is added to the pod."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        self._lookup = lookup
+
+    def handles(self, request: AdmissionRequest) -> bool:
+        return _is_new(request, "", "pods") and bool(_object(request)["spec"].get("runtimeClassName"))
+
+    async def mutate(self, request: AdmissionRequest) -> None:
+        spec = _object(request)["spec"]
+        name = spec["runtimeClassName"]
+        found = self._lookup("node.k8s.io", "runtimeclasses", "", name)
+        if found is None:
+            why = f'pod rejected: RuntimeClass "{name}" not found'
+            raise refusals.forbidden("", "pods", request.name, why)
+        overhead = found.get("overhead", {}).get("podFixed")
+        if overhead:
+            spec["overhead"] = dict(overhead)
 
 
 class StorageProtection(_Changing):

@@ -4,7 +4,8 @@ The table (data/builtin-structs.json.gz) is what Go's reflection says about Kube
 function is made when it is first needed; it brings a document into shape in place:
 
 1. a key that the struct does not have goes, and is noted with its path;
-2. null goes, and so does what is empty in a field that is left out when empty; pointers keep their zero;
+2. null goes, and so do empty lists and maps, and what is empty in a field that is left out when empty; pointers keep
+   their zero;
 3. what is missing in a field that is always printed comes: `{}` for a struct, null for a list, "" for a text;
 4. a value of the wrong type raises `Fault` with Go's text.
 
@@ -34,7 +35,7 @@ Shaper = Callable[[Any, list[str]], Any]
 """Takes a value and the list of unknown fields; gives the value in shape."""
 
 _PLAIN: Final = {"string": str, "bool": bool}
-_ZEROS: Final[dict[str, Any]] = {"string": "", "bool": False, "int64": 0, "int32": 0, "float64": 0}
+_ZEROS: Final[dict[str, Any]] = {"bytes": "", "string": "", "bool": False, "int64": 0, "int32": 0, "float64": 0}
 _SPECIAL_ZEROS: Final[dict[str, Any]] = {"resource.Quantity": "0", "intstr.IntOrString": 0}
 _SCHEMA_TYPES: Final = {"v1.JSONSchemaPropsOrArray": list, "v1.JSONSchemaPropsOrStringArray": list}
 _SCHEMA_OR_BOOL: Final = "v1.JSONSchemaPropsOrBool"
@@ -252,7 +253,10 @@ def _field(field: Any) -> _Field:
     kind = entry["kind"]
     target = _entry(entry["element"])["kind"] if kind == "pointer" else kind
     # Go leaves out empty texts, numbers, lists and maps; never a struct, a pointer that is set, or what prints itself.
-    leaves_out = field.get("omitEmpty", False) and kind not in ("pointer", "struct", "special")
+    # What the server stores it reads again, and an empty list or map comes back as none.
+    leaves_out = kind in ("list", "map") or (
+        field.get("omitEmpty", False) and kind not in ("pointer", "struct", "special")
+    )
     keys = (*field.get("through", ()), field["key"])
     return _Field(_PLAIN.get(target), _shaper(field["shape"]), not leaves_out, keys)
 

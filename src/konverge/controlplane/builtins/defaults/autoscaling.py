@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 __all__ = ["default_autoscaler", "default_autoscaler_v1"]
+
+_OTHER_METRICS: Final = "autoscaling.alpha.kubernetes.io/metrics"
 
 
 def default_autoscaler(autoscaler: dict[str, Any]) -> None:
@@ -32,6 +34,7 @@ def _down_rules() -> dict[str, Any]:
 
 
 def default_autoscaler_v1(autoscaler: dict[str, Any]) -> None:
-    """The old version has no metrics; its CPU target is set when it is turned into the new one."""
+    """The old version has a target for the CPU; its other metrics, if any, are in an annotation."""
     autoscaler["spec"].setdefault("minReplicas", 1)
-    autoscaler["spec"].setdefault("targetCPUUtilizationPercentage", 80)
+    if _OTHER_METRICS not in autoscaler["metadata"].get("annotations", ()):
+        autoscaler["spec"].setdefault("targetCPUUtilizationPercentage", 80)

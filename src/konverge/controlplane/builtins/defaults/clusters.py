@@ -19,7 +19,11 @@ def default_namespace(namespace: dict[str, Any]) -> None:
 
 
 def default_node(node: dict[str, Any]) -> None:
-    status = node["status"]
+    spec, status = node["spec"], node["status"]
+    # The single range is the first of the list; whoever gives one of them gives both.
+    ranges = spec.get("podCIDRs") or ([spec["podCIDR"]] if spec.get("podCIDR") else [])
+    if ranges:
+        spec["podCIDR"], spec["podCIDRs"] = ranges[0], ranges
     if "capacity" in status and "allocatable" not in status:
         status["allocatable"] = dict(status["capacity"])
     round_resources(status.get("capacity"), status.get("allocatable"))

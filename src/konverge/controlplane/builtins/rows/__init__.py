@@ -20,6 +20,7 @@ _RESOURCE: Final = "resource.k8s.io"
 _STORAGE: Final = "storage.k8s.io"
 
 CELLS: Final[dict[tuple[str, str], Cells]] = {
+    ("", "componentstatuses"): clusters.component_status_cells,
     ("", "configmaps"): clusters.config_map_cells,
     ("", "endpoints"): services.endpoints_cells,
     ("", "events"): clusters.event_cells,
@@ -65,6 +66,7 @@ CELLS: Final[dict[tuple[str, str], Cells]] = {
     (_RBAC, "clusterrolebindings"): policies.binding_cells,
     (_RBAC, "rolebindings"): policies.binding_cells,
     (_RESOURCE, "deviceclasses"): policies.device_class_cells,
+    (_RESOURCE, "resourceclaims"): policies.resource_claim_cells,
     (_RESOURCE, "resourceclaimtemplates"): policies.device_class_cells,
     (_RESOURCE, "resourceslices"): policies.resource_slice_cells,
     (_STORAGE, "csidrivers"): clusters.csi_driver_cells,

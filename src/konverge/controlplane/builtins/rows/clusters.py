@@ -9,6 +9,7 @@ from konverge.controlplane.api.tables import age_of
 from konverge.controlplane.builtins.rows.formats import NONE, UNSET, access_modes, age
 
 __all__ = [
+    "component_status_cells",
     "config_map_cells",
     "csi_driver_cells",
     "csi_node_cells",
@@ -32,6 +33,14 @@ _UNKNOWN: Final = "<unknown>"
 
 def _name(document: Document) -> str:
     return str(document["metadata"]["name"])
+
+
+def component_status_cells(component: Document, now: float) -> list[Any]:  # noqa: ARG001
+    for condition in component.get("conditions", ()):
+        if condition["type"] == "Healthy":
+            status = "Healthy" if condition["status"] == "True" else "Unhealthy"
+            return [_name(component), status, condition.get("message", ""), condition.get("error", "")]
+    return [_name(component), "Unknown", "", ""]
 
 
 def config_map_cells(config_map: Document, now: float) -> list[Any]:

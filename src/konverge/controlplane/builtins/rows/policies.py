@@ -20,6 +20,7 @@ __all__ = [
     "policy_cells",
     "priority_class_cells",
     "priority_level_cells",
+    "resource_claim_cells",
     "resource_slice_cells",
     "runtime_class_cells",
     "webhooks_cells",
@@ -170,6 +171,16 @@ def api_service_cells(service: Document, now: float) -> list[Any]:
 
 def device_class_cells(device: Document, now: float) -> list[Any]:
     return [_name(device), age(device, now)]
+
+
+def resource_claim_cells(claim: Document, now: float) -> list[Any]:
+    status = claim.get("status", {})
+    states = ["deleted"] if "deletionTimestamp" in claim["metadata"] else []
+    if "allocation" in status:
+        states += ["allocated", "reserved"] if status.get("reservedFor") else ["allocated"]
+    elif not states:
+        states.append("pending")
+    return [_name(claim), ",".join(states), age(claim, now)]
 
 
 def resource_slice_cells(resources: Document, now: float) -> list[Any]:

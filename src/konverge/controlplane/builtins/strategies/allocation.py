@@ -115,14 +115,19 @@ def _give_ports(spec: Spec, addresses: ServiceAddresses) -> None:
             wanted[port["port"]] = port["nodePort"]
 
 
-def problems(spec: Spec, addresses: ServiceAddresses, key: str, former: Spec | None = None) -> list[FieldProblem]:
-    """What cannot be given: the first thing, as the real server stops there. `key` is the service's own."""
+def problems(
+    spec: Spec, addresses: ServiceAddresses, key: str, *, former: Spec | None = None, rehearsal: bool = False
+) -> list[FieldProblem]:
+    """What cannot be given: the first thing, as the real server stops there. `key` is the service's own.
+
+    In a rehearsal (dry run) nobody asks whether node ports are to be had.
+    """
     if not needs_address(spec):
         return []
     wrong = list(cluster_addresses(spec)) or list(_family_problems(spec))
     if not wrong and not (former and needs_address(former)):
         wrong = list(_address_problems(spec, addresses, key))
-    return wrong or list(_port_problems(spec, addresses, key))[:1]
+    return wrong or list(_port_problems(spec, None if rehearsal else addresses, key))[:1]
 
 
 def _family_problems(spec: Spec) -> Iterator[FieldProblem]:
@@ -148,7 +153,7 @@ def _address_problems(spec: Spec, addresses: ServiceAddresses, key: str) -> Iter
         yield invalid("spec.clusterIPs", given, f"{prefix} provided IP is already allocated")
 
 
-def _port_problems(spec: Spec, addresses: ServiceAddresses, key: str) -> Iterator[FieldProblem]:
+def _port_problems(spec: Spec, addresses: ServiceAddresses | None, key: str) -> Iterator[FieldProblem]:
     if not needs_node_ports(spec):
         return
     low, high = NODE_PORTS
@@ -158,10 +163,12 @@ def _port_problems(spec: Spec, addresses: ServiceAddresses, key: str) -> Iterato
         path = f"spec.ports[{index}].nodePort"
         if not number:
             continue
-        if not low <= number <= high:
+        if addresses is not None and not low <= number <= high:
             text = f"provided port is not in the valid range. The range of valid ports is {low}-{high}"
             yield invalid(path, number, text)
         # Ports of one number share a node port, whatever their protocols.
-        elif addresses.holder_of_port(number) not in (None, key) or taken.get(number, port["port"]) != port["port"]:
+        elif taken.get(number, port["port"]) != port["port"] or (
+            addresses is not None and addresses.holder_of_port(number) not in (None, key)
+        ):
             yield invalid(path, number, "provided port is already allocated")
         taken[number] = port["port"]

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from konverge.controlplane.api.names import path_segment_problems
 from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.strategy import Document, Surroundings, WriteRules
 from konverge.controlplane.builtins.kinds import BuiltinStrategy, StatusEndpoint
+from konverge.controlplane.builtins.validation import certificates as rules
 
 __all__ = ["CertificateSigningRequestStrategy"]
 
@@ -17,6 +19,11 @@ class CertificateSigningRequestStrategy(BuiltinStrategy):
     """A wish for a certificate."""
 
     selectable = ("spec.signerName",)
+    check = staticmethod(rules.certificate_request)
+    check_status = staticmethod(rules.certificate_conditions)
+
+    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
+        return path_segment_problems(name, prefix=prefix)
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -67,7 +74,7 @@ class CertificateApprovalEndpoint:
             new["status"]["conditions"] = conditions
 
     def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
-        return []
+        return list(rules.certificate_conditions(new, old))
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
         return []

@@ -83,7 +83,7 @@ class NodeStrategy(BuiltinStrategy):
     check_status = staticmethod(rules.node_update)
 
     def prepare_create(self, new: Document, around: Surroundings) -> None:
-        return None
+        new["spec"].pop("configSource", None)
 
     def fields(self, document: Document) -> dict[str, str]:
         return {"spec.unschedulable": "true" if document["spec"].get("unschedulable") else "false"}

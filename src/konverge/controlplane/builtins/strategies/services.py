@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from konverge.controlplane.api.names import label_problems
-from konverge.controlplane.api.problems import FieldProblem
+from konverge.controlplane.api.problems import FieldProblem, quote
+from konverge.controlplane.api.refusals import internal_error
 from konverge.controlplane.api.strategy import Document, ResourceInfo, Surroundings
 from konverge.controlplane.api.tables import Column
 from konverge.controlplane.builtins import advice
@@ -54,25 +55,24 @@ class ServiceStrategy(BuiltinStrategy):
 
     def validate(self, new: Document, around: Surroundings) -> list[FieldProblem]:
         # The real server allocates before it validates, and what it cannot allocate ends the matter.
-        return self._allocation_problems(new, None) or super().validate(new, around)
+        return self._allocation_problems(new, None, around) or super().validate(new, around)
 
     def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
-        return self._allocation_problems(new, old["spec"]) or super().validate_update(new, old, around)
+        return self._allocation_problems(new, old["spec"], around) or super().validate_update(new, old, around)
 
-    def _allocation_problems(self, new: Document, former: Document | None) -> list[FieldProblem]:
+    def _allocation_problems(self, new: Document, former: Document | None, around: Surroundings) -> list[FieldProblem]:
         if self._addresses is None:
             return []
         metadata = new["metadata"]
         key = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
-        return allocation.problems(new["spec"], self._addresses, key, former)
+        return allocation.problems(new["spec"], self._addresses, key, former=former, rehearsal=around.dry_run)
 
     def prepare_create(self, new: Document, around: Surroundings) -> None:
         super().prepare_create(new, around)
         spec = new["spec"]
         if spec.get("clusterIP") and not spec.get("clusterIPs"):
             spec["clusterIPs"] = [spec["clusterIP"]]
-        if self._addresses is not None:
-            allocation.allocate(spec, self._addresses)
+        self._allocate(new, None)
 
     def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
         super().prepare_update(new, old, around)
@@ -80,8 +80,16 @@ class ServiceStrategy(BuiltinStrategy):
         allocation.carry_over(spec, former)
         allocation.agree_on_addresses(spec, former)
         _drop_what_the_type_lacks(new, former)
-        if self._addresses is not None:
-            allocation.allocate(spec, self._addresses, former)
+        self._allocate(new, former)
+
+    def _allocate(self, new: Document, former: Document | None) -> None:
+        if self._addresses is None:
+            return
+        try:
+            allocation.allocate(new["spec"], self._addresses, former)
+        except LookupError as full:
+            name = quote(new["metadata"].get("name", ""))
+            raise internal_error(f"failed to allocate addresses or ports for Service {name}: {full}") from None
 
 
 def _drop_what_the_type_lacks(new: Document, former: dict[str, Any]) -> None:

@@ -57,14 +57,16 @@ class PersistentVolumeClaimStrategy(BuiltinStrategy):
 
 
 def _agree_on_source(spec: Document, old: Document) -> None:
-    if "dataSource" not in old and "dataSourceRef" not in old and not _is_plain_source(spec.get("dataSource", {})):
+    # Sources in other namespaces are an offer that a 1.36 server makes only when it is told to.
+    if spec.get("dataSourceRef", {}).get("namespace") and "dataSourceRef" not in old:
+        del spec["dataSourceRef"]
+    is_plain = _is_plain_source(spec.get("dataSource", {}))
+    if "dataSource" not in old and "dataSourceRef" not in spec and not is_plain:
         spec.pop("dataSource", None)
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
-    if (reference or {}).get("namespace"):
-        return
     if source is not None and reference is None:
         spec["dataSourceRef"] = dict(source)
-    elif source is None and reference is not None:
+    elif source is None and reference is not None and not reference.get("namespace"):
         spec["dataSource"] = {name: reference[name] for name in ("apiGroup", "kind", "name")}
 
 
@@ -123,8 +125,14 @@ class CSIDriverStrategy(BuiltinStrategy):
     check = staticmethod(rules.csi_driver)
     check_change = staticmethod(rules.csi_driver_update)
 
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        super().prepare_create(new, around)
+        # Known to a 1.36 server, and offered only when it is told to.
+        new["spec"].pop("preventPodSchedulingIfMissing", None)
+
     def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
         super().prepare_update(new, old, around)
+        new["spec"].pop("preventPodSchedulingIfMissing", None)
         if new["spec"] != old["spec"]:
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 

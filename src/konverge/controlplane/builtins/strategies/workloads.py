@@ -10,6 +10,7 @@ from typing import Final
 from konverge.controlplane.api.names import label_problems
 from konverge.controlplane.api.problems import FieldProblem, required
 from konverge.controlplane.api.strategy import Document, Scaling, Surroundings
+from konverge.controlplane.builtins.advice import claim_advice
 from konverge.controlplane.builtins.defaults import workloads
 from konverge.controlplane.builtins.kinds import BuiltinStrategy
 from konverge.controlplane.builtins.validation import workloads as rules
@@ -125,6 +126,20 @@ class StatefulSetStrategy(BuiltinStrategy):
     @staticmethod
     def check_status(new: Document, old: Document) -> Iterable[FieldProblem]:
         return rules.counts(new["status"], _STATEFUL_COUNTS, _STATEFUL_BOUNDED)
+
+    def warnings_on_create(self, new: Document) -> list[str]:
+        return [*super().warnings_on_create(new), *_claim_warnings(new)]
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:
+        return [*super().warnings_on_update(new, old), *_claim_warnings(new)]
+
+
+def _claim_warnings(stateful_set: Document) -> Iterable[str]:
+    for index, claim in enumerate(stateful_set["spec"].get("volumeClaimTemplates", ())):
+        yield from claim_advice(claim["spec"], f"spec.volumeClaimTemplates[{index}]")
+    if stateful_set["spec"]["revisionHistoryLimit"] < 0:
+        text = "a negative value retains all historical revisions; a value >= 0 is recommended"
+        yield f"spec.revisionHistoryLimit: {text}"
 
 
 def _drop_disabled(stateful_set: Document) -> None:

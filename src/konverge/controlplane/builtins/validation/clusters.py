@@ -14,7 +14,7 @@ from konverge.controlplane.builtins.validation.resources import (
     resource_name,
 )
 from konverge.controlplane.builtins.validation.scheduling import taint_effect
-from konverge.controlplane.builtins.validation.values import IMMUTABLE, Problems, qualified_name
+from konverge.controlplane.builtins.validation.values import IMMUTABLE, Problems, cidr, qualified_name
 from konverge.objects.names import label_value_errors
 from konverge.objects.quantities import Quantity
 
@@ -84,6 +84,11 @@ def namespace_phase(new: Spec) -> Problems:
 def node(new: Spec) -> Problems:
     yield from _taints(new["spec"].get("taints", ()), "metadata.taints")
     yield from _node_resources(new["status"])
+    ranges = new["spec"].get("podCIDRs", [])
+    wrong = [problem for index, value in enumerate(ranges) for problem in cidr(value, f"spec.podCIDRs[{index}]")]
+    yield from wrong
+    if len(ranges) > 2 or (len(ranges) == 2 and not wrong and len({":" in each for each in ranges}) == 1):
+        yield invalid("spec.podCIDRs", ranges, "may specify no more than one CIDR for each IP family")
 
 
 def _taints(taints: Iterable[Spec], path: str) -> Problems:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from konverge.controlplane.api.problems import duplicate, forbidden, invalid, not_found, required, unsupported
+from konverge.controlplane.api.problems import duplicate, forbidden, invalid, not_found, required, too_many, unsupported
 from konverge.controlplane.builtins.validation.environment import environment, environment_sources
 from konverge.controlplane.builtins.validation.probes import lifecycle, probes
 from konverge.controlplane.builtins.validation.resources import container_resources
@@ -79,7 +79,8 @@ def init_containers(found: Iterable[Container], regular: Iterable[Container], fa
         yield from _restart_policy(container, where)
         if container["name"] in names:
             yield duplicate(f"{where}.name", container["name"])
-        names.add(container["name"])
+        elif container["name"]:
+            names.add(container["name"])
         # The real server looks at each init container alone, as if it were the first.
         yield from _host_ports([container], path)
         if container.get("restartPolicy") == "Always":
@@ -273,9 +274,27 @@ def _resize_policies(policies: Iterable[dict[str, Any]], facts: PodFacts, path: 
 
 
 def _restart_policy(container: Container, path: str) -> Problems:
-    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules", ())
+    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules", [])
     if policy is None:
         if rules:
             yield required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")
     elif policy not in ("Always", "Never", "OnFailure"):
         yield unsupported(f"{path}.restartPolicy", policy, ("Always", "Never", "OnFailure"))
+    if len(rules) > 20:
+        yield too_many(f"{path}.restartPolicyRules", len(rules), 20)
+    for index, rule in enumerate(rules):
+        where = f"{path}.restartPolicyRules[{index}]"
+        action = rule.get("action", "")
+        if action not in ("Restart", "RestartAllContainers"):
+            yield unsupported(f"{where}.action", action, ("Restart", "RestartAllContainers"))
+        yield from _exit_codes(rule.get("exitCodes"), f"{where}.exitCodes")
+
+
+def _exit_codes(codes: dict[str, Any] | None, path: str) -> Problems:
+    if codes is None:
+        yield required(path, "must be specified")
+        return
+    if codes["operator"] not in ("In", "NotIn"):
+        yield unsupported(f"{path}.operator", codes["operator"], ("In", "NotIn"))
+    if len(codes.get("values", ())) > 255:
+        yield too_many(f"{path}.values", len(codes["values"]), 255)

@@ -97,6 +97,8 @@ def _job_spec(spec: Spec, path: str) -> Problems:
     yield from _completion_mode(spec, path)
     if "podFailurePolicy" in spec:
         yield from _failure_policy(spec, f"{path}.podFailurePolicy")
+    if "successPolicy" in spec:
+        yield from _success_policy(spec, f"{path}.successPolicy")
     yield from _replacement_policy(spec, f"{path}.podReplacementPolicy")
     yield from pod_template(spec["template"], f"{path}.template")
     yield from _restart_policy(spec, f"{path}.template.spec.restartPolicy")
@@ -183,6 +185,30 @@ def _exit_codes(codes: Spec, names: set[str], path: str) -> Problems:
             yield duplicate(f"{path}.values[{index}]", value)
     if values != sorted(values):
         yield invalid(f"{path}.values", values, "must be ordered")
+
+
+def _success_policy(spec: Spec, path: str) -> Problems:
+    rules = spec["successPolicy"]["rules"]
+    if spec.get("completionMode") != "Indexed":
+        names = (("SucceededIndexes", "succeededIndexes"), ("SucceededCount", "succeededCount"))
+        shown = rules and [{name: rule.get(key) for name, key in names} for rule in rules]
+        yield invalid(path, {"Rules": shown}, "requires indexed completion mode")
+        return
+    if not rules:
+        text = "at least one rules must be specified when the successPolicy is specified"
+        yield required(f"{path}.rules", text)
+    for index, rule in enumerate(rules or ()):
+        yield from _success_rule(rule, spec.get("completions", 0), f"{path}.rules[{index}]")
+
+
+def _success_rule(rule: Spec, completions: int, path: str) -> Problems:
+    count = rule.get("succeededCount")
+    if count is None and "succeededIndexes" not in rule:
+        yield required(path, "at least one of succeededCount or succeededIndexes must be specified")
+    yield from not_negative(count, f"{path}.succeededCount")
+    if count is not None and count > completions:
+        text = f"must be less than or equal to {completions} (the number of specified completions)"
+        yield invalid(f"{path}.succeededCount", count, text)
 
 
 def _replacement_policy(spec: Spec, path: str) -> Problems:

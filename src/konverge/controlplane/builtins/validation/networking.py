@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterable
 from typing import Any, Final
@@ -20,6 +19,7 @@ from konverge.controlplane.builtins.validation.labels import label_selector
 from konverge.controlplane.builtins.validation.services import PROTOCOLS, endpoint_ip
 from konverge.controlplane.builtins.validation.values import (
     Problems,
+    cidr,
     dns_label,
     dns_subdomain,
     domain_prefixed_path,
@@ -27,6 +27,7 @@ from konverge.controlplane.builtins.validation.values import (
     ip_address,
     is_ip,
     named,
+    network_of,
     port_name_errors,
     port_number,
     qualified_name,
@@ -58,7 +59,6 @@ _WILDCARD_RULE: Final = (
     " case alphanumeric characters, '-' or '.' and end with an alphanumeric character"
 )
 _ADDRESS_TYPES: Final = ("FQDN", "IPv4", "IPv6")
-_CIDR_TEXT: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
 
 def new_ingress(new: Spec) -> Problems:
@@ -249,25 +249,18 @@ def _peer(peer: Spec, path: str) -> Problems:
         yield forbidden(path, "may not specify both ipBlock and another peer")
 
 
-def _network(value: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
-    try:
-        return ipaddress.ip_network(value, strict=False) if "/" in value else None
-    except ValueError:
-        return None
-
-
 def _block(block: Spec, path: str) -> Problems:
     if not block["cidr"]:
         yield required(f"{path}.cidr")
         return
-    whole = _network(block["cidr"])
+    whole = network_of(block["cidr"])
     if whole is None:
-        yield invalid(f"{path}.cidr", block["cidr"], _CIDR_TEXT)
+        yield from cidr(block["cidr"], f"{path}.cidr")
         return
     for index, value in enumerate(block.get("except", ())):
-        part = _network(value)
+        part = network_of(value)
         if part is None:
-            yield invalid(f"{path}.except[{index}]", value, _CIDR_TEXT)
+            yield from cidr(value, f"{path}.except[{index}]")
         elif part.version != whole.version or part == whole or not part.subnet_of(whole):  # type: ignore[arg-type]
             yield invalid(f"{path}.except[{index}]", value, "must be a strict subset of `cidr`")
 

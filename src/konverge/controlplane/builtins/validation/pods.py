@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from konverge.controlplane.api.problems import duplicate, forbidden, invalid, required, unsupported
+from konverge.controlplane.api.problems import duplicate, forbidden, invalid, required, too_long, unsupported
 from konverge.controlplane.builtins.validation.containers import (
     PodFacts,
     containers,
@@ -105,6 +105,7 @@ def pod_spec(spec: Spec, path: str, *, name: str = "", is_pod: bool = False) -> 
     yield from _gates(spec, path)
     yield from spread_constraints(spec.get("topologySpreadConstraints", []), f"{path}.topologySpreadConstraints")
     yield from _host_users(spec, path)
+    yield from _hostname_override(spec, path)
     yield from _scalars(spec, path)
 
 
@@ -119,9 +120,20 @@ def _resource_claims(claims: Iterable[dict[str, Any]], path: str) -> Problems:
         else:
             yield from dns_label(claim["name"], f"{where}.name")
             names.add(claim["name"])
-        for name in ("resourceClaimName", "resourceClaimTemplateName"):
-            if name in claim:
-                yield from dns_subdomain(claim[name], f"{where}.{name}")
+        yield from _claim_source(claim, where)
+
+
+def _claim_source(claim: dict[str, Any], path: str) -> Problems:
+    names = ("resourceClaimName", "resourceClaimTemplateName")
+    given = [name for name in names if name in claim]
+    if len(given) != 1:
+        shown = {"Name": claim["name"], "ResourceClaimName": claim.get(names[0])}
+        listed = " or ".join if given else ", ".join
+        text = "at most one of {} may be specified" if given else "must specify one of: {}"
+        shown["ResourceClaimTemplateName"] = claim.get(names[1])
+        yield invalid(path, shown, text.format(listed(f"`{name}`" for name in names)))
+    for name in given:
+        yield from dns_subdomain(claim[name], f"{path}.{name}")
 
 
 def _pod_resources(resources: dict[str, Any], facts: PodFacts, path: str) -> Problems:
@@ -184,6 +196,19 @@ def _host_users(spec: Spec, path: str) -> Problems:
     for name, shown in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
         if spec.get(name):
             yield forbidden(f"{path}.{shown}", "when `hostUsers` is false")
+
+
+def _hostname_override(spec: Spec, path: str) -> Problems:
+    name = spec.get("hostnameOverride")
+    if name is None:
+        return
+    where = f"{path}.hostnameOverride"
+    for field in ("setHostnameAsFQDN", "hostNetwork"):
+        if spec.get(field):
+            yield forbidden(where, f"may not be specified when {field} is true")
+    if len(name) > 64:
+        yield too_long(where, 64)
+    yield from dns_subdomain(name, where)
 
 
 def _scalars(spec: Spec, path: str) -> Problems:

@@ -30,13 +30,15 @@ def pod_security(context: dict[str, Any], spec: dict[str, Any], path: str) -> Pr
         text = "ShareProcessNamespace and HostPID cannot both be enabled"
         yield invalid(f"{path}.shareProcessNamespace", True, text)
     yield from _sysctls(context.get("sysctls", ()), f"{path}.sysctls")
-    for name, allowed in (
-        ("fsGroupChangePolicy", ("Always", "OnRootMismatch")),
-        ("supplementalGroupsPolicy", ("Merge", "Strict")),
-    ):
-        if name in context and context[name] not in allowed:
-            yield unsupported(f"{path}.{name}", context[name], allowed)
-    yield from _profiles(context, path)
+    yield from _one_of(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), path)
+    yield from _seccomp(context.get("seccompProfile"), f"{path}.seccompProfile")
+    yield from _app_armor(context.get("appArmorProfile"), f"{path}.appArmorProfile")
+    yield from _one_of(context, "supplementalGroupsPolicy", ("Merge", "Strict"), path)
+
+
+def _one_of(context: dict[str, Any], name: str, allowed: tuple[str, ...], path: str) -> Problems:
+    if name in context and context[name] not in allowed:
+        yield unsupported(f"{path}.{name}", context[name], allowed)
 
 
 def container_security(context: dict[str, Any], path: str, *, host_users: bool) -> Problems:
@@ -92,11 +94,6 @@ def _sysctls(sysctls: Iterable[dict[str, Any]], path: str) -> Problems:
         elif name in names:
             yield duplicate(where, name)
         names.add(name)
-
-
-def _profiles(context: dict[str, Any], path: str) -> Problems:
-    yield from _seccomp(context.get("seccompProfile"), f"{path}.seccompProfile")
-    yield from _app_armor(context.get("appArmorProfile"), f"{path}.appArmorProfile")
 
 
 def _seccomp(profile: dict[str, Any] | None, path: str) -> Problems:

@@ -12,6 +12,7 @@ from konverge.controlplane.builtins.validation.labels import labels
 from konverge.controlplane.builtins.validation.values import (
     Problems,
     chosen_from,
+    cidr,
     dns_label,
     dns_subdomain,
     ip_address,
@@ -190,7 +191,7 @@ def _balancer(spec: Spec) -> Problems:
     if ranges and not balanced:
         yield forbidden("spec.LoadBalancerSourceRanges", _ONLY_BALANCED)
     for index, value in enumerate(ranges):
-        yield from _cidr(value.strip(), f"spec.LoadBalancerSourceRanges[{index}]")
+        yield from cidr(value.strip(), f"spec.LoadBalancerSourceRanges[{index}]")
     if "allocateLoadBalancerNodePorts" in spec and not balanced:
         yield forbidden("spec.allocateLoadBalancerNodePorts", _ONLY_BALANCED)
     if "loadBalancerClass" in spec:
@@ -198,16 +199,6 @@ def _balancer(spec: Spec) -> Problems:
             yield from qualified_name(spec["loadBalancerClass"], "spec.loadBalancerClass")
         else:
             yield forbidden("spec.loadBalancerClass", _ONLY_BALANCED)
-
-
-def _cidr(value: str, path: str) -> Problems:
-    try:
-        ipaddress.ip_network(value, strict=False)
-        sound = "/" in value
-    except ValueError:
-        sound = False
-    if not sound:
-        yield invalid(path, value, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
 
 
 def _traffic(spec: Spec) -> Problems:

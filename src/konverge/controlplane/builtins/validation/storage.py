@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from konverge.controlplane.api.problems import duplicate, forbidden, invalid, required, unsupported
@@ -76,6 +77,19 @@ def persistent_volume(new: Spec) -> Problems:
         yield from dns_subdomain(spec["storageClassName"], "spec.storageClassName")
     if spec["volumeMode"] not in VOLUME_MODES:
         yield unsupported("spec.volumeMode", spec["volumeMode"], VOLUME_MODES)
+    yield from _attributes_class(spec, "spec.volumeAttributesClassName")
+
+
+def _attributes_class(spec: Spec, path: str) -> Problems:
+    name = spec.get("volumeAttributesClassName")
+    if name is None:
+        return
+    if not name:
+        yield required(path, "an empty string is disallowed")
+    else:
+        yield from dns_subdomain(name, path)
+    if "csi" not in spec:
+        yield required("spec.csi", "has to be specified when using volumeAttributesClassName")
 
 
 def _access(spec: Spec) -> Problems:
@@ -117,7 +131,7 @@ def _plugin(spec: Spec) -> Problems:
     for at, name in enumerate(present):
         path = f"spec.{name}"
         if at:
-            yield forbidden(path, _ONE_TYPE)
+            yield forbidden("spec.cephFS" if name == "cephfs" else path, _ONE_TYPE)
         elif name == "hostPath":
             yield from host_path(spec[name], path)
         elif name == "nfs":
@@ -165,6 +179,33 @@ def storage_class(new: Spec) -> Problems:
         yield unsupported("reclaimPolicy", new["reclaimPolicy"], ("Delete", "Retain"))
     if new["volumeBindingMode"] not in ("Immediate", "WaitForFirstConsumer"):
         yield unsupported("volumeBindingMode", new["volumeBindingMode"], ("Immediate", "WaitForFirstConsumer"))
+    yield from _topologies(new.get("allowedTopologies", ()))
+
+
+def _topologies(terms: Iterable[Spec]) -> Problems:
+    # An empty term counts as one that was there before.
+    seen: list[dict[str, set[str]]] = [{}]
+    for index, term in enumerate(terms):
+        path = f"allowedTopologies[{index}].matchLabelExpressions"
+        expressions: dict[str, set[str]] = {}
+        for at, each in enumerate(term.get("matchLabelExpressions", ())):
+            yield from _topology(each, f"{path}[{at}]")
+            if each["key"] in expressions:
+                yield duplicate(f"{path}[{at}].key", each["key"])
+            expressions[each["key"]] = set(each["values"] or ())
+        if expressions in seen:
+            yield duplicate(path, "")
+        seen.append(expressions)
+
+
+def _topology(expression: Spec, path: str) -> Problems:
+    values = expression["values"] or []
+    if not values:
+        yield required(f"{path}.values")
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            yield duplicate(f"{path}.values[{index}]", value)
+    yield from qualified_name(expression["key"], f"{path}.key")
 
 
 def storage_class_update(new: Spec, old: Spec) -> Problems:
@@ -178,9 +219,31 @@ def csi_driver(new: Spec) -> Problems:
     allowed = ("File", "None", "ReadWriteOnceWithFSType")
     if policy is not None and policy not in allowed:
         yield unsupported("spec.fsGroupPolicy", policy, allowed)
+    yield from _tokens(new["spec"])
     for mode in new["spec"].get("volumeLifecycleModes", ()):
         if mode not in ("Persistent", "Ephemeral"):
             yield unsupported("spec.volumeLifecycleModes", mode, ("Persistent", "Ephemeral"))
+    period = new["spec"].get("nodeAllocatableUpdatePeriodSeconds")
+    if period is not None and period < 10:
+        text = "must be greater than or equal to 10 seconds"
+        yield invalid("spec.nodeAllocatableUpdatePeriodSeconds", period, text)
+    in_secrets = new["spec"].get("serviceAccountTokenInSecrets")
+    if in_secrets is not None and not new["spec"].get("tokenRequests"):
+        text = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
+        yield invalid("spec.serviceAccountTokenInSecrets", in_secrets, text)
+
+
+def _tokens(spec: Spec) -> Problems:
+    seen: set[str] = set()
+    for index, token in enumerate(spec.get("tokenRequests", ())):
+        path = f"spec.tokenRequests[{index}]"
+        if token["audience"] in seen:
+            yield duplicate(f"{path}.audience", token["audience"])
+            continue
+        seen.add(token["audience"])
+        seconds = token.get("expirationSeconds", 600)
+        if seconds < 600:
+            yield invalid(f"{path}.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
 
 
 def csi_driver_update(new: Spec, old: Spec) -> Problems:

@@ -18,6 +18,7 @@ __all__ = [
     "backsteps",
     "between",
     "chosen_from",
+    "cidr",
     "descending_path",
     "dns_label",
     "dns_subdomain",
@@ -29,6 +30,7 @@ __all__ = [
     "ip_address",
     "is_ip",
     "named",
+    "network_of",
     "not_negative",
     "port_name_errors",
     "port_number",
@@ -184,6 +186,20 @@ def strict_ip(value: str, path: str) -> Problems:
         return
     if str(address) != value:
         yield invalid(path, value, f'must be in canonical form ("{address}")')
+
+
+def cidr(value: str, path: str) -> Problems:
+    """A range of addresses."""
+    if network_of(value) is None:
+        yield invalid(path, value, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
+
+
+def network_of(value: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    """The range that a text means, or None."""
+    try:
+        return ipaddress.ip_network(value, strict=False) if "/" in value else None
+    except ValueError:
+        return None
 
 
 def file_mode(value: int | None, path: str) -> Problems:

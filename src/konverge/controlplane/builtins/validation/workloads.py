@@ -36,6 +36,8 @@ __all__ = [
 
 Spec = dict[str, Any]
 
+_ROLLING_NAMES: Final = (("MaxUnavailable", "maxUnavailable"), ("MaxSurge", "maxSurge"))
+_NO_ROLLING: Final = {"MaxUnavailable": 0, "MaxSurge": 0}
 MISMATCH: Final = "`selector` does not match template `labels`"
 _STATEFUL_SET_CHANGEABLE: Final = (
     "replicas",
@@ -120,7 +122,9 @@ def _runs_for_ever(spec: Spec, owner: str, path: str) -> Problems:
 
 def _strategy_value(strategy: Spec) -> Spec:
     """A strategy as the server shows it in a message, by the Go names of its fields."""
-    return {"Type": strategy.get("type", ""), "RollingUpdate": strategy.get("rollingUpdate")}
+    rolling = strategy.get("rollingUpdate")
+    shown = rolling and {name: rolling.get(key, 0) for name, key in _ROLLING_NAMES}
+    return {"Type": strategy.get("type", ""), "RollingUpdate": rolling if rolling is None else shown or _NO_ROLLING}
 
 
 def _deployment_strategy(strategy: Spec, path: str) -> Problems:

@@ -1,0 +1,82 @@
+"""Random documents of built-in kinds: every field has the right type, and any value at all.
+
+They are drawn from the table of Go structs that the embedded control plane itself uses, so that every field is reached.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from konverge.controlplane.builtins.data import load
+
+_TEXTS = ("", "a", "x.y", "A_b", "1", "a/b", "True", "10Mi", "0", "None", "Always", "In", "kubernetes.io/tls")
+_NUMBERS = (0, 1, -1, 5, 80, 70000, 3600)
+_AMOUNTS: tuple[Any, ...] = ("1", "500m", "1Gi", "0", "1024Mi", 2, "1.5", "-1", "0.0001")
+_KEYS = ("a", "b.c/d", "cpu", "memory", "storage", "hugepages-2Mi", "x y")
+_SPECIAL: dict[str, tuple[Any, ...]] = {
+    "v1.Time": ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00.5+02:00"),
+    "v1.MicroTime": ("2026-01-01T00:00:00.123456Z",),
+    "resource.Quantity": _AMOUNTS,
+    "intstr.IntOrString": (0, 1, "25%", "a", 80, "200%"),
+}
+_DEEPEST = 5
+
+
+class Documents:
+    """Makes documents; the same seed makes the same ones."""
+
+    def __init__(self, dice: random.Random) -> None:
+        self._dice = dice
+        self._table = load("structs")
+
+    def kinds(self) -> list[str]:
+        """The names of all kinds, such as `apps/v1/Deployment`."""
+        return [name for name in self._table["kinds"] if name != "ObjectMeta"]
+
+    def make(self, kind: str) -> dict[str, Any]:
+        """One object of a kind, with a sound name."""
+        document: dict[str, Any] = self._value(self._table["kinds"][kind], 0) or {}
+        document |= {"metadata": {"name": "x", "labels": {"a": "b"}}}
+        document.pop("kind", None)
+        document.pop("apiVersion", None)
+        return document
+
+    def _value(self, index: int, depth: int) -> Any:
+        shape = self._table["shapes"][index]
+        kind = shape["kind"]
+        if kind == "pointer":
+            return self._value(shape["element"], depth)
+        if depth and self._dice.random() < 0.03:
+            return None
+        if kind in ("struct", "list", "map"):
+            return getattr(self, f"_{kind}")(shape, depth)
+        return self._dice.choice(_choices(kind, shape["name"]))
+
+    def _struct(self, shape: Any, depth: int) -> dict[str, Any]:
+        fields = [each for each in shape.get("fields", ()) if depth < _DEEPEST or not each.get("omitEmpty")]
+        share = (0.6 if depth < 2 else 0.25) if depth < _DEEPEST else 0.9
+        return {
+            field["key"]: self._value(field["shape"], depth + 1)
+            for field in fields
+            if self._dice.random() < (share if field.get("omitEmpty") else 0.85)
+        }
+
+    def _list(self, shape: Any, depth: int) -> list[Any]:
+        count = self._dice.choice((0, 1, 1, 2)) if depth <= _DEEPEST + 1 else 0
+        return [self._value(shape["element"], depth + 1) for _ in range(count)]
+
+    def _map(self, shape: Any, depth: int) -> dict[str, Any]:
+        names = self._dice.sample(_KEYS, self._dice.choice((0, 1, 1, 2)))
+        return {name: self._value(shape["element"], depth + 1) for name in names}
+
+
+def _choices(kind: str, name: str) -> tuple[Any, ...]:
+    plain: dict[str, tuple[Any, ...]] = {
+        "string": _TEXTS,
+        "bool": (True, False),
+        "bytes": ("", "AAA=", "YQ=="),
+        "float64": (0, 1.5),
+        "special": _SPECIAL.get(name, ({"a": 1},)),
+    }
+    return plain.get(kind, _NUMBERS)
