@@ -51,8 +51,8 @@ class EmbeddedServer:
     """A Kubernetes API server in this process.
 
     Promises: `handle` works from construction on, without a socket and on any event loop. Inside `async with` it also
-    listens on loopback, over HTTPS with a certificate authority of its own; `admin_token` and the kubeconfig's client
-    certificate are the only ways in. After `async with` the port is closed, every watch is ended, and no file is left.
+    listens on loopback, over HTTPS with a certificate authority of its own; a token of `users` or a client certificate
+    of `authority` is the only way in. After `async with` the port is closed, every watch is ended, and no file is left.
 
     `callouts` is where functions of this process are put behind the service references of webhooks.
 
