@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import gc
 import json
+import os
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -124,6 +127,29 @@ def bytes_held(contender: Contender) -> float:
     return size / HELD
 
 
+def import_milliseconds(module: str) -> float:
+    """Give the CPU time that an import takes in a fresh interpreter whose byte code is warm."""
+    code = f"import time; begin = time.process_time(); import {module}; print((time.process_time() - begin) * 1e3)"
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    return float(done.stdout)
+
+
+def imports() -> tuple[str, list[str]]:
+    """Measure what importing costs; every group is imported with all that it needs."""
+    groups = [f"konverge.k8s.{group}.v1" for group in ("core", "apps", "batch", "networking", "rbac")]
+    modules = ["konverge", *groups]
+    for module in modules:
+        import_milliseconds(module)
+    measured = in_rounds({module: lambda module=module: import_milliseconds(module) for module in modules}, rounds=9)  # type: ignore[misc]
+    slowest = max(measured[group].median for group in groups)
+    front = measured["konverge"].median
+    return table("Import", "ms", measured, "konverge"), [
+        verdict(f"import konverge under 150 ms ({front:.0f} ms)", front < 150),
+        verdict(f"one group under 60 ms ({slowest:.0f} ms at most)", slowest < 60),
+    ]
+
+
 def main() -> None:
     all_of_them = contenders()
     typed = [one for one in all_of_them if one.name != "konverge, edited"]
@@ -161,6 +187,8 @@ def main() -> None:
             ),
         )
     ]
+    import_table, import_verdicts = imports()
+    verdicts += import_verdicts
     keep(
         "objects",
         f"One Pod of {len(DATA)} bytes; CPU time, median of 15 shuffled rounds.\n\n"
@@ -169,6 +197,8 @@ def main() -> None:
         + table("Encode", "us", encoding, "orjson to dict")
         + "\n'konverge, edited' is an object that was read, edited, and is written with all it came with.\n\n"
         + table("Held by one decoded Pod (konverge keeps the source text)", "bytes", holding, "orjson to dict")
+        + "\n"
+        + import_table
         + "\n"
         + "\n".join(verdicts)
         + "\n",
