@@ -1,0 +1,80 @@
+"""T12 with a real API server that is really killed: five times, under writes, with twenty kinds followed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from random import Random
+
+import pytest
+from rigs import CONFIG_MAP, Rig, running
+
+from konverge.client import Client, RetryPolicy, load_config
+from konverge.errors import KonvergeError
+from konverge.objects import Untyped
+from konverge.testing import ControlPlane
+from konverge.testing.rawproxy import RawProxy
+from konverge.wire.watching import Selection
+
+KINDS = 20
+
+
+@pytest.mark.faults
+async def test_t12_five_restarts_of_a_real_server_lose_nothing_and_make_no_storm(control_plane: ControlPlane) -> None:
+    assert control_plane is not None  # the programs are there
+    with ControlPlane() as plane:
+        config = load_config(kubeconfig=plane.kubeconfig)
+        async with (
+            RawProxy(plane) as proxy,
+            Client.connect(proxy.config) as through,
+            Client.connect(config, retry=RetryPolicy(attempts=1)) as writer,
+            Client.connect(config) as judge,
+        ):
+            rig = Rig(judge, through, None, "default", 1.0)
+            followed = [rig.follow(selection=Selection(label_selector=f"n={number}")) for number in range(KINDS)]
+            async with running(*(it.reflector for it in followed)):
+                await rig.until(lambda: all(it.stats.synced for it in followed), within=30)
+                await rig.pass_time(2)
+                begin = rig.now()
+                async with asyncio.TaskGroup() as tasks:
+                    writing = tasks.create_task(_write(writer))
+                    for _ in range(5):
+                        await rig.pass_time(5)
+                        await asyncio.to_thread(plane.stop_apiserver)
+                        await asyncio.to_thread(plane.start_apiserver)
+                    await rig.pass_time(5)
+                    writing.cancel()
+                for number, it in enumerate(followed):
+                    await rig.becomes_equal(it, within=35, labels=f"n={number}")
+
+                tried = [time for time in proxy.connections if time >= begin]
+                busiest = max(_in_a_second(tried, time) for time in tried)
+                assert busiest <= 5
+                assert len(tried) >= 3 * KINDS
+
+
+def _in_a_second(times: list[float], begin: float) -> int:
+    return len([time for time in times if begin <= time < begin + 1])
+
+
+async def _write(client: Client) -> None:
+    """Write fifty times a second to whatever is there; a server that is away is no reason to stop."""
+    dice, there = Random(12), dict[str, None]()
+    for number in itertools.count():
+        with contextlib.suppress(KonvergeError):
+            await _write_once(client, dice, there, number)
+        await asyncio.sleep(0.02)
+
+
+async def _write_once(client: Client, dice: Random, there: dict[str, None], number: int) -> None:
+    name = dice.choice(list(there)) if there else ""
+    if name and dice.random() < 0.2:
+        del there[name]
+        await client.delete(CONFIG_MAP, name, namespace="default", missing_ok=True)
+    elif name and dice.random() < 0.5:
+        await client.patch(CONFIG_MAP, name, {"data": {"value": str(number)}}, namespace="default")
+    else:
+        there[f"w{number}"] = None
+        metadata = {"name": f"w{number}", "namespace": "default", "labels": {"n": str(number % KINDS)}}
+        await client.create(Untyped(apiVersion="v1", kind="ConfigMap", metadata=metadata))
