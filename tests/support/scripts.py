@@ -646,6 +646,7 @@ SCRIPTS: dict[str, list[Step]] = {
         post(WIDGETS, {"metadata": {"name": "x"}}),
         post(WIDGETS, {"apiVersion": f"{GROUP}/v1", "kind": "Gadget", "metadata": {"name": "x"}}),
         post(WIDGETS, widget("x", "v2")),
+        post(WIDGETS, widget("x", "v9", spec={"size": 1})),
         post(WIDGETS, widget("x", spec={"size": "big"})),
         post(f"{WIDGETS}?fieldValidation=Strict", widget("x", spec={"bogus": 1}) | {"metadata": {"name": "x", "y": 1}}),
         post(WIDGETS, widget("x", spec={"bogus": 1})),

@@ -42,7 +42,7 @@ def read_document(cluster: Cluster, call: Call, validation: str) -> Document:
         raise _unrecognized(strategy, request.body, text) from None
     if value is None:
         value = {}
-    document = _typed(cluster, strategy, value, request.body)
+    document = _typed(cluster, call, value, validation)
     document, found = shape(strategy, document)
     complain(call, problems + found, validation)
     return document
@@ -74,7 +74,8 @@ def complain(call: Call, problems: list[str], validation: str) -> None:
         call.warnings.extend(problems)
 
 
-def _typed(cluster: Cluster, strategy: Strategy, value: Any, body: bytes) -> Document:
+def _typed(cluster: Cluster, call: Call, value: Any, validation: str) -> Document:
+    strategy, body = call.strategy, call.request.body
     if not isinstance(value, dict):
         text = f"json: cannot unmarshal {json_type(value)} into Go value of type {_TYPE_META}"
         raise _unrecognized(strategy, body, f"couldn't get version/kind; json parse error: {text}")
@@ -83,10 +84,21 @@ def _typed(cluster: Cluster, strategy: Strategy, value: Any, body: bytes) -> Doc
             text = f"json: cannot unmarshal {json_type(value[name])} into Go struct field .{name} of type string"
             raise _unrecognized(strategy, body, f"couldn't get version/kind; json parse error: {text}")
     if strategy.custom:
+        _warn_of_unknown_version(cluster, call, value, validation)
         _check_custom(strategy, value, body)
     else:
         _check_builtin(cluster, strategy, value)
     return value
+
+
+def _warn_of_unknown_version(cluster: Cluster, call: Call, value: Document, validation: str) -> None:
+    """Warn of every field of an object whose version does not exist: the server prunes it before it looks."""
+    kind = call.strategy.info.kind
+    group, version = split_api_version(value.get("apiVersion") or "")
+    known = cluster.registry.find(group, version, kind.plural) is not None
+    if validation == "Warn" and value.get("kind") and group == kind.group and not known:
+        names = [name for name in value if name not in ("apiVersion", "kind", "metadata")]
+        call.warnings.extend(f'unknown field "{name}"' for name in names)
 
 
 def _check_custom(strategy: Strategy, value: Document, body: bytes) -> None:

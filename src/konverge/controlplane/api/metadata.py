@@ -104,7 +104,8 @@ def decode_metadata(
                 decoded[name] = value
             continue
         shaped = _shape(value, wanted, f"{place}.{name}")
-        if shaped or name in _POINTERS:
+        # An empty list of managed fields is a wish to forget them, which whoever tracks them has to see.
+        if shaped or name in _POINTERS or name == "managedFields":
             decoded[name] = shaped
     return decoded, _unknown(metadata, path)
 
@@ -280,7 +281,8 @@ def _owner_problems(owners: list[dict[str, Any]]) -> list[FieldProblem]:
             this = f"{owner['kind']}/{owner['name']}"
             if controller:
                 text = 'Only one reference can have Controller set to true. Found "true" in references for'
-                problems.append(invalid(path, owners, f"{text} {controller} and {this}"))
+                shown = [{name: each[name] for name in FIELDS["ownerReferences"][1] if name in each} for each in owners]
+                problems.append(invalid(path, shown, f"{text} {controller} and {this}"))
             else:
                 controller = this
     return problems

@@ -9,8 +9,18 @@ from typing import Any, Final
 
 from konverge.controlplane.api import refusals
 from konverge.controlplane.api.problems import FieldProblem, forbidden, invalid, quote, required, too_long, unsupported
+from konverge.objects.fields import FieldSelector
+from konverge.objects.labels import LabelSelector
 
-__all__ = ["DeleteOptions", "ListOptions", "Query", "WriteOptions", "field_manager_problems", "unsigned"]
+__all__ = [
+    "DeleteOptions",
+    "ListOptions",
+    "Query",
+    "WriteOptions",
+    "field_manager_problems",
+    "read_selectors",
+    "unsigned",
+]
 
 _MAX_MANAGER: Final = 128
 _DIGITS: Final = re.compile("[0-9]+")
@@ -249,7 +259,11 @@ class ListOptions:
             bookmarks=bool(query.flag("allowWatchBookmarks")),
             initial_events=initial,
         )
-        _refuse("ListOptions", options._watch_problems() if watch else options._list_problems())
+        problems = options._watch_problems() if watch else options._list_problems()
+        if problems:
+            # Selectors that cannot be read are said first.
+            read_selectors(options)
+        _refuse("ListOptions", problems)
         return options
 
     def _list_problems(self) -> list[FieldProblem]:
@@ -283,6 +297,19 @@ class ListOptions:
 
 
 _PLAIN_LIST: Final = ListOptions()
+
+
+def read_selectors(options: ListOptions) -> tuple[LabelSelector | None, FieldSelector | None]:
+    """Read the selectors of a request.
+
+    Raises: Refusal 400 in the server's words.
+    """
+    try:
+        labels = LabelSelector.parse(options.labels) if options.labels else None
+        fields = FieldSelector.parse(options.fields) if options.fields else None
+    except ValueError as error:
+        raise refusals.bad_request(str(error)) from None
+    return labels, fields
 
 
 def _match_forbidden(text: str) -> FieldProblem:

@@ -10,6 +10,7 @@ from konverge.controlplane.api.answers import Answer
 from konverge.controlplane.api.bodies import BODY_LIMIT, BadText, media_type, read_json, read_yaml
 from konverge.controlplane.api.calls import Call
 from konverge.controlplane.api.cluster import Cluster, encode
+from konverge.controlplane.api.converters import converter_text
 from konverge.controlplane.api.documents import shape
 from konverge.controlplane.api.metadata import json_type
 from konverge.controlplane.api.options import WriteOptions
@@ -37,6 +38,7 @@ __all__ = [
     "patch_kind",
     "read_patch",
     "refused",
+    "shaped",
 ]
 
 JSON_PATCH: Final = "application/json-patch+json"
@@ -92,32 +94,40 @@ def read_patch(call: Call, kind: str) -> tuple[Any, list[str]]:
 
 
 def _patch(cluster: Cluster, call: Call, options: WriteOptions, kind: str) -> Make:
-    patch, problems = read_patch(call, kind)
-    functions: dict[str, Callable[[Document], Any]] = {
-        JSON_PATCH: lambda document: apply_json_patch(document, patch),
-        MERGE_PATCH: lambda document: apply_merge_patch(document, patch),
-        STRATEGIC_PATCH: lambda document: apply_strategic_patch(document, patch, topology=_topology(call)),
+    functions: dict[str, Callable[[Document, Any], Any]] = {
+        JSON_PATCH: apply_json_patch,
+        MERGE_PATCH: apply_merge_patch,
+        STRATEGIC_PATCH: lambda document, patch: _strategic(call, document, patch),
     }
 
     def make(old: Document | None) -> Document:
         assert old is not None
+        # Read here: that there is no such object is said before anything about the patch.
+        patch, problems = read_patch(call, kind)
         try:
-            patched = functions[kind](old)
+            patched = functions[kind](old, patch)
         except PatchError as error:
             raise refused(error) from None
         text = plain(patch) if kind == STRATEGIC_PATCH else encode(patched).decode()
-        new = _shaped(call, patched, text, problems, options.validation)
+        new = shaped(call, patched, text, problems, options.validation)
         track(cluster, call, old, new, options)
         return new
 
     return make
 
 
+def _strategic(call: Call, document: Document, patch: Any) -> Document:
+    """Apply a strategic patch; the kind is that of the resource, whatever the patch makes of it."""
+    kind = call.strategy.info.kind
+    patched = apply_strategic_patch(document, patch, topology=_topology(call))
+    return {**patched, "kind": kind.kind, "apiVersion": kind.api_version}
+
+
 def _topology(call: Call) -> Any:
     return call.strategy.topologies[call.strategy.info.kind.api_version]
 
 
-def _shaped(call: Call, patched: Any, text: str, problems: list[str], validation: str) -> Document:
+def shaped(call: Call, patched: Any, text: str, problems: list[str], validation: str) -> Document:
     """Bring a patched document into the kind's shape.
 
     Raises: Refusal 422 that shows the patch, when the result is no object of the kind.
@@ -130,7 +140,8 @@ def _shaped(call: Call, patched: Any, text: str, problems: list[str], validation
     try:
         new, found = shape(call.strategy, patched)
     except Refusal as refusal:
-        raise _invalid_patch(text, str(refusal).partition(": ")[2]) from None
+        why = str(refusal).partition(": ")[2]
+        raise _invalid_patch(text, converter_text(why) if text.startswith("map[") else why) from None
     found = [*problems, *found]
     if found and validation == "Strict":
         raise _invalid_patch(text, f"strict decoding error: {', '.join(found)}")
@@ -157,7 +168,7 @@ def _invalid_patch(text: str, why: str) -> Refusal:
     return refusals.invalid("", "", "", [invalid("patch", text, why)])
 
 
-def _apply(cluster: Cluster, call: Call, options: WriteOptions) -> Make:
+def _read_configuration(call: Call) -> tuple[Document, list[str]]:
     config, problems = read_patch(call, APPLY)
     if not isinstance(config, dict):
         text = f"error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {json_type(config)}"
@@ -165,6 +176,11 @@ def _apply(cluster: Cluster, call: Call, options: WriteOptions) -> Make:
     for name in ("apiVersion", "kind"):
         if not isinstance(config.get(name, ""), str):
             config[name] = ""
+    return config, problems
+
+
+def _apply(cluster: Cluster, call: Call, options: WriteOptions) -> Make:
+    config, problems = _read_configuration(call)
     endpoint = endpoint_of(cluster, call.strategy, call.subresource)
 
     def make(old: Document | None) -> Document:

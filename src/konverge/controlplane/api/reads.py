@@ -25,6 +25,7 @@ from konverge.controlplane.api.answers import Answer
 from konverge.controlplane.api.calls import Call
 from konverge.controlplane.api.cluster import Cluster, decode, encode, key_of
 from konverge.controlplane.api.options import ListOptions, unsigned
+from konverge.controlplane.api.problems import quote
 from konverge.controlplane.api.selections import Selection
 from konverge.controlplane.api.strategy import Strategy
 from konverge.controlplane.api.views import answer_entry, answer_list
@@ -59,15 +60,22 @@ async def answer_get(cluster: Cluster, call: Call) -> Answer:
     if call.query:
         version = call.query.text("resourceVersion")
         if version:
-            await wait_for_revision(cluster, _read_version(version))
+            await wait_for_revision(cluster, _version_of_object(version))
     return await answer_entry(cluster, call, find_entry(cluster, call.strategy, call.namespace, call.name))
 
 
-def _read_version(text: str) -> int:
+def _version_of_object(text: str) -> int:
     try:
         return unsigned(text)
     except ValueError as error:
-        why = f'invalid resource version: resourceVersion: Invalid value: "{text}": {error}'
+        raise refusals.failure(500, f"resourceVersion: Invalid value: {quote(text)}: {error}") from None
+
+
+def _version_of_list(text: str) -> int:
+    try:
+        return unsigned(text)
+    except ValueError as error:
+        why = f"invalid resource version: resourceVersion: Invalid value: {quote(text)}: {error}"
         raise refusals.bad_request(why) from None
 
 
@@ -143,7 +151,7 @@ async def list_entries(
 
 
 async def _wanted_revision(cluster: Cluster, options: ListOptions) -> tuple[int | None, int]:
-    version = _read_version(options.resource_version)
+    version = _version_of_list(options.resource_version)
     if version == 0:
         return None, 0
     await wait_for_revision(cluster, version)
@@ -160,6 +168,9 @@ def _too_old(options: ListOptions, namespace: str, start: str) -> refusals.Refus
 def _page(entries: list[Entry], revision: int, limit: int, selection: Selection, namespace: str) -> Page:
     if limit <= 0 and selection.everything:
         return Page(entries, revision)
+    if selection.name and namespace:
+        # There is one such object at most: no page, no token.
+        limit = 0
     chosen: list[Entry] = []
     for index, entry in enumerate(entries):
         if selection.everything or selection.matches(entry):
@@ -220,4 +231,5 @@ def _decode_token(token: str) -> tuple[int, str]:
 
 def _first_bad_letter(token: str) -> int:
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-    return next((index for index, letter in enumerate(token) if letter not in letters), len(token))
+    # Without a wrong letter it is the length that is wrong: one letter more than whole groups of four.
+    return next((index for index, letter in enumerate(token) if letter not in letters), len(token) // 4 * 4)

@@ -12,8 +12,9 @@ from typing import Any, Final
 from konverge.controlplane.api import refusals
 from konverge.controlplane.api.answers import Answer
 from konverge.controlplane.api.calls import Call
-from konverge.controlplane.api.cluster import Cluster
-from konverge.controlplane.api.documents import read_document, shape
+from konverge.controlplane.api.cluster import Cluster, encode
+from konverge.controlplane.api.documents import read_document, unhandled
+from konverge.controlplane.api.metadata import json_type
 from konverge.controlplane.api.options import WriteOptions
 from konverge.controlplane.api.patch_calls import (
     APPLY,
@@ -23,6 +24,7 @@ from konverge.controlplane.api.patch_calls import (
     patch_kind,
     read_patch,
     refused,
+    shaped,
 )
 from konverge.controlplane.api.plain import PlainStrategy
 from konverge.controlplane.api.problems import invalid
@@ -89,18 +91,23 @@ class _ScaleStrategy(PlainStrategy):
     def decode(self, document: Document) -> tuple[Document, list[str]]:
         unknown = [f'unknown field "{name}"' for name in document if name not in _FIELDS]
         for part in ("spec", "status"):
-            value = document.get(part) or {}
+            value, struct = document.get(part) or {}, f"Scale{part.capitalize()}"
             if not isinstance(value, dict):
-                raise refusals.bad_request(f"json: cannot unmarshal into Go struct field Scale.{part}")
+                raise self._unreadable(value, f"Scale.{part}", f"v1.{struct}")
             unknown += [f'unknown field "{part}.{name}"' for name in value if name not in _FIELDS[part]]
             document[part] = {name: each for name, each in value.items() if name in _FIELDS[part] and each is not None}
-        replicas = document["spec"].get("replicas", 0)
-        if type(replicas) is not int:
-            where = "Go struct field ScaleSpec.spec.replicas of type int32"
-            raise refusals.bad_request(
-                f'Scale in version "v1" cannot be handled as a Scale: json: cannot unmarshal into {where}'
-            )
+            replicas, selector = document[part].get("replicas", 0), document[part].get("selector", "")
+            if type(replicas) is not int or not -(2**31) <= replicas < 2**31:
+                raise self._unreadable(replicas, f"{struct}.{part}.replicas", "int32")
+            if not isinstance(selector, str):
+                raise self._unreadable(selector, f"{struct}.{part}.selector", "string")
         return document, unknown
+
+    def _unreadable(self, value: Any, field: str, wanted: str) -> refusals.Refusal:
+        found = json_type(value)
+        if found == "number" and wanted == "int32":
+            found = f"number {value}"
+        return unhandled(self, f"json: cannot unmarshal {found} into Go struct field {field} of type {wanted}")
 
     def cells(self, document: Document, now: float) -> list[Any]:
         metadata = document["metadata"]
@@ -219,12 +226,10 @@ async def _patch(cluster: Cluster, call: Call) -> Any:
         except PatchError as error:
             raise refused(error) from None
         entries = patched["metadata"].get("managedFields") if kind == APPLY else None
-        new, found = shape(_STRATEGY, patched)
-        if options.validation == "Warn":
-            call.warnings.extend([*problems, *found])
+        text = encode(dict(sorted(patched.items()))).decode()
+        new = shaped(_as_scale(call), patched, text, problems, options.validation)
         if entries:
             new["metadata"]["managedFields"] = entries
-        check_name(call, new["metadata"])
         return new
 
     make = _make(cluster, call, make_scale, options, tracked=kind == APPLY)
@@ -262,7 +267,8 @@ def _make(
         before = scale_of(call.strategy, old)
         after = make_scale(before)
         replicas = after["spec"].get("replicas", 0)
-        if replicas < 0:
+        # A custom resource answers for its number itself, under the name that the number has there.
+        if replicas < 0 and not call.strategy.custom:
             problem = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
             raise refusals.invalid("autoscaling", "Scale", call.name, [problem])
         manager = manager_name(options.manager, call.agent)

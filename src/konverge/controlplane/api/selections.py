@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from konverge.controlplane.api import refusals
 from konverge.controlplane.api.cluster import Cluster
-from konverge.controlplane.api.options import ListOptions
+from konverge.controlplane.api.options import ListOptions, read_selectors
 from konverge.controlplane.api.strategy import Strategy
 from konverge.controlplane.storage import Entry
 from konverge.objects.fields import FieldRequirement, FieldSelector
@@ -37,14 +37,7 @@ class Selection:
 
         Raises: Refusal 400 in the server's words.
         """
-        labels = fields = None
-        try:
-            if options.labels:
-                labels = LabelSelector.parse(options.labels)
-            if options.fields:
-                fields = FieldSelector.parse(options.fields)
-        except ValueError as error:
-            raise refusals.bad_request(str(error)) from None
+        labels, fields = read_selectors(options)
         for requirement in fields.requirements if fields else ():
             if requirement.field not in _ALWAYS and requirement.field not in strategy.field_labels:
                 raise refusals.bad_request(strategy.unknown_field_label(requirement.field))

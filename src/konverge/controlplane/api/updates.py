@@ -203,6 +203,7 @@ def _protect(new: Document, old: Document) -> None:
 
 def _protect_times(new: Document, old: Document) -> None:
     new.setdefault("uid", old["uid"])
+    new.pop("selfLink", None)
     for name in ("creationTimestamp", "deletionTimestamp"):
         if name in old:
             new[name] = old[name]

@@ -191,7 +191,7 @@ async def answer_list(cluster: Cluster, call: Call, entries: list[Entry], metada
 def _partial_list(documents: Sequence[Document], view: View, metadata: Document) -> Document:
     items = [partial_of(document, view) for document in documents]
     shown = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{view.version}"}
-    return shown | {"metadata": {name: value for name, value in metadata.items() if value}, "items": items}
+    return shown | {"metadata": {name: value for name, value in metadata.items() if value}, "items": items or None}
 
 
 async def _list_bytes(cluster: Cluster, strategy: Strategy, entries: list[Entry], metadata: Document) -> bytes:

@@ -16,7 +16,7 @@ from konverge.controlplane.api.cluster import Cluster, decode, encode, key_of
 from konverge.controlplane.api.documents import read_document
 from konverge.controlplane.api.metadata import dedupe_owners, metadata_problems
 from konverge.controlplane.api.names import generated_name, path_segment_problems
-from konverge.controlplane.api.options import WriteOptions
+from konverge.controlplane.api.options import WriteOptions, unsigned
 from konverge.controlplane.api.problems import invalid
 from konverge.controlplane.api.strategy import Document, Strategy, Surroundings, WriteRules
 from konverge.controlplane.api.views import answer_entry
@@ -209,8 +209,16 @@ def _check_new(call: Call, document: Document, surroundings: Surroundings) -> No
         problems = [invalid("metadata.name", name, text) for text in path_segment_problems(name)]
     if problems:
         raise refusals.invalid(kind.group, kind.kind, name, problems)
-    if metadata.get("resourceVersion"):
+    if _is_version(metadata.pop("resourceVersion", "")):
         raise refusals.failure(500, "resourceVersion should not be set on objects to be created")
+
+
+def _is_version(text: str) -> bool:
+    """Whether a version is set; what is no number is overlooked, as the real server does."""
+    try:
+        return unsigned(text) != 0
+    except ValueError:
+        return False
 
 
 async def _store_new(cluster: Cluster, call: Call, document: Document, options: WriteOptions) -> Entry:
