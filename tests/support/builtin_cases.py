@@ -26,7 +26,15 @@ _ADDRESS = re.compile(r"10\.(0|96)\.\d+\.\d+(/\d+)?")
 # Where the server goes on with the difference of two Go structs, or shows a whole one by the names of its Go fields.
 _UNSHOWN = re.compile(r"(previously negative\)|for bound claims|immutable after creation).*", re.DOTALL)
 _TEMPLATE = re.compile(r"Invalid value: \{.*\}: field is immutable", re.DOTALL)
-_VOLATILE = ("resourceVersion", "creationTimestamp", "lastPhaseTransitionTime", "username", "groups", "extra")
+_VOLATILE = (
+    "resourceVersion",
+    "creationTimestamp",
+    "lastPhaseTransitionTime",
+    "lastTransitionTime",
+    "username",
+    "groups",
+    "extra",
+)
 VERBS = ("create", "update", "status", "ephemeralcontainers", "resize", "approval", "finalize")
 _MERGE = "application/merge-patch+json"
 

@@ -10,7 +10,15 @@ from konverge.controlplane.api.problems import quote
 from konverge.objects.names import dns_label_errors
 from konverge.objects.quantities import Quantity
 
-__all__ = ["claim_advice", "pod_advice", "pod_name_advice", "service_advice", "workload_advice"]
+__all__ = [
+    "claim_advice",
+    "driver_advice",
+    "node_advice",
+    "pod_advice",
+    "pod_name_advice",
+    "service_advice",
+    "workload_advice",
+]
 
 Spec = dict[str, Any]
 
@@ -153,6 +161,21 @@ def _port_name_advice(containers: list[tuple[Spec, str]]) -> Iterator[str]:
 def claim_advice(spec: Spec, path: str) -> Iterator[str]:
     for kind in ("requests", "limits"):
         yield from _whole_bytes(spec["resources"].get(kind, {}).get("storage"), f"{path}.resources.{kind}[storage]")
+
+
+def driver_advice(spec: Spec) -> Iterator[str]:
+    if spec.get("tokenRequests") and "serviceAccountTokenInSecrets" not in spec:
+        yield (
+            "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, "
+            "set to true to prevent possible logging of tokens in volume attributes"
+        )
+
+
+def node_advice(spec: Spec) -> Iterator[str]:
+    if "configSource" in spec:
+        yield "spec.configSource: the feature is removed"
+    if spec.get("externalID"):
+        yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
 
 
 def service_advice(service: Spec) -> Iterator[str]:

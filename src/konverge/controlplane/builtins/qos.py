@@ -15,7 +15,7 @@ _COMPUTE: Final = ("cpu", "memory")
 def qos_class(spec: dict[str, Any]) -> str:
     """BestEffort when nothing is asked for, Guaranteed when every container gets exactly its limits, else Burstable."""
     own = spec.get("resources")
-    if own is not None and (_compute(own, "requests") or _compute(own, "limits")):
+    if own is not None:
         parts = [own]
     else:
         containers = (*(spec["containers"] or ()), *spec.get("initContainers", ()))

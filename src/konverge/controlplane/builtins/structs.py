@@ -230,7 +230,7 @@ def _struct(index: int, *, skipped: tuple[str, ...] = ()) -> Shaper:
             del value[key]
         for key, inner in always:
             if key not in value:
-                value[key] = _zero(inner)
+                value[key] = _zero_of_field(inner)
         return value
 
     return shape
@@ -271,7 +271,13 @@ def _zero(index: int) -> Any:
     entry = _entry(index)
     kind = entry["kind"]
     if kind == "struct":
-        return {each["key"]: _zero(each["shape"]) for each in entry.get("fields", ()) if _is_always_printed(each)}
+        printed = [each for each in entry.get("fields", ()) if _is_always_printed(each)]
+        return {each["key"]: _zero_of_field(each["shape"]) for each in printed}
     if kind == "special":
         return _SPECIAL_ZEROS.get(entry["name"])
     return _ZEROS.get(kind)
+
+
+def _zero_of_field(index: int) -> Any:
+    # Bytes that nobody gave are none; only as the value of a map do they come back from the storage as an empty text.
+    return None if _entry(index)["kind"] == "bytes" else _zero(index)

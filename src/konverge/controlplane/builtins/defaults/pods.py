@@ -38,6 +38,8 @@ def default_pod(pod: dict[str, Any]) -> None:
 
 def default_pod_spec(spec: dict[str, Any]) -> None:
     """The spec of a pod or of a template."""
+    # Known to a 1.36 server, and offered only when it is told to.
+    spec.pop("schedulingGroup", None)
     spec.setdefault("dnsPolicy", "ClusterFirst")
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("securityContext", {})

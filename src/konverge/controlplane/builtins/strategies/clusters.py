@@ -10,6 +10,7 @@ from typing import Any
 from konverge.controlplane.api.names import label_problems
 from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.strategy import Document, Surroundings, WriteRules
+from konverge.controlplane.builtins import advice
 from konverge.controlplane.builtins.defaults import clusters
 from konverge.controlplane.builtins.kinds import BuiltinStrategy
 from konverge.controlplane.builtins.validation import clusters as rules
@@ -81,6 +82,12 @@ class NodeStrategy(BuiltinStrategy):
     check = staticmethod(rules.node)
     check_change = staticmethod(rules.node_update)
     check_status = staticmethod(rules.node_update)
+
+    def warnings_on_create(self, new: Document) -> list[str]:
+        return list(advice.node_advice(new["spec"]))
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:
+        return list(advice.node_advice(new["spec"]))
 
     def prepare_create(self, new: Document, around: Surroundings) -> None:
         new["spec"].pop("configSource", None)

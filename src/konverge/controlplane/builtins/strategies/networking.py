@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from konverge.controlplane.api.problems import FieldProblem
-from konverge.controlplane.api.strategy import Document
+from konverge.controlplane.api.strategy import Document, Surroundings
 from konverge.controlplane.builtins.defaults import networking
 from konverge.controlplane.builtins.kinds import BuiltinStrategy
 from konverge.controlplane.builtins.validation import networking as rules
@@ -49,10 +49,24 @@ class EndpointSliceStrategy(BuiltinStrategy):
     check_change = staticmethod(rules.endpoint_slice_update)
     generated_by = ("addressType", "endpoints", "ports")
 
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        super().prepare_create(new, around)
+        _drop_topology(new)
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        _drop_topology(new)
+        super().prepare_update(new, old, around)
+
     def count_generation(self, new: Document, old: Document) -> None:
         super().count_generation(new, old)
         if new["metadata"].get("labels") != old["metadata"].get("labels"):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+
+def _drop_topology(new: Document) -> None:
+    """Only a version that is no longer served could say it."""
+    for endpoint in new["endpoints"] or ():
+        endpoint.pop("deprecatedTopology", None)
 
 
 class IngressStrategy(BuiltinStrategy):

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.strategy import Document, Surroundings, WriteRules
@@ -17,6 +17,14 @@ from konverge.controlplane.builtins.strategies.pod_endpoints import EphemeralCon
 from konverge.controlplane.builtins.validation import pod_changes, pods
 
 __all__ = ["PodStrategy"]
+
+_GATED: Final = {
+    "lastProbeTime": None,
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+    "reason": "SchedulingGated",
+    "status": "False",
+    "type": "PodScheduled",
+}
 
 
 class PodStrategy(BuiltinStrategy):
@@ -46,6 +54,8 @@ class PodStrategy(BuiltinStrategy):
         if new["spec"].get("terminationGracePeriodSeconds", 0) < 0:
             new["spec"]["terminationGracePeriodSeconds"] = 1
         new["status"] = {"phase": "Pending", "qosClass": qos_class(new["spec"])}
+        if new["spec"].get("schedulingGates"):
+            new["status"]["conditions"] = [{**_GATED, "lastTransitionTime": around.now}]
 
     check = staticmethod(pods.new_pod)
 

@@ -125,6 +125,14 @@ class CSIDriverStrategy(BuiltinStrategy):
     check = staticmethod(rules.csi_driver)
     check_change = staticmethod(rules.csi_driver_update)
 
+    def warnings_on_create(self, new: Document) -> list[str]:
+        return list(advice.driver_advice(new["spec"]))
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:
+        if new["spec"].get("tokenRequests") == old["spec"].get("tokenRequests"):
+            return []
+        return list(advice.driver_advice(new["spec"]))
+
     def prepare_create(self, new: Document, around: Surroundings) -> None:
         super().prepare_create(new, around)
         # Known to a 1.36 server, and offered only when it is told to.

@@ -136,7 +136,9 @@ def priority_class(new: Spec) -> Problems:
     elif value > _HIGHEST:
         yield forbidden("value", f"maximum allowed value of a user defined priority is {_HIGHEST}")
     policy = new["preemptionPolicy"]
-    if policy not in ("PreemptLowerPriority", "Never"):
+    if not policy:
+        yield required("preemptionPolicy")
+    elif policy not in ("PreemptLowerPriority", "Never"):
         yield unsupported("preemptionPolicy", policy, ("PreemptLowerPriority", "Never"))
 
 

@@ -42,6 +42,13 @@ _SCOPES: Final = (
     "CrossNamespacePodAffinity",
     "VolumeAttributesClass",
 )
+_BARE_SCOPES: Final = tuple(scope for scope in _SCOPES if scope not in ("PriorityClass", "VolumeAttributesClass"))
+_EXISTS_ONLY: Final = (
+    "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
+    "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
+)
+_VALUES_NEEDED: Final = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+_NO_VALUES: Final = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
 _CONFLICTS: Final = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
 _QUOTA_NAMES: Final = frozenset(
     (
@@ -143,6 +150,7 @@ def resource_quota(new: Spec) -> Problems:
             yield invalid(path, name, "must be a standard resource for quota")
         yield from quantity_value(name, amount, path)
     yield from _scopes(spec)
+    yield from _scope_selector(spec)
 
 
 def _is_quota_name(name: str) -> bool:
@@ -160,6 +168,40 @@ def _scopes(spec: Spec) -> Problems:
     for pair in _CONFLICTS:
         if set(pair) <= set(scopes):
             yield invalid("spec.scopes", scopes, "conflicting scopes")
+
+
+def _scope_selector(spec: Spec) -> Problems:
+    path = "spec.scopeSelector.matchExpressions"
+    requirements = spec.get("scopeSelector", {}).get("matchExpressions", [])
+    for requirement in requirements:
+        scope, operator = requirement["scopeName"], requirement["operator"]
+        if scope not in _SCOPES:
+            yield invalid(f"{path}.scopeName", scope, "unsupported scope")
+        for name in sorted(spec.get("hard", {})):
+            if _is_quota_name(name) and not _scope_fits(scope, name):
+                yield invalid(path, _selector_in_words(requirements), "unsupported scope applied to resource")
+        if operator != "Exists" and scope in _BARE_SCOPES:
+            yield invalid(f"{path}.operator", operator, _EXISTS_ONLY)
+        values = requirement.get("values", [])
+        if operator in ("In", "NotIn"):
+            if not values:
+                yield required(f"{path}.values", _VALUES_NEEDED)
+        elif operator not in ("Exists", "DoesNotExist"):
+            yield invalid(f"{path}.operator", operator, "not a valid selector operator")
+        elif values:
+            yield invalid(f"{path}.values", values, _NO_VALUES)
+    for pair in _CONFLICTS:
+        if set(pair) <= {each["scopeName"] for each in requirements}:
+            yield invalid(path, spec.get("scopes"), "conflicting scopes")
+
+
+def _selector_in_words(requirements: list[Spec]) -> Spec:
+    """A selector as the server's internal type spells it."""
+    shown = [
+        {"ScopeName": each["scopeName"], "Operator": each["operator"], "Values": each.get("values")}
+        for each in requirements
+    ]
+    return {"MatchExpressions": shown}
 
 
 def _scope_fits(scope: str, name: str) -> bool:

@@ -223,6 +223,20 @@ def _mount_details(mount: dict[str, Any], container: Container, path: str, where
         if propagation == "Bidirectional" and not container.get("securityContext", {}).get("privileged"):
             text = "Bidirectional mount propagation is available only to privileged containers"
             yield forbidden(f"{path}.mountPropagation", text)
+    yield from _recursive(mount, f"{path}.recursiveReadOnly")
+
+
+def _recursive(mount: dict[str, Any], path: str) -> Problems:
+    choice, allowed = mount.get("recursiveReadOnly"), ("Disabled", "Enabled", "IfPossible")
+    if choice in (None, "Disabled"):
+        return
+    if choice not in allowed:
+        yield unsupported(path, choice, allowed)
+        return
+    if not mount.get("readOnly"):
+        yield forbidden(path, "may only be specified when readOnly is true")
+    if mount.get("mountPropagation", "None") != "None":
+        yield forbidden(path, "may only be specified when mountPropagation is None or not specified")
 
 
 def _devices(container: Container, facts: PodFacts, path: str) -> Problems:
@@ -294,7 +308,8 @@ def _exit_codes(codes: dict[str, Any] | None, path: str) -> Problems:
     if codes is None:
         yield required(path, "must be specified")
         return
-    if codes["operator"] not in ("In", "NotIn"):
-        yield unsupported(f"{path}.operator", codes["operator"], ("In", "NotIn"))
+    operator = codes.get("operator", "")
+    if operator not in ("In", "NotIn"):
+        yield unsupported(f"{path}.operator", operator, ("In", "NotIn"))
     if len(codes.get("values", ())) > 255:
         yield too_many(f"{path}.values", len(codes["values"]), 255)

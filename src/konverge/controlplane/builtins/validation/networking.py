@@ -271,6 +271,7 @@ def endpoint_slice(new: Spec) -> Problems:
         yield required("addressType")
     elif kind not in _ADDRESS_TYPES:
         yield unsupported("addressType", kind, _ADDRESS_TYPES)
+        return
     yield from _slice_ports(new["ports"] or [])
     yield from _slice_endpoints(new["endpoints"] or [], kind)
 

@@ -224,9 +224,10 @@ def _scalars(spec: Spec, path: str) -> Problems:
         yield from ip_address(alias["ip"], f"{path}.hostAliases[{index}].ip")
         for at, host in enumerate(alias.get("hostnames", ())):
             yield from dns_subdomain(host, f"{path}.hostAliases[{index}].hostnames[{at}]")
-    for name in ("priorityClassName", "runtimeClassName"):
-        if spec.get(name):
-            yield from dns_subdomain(spec[name], f"{path}.{name}")
+    if spec.get("priorityClassName"):
+        yield from dns_subdomain(spec["priorityClassName"], f"{path}.priorityClassName")
+    if "runtimeClassName" in spec:
+        yield from dns_subdomain(spec["runtimeClassName"], f"{path}.runtimeClassName")
     if "preemptionPolicy" in spec:
         yield from chosen_from(spec["preemptionPolicy"], ("PreemptLowerPriority", "Never"), f"{path}.preemptionPolicy")
     if "overhead" in spec:

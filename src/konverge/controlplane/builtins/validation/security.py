@@ -34,6 +34,7 @@ def pod_security(context: dict[str, Any], spec: dict[str, Any], path: str) -> Pr
     yield from _seccomp(context.get("seccompProfile"), f"{path}.seccompProfile")
     yield from _app_armor(context.get("appArmorProfile"), f"{path}.appArmorProfile")
     yield from _one_of(context, "supplementalGroupsPolicy", ("Merge", "Strict"), path)
+    yield from _one_of(context, "seLinuxChangePolicy", ("Recursive",), path)
 
 
 def _one_of(context: dict[str, Any], name: str, allowed: tuple[str, ...], path: str) -> Problems:

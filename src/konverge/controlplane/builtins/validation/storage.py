@@ -175,7 +175,7 @@ def storage_class(new: Spec) -> Problems:
     for key in new.get("parameters", {}):
         if not key:
             yield invalid("parameters", key, "field can not be empty.")
-    if new["reclaimPolicy"] not in ("Delete", "Retain"):
+    if new["reclaimPolicy"] not in ("", "Delete", "Retain"):
         yield unsupported("reclaimPolicy", new["reclaimPolicy"], ("Delete", "Retain"))
     if new["volumeBindingMode"] not in ("Immediate", "WaitForFirstConsumer"):
         yield unsupported("volumeBindingMode", new["volumeBindingMode"], ("Immediate", "WaitForFirstConsumer"))
@@ -262,6 +262,18 @@ def csi_node(new: Spec) -> Problems:
         if driver["name"] in seen:
             yield duplicate(f"{path}.name", driver["name"])
         seen.add(driver["name"])
+        yield from _topology_keys(driver["topologyKeys"] or (), path)
+
+
+def _topology_keys(keys: Iterable[str], path: str) -> Problems:
+    seen: set[str] = set()
+    for key in keys:
+        if not key:
+            yield required(path)
+        if key in seen:
+            yield duplicate(path, key)
+        seen.add(key)
+        yield from qualified_name(key, path)
 
 
 def volume_attachment(new: Spec) -> Problems:
