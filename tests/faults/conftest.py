@@ -10,7 +10,7 @@ import rigs
 
 from konverge.testing import ControlPlane
 
-REAL = [pytest.mark.faults, pytest.mark.control_plane, pytest.mark.real_time]
+REAL = [pytest.mark.faults, pytest.mark.control_plane, pytest.mark.real_time(limit=900)]
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,7 @@ KINDS = 20
 
 
 @pytest.mark.faults
+@pytest.mark.real_time(limit=300)
 async def test_t12_five_restarts_of_a_real_server_lose_nothing_and_make_no_storm(control_plane: ControlPlane) -> None:
     assert control_plane is not None  # the programs are there
     with ControlPlane() as plane:

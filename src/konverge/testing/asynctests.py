@@ -6,7 +6,8 @@ Rules:
    runs on an ordinary loop.
 2. asyncio's debug mode is on.
 3. A task that is still running when its test ends fails the test.
-4. No test hangs: on virtual time a deadlock is an error at once, on real time a test has two minutes.
+4. No test hangs: on virtual time a deadlock is an error at once, on real time a test has two minutes, or as many
+   seconds as it says: `@pytest.mark.real_time(limit=900)`.
 """
 
 from __future__ import annotations
@@ -37,8 +38,10 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     factory: Callable[[], asyncio.AbstractEventLoop] = VirtualTimeLoop
     limit = None
-    if pyfuncitem.get_closest_marker("real_time") or REAL_TIME_FIXTURES & set(pyfuncitem.fixturenames):
-        factory, limit = asyncio.new_event_loop, REAL_TIME_LIMIT
+    marker = pyfuncitem.get_closest_marker("real_time")
+    if marker or REAL_TIME_FIXTURES & set(pyfuncitem.fixturenames):
+        factory = asyncio.new_event_loop
+        limit = marker.kwargs.get("limit", REAL_TIME_LIMIT) if marker else REAL_TIME_LIMIT
     with asyncio.Runner(debug=True, loop_factory=factory) as runner:
         runner.run(_alone(test, arguments, limit))
     return True

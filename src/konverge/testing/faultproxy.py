@@ -33,6 +33,7 @@ __all__ = ["FaultProxy", "config_of"]
 _HOP_BY_HOP = {"connection", "transfer-encoding", "content-length", "content-encoding", "keep-alive", "date", "server"}
 _NOT_FORWARDED = {"host", "connection", "content-length", "transfer-encoding", "accept-encoding", "keep-alive"}
 _TIMEOUT = 60.0
+_AT_ONCE = 0.01  # to the library 0 is no limit at all
 
 
 def config_of(upstream: ControlPlane | ClientConfig) -> ClientConfig:
@@ -90,7 +91,7 @@ class FaultProxy:
         if listener is not None:
             listener.close()
         if self._server is not None:
-            await self._server.shutdown(timeout=0.0)
+            await self._server.shutdown(timeout=_AT_ONCE)
         if listener is not None:
             await listener.wait_closed()
 

@@ -1,0 +1,210 @@
+"""Scripts of faults, played without a socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from konverge.client import InProcessTransport
+from konverge.errors import TransportError
+from konverge.testing.faults import (
+    End,
+    Fault,
+    FaultScript,
+    answered,
+    anything,
+    cut,
+    ended,
+    frozen,
+    injected,
+    lists,
+    refused,
+    refusing,
+    watches,
+)
+from konverge.testing.faultytransport import FaultyTransport
+from konverge.wire import BufferedResponse, Request, Response, error_of
+
+LIST = Request("GET", "/api/v1/pods", query=(("limit", "500"),))
+WATCH = Request("GET", "/api/v1/pods", query=(("watch", "true"),), stream=True)
+
+
+async def server(_: Request) -> Response:
+    return BufferedResponse(200, b"0123456789")
+
+
+def transport(script: FaultScript | None = None) -> FaultyTransport:
+    return FaultyTransport(InProcessTransport(server), script)
+
+
+async def body(way: FaultyTransport, request: Request = LIST) -> bytes:
+    async with await way.send(request) as response:
+        return await response.read()
+
+
+async def test_without_a_rule_nothing_changes() -> None:
+    assert await body(transport()) == b"0123456789"
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        (ended(), b""),
+        (ended(after=4), b"0123"),
+        (ended(after=100), b"0123456789"),
+        (injected(b"!", after=2), b"01!"),
+        (Fault(before=b"!"), b"!0123456789"),
+        (Fault(after=b"!"), b"0123456789!"),
+        (Fault(rewrite=bytes.upper, before=b"a"), b"a0123456789"),
+        (Fault(rewrite=lambda piece: piece * 2, keep=12), b"012345678901"),
+    ],
+)
+async def test_a_fault_changes_the_body(fault: Fault, expected: bytes) -> None:
+    way = transport()
+    way.script.add(anything, fault)
+
+    assert await body(way) == expected
+
+
+@pytest.mark.parametrize("fault", [cut(), cut(after=3), Fault(end=End.CUT), injected(b"!", end=End.CUT), refused()])
+async def test_a_connection_that_breaks_is_a_transport_error(fault: Fault) -> None:
+    way = transport()
+    way.script.add(anything, fault)
+
+    with pytest.raises(TransportError):
+        await body(way)
+
+
+async def test_bytes_before_a_cut_come_through() -> None:
+    way = transport()
+    way.script.add(anything, cut(after=3))
+    came = b""
+
+    async with await way.send(WATCH) as response:
+        with pytest.raises(TransportError):
+            async for piece in response.chunks():
+                came += piece
+
+    assert came == b"012"
+
+
+async def test_a_frozen_body_says_nothing_more_and_does_not_end() -> None:
+    way = transport()
+    way.script.add(anything, frozen(after=3))
+    came = b""
+
+    async with await way.send(WATCH) as response:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(3600):
+                async for piece in response.chunks():
+                    came += piece
+
+    assert came == b"012"
+
+
+async def test_an_answer_in_the_servers_place_is_a_status() -> None:
+    way = transport()
+    way.script.add(anything, answered(429, reason="TooManyRequests", details={"retryAfterSeconds": 3}))
+
+    async with await way.send(LIST) as response:
+        said = json.loads(await response.read())
+
+    assert response.status == 429
+    assert (said["kind"], said["reason"], said["details"]["retryAfterSeconds"]) == ("Status", "TooManyRequests", 3)
+
+
+async def test_a_refusal_names_the_right_as_rbac_does() -> None:
+    fault = refusing("list widgets.example.com")
+
+    assert "needs list on widgets.example.com" in str(error_of(403, {}, fault.body))
+
+
+async def test_a_delay_comes_before_the_request_is_sent_on() -> None:
+    way = transport()
+    way.script.add(anything, Fault(delay=7.0))
+
+    await body(way)
+
+    assert asyncio.get_running_loop().time() == 7
+
+
+async def test_a_rule_is_used_as_often_as_it_says_and_the_first_one_first() -> None:
+    way = transport()
+    way.script.add(anything, answered(200, b"one"), times=2)
+    way.script.add(anything, answered(200, b"two"), times=1)
+
+    assert [await body(way) for _ in range(4)] == [b"one", b"one", b"two", b"0123456789"]
+
+
+async def test_a_standing_rule_ends_with_its_block() -> None:
+    way = transport()
+    with way.script.standing(lists("pods"), answered(200, b"one")):
+        assert await body(way) == b"one"
+
+    assert await body(way) == b"0123456789"
+
+
+async def test_lists_and_watches_are_told_apart() -> None:
+    way = transport()
+    way.script.add(watches("pods"), answered(200, b"watched"))
+    way.script.add(lists("nodes"), answered(200, b"nodes"))
+
+    assert await body(way, LIST) == b"0123456789"
+    assert await body(way, WATCH) == b"watched"
+
+
+async def test_the_log_has_every_request_with_its_time() -> None:
+    way = transport()
+    way.script.add(watches(), refused())
+    await body(way)
+    await asyncio.sleep(5)
+    with pytest.raises(TransportError):
+        await body(way, WATCH)
+
+    assert [(asked.time, asked.watches, asked.collection) for asked in way.script.log] == [
+        (0, False, "pods"),
+        (5, True, "pods"),
+    ]
+    assert len(way.script.asked(watches(), since=5)) == 1
+    assert way.script.asked(lists(), since=1) == []
+
+
+@pytest.mark.parametrize("how", ["cut_streams", "end_streams", "freeze_streams"])
+async def test_what_is_being_read_can_be_broken_off_and_later_streams_are_not(how: str) -> None:
+    way = FaultyTransport(InProcessTransport(_endless))
+
+    async with await way.send(WATCH) as response:
+        reading = asyncio.create_task(_read(response))
+        await asyncio.sleep(10)
+        assert way.streams == 1
+        assert getattr(way, how)() == 1
+        await asyncio.sleep(100)
+        assert reading.done() == (how != "freeze_streams")
+        reading.cancel()
+        (outcome,) = await asyncio.gather(reading, return_exceptions=True)
+
+    assert way.streams == 0
+    expected = {"cut_streams": TransportError, "end_streams": int, "freeze_streams": asyncio.CancelledError}[how]
+    assert isinstance(outcome, expected)
+    async with await way.send(WATCH) as response:
+        assert await anext(aiter(response.chunks())) == b"."
+
+
+async def _read(response: Response) -> int:
+    return len([piece async for piece in response.chunks()])
+
+
+async def _endless(_: Request) -> Response:
+    return _Endless(200)
+
+
+class _Endless(BufferedResponse):
+    """A body that goes on, a byte a second."""
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        while True:
+            await asyncio.sleep(1)
+            yield b"."
