@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from crd_cases import KEYED, LIST_MAP, I, Json, O, S, listed, obj
+from crd_cases import KEYED, LIST_MAP, OBJECT, TEXT, WHOLE, Json, listed, obj
 
 SET = {"x-kubernetes-list-type": "set"}
 OPEN = {"x-kubernetes-preserve-unknown-fields": True}
 EMBEDDED = {"type": "object", "x-kubernetes-embedded-resource": True, **OPEN}
 
 FIELDS: dict[str, Json] = {
-    "text": S,
+    "text": TEXT,
     "number": {"type": "number"},
-    "whole": I,
+    "whole": WHOLE,
     "flag": {"type": "boolean"},
-    "thing": obj(a=S, b=I),
+    "thing": obj(a=TEXT, b=WHOLE),
     "open": {"type": "object", **OPEN},
-    "openWithField": {**obj(a=obj(b=S)), **OPEN},
+    "openWithField": {**obj(a=obj(b=TEXT)), **OPEN},
     "anything": OPEN,
-    "map": {"type": "object", "additionalProperties": I},
-    "mapOfThings": {"type": "object", "additionalProperties": obj(a=S)},
+    "map": {"type": "object", "additionalProperties": WHOLE},
+    "mapOfThings": {"type": "object", "additionalProperties": obj(a=TEXT)},
     "mapOfAnything": {"type": "object", "additionalProperties": True},
-    "list": listed(S),
-    "things": listed(obj(a=S)),
+    "list": listed(TEXT),
+    "things": listed(obj(a=TEXT)),
     "openList": listed({"type": "object", **OPEN}),
     "small": {"type": "integer", "minimum": 2, "maximum": 4},
     "inside": {"type": "integer", "minimum": 2, "maximum": 4, "exclusiveMinimum": True, "exclusiveMaximum": True},
@@ -50,41 +50,41 @@ FIELDS: dict[str, Json] = {
     "numberChoice": {"type": "integer", "enum": [1, 2]},
     "mixedChoice": {**OPEN, "enum": [1, "a", True, {"b": 1}, [1]]},
     "nullableChoice": {"type": "string", "nullable": True, "enum": ["a"]},
-    "few": listed(I, minItems=1, maxItems=2),
-    "fewKeys": {"type": "object", "additionalProperties": S, "minProperties": 1, "maxProperties": 2},
-    "needs": {**obj(a=S, b=S), "required": ["a", "b"]},
+    "few": listed(WHOLE, minItems=1, maxItems=2),
+    "fewKeys": {"type": "object", "additionalProperties": TEXT, "minProperties": 1, "maxProperties": 2},
+    "needs": {**obj(a=TEXT, b=TEXT), "required": ["a", "b"]},
     "closed": {"type": "object", "additionalProperties": False},
     "intOrString": {"x-kubernetes-int-or-string": True},
     "intOrStringPattern": {"x-kubernetes-int-or-string": True, "pattern": "^[0-9]+%$"},
     "nullable": {"type": "string", "nullable": True},
-    "nullableThing": {**obj(a=S), "nullable": True},
+    "nullableThing": {**obj(a=TEXT), "nullable": True},
     "nullableItems": listed({"type": "string", "nullable": True}),
     "nullableValues": {"type": "object", "additionalProperties": {"type": "string", "nullable": True}},
-    "any": {**obj(a=S, b=S), "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
-    "one": {**obj(a=S, b=S), "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+    "any": {**obj(a=TEXT, b=TEXT), "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+    "one": {**obj(a=TEXT, b=TEXT), "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
     "all": {"type": "string", "allOf": [{"minLength": 2}, {"pattern": "^a"}]},
     "not": {"type": "string", "not": {"enum": ["x", "y"]}},
     "anyNumber": {"type": "integer", "anyOf": [{"minimum": 10}, {"maximum": 1}]},
     "anyDeep": {
-        **obj(a=obj(n=I, t=S)),
+        **obj(a=obj(n=WHOLE, t=TEXT)),
         "anyOf": [
             {"properties": {"a": {"required": ["n"], "properties": {"n": {"minimum": 3}}}}},
             {"properties": {"a": {"required": ["t"]}}},
         ],
     },
-    "set": listed(S, **SET),
+    "set": listed(TEXT, **SET),
     "numberSet": listed({"type": "number"}, **SET),
     "listMap": listed(KEYED, **LIST_MAP),
     "pairs": listed(
         {
             "type": "object",
             "required": ["name"],
-            "properties": {"name": S, "kind": {"type": "string", "default": "x"}, "v": I},
+            "properties": {"name": TEXT, "kind": {"type": "string", "default": "x"}, "v": WHOLE},
         },
         **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name", "kind"]},
     ),
     "template": EMBEDDED,
-    "shapedTemplate": {"type": "object", "x-kubernetes-embedded-resource": True, "properties": {"spec": obj(a=S)}},
+    "shapedTemplate": {"type": "object", "x-kubernetes-embedded-resource": True, "properties": {"spec": obj(a=TEXT)}},
     "templates": listed(EMBEDDED),
     "templateMap": {"type": "object", "additionalProperties": EMBEDDED},
     "withDefault": {"type": "string", "default": "d"},
@@ -368,11 +368,13 @@ UPDATES: list[tuple[Json, Json]] = [
 
 
 def checking_schema() -> Json:
-    return obj(spec={"type": "object", "properties": FIELDS}, status={**obj(phase=S, n=I, small=FIELDS["small"])})
+    return obj(
+        spec={"type": "object", "properties": FIELDS}, status={**obj(phase=TEXT, n=WHOLE, small=FIELDS["small"])}
+    )
 
 
 def open_schema() -> Json:
-    return {"type": "object", "properties": {"spec": {**O, **OPEN}, "status": {**O, **OPEN}}}
+    return {"type": "object", "properties": {"spec": {**OBJECT, **OPEN}, "status": {**OBJECT, **OPEN}}}
 
 
 def labelled(number: int) -> str:

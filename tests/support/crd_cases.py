@@ -8,9 +8,9 @@ from typing import Any
 
 Json = dict[str, Any]
 
-S: Json = {"type": "string"}
-I: Json = {"type": "integer"}
-O: Json = {"type": "object"}
+TEXT: Json = {"type": "string"}
+WHOLE: Json = {"type": "integer"}
+OBJECT: Json = {"type": "object"}
 
 
 def obj(**properties: Any) -> Json:
@@ -44,37 +44,37 @@ def listed(items: Any, **more: Any) -> Json:
 
 
 LIST_MAP = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
-KEYED = {"type": "object", "required": ["name"], "properties": {"name": S, "value": S}}
+KEYED = {"type": "object", "required": ["name"], "properties": {"name": TEXT, "value": TEXT}}
 
 SPEC_SCHEMAS: dict[str, Json] = {
-    "plain": obj(a=S, b=I, c={"type": "number"}, d={"type": "boolean"}),
-    "no type": {"properties": {"a": S}},
+    "plain": obj(a=TEXT, b=WHOLE, c={"type": "number"}, d={"type": "boolean"}),
+    "no type": {"properties": {"a": TEXT}},
     "no type of a field": obj(a={"description": "x"}),
     "no type of items": obj(a=listed({})),
     "no items": obj(a={"type": "array"}),
     "unknown type": obj(a={"type": "text"}),
     "type null": obj(a={"type": "null"}),
-    "properties and additionalProperties": {"type": "object", "properties": {"a": S}, "additionalProperties": S},
+    "properties and additionalProperties": {"type": "object", "properties": {"a": TEXT}, "additionalProperties": TEXT},
     "properties and additionalProperties true": {
         "type": "object",
-        "properties": {"a": S},
+        "properties": {"a": TEXT},
         "additionalProperties": True,
     },
     "properties and additionalProperties false": {
         "type": "object",
-        "properties": {"a": S},
+        "properties": {"a": TEXT},
         "additionalProperties": False,
     },
-    "map": {"type": "object", "additionalProperties": I},
+    "map": {"type": "object", "additionalProperties": WHOLE},
     "map of anything": {"type": "object", "additionalProperties": True},
-    "uniqueItems": obj(a=listed(S, uniqueItems=True)),
+    "uniqueItems": obj(a=listed(TEXT, uniqueItems=True)),
     "reference": obj(a={"$ref": "#/definitions/x"}),
     "id": obj(a={"type": "string", "id": "x"}),
-    "patternProperties": {"type": "object", "patternProperties": {"^a": S}},
+    "patternProperties": {"type": "object", "patternProperties": {"^a": TEXT}},
     "dependencies": {"type": "object", "dependencies": {"a": ["b"]}},
-    "additionalItems": obj(a=listed(S, additionalItems=True)),
-    "definitions": {"type": "object", "definitions": {"a": S}},
-    "items as a list": obj(a={"type": "array", "items": [S, I]}),
+    "additionalItems": obj(a=listed(TEXT, additionalItems=True)),
+    "definitions": {"type": "object", "definitions": {"a": TEXT}},
+    "items as a list": obj(a={"type": "array", "items": [TEXT, WHOLE]}),
     "bad pattern": obj(a={"type": "string", "pattern": "(?=a)"}),
     "bad pattern bracket": obj(a={"type": "string", "pattern": "a["}),
     "bad pattern repeat": obj(a={"type": "string", "pattern": "a{2000}"}),
@@ -96,18 +96,22 @@ SPEC_SCHEMAS: dict[str, Json] = {
     "preserve in anyOf": obj(a={"type": "object", "anyOf": [{"x-kubernetes-preserve-unknown-fields": True}]}),
     "embedded in anyOf": obj(a={"type": "object", "anyOf": [{"x-kubernetes-embedded-resource": True}]}),
     "int or string in anyOf": obj(a={"type": "string", "anyOf": [{"x-kubernetes-int-or-string": True}]}),
-    "list type in anyOf": obj(a=listed(S, anyOf=[{"x-kubernetes-list-type": "set"}])),
-    "list keys in anyOf": obj(a=listed(S, anyOf=[{"x-kubernetes-list-map-keys": ["a"]}])),
+    "list type in anyOf": obj(a=listed(TEXT, anyOf=[{"x-kubernetes-list-type": "set"}])),
+    "list keys in anyOf": obj(a=listed(TEXT, anyOf=[{"x-kubernetes-list-map-keys": ["a"]}])),
     "map type in anyOf": obj(a={"type": "object", "anyOf": [{"x-kubernetes-map-type": "atomic"}]}),
     "rules in anyOf": obj(a={"type": "object", "anyOf": [{"x-kubernetes-validations": [{"rule": "true"}]}]}),
     "field only in anyOf": {
         "type": "object",
-        "properties": {"a": S},
+        "properties": {"a": TEXT},
         "anyOf": [{"properties": {"b": {"minLength": 1}}}],
     },
     "items only in anyOf": obj(a={"type": "object", "anyOf": [{"items": {"minLength": 1}}]}),
-    "field in anyOf": {"type": "object", "properties": {"a": S}, "anyOf": [{"properties": {"a": {"minLength": 1}}}]},
-    "metadata in anyOf": {"type": "object", "properties": {"metadata": O}, "anyOf": [{"properties": {"metadata": {}}}]},
+    "field in anyOf": {"type": "object", "properties": {"a": TEXT}, "anyOf": [{"properties": {"a": {"minLength": 1}}}]},
+    "metadata in anyOf": {
+        "type": "object",
+        "properties": {"metadata": OBJECT},
+        "anyOf": [{"properties": {"metadata": {}}}],
+    },
     "preserve false": obj(a={"type": "object", "x-kubernetes-preserve-unknown-fields": False}),
     "preserve": obj(a={"x-kubernetes-preserve-unknown-fields": True}),
     "int or string": obj(a={"x-kubernetes-int-or-string": True}),
@@ -137,12 +141,12 @@ SPEC_SCHEMAS: dict[str, Json] = {
         a={"x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
     ),
     "embedded text": obj(a={"type": "string", "x-kubernetes-embedded-resource": True}),
-    "embedded map": obj(a={"type": "object", "x-kubernetes-embedded-resource": True, "additionalProperties": S}),
+    "embedded map": obj(a={"type": "object", "x-kubernetes-embedded-resource": True, "additionalProperties": TEXT}),
     "embedded kind": obj(
-        a={"type": "object", "x-kubernetes-embedded-resource": True, "properties": {"kind": I, "apiVersion": I}}
+        a={"type": "object", "x-kubernetes-embedded-resource": True, "properties": {"kind": WHOLE, "apiVersion": WHOLE}}
     ),
     "embedded metadata": obj(
-        a={"type": "object", "x-kubernetes-embedded-resource": True, "properties": {"metadata": S}}
+        a={"type": "object", "x-kubernetes-embedded-resource": True, "properties": {"metadata": TEXT}}
     ),
     "embedded inside embedded metadata": obj(
         a={
@@ -162,42 +166,50 @@ SPEC_SCHEMAS: dict[str, Json] = {
     "unknown map type": obj(a={"type": "object", "x-kubernetes-map-type": "other"}),
     "list type of a text": obj(a={"type": "string", "x-kubernetes-list-type": "atomic"}),
     "list type without type": obj(a={"x-kubernetes-preserve-unknown-fields": True, "x-kubernetes-list-type": "atomic"}),
-    "unknown list type": obj(a=listed(S, **{"x-kubernetes-list-type": "other"})),
-    "set": obj(a=listed(S, **{"x-kubernetes-list-type": "set"})),
-    "set of objects": obj(a=listed(obj(b=S), **{"x-kubernetes-list-type": "set"})),
+    "unknown list type": obj(a=listed(TEXT, **{"x-kubernetes-list-type": "other"})),
+    "set": obj(a=listed(TEXT, **{"x-kubernetes-list-type": "set"})),
+    "set of objects": obj(a=listed(obj(b=TEXT), **{"x-kubernetes-list-type": "set"})),
     "set of atomic objects": obj(
-        a=listed({**obj(b=S), "x-kubernetes-map-type": "atomic"}, **{"x-kubernetes-list-type": "set"})
+        a=listed({**obj(b=TEXT), "x-kubernetes-map-type": "atomic"}, **{"x-kubernetes-list-type": "set"})
     ),
-    "set of sets": obj(a=listed(listed(S, **{"x-kubernetes-list-type": "set"}), **{"x-kubernetes-list-type": "set"})),
+    "set of sets": obj(
+        a=listed(listed(TEXT, **{"x-kubernetes-list-type": "set"}), **{"x-kubernetes-list-type": "set"})
+    ),
     "set of nullable": obj(a=listed({"type": "string", "nullable": True}, **{"x-kubernetes-list-type": "set"})),
     "list map": obj(a=listed(KEYED, **LIST_MAP)),
     "list map without keys": obj(a=listed(KEYED, **{"x-kubernetes-list-type": "map"})),
     "list keys without type": obj(a=listed(KEYED, **{"x-kubernetes-list-map-keys": ["name"]})),
-    "list keys of a set": obj(a=listed(S, **{"x-kubernetes-list-map-keys": ["name"], "x-kubernetes-list-type": "set"})),
-    "list map of texts": obj(a=listed(S, **LIST_MAP)),
+    "list keys of a set": obj(
+        a=listed(TEXT, **{"x-kubernetes-list-map-keys": ["name"], "x-kubernetes-list-type": "set"})
+    ),
+    "list map of texts": obj(a=listed(TEXT, **LIST_MAP)),
     "list map with an unknown key": obj(a=listed(KEYED, **{**LIST_MAP, "x-kubernetes-list-map-keys": ["other"]})),
     "list map with a key twice": obj(a=listed(KEYED, **{**LIST_MAP, "x-kubernetes-list-map-keys": ["name", "name"]})),
-    "list map with an optional key": obj(a=listed(obj(name=S), **LIST_MAP)),
+    "list map with an optional key": obj(a=listed(obj(name=TEXT), **LIST_MAP)),
     "list map with a default key": obj(a=listed(obj(name={"type": "string", "default": "x"}), **LIST_MAP)),
     "list map with a nullable key": obj(
-        a=listed({"type": "object", "required": ["name"], "properties": {"name": {**S, "nullable": True}}}, **LIST_MAP)
+        a=listed(
+            {"type": "object", "required": ["name"], "properties": {"name": {**TEXT, "nullable": True}}}, **LIST_MAP
+        )
     ),
     "list map with an object as key": obj(
-        a=listed({"type": "object", "required": ["name"], "properties": {"name": O}}, **LIST_MAP)
+        a=listed({"type": "object", "required": ["name"], "properties": {"name": OBJECT}}, **LIST_MAP)
     ),
     "list map of nullable": obj(a=listed({**KEYED, "nullable": True}, **LIST_MAP)),
     "default": obj(a={"type": "string", "default": "x"}),
     "default of the wrong type": obj(a={"type": "string", "default": 1}),
     "default out of bounds": obj(a={"type": "integer", "minimum": 3, "default": 1}),
     "default not among the choices": obj(a={"type": "string", "enum": ["a"], "default": "b"}),
-    "default with unknown fields": obj(a={**obj(b=S), "default": {"b": "x", "c": 1}}),
+    "default with unknown fields": obj(a={**obj(b=TEXT), "default": {"b": "x", "c": 1}}),
     "default null": obj(a={"type": "string", "default": None}),
     "default null nullable": obj(a={"type": "string", "nullable": True, "default": None}),
     "default of an object": obj(a={**obj(b={"type": "string", "default": "x"}), "default": {}}),
-    "default that misses a required field": obj(a={**obj(b=S), "required": ["b"], "default": {}}),
+    "default that misses a required field": obj(a={**obj(b=TEXT), "required": ["b"], "default": {}}),
     "default of items": obj(a=listed({"type": "string", "default": 1})),
     "default of map values": obj(a={"type": "object", "additionalProperties": {"type": "string", "default": 1}}),
-    "default of a list with repetitions": obj(a=listed(S, **{"x-kubernetes-list-type": "set", "default": ["a", "a"]})),
+    "default of a list with repetitions": obj(
+        a=listed(TEXT, **{"x-kubernetes-list-type": "set", "default": ["a", "a"]})
+    ),
     "default of an embedded resource": obj(
         a={
             "type": "object",
@@ -225,17 +237,17 @@ SPEC_SCHEMAS: dict[str, Json] = {
 
 ROOT_SCHEMAS: dict[str, Json] = {
     "root of another type": {"type": "string"},
-    "root without type": {"properties": {"spec": O}},
-    "root is a map": {"type": "object", "additionalProperties": S},
+    "root without type": {"properties": {"spec": OBJECT}},
+    "root is a map": {"type": "object", "additionalProperties": TEXT},
     "root nullable": {"type": "object", "nullable": True},
-    "root list": {"type": "array", "items": S},
+    "root list": {"type": "array", "items": TEXT},
     "open root": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     "metadata name": obj(metadata=obj(name={"type": "string", "maxLength": 5})),
-    "metadata labels": obj(metadata=obj(labels={"type": "object", "additionalProperties": S})),
+    "metadata labels": obj(metadata=obj(labels={"type": "object", "additionalProperties": TEXT})),
     "metadata required": obj(metadata={"type": "object", "required": ["name"]}),
-    "metadata text": obj(metadata=S),
+    "metadata text": obj(metadata=TEXT),
     "metadata described": obj(metadata={"type": "object", "description": "x"}),
-    "kind number": obj(kind=I, apiVersion=I),
+    "kind number": obj(kind=WHOLE, apiVersion=WHOLE),
     "default of kind": obj(kind={"type": "string", "default": "X"}),
     "default of metadata": obj(metadata={"type": "object", "default": {}}),
     "default of the root": {"type": "object", "default": {}},
@@ -244,7 +256,9 @@ ROOT_SCHEMAS: dict[str, Json] = {
 
 
 def _changed(change: Callable[[Json], object]) -> Json:
-    made = copy.deepcopy(definition(obj(a=S, n=I, m={"type": "object", "additionalProperties": S}, l=listed(S))))
+    made = copy.deepcopy(
+        definition(obj(a=TEXT, n=WHOLE, m={"type": "object", "additionalProperties": TEXT}, l=listed(TEXT)))
+    )
     change(made["spec"])
     return made
 
@@ -258,7 +272,7 @@ def _names(**more: Any) -> Callable[[Json], object]:
 
 
 def _second(**more: Any) -> Callable[[Json], object]:
-    schema = {"openAPIV3Schema": obj(spec=obj(other=S))}
+    schema = {"openAPIV3Schema": obj(spec=obj(other=TEXT))}
     return lambda spec: spec["versions"].append(
         {"name": "v2", "served": True, "storage": False, "schema": schema, **more}
     )

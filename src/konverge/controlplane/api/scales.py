@@ -5,6 +5,7 @@ Reading makes a Scale from the object; writing takes the replicas out of a Scale
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
@@ -12,7 +13,7 @@ from typing import Any, Final
 from konverge.controlplane.api import refusals
 from konverge.controlplane.api.answers import Answer
 from konverge.controlplane.api.calls import Call
-from konverge.controlplane.api.cluster import Cluster, encode
+from konverge.controlplane.api.cluster import Cluster
 from konverge.controlplane.api.documents import read_document, unhandled
 from konverge.controlplane.api.metadata import json_type
 from konverge.controlplane.api.options import WriteOptions
@@ -122,6 +123,7 @@ _FIELDS: Final[dict[str, tuple[str, ...]]] = {
     "spec": ("replicas",),
     "status": ("replicas", "selector"),
 }
+_ENTRY: Final = ("manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource")
 _STRATEGY: Final = _ScaleStrategy(ResourceInfo(Kind("autoscaling", "v1", "Scale", "scales"), ("autoscaling", "scales")))
 
 
@@ -226,8 +228,7 @@ async def _patch(cluster: Cluster, call: Call) -> Any:
         except PatchError as error:
             raise refused(error) from None
         entries = patched["metadata"].get("managedFields") if kind == APPLY else None
-        text = encode(dict(sorted(patched.items()))).decode()
-        new = shaped(_as_scale(call), patched, text, problems, options.validation)
+        new = shaped(_as_scale(call), patched, _as_text(patched), problems, options.validation)
         if entries:
             new["metadata"]["managedFields"] = entries
         return new
@@ -235,6 +236,17 @@ async def _patch(cluster: Cluster, call: Call) -> Any:
     make = _make(cluster, call, make_scale, options, tracked=kind == APPLY)
     entry, _ = await change(cluster, call, _main_rules(call), make, options=options)
     return entry
+
+
+def _as_text(scale: Any) -> str:
+    """A Scale as refusals show it: its parts in order of name, metadata and entries as the server writes them."""
+    if isinstance(scale, dict) and isinstance(scale.get("metadata"), dict):
+        metadata = dict(scale["metadata"])
+        if metadata.get("managedFields"):
+            entries = metadata["managedFields"]
+            metadata["managedFields"] = [{name: each[name] for name in _ENTRY if name in each} for each in entries]
+        scale = dict(sorted({**scale, "metadata": metadata}.items()))
+    return json.dumps(scale, separators=(",", ":"), ensure_ascii=False)
 
 
 def _applied(cluster: Cluster, scale: Document, config: Any, options: WriteOptions) -> Document:

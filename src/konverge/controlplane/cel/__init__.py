@@ -1,14 +1,9 @@
 """The Common Expression Language as Kubernetes speaks it: parsed, checked against types, priced, evaluated.
 
-An `Environment` names the variables and their types; `Environment.compile` turns a text into a `Program`, or raises
+`environments.Environment` names the variables and their types; its `compile` turns a text into a `Program`, or raises
 `CompileError` with the texts of the real server. Everything here is pure: no I/O, no clock, no state.
 
     text -> lexing -> parsing (with macros) -> checking -> closures
+
+Nothing is loaded with the package: a cluster without rules does not need it.
 """
-
-from __future__ import annotations
-
-from konverge.controlplane.cel.environments import CompileError, Environment, Program
-from konverge.controlplane.cel.values import EvaluationError, Optional
-
-__all__ = ["CompileError", "Environment", "EvaluationError", "Optional", "Program"]

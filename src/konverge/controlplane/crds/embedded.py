@@ -99,10 +99,9 @@ def _read_metadata(resource: dict[str, Any], path: str) -> list[str]:
     try:
         if metadata is not None and not isinstance(metadata, dict):
             raise BadField(f"json: cannot unmarshal {_go_kind(metadata)} into Go value of type v1.ObjectMeta")
-        resource["metadata"], unknown = decode_metadata(metadata or {}, path)
+        resource["metadata"], unknown = decode_metadata(metadata or {}, path, custom=True)
     except BadField as fault:
-        text = str(fault).replace(f"ObjectMeta.{path}.", "ObjectMeta.")
-        raise BadEmbedded(invalid(path, shown(metadata), text)) from None
+        raise BadEmbedded(invalid(path, shown(metadata), str(fault))) from None
     return [text.removeprefix('unknown field "').removesuffix('"') for text in unknown]
 
 

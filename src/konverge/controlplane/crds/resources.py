@@ -32,7 +32,6 @@ from konverge.objects.names import label_key_errors
 __all__ = ["CustomResourceStrategy", "Stamp"]
 
 _VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
-_LAST_VERBS: Final = ("delete", "deletecollection", "get", "list", "watch")
 _SUBRESOURCE_VERBS: Final = ("get", "patch", "update")
 _STANDARD_FINALIZERS: Final = ("orphan", "foregroundDeletion", "kubernetes")
 _TERMINATING: Final = "create not allowed while custom resource definition is terminating"
@@ -208,7 +207,7 @@ def _info(definition: Definition, version: Version) -> ResourceInfo:
     return ResourceInfo(
         kind=definition.kind_in(version.name),
         storage=definition.storage,
-        verbs=_LAST_VERBS if definition.terminating else _VERBS,
+        verbs=_VERBS,
         singular=definition.singular,
         list_kind=definition.list_kind,
         short_names=definition.short_names,

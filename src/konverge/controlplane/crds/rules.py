@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from konverge.controlplane.api.problems import OMITTED, FieldProblem, forbidden, internal, invalid, required
-from konverge.controlplane.cel import CompileError, Environment, EvaluationError, Optional, Program
+from konverge.controlplane.cel.environments import CompileError, Environment, Program
 from konverge.controlplane.cel.evaluation import Exhausted
 from konverge.controlplane.cel.types import BOOL, STRING, optional_of
+from konverge.controlplane.cel.values import EvaluationError, Optional
 from konverge.controlplane.crds.compiled import RuleSet
 from konverge.controlplane.crds.correlation import Correlation, items_by_key, key_of
 from konverge.controlplane.crds.field_paths import BadPath, resolve_path

@@ -22,7 +22,7 @@ from konverge.controlplane.crds.definition_strategy import DefinitionStrategy
 from konverge.controlplane.crds.definitions import Definition, condition_of, is_true, read_definition
 from konverge.controlplane.crds.naming import decide_names
 from konverge.controlplane.crds.resources import CustomResourceStrategy
-from konverge.controlplane.crds.rules import Rules
+from konverge.controlplane.crds.rule_loading import LateRules
 from konverge.controlplane.patches import track_update
 from konverge.controlplane.storage import DELETED, Collection, Entry
 
@@ -45,7 +45,7 @@ class CustomResources:
 
     def __init__(self, cluster: Cluster, *, call_webhook: WebhookCaller | None = None) -> None:
         self._cluster = cluster
-        self._rules = Rules()
+        self._rules = LateRules()
         self._call_webhook = call_webhook
         plain = next(each for each in builtin_strategies() if each.info.storage == (_GROUP, _PLURAL))
         self._strategy = DefinitionStrategy(plain.info, plain.columns, self._rules)
