@@ -204,15 +204,19 @@ class _Plan:
         graceful = self._set_grace(requested)
         if self.untouched:
             return
-        changed = self._set_finalizers()
-        pending = bool(self._metadata.get("finalizers"))
+        wanted = self._wanted_finalizers()
+        pending = bool(wanted)
         held = self._strategy.is_held(self._document)
+        if not (graceful or pending or held):
+            # It goes as it is, also when the policy would have taken a finalizer from it.
+            return
+        self._set_finalizers(wanted)
         if not graceful and (pending or held):
             self._mark_now(with_grace=not held)
         if held:
             self._strategy.mark_deleted(self._document)
         left = self._metadata.get("deletionGracePeriodSeconds", 0) if graceful else 0
-        self.marked = graceful or pending or held or changed
+        self.marked = True
         self.kept = pending or held or left > 0
 
     def _set_grace(self, requested: int | None) -> bool:
@@ -261,23 +265,23 @@ class _Plan:
         if with_grace:
             self._metadata["deletionGracePeriodSeconds"] = 0
 
-    def _set_finalizers(self) -> bool:
-        """Add and drop the finalizers of the propagation policies; say whether the list changed."""
+    def _wanted_finalizers(self) -> list[str]:
+        """The finalizers with those of the propagation policies added and dropped."""
         present: list[str] = self._metadata.get("finalizers", [])
         if self._strategy.default_propagation == "Unsupported":
-            return False
+            return present
         wanted = [name for name in present if name not in (_ORPHAN, _FOREGROUND)]
         if self._orphans(present):
             wanted.append(_ORPHAN)
         if self._waits_for_dependents(present):
             wanted.append(_FOREGROUND)
-        if set(wanted) == set(present):
-            return False
+        return present if set(wanted) == set(present) else wanted
+
+    def _set_finalizers(self, wanted: list[str]) -> None:
         if wanted:
             self._metadata["finalizers"] = wanted
         else:
             self._metadata.pop("finalizers", None)
-        return True
 
     def _orphans(self, present: list[str]) -> bool:
         options = self._options

@@ -113,6 +113,9 @@ async def change(
         old = await cluster.document(call.strategy, entry)
         new = make(await cluster.document(call.strategy, entry))
         changed = await _changed(cluster, call, rules, (new, old), options)
+        if not options.dry_run:
+            # It is never stored; a rehearsal shows it all the same.
+            changed["metadata"].pop("selfLink", None)
         stored, stamp = await call.strategy.to_storage(changed)
         if collection.get(key) is entry:
             return _store(cluster, call.strategy, entry, (stored, stamp), dry_run=options.dry_run), False
@@ -203,7 +206,6 @@ def _protect(new: Document, old: Document) -> None:
 
 def _protect_times(new: Document, old: Document) -> None:
     new.setdefault("uid", old["uid"])
-    new.pop("selfLink", None)
     for name in ("creationTimestamp", "deletionTimestamp"):
         if name in old:
             new[name] = old[name]
