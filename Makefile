@@ -10,7 +10,7 @@ BENCH_STAMP := $(BENCH_VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types fast control-plane generate golden fuzz faults bench-objects bench-client \
-	bench-controlplane pins clean
+	bench-controlplane bench-builtins pins clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -38,7 +38,7 @@ types: $(STAMP) ## mypy, strict
 	$(BIN)/mypy
 
 fast: $(STAMP) ## the tests that need no control plane
-	$(BIN)/pytest -m 'not control_plane'
+	$(BIN)/pytest -m 'not control_plane and not faults'
 
 test: lint types ## everything: lint, types, all tests
 	$(BIN)/pytest
@@ -46,9 +46,21 @@ test: lint types ## everything: lint, types, all tests
 control-plane: $(STAMP) ## build the real etcd, kube-apiserver, kube-controller-manager and kubectl once (needs go)
 	$(BIN)/python -m konverge.testing.build
 
-generate: $(STAMP) ## make the generated files anew: built-in kinds, public API
+generate: $(STAMP) ## make the generated files anew: built-in kinds, data of the embedded server, public API
 	$(BIN)/python tools/generate.py
+	$(BIN)/python tools/generate_builtins.py
 	$(BIN)/python tests/test_public_api.py
+
+golden: $(STAMP) ## record anew what a real API server answers, for the tests of the embedded one
+	$(BIN)/python tools/record_golden.py
+	$(BIN)/python tools/record_exchanges.py
+	$(BIN)/python tools/record_answers.py
+
+fuzz: $(STAMP) ## thousands of generated requests on the embedded and the real server, compared
+	KONVERGE_FUZZ_REQUESTS=$${KONVERGE_FUZZ_REQUESTS:-5000} $(BIN)/pytest tests/contract/test_differential.py
+
+faults: $(STAMP) ## the faults that last for minutes, on the real server
+	$(BIN)/pytest -m faults tests/faults
 
 golden: $(STAMP) ## record anew what the real server answers, for the tests without one (needs the control plane)
 	$(BIN)/python tools/record_golden.py
@@ -62,6 +74,9 @@ bench-client: $(BENCH_STAMP) ## the client against kubernetes_asyncio, lightkube
 
 bench-controlplane: $(BENCH_STAMP) ## the embedded control plane against the real etcd and kube-apiserver
 	$(BENCH) bench/bench_controlplane.py
+
+bench-builtins: $(STAMP) ## what built-in objects cost the embedded control plane
+	$(BIN)/python bench/bench_builtins.py
 
 pins: ## renew the constraint files from pyproject.toml
 	tools/pins
