@@ -1,0 +1,83 @@
+"""Compression of what is held: objects of one kind look alike, so one dictionary makes each of them small.
+
+A dictionary is learned from the first objects that come; until then entries are held plain. Assumes the package
+`zstandard` (`pip install konverge[zstd]`), loaded only when compression is asked for.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+__all__ = ["Packer"]
+
+_SAMPLES = 1000
+_SAMPLE_BYTES = 8 * 1024 * 1024
+_DICTIONARY_BYTES = 112 * 1024
+_FEWEST = 32
+"""A dictionary from fewer objects than this is worth nothing."""
+
+
+class Packer:
+    """Compresses with a dictionary that it learns itself.
+
+    Promises: `unpack(pack(data)) == data`; what was packed can be unpacked for as long as this object lives.
+    """
+
+    def __init__(self, level: int = 3) -> None:
+        self._zstd = _load()
+        self._level = level
+        self._samples: list[bytes] = []
+        self._sampled = 0
+        self._compressor: Any = None
+        self._dictionary: Any = None
+        self._decompressors = threading.local()  # readers may be threads, and a decompressor serves one at a time
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is a dictionary."""
+        return self._compressor is not None
+
+    def learn(self, data: bytes) -> None:
+        """Take one object as a sample; nothing happens once there is a dictionary or enough of them."""
+        if self.ready or len(self._samples) >= _SAMPLES or self._sampled >= _SAMPLE_BYTES:
+            return
+        self._samples.append(data)
+        self._sampled += len(data)
+
+    def train(self) -> bool:
+        """Make the dictionary if there are samples enough; tell whether there is one now that was not there before."""
+        if self.ready or len(self._samples) < _FEWEST:
+            return False
+        size = min(_DICTIONARY_BYTES, max(1024, self._sampled // 10))
+        try:
+            dictionary = self._zstd.train_dictionary(size, self._samples)
+        except self._zstd.ZstdError:
+            # Samples that are all alike or all tiny teach nothing; a later, larger list may.
+            return False
+        dictionary.precompute_compress(level=self._level)
+        self._samples = []
+        self._compressor = self._zstd.ZstdCompressor(level=self._level, dict_data=dictionary, write_checksum=False)
+        self._dictionary = dictionary
+        return True
+
+    def pack(self, data: bytes) -> bytes:
+        """Compress."""
+        packed: bytes = self._compressor.compress(data)
+        return packed
+
+    def unpack(self, data: bytes) -> bytes:
+        """Decompress."""
+        decompressor = getattr(self._decompressors, "own", None)
+        if decompressor is None:
+            decompressor = self._decompressors.own = self._zstd.ZstdDecompressor(dict_data=self._dictionary)
+        unpacked: bytes = decompressor.decompress(data)
+        return unpacked
+
+
+def _load() -> Any:
+    try:
+        import zstandard
+    except ImportError:
+        raise ImportError("compression needs the package zstandard: pip install 'konverge[zstd]'") from None
+    return zstandard
