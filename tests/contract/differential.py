@@ -50,6 +50,7 @@ _TIME = re.compile(r"20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _VERSION = re.compile(r"(resource version: |current: |ResourceVersion in (the precondition|record) \()\d+")
 _GENERATED = re.compile(r"\bgen-[a-z0-9]{5}\b")
 _NAMESPACE = re.compile(r"\bfuzz-\d+\b")
+_SHOWN_OBJECT = re.compile(r'"\{\\".*\}"(?=: )')
 _AGE = re.compile(r"(\d+m)?\d+s")
 
 
@@ -174,7 +175,15 @@ def change(document: Json, path: str, value: Any) -> None:
 
 
 def masked(value: Any, key: str = "") -> Any:
-    """The same value without what may differ between two servers."""
+    """The same value without what may differ between two servers.
+
+    Three more things are overlooked: how often the same cause is repeated in a refusal (the real server checks the
+    metadata of an update two to four times, by the kind), the order of conflicts (the real server has none), and the
+    order of the keys in an object that a text shows.
+    """
+    if key == "causes" and isinstance(value, list):
+        causes = list(dict.fromkeys(json.dumps(masked(each)) for each in value))
+        return [json.loads(each) for each in (sorted(causes) if "FieldManagerConflict" in causes[0] else causes)]
     if isinstance(value, dict):
         return {name: masked(each, name) for name, each in value.items()}
     if isinstance(value, list):
@@ -191,7 +200,7 @@ def masked(value: Any, key: str = "") -> Any:
         return "<address>"
     for pattern, name in ((_UID, "<uid>"), (_TIME, "<time>"), (_GENERATED, "<generated>"), (_NAMESPACE, "<namespace>")):
         value = pattern.sub(name, value)
-    return _VERSION.sub(r"\1<version>", value)
+    return _SHOWN_OBJECT.sub("<object>", _VERSION.sub(r"\1<version>", value))
 
 
 # Generating.

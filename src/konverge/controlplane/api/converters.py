@@ -22,7 +22,7 @@ def converter_text(text: str) -> str:
     """Turn what the JSON reader says into what the converter says; other texts stay."""
     fault = _JSON_FAULT.fullmatch(text)
     if fault is None:
-        return text
+        return f"error decoding from json: {text}" if text.startswith("illegal base64") else text
     found, wanted = _FOUND[fault[1]], fault[2]
     if wanted.startswith("map["):
         return f"cannot restore map from {found}"

@@ -56,7 +56,8 @@ async def answer_patch(cluster: Cluster, call: Call) -> Answer:
     options = WriteOptions.read(call.query, "PatchOptions", apply=kind == APPLY)
     rules = rules_of(call)
     make = _apply(cluster, call, options) if kind == APPLY else _patch(cluster, call, options, kind)
-    entry, created = await change(cluster, call, rules, make, options=options, create_missing=kind == APPLY)
+    missing = kind == APPLY and not call.subresource
+    entry, created = await change(cluster, call, rules, make, options=options, create_missing=missing)
     return await answer_entry(cluster, call, entry, 201 if created else 200)
 
 

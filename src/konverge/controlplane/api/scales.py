@@ -102,6 +102,9 @@ class _ScaleStrategy(PlainStrategy):
                 raise self._unreadable(replicas, f"{struct}.{part}.replicas", "int32")
             if not isinstance(selector, str):
                 raise self._unreadable(selector, f"{struct}.{part}.selector", "string")
+        # The Go type leaves a zero out, so whoever writes one owns nothing.
+        if not document["spec"].get("replicas"):
+            document["spec"].pop("replicas", None)
         return document, unknown
 
     def _unreadable(self, value: Any, field: str, wanted: str) -> refusals.Refusal:

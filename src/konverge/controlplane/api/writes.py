@@ -209,7 +209,7 @@ def _check_new(call: Call, document: Document, surroundings: Surroundings) -> No
         problems = [invalid("metadata.name", name, text) for text in path_segment_problems(name)]
     if problems:
         raise refusals.invalid(kind.group, kind.kind, name, problems)
-    if _is_version(metadata.pop("resourceVersion", "")):
+    if not surroundings.dry_run and _is_version(metadata.pop("resourceVersion", "")):
         raise refusals.failure(500, "resourceVersion should not be set on objects to be created")
 
 
@@ -240,15 +240,13 @@ async def _store_new(cluster: Cluster, call: Call, document: Document, options: 
 
 
 def entry_of(key: str, document: Document, stamp: object, revision: int | None) -> Entry:
-    """Encode an object for a revision; None makes one that is only shown (dry run).
+    """Encode an object for a revision; None makes one that is only shown (dry run), with whatever version it has.
 
     Raises: Refusal 500 when it is too large to be stored.
     """
     body = {name: value for name, value in document.items() if name not in ("kind", "apiVersion")}
     metadata = body["metadata"]
-    if revision is None:
-        metadata.pop("resourceVersion", None)
-    else:
+    if revision is not None:
         metadata["resourceVersion"] = str(revision)
     raw = encode(body)
     if len(raw) > _SIZE_LIMIT:
