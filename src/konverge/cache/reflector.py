@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
 
@@ -28,7 +28,6 @@ _log = logging.getLogger("konverge.cache")
 
 _INITIAL_EVENTS_IN_ALL = 10
 """The initial events may take so many times their deadline for silence."""
-
 
 _QUIETEST = 3
 """A watch is made half as long so many times at most."""
@@ -67,6 +66,7 @@ class Reflector:
         self._random = random or Random()
         self._following = Following(selection, kind=kind)
         self._pace = Pace(self._patience, self._random)
+        self._now: Callable[[], float] = float  # 0 until there is a loop to ask
         self._error: KonvergeError | None = None
         self._state = State.IDLE
         self._state_since = 0.0
@@ -79,9 +79,9 @@ class Reflector:
         self._events = self._bookmarks = self._failures = 0
 
     def stats(self) -> ReflectorStats:
-        """Tell what it does, what it has done and what is wrong; call it on the loop that it runs on."""
-        now = 0.0 if self._state is State.IDLE else asyncio.get_running_loop().time()
-        since = self._pace.trouble_since
+        """Tell what it does, what it has done and what is wrong."""
+        now = self._now()
+        since = self._pace.trouble_since if self._error is not None else None
         return ReflectorStats(
             state=self._state,
             state_age=now - self._state_since,
@@ -101,6 +101,7 @@ class Reflector:
 
     async def run(self) -> None:
         """Follow the collection until this is cancelled."""
+        self._now = asyncio.get_running_loop().time
         self._spacing.join()
         try:
             while True:
@@ -111,8 +112,8 @@ class Reflector:
 
     async def _ask_once(self) -> None:
         question = self._following.ask(timeout=self._watch_timeout())
-        first_of_list = not (isinstance(question, List) and question.options.continue_)
-        if first_of_list:
+        next_page = isinstance(question, List) and question.options.continue_
+        if self._again or not next_page:
             await self._wait_for_turn()
         try:
             if isinstance(question, List):
@@ -130,15 +131,14 @@ class Reflector:
     # Waiting
 
     async def _wait_for_turn(self) -> None:
-        loop = asyncio.get_running_loop()
-        wait = self._pace.wait(loop.time())
+        wait = self._pace.wait(self._now())
         if wait > 0:
             self._enter(State.WAITING)
             await asyncio.sleep(wait)
         if self._again:
             await self._spacing.turn()
         self._again = False
-        self._pace.asked(loop.time())
+        self._pace.asked(self._now())
 
     def _watch_timeout(self) -> float:
         """Give a time that differs from stream to stream, so that they do not all end together.
@@ -174,7 +174,7 @@ class Reflector:
         self._pages += 1
         self._lists += not options.continue_
         body = await self._source.list(options)
-        self._heard = asyncio.get_running_loop().time()
+        self._heard = self._now()
         for change in self._following.page(body):
             if isinstance(change, Synced):
                 await self._swap(change)
@@ -190,8 +190,7 @@ class Reflector:
                 await self._follow(response)
 
     async def _follow(self, response: Response) -> None:
-        loop = asyncio.get_running_loop()
-        opened = self._heard = loop.time()
+        opened = self._heard = self._now()
         self._begin_stream()
         try:
             async with asyncio.timeout(self._silence(opened)) as deadline:
@@ -201,7 +200,7 @@ class Reflector:
                 raise
             self._fell_silent()
         else:
-            self._ended(loop.time() - opened)
+            self._ended(self._now() - opened)
 
     async def _open(self, options: WatchOptions) -> Response:
         try:
@@ -233,14 +232,13 @@ class Reflector:
         if self._following.stage is not Stage.STREAM:
             return self._patience.silence
         limit = self._patience.initial_events
-        left = opened + _INITIAL_EVENTS_IN_ALL * limit - asyncio.get_running_loop().time()
-        return min(limit, left)
+        return min(limit, opened + _INITIAL_EVENTS_IN_ALL * limit - self._now())
 
     async def _read(self, response: Response, opened: float, deadline: asyncio.Timeout) -> None:
-        loop, reader = asyncio.get_running_loop(), FrameReader()
+        reader = FrameReader()
         async for chunk in response.chunks():
             deadline.reschedule(None)  # what the sink does with it is not the server's silence
-            self._heard = loop.time()
+            self._heard = self._now()
             for frame in reader.feed(chunk):
                 change = self._following.frame(frame)
                 if isinstance(change, Synced):
@@ -251,7 +249,7 @@ class Reflector:
             if self._mute:
                 self._mute = False
                 self._settled()
-            deadline.reschedule(loop.time() + self._silence(opened))
+            deadline.reschedule(self._now() + self._silence(opened))
         reader.close()
 
     # Writing
@@ -309,7 +307,7 @@ class Reflector:
         self._again = True
         self._failures += 1
         wish = error.retry_after if isinstance(error, TooManyRequests | ServerError) else None
-        self._pace.failed(asyncio.get_running_loop().time(), wish=wish)
+        self._pace.failed(self._now(), wish=wish)
         if isinstance(error, Expired) and self._pace.failures == 1:
             return  # a version that got old is what lists are for; only one that is old again at once is odd
         if type(error) is not type(self._error):
@@ -327,4 +325,4 @@ class Reflector:
     def _enter(self, state: State) -> None:
         if self._state is not state:
             self._state = state
-            self._state_since = asyncio.get_running_loop().time()
+            self._state_since = self._now()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from random import Random
 
@@ -98,6 +99,19 @@ async def test_no_page_is_repeated_when_one_fails() -> None:
         await it.check()
         assert len(it.lists) == 4
         assert len([asked for asked in it.lists if "continue" not in asked.query]) == 1
+
+
+async def test_a_page_that_fails_for_ever_is_no_storm() -> None:
+    async with followed(plane=await plane_with(*"abcde"), selection=PAGES_OF_TWO, start=False) as it:
+        rule = it.script.add(lambda asked: "continue" in asked.query, answered(503))
+        async with running(it.reflector):
+            await asyncio.sleep(300)
+            asked = [each.time for each in it.lists[1:]]
+            assert all(other - one >= (1 if one < 60 else 4) for one, other in itertools.pairwise(asked))
+
+            it.script.remove(rule)
+            await asyncio.sleep(35)
+            await it.check()
 
 
 async def test_an_expired_page_starts_the_list_again_and_the_second_time_it_is_asked_for_in_one_piece() -> None:
