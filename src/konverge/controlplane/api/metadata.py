@@ -104,8 +104,9 @@ def decode_metadata(
                 decoded[name] = value
             continue
         shaped = _shape(value, wanted, f"{place}.{name}")
-        # An empty list of managed fields is a wish to forget them, which whoever tracks them has to see.
-        if shaped or name in _POINTERS or name == "managedFields":
+        # An empty list of managed fields is a wish to forget them, which whoever tracks them has to see. Custom
+        # resources lose it on the way.
+        if shaped or name in _POINTERS or (name == "managedFields" and not custom):
             decoded[name] = shaped
     return decoded, _unknown(metadata, path)
 

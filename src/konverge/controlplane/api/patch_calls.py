@@ -89,6 +89,8 @@ def read_patch(call: Call, kind: str) -> tuple[Any, list[str]]:
     try:
         value, problems = (read_yaml if kind == APPLY else read_json)(call.request.body)
     except BadText as fault:
+        if kind == MERGE_PATCH and call.query.text("fieldValidation") == "Ignore":
+            raise refusals.bad_request("Invalid JSON Patch") from None
         prefix = _PREFIXES.get(kind, "error decoding patch: ")
         raise refusals.bad_request(f"{prefix}{fault}") from None
     return value, [f"json patch {text}" for text in problems] if kind == JSON_PATCH else problems

@@ -107,7 +107,7 @@ async def change(
             kind = call.strategy.info.kind
             raise refusals.not_found(kind.group, kind.plural, call.name)
         if uid and (entry.uid if entry else "") != uid:
-            raise _wrong_uid(call, uid, entry.uid if entry else "")
+            raise _wrong_uid(call, uid, entry.uid if entry else "", dry_run=options.dry_run)
         if entry is None:
             return await _create_missing(cluster, call, make, options)
         old = await cluster.document(call.strategy, entry)
@@ -121,9 +121,10 @@ async def change(
             return _store(cluster, call.strategy, entry, (stored, stamp), dry_run=options.dry_run), False
 
 
-def _wrong_uid(call: Call, wanted: str, found: str) -> Refusal:
+def _wrong_uid(call: Call, wanted: str, found: str, *, dry_run: bool) -> Refusal:
     kind = call.strategy.info.kind
-    path = f"/registry/{_registry_path(call.strategy)}/{key_of(call.namespace, call.name)}"
+    root = "" if dry_run else "/registry"
+    path = f"{root}/{_registry_path(call.strategy)}/{key_of(call.namespace, call.name)}"
     why = (
         f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, AdditionalErrorMsg: "
         f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"

@@ -88,6 +88,8 @@ def answer_document(cluster: Cluster, call: Call, document: Document, status: in
         version = document.get("metadata", {}).get("resourceVersion", "")
         return _encoded(call, table_of(cluster, call, rows, {"resourceVersion": version}), status)
     if view.target == "PartialObjectMetadataList":
+        if call.strategy.custom:
+            raise refusals.failure(500, "content is not a list")
         text = "you requested PartialObjectMetadataList, but the requested object is not a list"
         raise refusals.failure(406, f"{text} (*{_go_type(call.strategy)})", "NotAcceptable")
     if view.target == "PartialObjectMetadata":
