@@ -15,6 +15,7 @@
       TransportError      no answer: refused, cut, timed out, TLS: .sent
       DecodeError         an answer that could not be read: .path
       ConfigError         no usable kubeconfig or service account
+      NotSynced           asked a cache that has not finished its first list: .reasons
       WriteRefused        the write guard said no: nothing was sent
       UnknownKind         the server does not serve this kind
       WaitTimeout         what was waited for did not come true in time (also a TimeoutError)
@@ -45,6 +46,7 @@ __all__ = [
     "Invalid",
     "KonvergeError",
     "NotFound",
+    "NotSynced",
     "ServerError",
     "TooManyRequests",
     "TransportError",
@@ -176,6 +178,14 @@ class DecodeError(KonvergeError):
 
 class ConfigError(KonvergeError):
     """No usable kubeconfig or service account; the message names the file and the field."""
+
+
+class NotSynced(KonvergeError):
+    """A cache has not finished its first list; `reasons` says for each kind what it waits for."""
+
+    def __init__(self, message: str, *, reasons: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.reasons = reasons or {}
 
 
 class WriteRefused(KonvergeError):

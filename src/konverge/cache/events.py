@@ -7,7 +7,7 @@ none. A subscriber is a plain function: it must not block, and if it raises, the
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -16,7 +16,7 @@ import msgspec
 from konverge.cache.entries import Entry
 from konverge.objects import Key
 
-__all__ = ["Event", "EventType", "Subscriber", "Subscription"]
+__all__ = ["Event", "EventType", "Subscriber", "Subscription", "events_between"]
 
 _log = logging.getLogger("konverge.cache")
 
@@ -56,6 +56,20 @@ class Event(msgspec.Struct, frozen=True, gc=False):
         return self.entry.key
 
 
+def events_between(
+    old: Entry | None, new: Entry | None, *, listed: bool = False, writer: Any = None
+) -> tuple[Event, ...]:
+    """Give the events that lead from one state to another."""
+    if old is None:
+        return (Event(EventType.ADDED, None, new, listed, writer),)
+    if new is None:
+        return (Event(EventType.REMOVED, old, None, listed, writer),)
+    if old.uid == new.uid:
+        return (Event(EventType.CHANGED, old, new, listed, writer),)
+    # The name went to another object: the first one is gone, and that must not be missed.
+    return (Event(EventType.REMOVED, old, None, listed, None), Event(EventType.ADDED, None, new, listed, writer))
+
+
 Subscriber: TypeAlias = Callable[[Event], None]
 
 Difference: TypeAlias = tuple[Entry | None, Entry | None]
@@ -68,9 +82,23 @@ class Subscription:
     all that was told gives what is delivered.
     """
 
-    def __init__(self, subscriber: Subscriber) -> None:
+    def __init__(self, subscriber: Subscriber, close: Callable[[Subscription], None] = lambda _: None) -> None:
         self._subscriber = subscriber
+        self._close = close
         self._untold: dict[Key, Difference] = {}
+
+    def close(self) -> None:
+        """Tell nothing any more."""
+        self._untold.clear()
+        self._close(self)
+
+    def take_leave(self, entries: Iterable[Entry]) -> None:
+        """Close, and tell what is delivered as removed: it is out of the subscriber's sight."""
+        known = [entry for entry in entries if entry.key not in self._untold]
+        known += [old for old, _ in self._untold.values() if old is not None]
+        self.close()
+        for entry in known:
+            self._tell(entry, None, listed=True, writer=None)
 
     def owe(self, key: Key, old: Entry | None, new: Entry | None) -> None:
         """Keep a difference to be told later, by `tell_some`."""
@@ -96,16 +124,8 @@ class Subscription:
         return bool(untold)
 
     def _tell(self, old: Entry | None, new: Entry | None, *, listed: bool, writer: Any) -> None:
-        if old is None:
-            self._call(Event(EventType.ADDED, None, new, listed, writer))
-        elif new is None:
-            self._call(Event(EventType.REMOVED, old, None, listed, writer))
-        elif old.uid == new.uid:
-            self._call(Event(EventType.CHANGED, old, new, listed, writer))
-        else:
-            # The name went to another object: the first one is gone, and that must not be missed.
-            self._call(Event(EventType.REMOVED, old, None, listed, None))
-            self._call(Event(EventType.ADDED, None, new, listed, writer))
+        for event in events_between(old, new, listed=listed, writer=writer):
+            self._call(event)
 
     def _call(self, event: Event) -> None:
         try:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
@@ -39,7 +40,7 @@ class Index:
 
     def __init__(self, name: str, values: Values) -> None:
         self.name = name
-        self._values = values
+        self.by = values
         # Most values of most indexes have one object, and a set costs more than an entry: one key stands for itself.
         self._found: dict[Hashable, Key | set[Key]] = {}
         self._complained = False
@@ -75,7 +76,7 @@ class Index:
         if entry is None:
             return set()
         try:
-            return set(self._values(entry))
+            return set(self.by(entry))
         except Exception:
             if not self._complained:
                 self._complained = True
@@ -141,13 +142,15 @@ class Indexes:
                 index.move(old, new)
 
     def add(self, name: str, values: Values) -> None:
-        """Declare an index and build it from what is there.
+        """Declare an index and build it from what is there; the same one again is no mistake.
 
-        Raises: ValueError when the name is taken.
+        Raises: ValueError when the name is taken by another one.
         """
-        if name in self._named or name in (_OWNERS, _LABELS):
-            raise ValueError(f"{self._kind} has an index {name!r} already: choose another name")
-        self._build(Index(name, values))
+        known = self._named.get(name)
+        if name in (_OWNERS, _LABELS) or (known is not None and known.by != values):
+            raise ValueError(f"{self._kind} has another index {name!r} already: choose another name")
+        if known is None:
+            self._build(Index(name, values))
 
     def named(self, name: str) -> Index:
         """Give an index that was declared.
@@ -189,11 +192,7 @@ def owners_of(entry: Entry) -> tuple[str, ...]:
 
 def by_function(type_: type[T], function: Callable[[T], Iterable[Hashable]]) -> Values:
     """Index by what a function gives for each object, read as a type."""
-
-    def values(entry: Entry) -> Iterable[Hashable]:
-        return function(entry.read(type_))
-
-    return values
+    return _ByFunction(type_, function)
 
 
 def by_path(path: str) -> Values:
@@ -201,21 +200,36 @@ def by_path(path: str) -> Values:
 
     Raises: ValueError when the path is no path.
     """
-    names = path.removeprefix(".").split(".")
-    if not path.startswith(".") or not all(names):
-        raise ValueError(f"{path!r} is no wire path: write one such as '.spec.nodeName'")
-    decode = msgspec.json.Decoder(_nested(names)).decode
+    return _ByPath(path)
 
-    def values(entry: Entry) -> Iterable[Hashable]:
-        value: Any = decode(entry.json)
-        for _ in names:
-            value = getattr(value, "field", None)
-            if value is None:
-                return ()
+
+@dataclass(frozen=True)
+class _ByFunction:
+    # Equal ones are one index, however often it is declared.
+    type: Any
+    function: Callable[[Any], Iterable[Hashable]]
+
+    def __call__(self, entry: Entry) -> Iterable[Hashable]:
+        return self.function(entry.read(self.type))
+
+
+@dataclass(frozen=True)
+class _ByPath:
+    path: str
+    _decode: Callable[[bytes], Any] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        names = self.path.removeprefix(".").split(".")
+        if not self.path.startswith(".") or not all(names):
+            raise ValueError(f"{self.path!r} is no wire path: write one such as '.spec.nodeName'")
+        object.__setattr__(self, "_decode", msgspec.json.Decoder(_nested(names)).decode)
+
+    def __call__(self, entry: Entry) -> Iterable[Hashable]:
+        value = self._decode(entry.json)
+        while isinstance(value, msgspec.Struct):
+            value = value.field  # type: ignore[attr-defined]
         found = value if isinstance(value, list) else [value]
-        return [one for one in found if isinstance(one, str | int | float | bool)]
-
-    return values
+        return [one for one in found if isinstance(one, str | int | float)]
 
 
 def _nested(names: list[str]) -> Any:

@@ -240,17 +240,19 @@ class Store:
         """
         self._indexes.add(name, values)
 
-    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Tell a function every event from now on, what is there first; give a function that ends it.
+    def subscribe(self, subscriber: Subscriber, *, at_once: bool = False) -> Subscription:
+        """Tell a function every event from now on, what is there first; close the subscription to end that.
 
-        What is there is told by `tell_some`, in slices.
+        What is there is told by `tell_some`, in slices, or `at_once`.
         """
-        subscription = Subscription(subscriber)
-        for names in self._delivered.values():
-            for entry in names.values():
-                subscription.owe(entry.key, None, entry)
+        subscription = Subscription(subscriber, self._unsubscribe)
+        entries = self.delivered()
+        for entry in entries:
+            subscription.owe(entry.key, None, entry)
         self._subscriptions.append(subscription)
-        return lambda: self._unsubscribe(subscription)
+        if at_once:
+            subscription.tell_some(len(entries))
+        return subscription
 
     def tell_some(self, count: int = _SLICE) -> bool:
         """Tell each subscriber so much of what it is owed; give whether there is more."""
@@ -259,6 +261,10 @@ class Store:
             more = subscription.tell_some(count) or more
         return more
 
+    def delivered(self) -> Entries:
+        """Give what is delivered, without own writes: what subscribers know."""
+        return [entry for names in list(self._delivered.values()) for entry in list(names.values())]
+
     @property
     def version(self) -> str:
         """The version up to which everything is delivered; "" before the first list."""
@@ -266,7 +272,7 @@ class Store:
 
     def stats(self) -> StoreStats:
         """Give the store in numbers."""
-        entries = [entry for names in list(self._delivered.values()) for entry in list(names.values())]
+        entries = self.delivered()
         size = sum(entry.size for entry in entries)
         return StoreStats(len(entries), size, len(self._ours), self._version, self._indexes.names())
 
