@@ -62,10 +62,6 @@ fuzz: $(STAMP) ## thousands of generated requests on the embedded and the real s
 faults: $(STAMP) ## the faults that last for minutes, on the real server
 	$(BIN)/pytest -m faults tests/faults
 
-golden: $(STAMP) ## record anew what the real server answers, for the tests without one (needs the control plane)
-	$(BIN)/python tools/record_golden.py
-	$(BIN)/python tools/record_answers.py
-
 bench-objects: $(BENCH_STAMP) ## objects against json, orjson, lightkube, kubernetes_asyncio, pydantic
 	$(BENCH) bench/bench_objects.py
 
