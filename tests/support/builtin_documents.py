@@ -10,7 +10,35 @@ from typing import Any
 
 from konverge.controlplane.builtins.data import load
 
-_TEXTS = ("", "a", "x.y", "A_b", "1", "a/b", "True", "10Mi", "0", "None", "Always", "In", "kubernetes.io/tls")
+_TEXTS = (
+    *("", "a", "x.y", "A_b", "1", "a/b", "True", "10Mi", "0", "None", "Always", "In", "kubernetes.io/tls"),
+    *(
+        "10.96.0.9",
+        "010.1.1.1",
+        "::1",
+        "10.0.0.0/8",
+        "10.0.0.1/08",
+        "50%",
+        "200%",
+        "\u00b2%",
+        "\u0663",
+        "-1",
+        "e30=",
+        "[]",
+        "/",
+    ),
+    *(
+        "https://a.b/c?d",
+        "https://[",
+        "* * * * *",
+        "@every \u00b2h",
+        "CRON_TZ=x * * * * *",
+        "UTC",
+        "Linux",
+        "\u0000",
+        "\U0001f600",
+    ),
+)
 _NUMBERS = (0, 1, -1, 5, 80, 70000, 3600)
 _AMOUNTS: tuple[Any, ...] = ("1", "500m", "1Gi", "0", "1024Mi", 2, "1.5", "-1", "0.0001")
 _KEYS = ("a", "b.c/d", "cpu", "memory", "storage", "hugepages-2Mi", "x y")

@@ -80,8 +80,17 @@ def _default_container(container: dict[str, Any]) -> None:
     for name in _PROBES:
         if name in container:
             _default_probe(container[name])
-    for hook in container.get("lifecycle", {}).values():
-        if isinstance(hook, dict) and "httpGet" in hook:
+    if "lifecycle" in container:
+        _default_lifecycle(container)
+
+
+def _default_lifecycle(container: dict[str, Any]) -> None:
+    lifecycle = container["lifecycle"]
+    # Known to a 1.36 server, and offered only when it is told to.
+    if lifecycle.pop("stopSignal", None) and not lifecycle:
+        del container["lifecycle"]
+    for hook in lifecycle.values():
+        if "httpGet" in hook:
             _default_http_get(hook["httpGet"])
 
 

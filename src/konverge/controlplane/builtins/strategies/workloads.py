@@ -216,9 +216,9 @@ class ControllerRevisionStrategy(BuiltinStrategy):
 
     @staticmethod
     def check(new: Document) -> Iterable[FieldProblem]:
+        yield from not_negative(new["revision"], "revision")
         if new.get("data") is None:
             yield required("data", "data is mandatory")
-        yield from not_negative(new["revision"], "revision")
 
     @staticmethod
     def check_change(new: Document, old: Document) -> Iterable[FieldProblem]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -221,7 +222,7 @@ def disruption_budget(new: Spec) -> Problems:
     for name in both:
         value, path = spec[name], f"spec.{name}"
         yield from int_or_percent(value, path)
-        if isinstance(value, str) and value.endswith("%") and value[:-1].isdigit() and int(value[:-1]) > 100:
+        if isinstance(value, str) and re.fullmatch("[0-9]+%", value) and int(value[:-1]) > 100:
             yield invalid(path, value, "must not be greater than 100%")
     yield from label_selector(spec.get("selector"), "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ from konverge.controlplane.builtins.defaults.networking import is_externally_acc
 from konverge.controlplane.builtins.validation.labels import labels
 from konverge.controlplane.builtins.validation.values import (
     Problems,
+    address_of,
     chosen_from,
     cidr,
     dns_label,
@@ -56,7 +56,7 @@ def service(new: dict[str, Any]) -> Problems:
     yield from cluster_addresses(spec)
     for index, address in enumerate(spec.get("externalIPs", ())):
         path = f"spec.externalIPs[{index}]"
-        yield from endpoint_ip(address, path) if is_ip(address) else ip_address(address, path)
+        yield from list(ip_address(address, path)) or endpoint_ip(address, path)
     yield from chosen_from(kind, _TYPES, "spec.type")
     yield from _node_ports(kind, ports)
     yield from _ports_once(ports)
@@ -275,10 +275,10 @@ def load_balancer_status(status: Spec, spec: Spec) -> Problems:
 
 def endpoint_ip(address: str, path: str) -> Problems:
     """An address that pods can have."""
-    if not is_ip(address):
+    parsed = address_of(address)
+    if parsed is None:
         yield invalid(path, address, "must be a valid IP address")
         return
-    parsed = ipaddress.ip_address(address)
     if parsed.is_unspecified:
         yield invalid(path, address, f"may not be unspecified ({address})")
     if parsed.is_loopback:

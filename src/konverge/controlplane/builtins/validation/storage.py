@@ -8,6 +8,7 @@ from typing import Any, Final
 from konverge.controlplane.api.problems import duplicate, forbidden, invalid, required, unsupported
 from konverge.controlplane.builtins.validation.claims import ACCESS_MODES, VOLUME_MODES
 from konverge.controlplane.builtins.validation.labels import in_order
+from konverge.controlplane.builtins.validation.old_volumes import old_volume
 from konverge.controlplane.builtins.validation.scheduling import node_selector
 from konverge.controlplane.builtins.validation.values import (
     Problems,
@@ -130,7 +131,8 @@ def _plugin(spec: Spec) -> Problems:
         yield required("spec", "must specify a volume type")
     for at, name in enumerate(present):
         path = f"spec.{name}"
-        if at:
+        # The server forgets to count this one.
+        if at and name != "flexVolume":
             yield forbidden("spec.cephFS" if name == "cephfs" else path, _ONE_TYPE)
         elif name == "hostPath":
             yield from host_path(spec[name], path)
@@ -140,6 +142,8 @@ def _plugin(spec: Spec) -> Problems:
             yield from _local(spec, path)
         elif name == "csi":
             yield from _csi(spec[name], path)
+        else:
+            yield from old_volume(name, spec[name], "spec")
 
 
 def _local(spec: Spec, path: str) -> Problems:

@@ -15,6 +15,7 @@ __all__ = [
     "MAX_INT32",
     "NOT_NEGATIVE",
     "Problems",
+    "address_of",
     "backsteps",
     "between",
     "chosen_from",
@@ -52,6 +53,7 @@ _PORT_NAME: Final = re.compile("[-a-z0-9]+")
 _URL_PATH: Final = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 _PERCENT: Final = re.compile("[0-9]+%")
 _FILE_MODE_TEXT: Final = "must be a number between 0 and 0777 (octal), both inclusive"
+_LEADING_ZEROS: Final = re.compile(r"(?<![0-9a-fA-F])0+(?=[0-9]+\.)|(?<=\.)0+(?=[0-9])", re.ASCII)
 _IP_TEXT: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
 
@@ -160,27 +162,31 @@ def int_or_percent(value: int | str, path: str) -> Problems:
 
 def is_ip(value: str) -> bool:
     """Whether a text is an address, leading zeros forgiven."""
-    return _parsed(value) is not None
+    return address_of(value) is not None
 
 
-def _parsed(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    if re.fullmatch(r"[0-9.]+", value, re.ASCII):
-        value = ".".join(part.lstrip("0") or "0" if part else "" for part in value.split("."))
+def address_of(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that a text means, leading zeros forgiven, or None."""
     try:
-        return ipaddress.ip_address(value)
+        return ipaddress.ip_address(_LEADING_ZEROS.sub("", value))
     except ValueError:
         return None
 
 
 def ip_address(value: str, path: str) -> Problems:
-    """An address of a field that has always forgiven leading zeros."""
-    if not is_ip(value):
+    """An address without leading zeros, and not of one family in the clothes of the other."""
+    address = address_of(value)
+    if address is None:
         yield invalid(path, value, _IP_TEXT)
+    elif _LEADING_ZEROS.search(value):
+        yield invalid(path, value, "must not have leading 0s")
+    elif address.version == 6 and address.ipv4_mapped:
+        yield invalid(path, value, "must not be an IPv4-mapped IPv6 address")
 
 
 def strict_ip(value: str, path: str) -> Problems:
     """An address in the one form that the server prints."""
-    address = _parsed(value)
+    address = address_of(value)
     if address is None:
         yield invalid(path, value, _IP_TEXT)
         return
@@ -190,14 +196,24 @@ def strict_ip(value: str, path: str) -> Problems:
 
 def cidr(value: str, path: str) -> Problems:
     """A range of addresses."""
-    if network_of(value) is None:
+    network, (address, _, length) = network_of(value), value.partition("/")
+    if network is None:
         yield invalid(path, value, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
+    elif _LEADING_ZEROS.search(address) or length != str(network.prefixlen):
+        yield invalid(path, value, "must not have leading 0s in IP or prefix length")
+    elif network.version == 6 and network.network_address.ipv4_mapped:
+        yield invalid(path, value, "must not have an IPv4-mapped IPv6 address")
+    elif address_of(address) != network.network_address:
+        yield invalid(path, value, "must not have bits set beyond the prefix length")
 
 
 def network_of(value: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
-    """The range that a text means, or None."""
+    """The range that a text means, leading zeros forgiven, or None."""
+    address, _, length = _LEADING_ZEROS.sub("", value).partition("/")
+    if not re.fullmatch("[0-9]+", length, re.ASCII):
+        return None
     try:
-        return ipaddress.ip_network(value, strict=False) if "/" in value else None
+        return ipaddress.ip_network(f"{address}/{length}", strict=False)
     except ValueError:
         return None
 

@@ -16,6 +16,7 @@ from konverge.controlplane.api.problems import (
 )
 from konverge.controlplane.builtins.validation.claims import claim_template
 from konverge.controlplane.builtins.validation.environment import VOLUME_FIELDS, field_reference, resource_reference
+from konverge.controlplane.builtins.validation.old_volumes import old_volume
 from konverge.controlplane.builtins.validation.values import (
     Problems,
     backsteps,
@@ -112,6 +113,8 @@ def _source(volume: Volume, path: str, *, pod_name: str, is_pod: bool) -> Proble
             yield from _image(volume["image"], f"{path}.image")
         elif name in _CHECKS:
             yield from _CHECKS[name](volume[name], f"{path}.{name}")
+        else:
+            yield from old_volume(name, volume[name], path)
     if present[:1] == ["ephemeral"] and pod_name and volume["name"]:
         claim = f"{pod_name}-{volume['name']}"
         for text in dns_subdomain_errors(claim):
