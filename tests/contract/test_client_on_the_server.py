@@ -227,6 +227,27 @@ async def test_the_three_patches(control_plane: ControlPlane, namespace: str) ->
             await client.patch(Deployment, "web", test_fails, patch_type="json")
 
 
+@pytest.mark.parametrize(
+    ("patch_type", "patch"),
+    [
+        ("merge", {"data": {"other": 5}}),
+        ("strategic", {"stringData": {"password": "hunter2", "other": 5}}),
+        ("json", [{"op": "replace", "path": "/data/other", "value": ["hunter2"]}]),
+    ],
+)
+async def test_a_refused_patch_does_not_show_the_secret_it_was_for(
+    control_plane: ControlPlane, namespace: str, patch_type: Any, patch: Any
+) -> None:
+    async with connected(control_plane, namespace) as client:
+        data = {"password": b"hunter2", "other": b"x"}
+        await client.create(Secret(metadata=ObjectMeta(name="login"), data=data))
+        with pytest.raises(Invalid, match=f"patch Secret {namespace}/login: Invalid value: ") as caught:
+            await client.patch(Secret, "login", patch, patch_type=patch_type)
+        shown = f"{caught.value} {caught.value.causes}"
+        assert "hunter2" not in shown
+        assert "aHVudGVyMg" not in shown
+
+
 async def test_an_apply_conflict_names_owner_and_path(control_plane: ControlPlane, namespace: str) -> None:
     async with connected(control_plane, namespace) as client:
         await client.using(field_manager="first").apply(deployment())

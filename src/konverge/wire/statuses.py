@@ -2,7 +2,8 @@
 
 Most refusals are Status objects. Some are plain text (a path that no API server knows), HTML of a proxy in between, or
 nothing at all. All of them are read here, tolerantly: a field that has the wrong type counts as absent. Texts are cut
-to a length that fits into a log line.
+to a length that fits into a log line, and what the server repeats in them of the object itself, a Secret perhaps, is
+left out.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ _MAX_CAUSES = 1000
 _MAX_SECONDS = 10**9
 _TITLE = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+# A patch that leads to no readable object comes back whole, and with it the object that it was made for.
+_REPEATED_OBJECT = re.compile(r'(\bpatch: |^)(Invalid value: )"(?:[^"\\]|\\.)*": ', re.DOTALL)
+# An apply of the wrong type gets its value back in Go's notation; it may hold line ends, so nothing after it is safe.
+_REPEATED_VALUE = re.compile(r", got &.*", re.DOTALL)
 
 T = TypeVar("T")
 
@@ -53,7 +58,7 @@ def read_status(body: bytes, *, http_status: int = 0) -> Status:
     details = _as(dict, document.get("details"), {})
     reason = _as(str, document.get("reason"), "")
     return Status(
-        message=shorten(_as(str, document.get("message"), "")) or reason or _phrase(http_status),
+        message=_safe(_as(str, document.get("message"), ""), "") or reason or _phrase(http_status),
         reason=reason,
         code=_as(int, document.get("code"), 0),
         causes=_causes(details),
@@ -65,6 +70,13 @@ def shorten(text: str) -> str:
     """Cut a text that is too long to show, and drop characters that would garble a terminal."""
     shown = _UNPRINTABLE.sub(" ", text[: MAX_TEXT + 1])
     return shown if len(shown) <= MAX_TEXT else shown[:MAX_TEXT] + "..."
+
+
+def _safe(message: str, field: str) -> str:
+    """Leave out what a message repeats of the object, and shorten the rest."""
+    if field in ("", "patch"):
+        message = _REPEATED_OBJECT.sub(r"\1\2", message, count=1)
+    return shorten(_REPEATED_VALUE.sub("", message))
 
 
 def _document(body: bytes) -> dict[str, Any]:
@@ -82,7 +94,7 @@ def _causes(details: dict[str, Any]) -> tuple[Cause, ...]:
         Cause(
             field=_as(str, cause.get("field"), ""),
             reason=_as(str, cause.get("reason"), ""),
-            message=shorten(_as(str, cause.get("message"), "")),
+            message=_safe(_as(str, cause.get("message"), ""), _as(str, cause.get("field"), "")),
         )
         for cause in found
         if isinstance(cause, dict)

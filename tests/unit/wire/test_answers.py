@@ -227,6 +227,36 @@ def test_a_huge_message_is_cut() -> None:
     assert len(str(refused(500, status(500, "x") + b" " * 10_000_000))) < 5_000
 
 
+REPEATED = r'Invalid value: "{\"data\":{\"pw\":\"aHVudGVyMg==\",\"x\":5}}": json: cannot unmarshal number'
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "causes", "says"),
+    [
+        (
+            422,
+            f' "" is invalid: patch: {REPEATED}',
+            [{"field": "patch", "message": REPEATED}],
+            "cannot unmarshal number",
+        ),
+        (422, f' "" is invalid: patch: {REPEATED}', [], "patch: Invalid value: json: cannot unmarshal number"),
+        (500, "typed patch: .data: expected map, got &{[aHVudGVyMg==\naHVudGVyMg==]}", [], ".data: expected map"),
+    ],
+)
+def test_what_the_server_repeats_of_an_object_is_left_out(
+    code: int, message: str, causes: list[dict[str, str]], says: str
+) -> None:
+    error = refused(code, status(code, message, causes=causes))
+    assert says in str(error)
+    assert "aHVudGVyMg" not in str(error) + repr(error.causes)
+
+
+def test_a_wrong_value_is_still_shown() -> None:
+    cause = {"field": "type", "message": 'Invalid value: "other": field is immutable'}
+    error = refused(422, status(422, "", causes=[cause]))
+    assert str(error).endswith('Invalid value: "other": field is immutable, at .type')
+
+
 def test_control_characters_do_not_reach_the_terminal() -> None:
     assert "\x1b" not in str(refused(400, status(400, "\x1b[31mred")))
     assert "\x1b" not in str(refused(400, b"\x1b[31mred"))
