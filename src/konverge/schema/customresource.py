@@ -13,6 +13,7 @@ import msgspec
 from konverge.objects.codec import to_wire
 from konverge.objects.models import Model, field
 from konverge.objects.resources import Resource, ResourceMeta
+from konverge.objects.wirenames import wire_name
 from konverge.schema.defaults import filled
 from konverge.schema.definitions import Definition
 from konverge.schema.hints import fields_of
@@ -146,6 +147,10 @@ def _declare(namespace: dict[str, Any], spec: Any, status: Any, scope: Mapping[s
     own = namespace.get("__annotations__", {})
     for reserved in own.keys() & {"api_version", "kind", "metadata", "spec", "status"}:
         raise TypeError(f"{reserved!r} is a field of every custom resource ({_EXAMPLE})")
+    for taken in own.keys() & vars(Resource).keys():
+        raise TypeError(
+            f"{taken!r} is what every object has (write {taken}_: its wire name is {wire_name(taken)!r} too)"
+        )
     namespace["__annotations__"] = {"spec": spec, **own, "status": status}
     options = struct_options(get_origin(spec) or spec)
     if not (_required(spec, ".spec", scope) or options.rules or options.exactly_one):

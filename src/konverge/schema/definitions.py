@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import UnionType
 from typing import Any, Final
 
 from konverge.objects.kinds import Kind, Scope
@@ -53,6 +54,21 @@ class Scale:
     selector: str = ""
 
 
+_ENTRIES: Final[dict[str, type]] = {
+    "short_names": str,
+    "categories": str,
+    "columns": Column,
+    "selectable": str,
+    "rules": Rule,
+}
+_SINGLE: Final[dict[str, type | UnionType]] = {
+    **dict.fromkeys(("group", "version", "kind", "plural", "singular", "list_kind"), str),
+    **dict.fromkeys(("status", "storage", "served"), bool),
+    "deprecated": bool | str,
+    "scale": Scale | None,
+}
+
+
 @dataclass(frozen=True)
 class Definition:
     """A kind as its class keywords describe it.
@@ -82,12 +98,16 @@ class Definition:
     def of(cls, name: str, keywords: Mapping[str, Any]) -> Definition:
         """Make the definition of the class `name`; a lone string for a tuple is taken as the one entry it is.
 
-        Raises: ValueError for a name that the server refuses.
+        Raises: ValueError for a name that the server refuses, TypeError for a keyword of another type.
         """
         values = dict(keywords)
-        for key in ("short_names", "categories", "columns", "selectable", "rules"):
+        for key, type_ in _ENTRIES.items():
             value = values.get(key, ())
             values[key] = (value,) if isinstance(value, (str, Column, Rule)) else tuple(value)
+            for entry in values[key]:
+                _check_type(key, entry, type_)
+        for key in values.keys() & _SINGLE.keys():
+            _check_type(key, values[key], _SINGLE[key])
         kind = values.setdefault("kind", name)
         values["plural"] = values.get("plural") or plural_of(kind)
         values["singular"] = values.get("singular") or kind.lower()
@@ -224,3 +244,9 @@ def _column_entry(column: Column, root: Schema) -> dict[str, Any]:
         "format": column.format,
     }
     return {key: value for key, value in entry.items() if value}
+
+
+def _check_type(keyword: str, value: object, type_: type | UnionType) -> None:
+    if not isinstance(value, type_):
+        wanted = type_.__name__ if isinstance(type_, type) else str(type_).replace(f"{__name__}.", "")
+        raise TypeError(f"{keyword} takes {wanted}, got {value!r:.100}")

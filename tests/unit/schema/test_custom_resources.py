@@ -158,6 +158,21 @@ def test_a_field_beside_the_spec_belongs_to_the_kind_and_the_status_stays_last()
     assert Relaxed.__struct_fields__[-1] == "status"
 
 
+def test_a_field_cannot_hide_what_the_machinery_asks_of_an_object() -> None:
+    with pytest.raises(
+        TypeError, match=r"'name' is what every object has \(write name_: its wire name is 'name' too\)"
+    ):
+
+        class Hiding(CustomResource[OptionalSpec], group="example.com", version="v1"):
+            name: str = ""
+
+    class Named(CustomResource[OptionalSpec], group="example.com", version="v1"):
+        name_: str = ""
+
+    named = Named(metadata=ObjectMeta(name="real"), spec=OptionalSpec(), name_="shown")
+    assert (named.name, to_wire(named)["name"]) == ("real", "shown")
+
+
 def test_an_object_is_checked_without_a_server() -> None:
     wrong = shop(replicas=101, ports=[PortSpec(number=80), PortSpec(number="x")])  # type: ignore[arg-type]
 

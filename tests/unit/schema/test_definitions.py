@@ -127,6 +127,25 @@ def test_a_name_that_the_server_refuses_is_refused_here(keywords: dict[str, Any]
     assert f", at {where} (" in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("keywords", "says"),
+    [
+        ({"group": None}, "group takes str, got None"),
+        ({"short_names": (1,)}, "short_names takes str, got 1"),
+        ({"columns": ".spec.name"}, "columns takes Column, got '.spec.name'"),
+        ({"rules": ["self.x"]}, "rules takes Rule, got 'self.x'"),
+        ({"scale": ".spec.replicas"}, "scale takes Scale | None, got '.spec.replicas'"),
+        ({"storage": "yes"}, "storage takes bool, got 'yes'"),
+        ({"deprecated": 5}, "deprecated takes bool | str, got 5"),
+    ],
+)
+def test_a_keyword_of_another_type_is_refused(keywords: dict[str, Any], says: str) -> None:
+    with pytest.raises(TypeError) as refused:
+        kind(**keywords)
+
+    assert str(refused.value) == f"class Wide: {says}"
+
+
 def test_a_class_name_that_is_no_kind_is_refused() -> None:
     with pytest.raises(ValueError, match="'Web_App' is not a DNS label"):
         kind("Web_App")
