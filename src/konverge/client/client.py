@@ -213,6 +213,8 @@ class Client(Reader):
         Raises: NotFound when it is not there (unless `missing_ok`), Conflict when the name is another object's now.
         """
         if isinstance(target, Resource | Untyped):
+            if name is not None or namespace is not None:
+                raise TypeError("an object says itself what it is called: leave out name and namespace")
             place, key = await self._of(target)
             uid = target.uid
         elif name is not None:

@@ -57,8 +57,8 @@ _WATCH_AGAIN_AFTER = 1.0
 class Settings:
     """How a client asks; `Client.using` changes one for a while.
 
-    `timeout` is how long a request may take in all, headers and body. `field_validation` "Strict" makes the server
-    refuse fields that it does not know; "" leaves it at its default, a warning.
+    `timeout` is how long one attempt at a request may take, headers and body. `field_validation` "Strict" makes the
+    server refuse fields that it does not know; "" leaves it at its default, a warning.
     """
 
     namespace: str = "default"
@@ -67,6 +67,12 @@ class Settings:
     dry_run: bool = False
     field_validation: Literal["", "Strict", "Warn", "Ignore"] = ""
     impersonate: Impersonation | None = None
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.timeout, int | float) and self.timeout > 0):
+            raise ValueError(f"timeout is a number of seconds above 0, got {self.timeout!r}")
+        if not isinstance(self.impersonate, Impersonation | None):
+            raise TypeError(f"impersonate takes Impersonation(user), got {self.impersonate!r:.100}")
 
 
 class Reader:
@@ -281,6 +287,7 @@ class Reader:
         Raises: WaitTimeout after `timeout` seconds, with what was seen last.
         """
         target, key = await self._place(kind, name, namespace)
+        object_path(target.kind, key)  # refuses a key that no object can have, which would be waited for in vain
         seen: Any = None
         try:
             async with asyncio.timeout(timeout), aclosing(self._states(target, key)) as states:

@@ -63,6 +63,10 @@ def target(path: str, query: Iterable[tuple[str, str]] = ()) -> str:
 def _segment(what: str, text: str) -> str:
     if not text:
         raise ValueError(f"the {what} is empty")
+    if not isinstance(text, str):
+        raise TypeError(f"the {what} is a str, got {text!r:.100}")
+    if what == "name" and "/" in text:
+        raise ValueError(f"{text!r} cannot be a name: write Key.parse({text!r}), or give the namespace by itself")
     if "/" in text or text in (".", ".."):
         raise ValueError(f"{text!r} cannot be a {what}: it would point to another place")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):

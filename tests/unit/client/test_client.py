@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import re
 from typing import Any
 
 import pytest
@@ -423,3 +424,44 @@ async def test_what_is_no_object_is_refused() -> None:
     with pytest.raises(ValueError, match="needs 'apiVersion' and 'kind'"):
         await api.create(Untyped())
     assert encode(Untyped()) == b"{}"
+
+
+async def test_a_delete_of_an_object_takes_no_other_name() -> None:
+    api, transport = client()
+    with pytest.raises(TypeError, match="an object says itself what it is called: leave out name and namespace"):
+        await api.delete(lamp(), "b")
+    with pytest.raises(TypeError, match="leave out name and namespace"):
+        await api.delete(lamp(), namespace="other")
+    assert transport.requests == []
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "says"),
+    [
+        ("", ValueError, "the name is empty"),
+        (5, TypeError, "the name is a str, got 5"),
+        ("shop/a", ValueError, "write Key.parse('shop/a'), or give the namespace by itself"),
+    ],
+)
+async def test_a_name_that_no_object_has_is_neither_asked_nor_waited_for(
+    name: Any, error: type[Exception], says: str
+) -> None:
+    api, transport = client()
+    with pytest.raises(error, match=re.escape(says)):
+        await api.get(Lamp, name)
+    with pytest.raises(error, match=re.escape(says)):
+        await api.wait_for(Lamp, name, exists())
+    assert transport.requests == []
+
+
+@pytest.mark.parametrize("wrong", [0, -1, "3", None, float("nan")])
+def test_a_timeout_that_leaves_no_time_is_refused(wrong: Any) -> None:
+    api, _ = client()
+    with pytest.raises(ValueError, match="timeout is a number of seconds above 0"):
+        api.using(timeout=wrong)
+
+
+def test_somebody_to_impersonate_is_no_mere_name() -> None:
+    api, _ = client()
+    with pytest.raises(TypeError, match=r"impersonate takes Impersonation\(user\), got 'alice'"):
+        api.using(impersonate="alice")
