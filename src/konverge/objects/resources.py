@@ -189,7 +189,9 @@ class Untyped(dict[str, Any]):
         return cls(wire)
 
     def _fact(self, name: str) -> str:
-        return str((self.get("metadata") or {}).get(name) or "")
+        # What stands there may be anything: saying what is wrong with it is the server's part.
+        metadata = self.get("metadata")
+        return str(metadata.get(name) or "") if isinstance(metadata, dict) else ""
 
 
 AnyObject: TypeAlias = Resource | Untyped

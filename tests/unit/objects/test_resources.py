@@ -163,3 +163,8 @@ def test_managed_fields_stay_raw_until_they_are_looked_at() -> None:
     assert [entry.fields() for entry in lamp.metadata.managed_fields] == [{"f:spec": {}}, {}]
     assert to_wire(copy.deepcopy(lamp))["metadata"] == to_wire(lamp)["metadata"]
     assert b'"fieldsV1":{"f:spec":{}}' in encode(lamp)
+
+
+@pytest.mark.parametrize("metadata", [None, "web", ["web"], 5])
+def test_an_untyped_object_with_broken_metadata_has_no_name(metadata: object) -> None:
+    assert Untyped(metadata=metadata).name == ""
