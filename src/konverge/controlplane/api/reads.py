@@ -131,12 +131,13 @@ async def list_entries(
     Raises: Refusal 400, 410 or 504 for versions and tokens that cannot be served.
     """
     start = ""
-    limit = options.limit
+    # There is one object of a name at most: no page, no token.
+    limit = 0 if selection.name and namespace else options.limit
     exact: int | None = None
     if options.continuation:
         exact, start = _read_token(options, namespace)
     elif options.resource_version:
-        exact, limit = await _wanted_revision(cluster, options)
+        exact, limit = await _wanted_revision(cluster, options, limit)
     collection = cluster.collection(strategy)
     if exact is None:
         revision, entries = cluster.storage.revision, collection.entries(namespace, start)
@@ -150,13 +151,13 @@ async def list_entries(
     return _page(entries, revision, limit, selection, namespace)
 
 
-async def _wanted_revision(cluster: Cluster, options: ListOptions) -> tuple[int | None, int]:
+async def _wanted_revision(cluster: Cluster, options: ListOptions, limit: int) -> tuple[int | None, int]:
     version = _version_of_list(options.resource_version)
     if version == 0:
         return None, 0
     await wait_for_revision(cluster, version)
-    exact = options.match == "Exact" or (not options.match and options.limit > 0)
-    return (version if exact else None), options.limit
+    exact = options.match == "Exact" or (not options.match and limit > 0)
+    return (version if exact else None), limit
 
 
 def _too_old(options: ListOptions, namespace: str, start: str) -> refusals.Refusal:
@@ -168,9 +169,6 @@ def _too_old(options: ListOptions, namespace: str, start: str) -> refusals.Refus
 def _page(entries: list[Entry], revision: int, limit: int, selection: Selection, namespace: str) -> Page:
     if limit <= 0 and selection.everything:
         return Page(entries, revision)
-    if selection.name and namespace:
-        # There is one such object at most: no page, no token.
-        limit = 0
     chosen: list[Entry] = []
     for index, entry in enumerate(entries):
         if selection.everything or selection.matches(entry):
