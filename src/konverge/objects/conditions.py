@@ -7,7 +7,7 @@ message does. That one rule is easy to get wrong by hand; `set_condition` keeps 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from konverge.objects.models import Model, field
 from konverge.objects.times import now as current_time
@@ -54,6 +54,8 @@ def set_condition(
     The transition time moves only when the status does.
     """
     word = str(status) if isinstance(status, bool) else status
+    if word not in get_args(ConditionStatus):
+        raise ValueError(f"{word!r} is no status of a condition: write True, False or 'Unknown'")
     old = find_condition(conditions, type_)
     stayed = old is not None and old.status == word
     new = Condition(

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
+
+import pytest
 
 from konverge.objects.codec import encode
 from konverge.objects.conditions import Condition, find_condition, is_true, remove_condition, set_condition
@@ -48,3 +51,11 @@ def test_an_empty_message_is_written_since_the_server_wants_it() -> None:
     assert encode(Condition(type="A", status="True", reason="R")) == (
         b'{"type":"A","status":"True","reason":"R","message":""}'
     )
+
+
+@pytest.mark.parametrize("status", ["true", "", "maybe", None, 1])
+def test_a_status_that_is_none_is_refused_and_changes_nothing(status: Any) -> None:
+    conditions: list[Condition] = []
+    with pytest.raises(ValueError, match="is no status of a condition: write True, False or 'Unknown'"):
+        set_condition(conditions, "Ready", status, reason="Up")
+    assert conditions == []
