@@ -24,6 +24,8 @@ def models(file: str, output: str | None) -> None:
 
     FILE is YAML or JSON, as published beside an operator or printed by `kubectl get crd -o yaml`; documents that are no
     CustomResourceDefinition are passed over.
+
+    Example: konverge models certificates.yaml -o certificates.py
     """
     try:
         source = models_from_crds(_text(file), source=_name(file))
