@@ -73,7 +73,8 @@ def find_binaries(
         if not names:
             return places[place]
     looked = "; ".join(f"{place} {places[place]} has no {', '.join(names)}" for place, names in missing.items())
-    raise ControlPlaneError(f"find control plane: {looked} (`make control-plane` builds all of it)")
+    build = "`make control-plane`, or `python -m konverge.testing.build`, builds all of it"
+    raise ControlPlaneError(f"find control plane: {looked} ({build})")
 
 
 def _places(environ: Mapping[str, str]) -> dict[str, Path]:

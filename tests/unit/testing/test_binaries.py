@@ -59,7 +59,7 @@ def test_the_error_names_every_place_every_missing_program_and_the_way_out(tmp_p
     assert str(caught.value) == (
         f"find control plane: KUBEBUILDER_ASSETS {assets} has no kube-apiserver, kubectl; "
         f"the cache {cache_directory(env)} has no etcd, kube-apiserver, kubectl "
-        "(`make control-plane` builds all of it)"
+        "(`make control-plane`, or `python -m konverge.testing.build`, builds all of it)"
     )
 
 
