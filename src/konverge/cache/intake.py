@@ -98,7 +98,7 @@ class Intake:
         self._kind = kind
         self._title = b'{"apiVersion":%b,"kind":%b,' % (encode(kind.api_version), encode(kind.kind))
         self._manager = manager
-        self._manager_mark = b'"manager":%b' % encode(manager) if manager else b""
+        self._manager_mark = encode(manager) if manager else b""
         self._ordered = ordered
         self._metadata_only = metadata_only
         self._transform = transform
