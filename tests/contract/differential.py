@@ -158,7 +158,7 @@ def masked(value: Any, key: str = "") -> Any:
         return f"<{key}>"
     if key == "cells" and _AGE.fullmatch(value):
         return "<age>"
-    if key in ("clusterIP", "clusterIPs") and value.startswith("10."):
+    if key in ("clusterIP", "clusterIPs", "cells") and value.startswith("10."):
         return "<address>"
     for pattern, name in ((_UID, "<uid>"), (_TIME, "<time>"), (_GENERATED, "<generated>"), (_NAMESPACE, "<namespace>")):
         value = pattern.sub(name, value)
@@ -238,6 +238,16 @@ def _both_say(*parts: str) -> Accepts:
     return accepts
 
 
+def _makes_by_status(step: Step, mine: Any, theirs: Any) -> bool:
+    return (
+        bool(re.search(r"/services/\w+/status", step.path)) and mine["status"] == 404 and theirs["status"] in (409, 422)
+    )
+
+
+def _allocates_first(step: Step, _mine: Any, theirs: Any) -> bool:
+    return "/services" in step.path and "spec.ipFamilyPolicy: Unsupported value" in _told(theirs)
+
+
 def _has_null_version(step: Step, _mine: Any, _theirs: Any) -> bool:
     return isinstance(step.body, dict) and None in (step.body.get("apiVersion", ""), step.body.get("kind", ""))
 
@@ -252,6 +262,8 @@ ACCEPTED: list[tuple[Accepts, str]] = [
     (_both_say("patch: Invalid value: <object>: "), "of two wrong values in a patched object either may be named"),
     (_both_say("cannot be handled as a"), "of a wrong kind and a wrong value in one object either may be named"),
     (_both_say("Object 'Kind' is missing in"), "with fieldValidation=Ignore the real server words this differently"),
+    (_makes_by_status, "a write to the status of a service that is not there is taken for a create, and then refused"),
+    (_allocates_first, "an IP family policy that is none is refused before anything else is looked at"),
     (_has_null_version, "null as the kind or the version of a custom object is answered with Go's own words"),
     (
         _loses_a_map,

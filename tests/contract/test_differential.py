@@ -16,7 +16,7 @@ from fuzz_plays import play_of
 
 from konverge.testing import ControlPlane
 
-REQUESTS = int(os.environ.get("KONVERGE_FUZZ_REQUESTS", "1600"))
+REQUESTS = int(os.environ.get("KONVERGE_FUZZ_REQUESTS", "6000"))
 
 
 @pytest.fixture(scope="module")

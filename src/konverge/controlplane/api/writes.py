@@ -209,8 +209,6 @@ def _check_new(call: Call, document: Document, surroundings: Surroundings) -> No
         problems = [invalid("metadata.name", name, text) for text in path_segment_problems(name)]
     if problems:
         raise refusals.invalid(kind.group, kind.kind, name, problems)
-    if not surroundings.dry_run and _is_version(metadata.pop("resourceVersion", "")):
-        raise refusals.failure(500, "resourceVersion should not be set on objects to be created")
 
 
 def _is_version(text: str) -> bool:
@@ -223,6 +221,8 @@ def _is_version(text: str) -> bool:
 
 async def _store_new(cluster: Cluster, call: Call, document: Document, options: WriteOptions) -> Entry:
     strategy = call.strategy
+    if not options.dry_run and _is_version(document["metadata"].pop("resourceVersion", "")):
+        raise refusals.failure(500, "resourceVersion should not be set on objects to be created")
     stored, stamp = await strategy.to_storage(document)
     name = document["metadata"]["name"]
     key = key_of(call.namespace if strategy.info.kind.namespaced else "", name)
