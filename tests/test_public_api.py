@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import importlib
 import inspect
 import pkgutil
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +23,9 @@ GOLDEN = Path(__file__).parent.parent / "docs" / "reference" / "api.txt"
 NOT_A_ROOM = {"k8s"}
 """Generated kinds are as many as Kubernetes has; their own test compares them with the API description."""
 
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+"""A default that shows where it lives shows something else in each run."""
+
 
 def rooms() -> list[ModuleType]:
     names = sorted(m.name for m in pkgutil.iter_modules(konverge.__path__) if m.name != "__main__")
@@ -29,7 +34,7 @@ def rooms() -> list[ModuleType]:
 
 def signature(thing: Any) -> str:
     try:
-        return str(inspect.signature(thing))
+        return ADDRESS.sub("", str(inspect.signature(thing)))
     except (TypeError, ValueError):
         return ""
 
@@ -37,6 +42,9 @@ def signature(thing: Any) -> str:
 def describe_class(cls: type) -> Iterator[str]:
     fields = getattr(cls, "__struct_fields__", ())
     yield from (f"    .{name}" for name in fields)
+    constructor = vars(cls).get("__init__")
+    if constructor is not None and not getattr(cls, "_is_protocol", False):
+        yield f"    .__init__{signature(constructor)}"
     for name, member in sorted(vars(cls).items()):
         if name.startswith("_") or name in fields:
             continue
@@ -81,6 +89,14 @@ def test_a_planted_change_is_found() -> None:
     before = public_api([module])
     module.__dict__.update(f=lambda a, b: a + b)
     assert "+  f(a, b)" in difference(before, public_api([module]))
+
+
+def test_a_planted_change_of_a_constructor_is_found() -> None:
+    module = ModuleType("konverge.planted")
+    module.__dict__.update(__all__=["C"], C=dataclasses.make_dataclass("C", ["a"]))
+    before = public_api([module])
+    module.__dict__.update(C=dataclasses.make_dataclass("C", ["a", "b"]))
+    assert difference(before, public_api([module]))
 
 
 def test_every_name_of_the_front_door_resolves() -> None:
