@@ -99,6 +99,10 @@ def test_a_planted_change_of_a_constructor_is_found() -> None:
     assert difference(before, public_api([module]))
 
 
+def test_no_signature_shows_the_environment_that_it_is_read_in() -> None:
+    assert "environ(" not in public_api(rooms())
+
+
 def test_every_name_of_the_front_door_resolves() -> None:
     assert all(hasattr(konverge, name) for name in konverge.__all__)
     assert set(konverge.__all__) <= set(dir(konverge))

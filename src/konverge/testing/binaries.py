@@ -45,8 +45,9 @@ def kubernetes_version() -> str:
     return pinned[1]
 
 
-def cache_directory(environ: Mapping[str, str] = os.environ) -> Path:
+def cache_directory(environ: Mapping[str, str] | None = None) -> Path:
     """The directory in the user's cache that holds the programs of the pinned version."""
+    environ = os.environ if environ is None else environ
     # The XDG rules: a relative path in the variable is to be ignored.
     named = Path(environ.get("XDG_CACHE_HOME", ""))
     cache = named if named.is_absolute() else Path(environ.get("HOME") or Path.home()) / ".cache"
@@ -59,7 +60,7 @@ def missing_from(directory: Path, needed: Iterable[str]) -> list[str]:
 
 
 def find_binaries(
-    needed: Iterable[str] = NEEDED, *, directory: Path | None = None, environ: Mapping[str, str] = os.environ
+    needed: Iterable[str] = NEEDED, *, directory: Path | None = None, environ: Mapping[str, str] | None = None
 ) -> Path:
     """Return the first place that holds every needed program; with `directory`, that is the only place.
 
@@ -67,7 +68,7 @@ def find_binaries(
         ControlPlaneError: no directory does; the message names each place, what is missing there, and the way out.
     """
     wanted = tuple(needed)
-    places = _places(environ) if directory is None else {"the directory": directory}
+    places = _places(os.environ if environ is None else environ) if directory is None else {"the directory": directory}
     missing = {place: missing_from(path, wanted) for place, path in places.items()}
     for place, names in missing.items():
         if not names:

@@ -36,14 +36,14 @@ TAGS = "notest,grpcnotrace"
 Say = Callable[[str], object]
 
 
-def build(directory: Path, *, say: Say, environ: Mapping[str, str] = os.environ) -> None:
+def build(directory: Path, *, say: Say, environ: Mapping[str, str] | None = None) -> None:
     """Build into `directory` whatever it lacks, telling `say` how far it is, a line at a time.
 
     Raises:
         ControlPlaneError: there is no Go, or it failed; the message ends with the end of its log.
     """
     if missing_from(directory, PROGRAMS):
-        workshop = _Workshop(directory, say, environ)
+        workshop = _Workshop(directory, say, os.environ if environ is None else environ)
         directory.mkdir(parents=True, exist_ok=True)
         with _alone(directory / ".lock", say):
             workshop.build_all(missing_from(directory, PROGRAMS))

@@ -104,13 +104,14 @@ def load_config(
     kubeconfig: str | os.PathLike[str] | None = None,
     context: str | None = None,
     namespace: str | None = None,
-    environ: Mapping[str, str] = os.environ,
+    environ: Mapping[str, str] | None = None,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> ClientConfig:
-    """Find the cluster to talk to.
+    """Find the cluster to talk to; `environ` is the process's own environment unless it is given.
 
     Raises: ConfigError that names file and field of what is wrong, or every place that was looked at.
     """
+    environ = os.environ if environ is None else environ
     context = context or environ.get("KONVERGE_CONTEXT") or None
     told_by = "argument namespace" if namespace else "environment variable KONVERGE_NAMESPACE"
     namespace = namespace or environ.get("KONVERGE_NAMESPACE") or None

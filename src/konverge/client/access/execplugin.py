@@ -96,14 +96,14 @@ class ExecPlugin:
         self,
         spec: ExecSpec,
         *,
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
         terminal: Callable[[], bool] = _stdin_is_terminal,
         now: Callable[[], datetime] = _utc_now,
         clock: Callable[[], float] = time.monotonic,
         deadline: float | None = None,
     ) -> None:
         self._spec = spec
-        self._environ = environ
+        self._environ = os.environ if environ is None else environ
         self._terminal = terminal
         self._now = now
         self._clock = clock

@@ -36,7 +36,7 @@ def check_user(entry: Entry[User]) -> None:
 
 
 def credentials_of(
-    entry: Entry[User], *, cluster: Callable[[], Mapping[str, Any]], environ: Mapping[str, str] = os.environ
+    entry: Entry[User], *, cluster: Callable[[], Mapping[str, Any]], environ: Mapping[str, str] | None = None
 ) -> Credentials:
     """Return the credentials of a user; files are read once, so that what is wrong with them is said now.
 
