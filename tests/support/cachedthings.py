@@ -7,7 +7,7 @@ from typing import Any
 
 from konverge.objects import Key, Kind
 
-__all__ = ["THING", "at", "thing"]
+__all__ = ["THING", "at", "deleted", "thing"]
 
 THING = Kind("example.com", "v1", "Thing", "things")
 
@@ -23,3 +23,9 @@ def thing(
     metadata = {"name": name, "namespace": namespace, "uid": uid or f"uid-{name}", "resourceVersion": str(version)}
     document = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": metadata | more, "spec": spec or {}}
     return json.dumps(document, separators=(",", ":")).encode()
+
+
+def deleted(uid: str) -> bytes:
+    """Give what a server answers to a delete that is done."""
+    status = {"kind": "Status", "apiVersion": "v1", "status": "Success", "details": {"kind": "things", "uid": uid}}
+    return json.dumps(status).encode()

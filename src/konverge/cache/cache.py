@@ -175,10 +175,10 @@ class Cache:
         for mirror in self._of(kind):
             mirror.store.note_write(raw, created=created, base_version=base_version, writer=writer)
 
-    def note_delete(self, kind: Kind, key: Key, uid: str, *, version: str = "", writer: Any = None) -> None:
-        """Take the response of a delete after which the object is gone; `version` is one that it had, if known."""
+    def note_delete(self, kind: Kind, key: Key, raw: bytes, *, version: str = "", writer: Any = None) -> None:
+        """Take the response of a delete: from now on every read sees it. `version` is one that it had, if known."""
         for mirror in self._of(kind):
-            mirror.store.note_delete(key, uid, version=version, writer=writer)
+            mirror.store.note_delete(key, raw, version=version, writer=writer)
 
     # Waiting and watching over it
 

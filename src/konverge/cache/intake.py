@@ -222,12 +222,11 @@ class Intake:
 
     def _cut(self, raw: bytes, managers: bytes) -> bytes:
         ours = self._ours(managers)
-        # The first brace inside the document opens metadata, or something else stands before it and may look like it.
-        metadata = raw.find(b"{", 1)
-        start = raw.find(_MANAGED, metadata)
-        end = start + len(_MANAGED) + len(managers)
-        found = raw.startswith(managers, start + len(_MANAGED))
-        if not (found and start > 0 and raw.endswith(_METADATA, 0, metadata)):
+        # Metadata has them, so where the document holds these bytes once, that is the place.
+        found = _MANAGED + managers
+        start = raw.find(found)
+        end = start + len(found)
+        if start < 0 or raw.find(_MANAGED, end) >= 0:
             return _rebuilt(raw, ours)
         if ours:
             return b"".join((raw[: start + len(_MANAGED)], ours, raw[end:]))

@@ -20,7 +20,8 @@ __all__ = ["Ours"]
 _NAMELESS_GRAVES = 1000
 """How many deletes of objects that this cache never saw are remembered; of more, the oldest are forgotten."""
 
-_SPENT_GRAVES = 100
+_REMEMBERED = 256
+"""How many uids that are gone are remembered: a response may come long after what it caused was delivered."""
 
 
 class _Own(msgspec.Struct, frozen=True, gc=False):
@@ -34,6 +35,10 @@ class _Grave(msgspec.Struct, frozen=True, gc=False):
     writer: Any
 
 
+class _Deleted(msgspec.Struct, frozen=True, gc=False):
+    writer: Any
+
+
 class Ours:
     """Responses of own writes by key, own deletes by uid, and who wrote which version."""
 
@@ -41,7 +46,9 @@ class Ours:
         self._written: dict[Key, _Own] = {}
         self._graves: dict[str, _Grave] = {}
         self._nameless: dict[str, None] = {}  # uids of the graves without a version, oldest first
-        self._spent: dict[str, _Grave] = {}  # graves that were given up, the last few
+        self._removed: dict[
+            str, _Deleted | None
+        ] = {}  # the last uids whose removal was delivered, and who deleted them
         self._writers: dict[int, Any] = {}
         self._due: list[tuple[int, Key, str]] = []  # a version, and what goes with it: a write, or the grave of a uid
 
@@ -91,15 +98,31 @@ class Ours:
         if grave is not None and isinstance(horizon, int) and grave.version <= horizon:
             del self._graves[uid]
             self._nameless.pop(uid, None)
-            self._spent[uid] = grave
-            if len(self._spent) > _SPENT_GRAVES:
-                del self._spent[next(iter(self._spent))]
+            self._remember(uid, _Deleted(grave.writer))
+
+    def removed(self, uid: str, version: Version) -> None:
+        """Note that the removal of an object was delivered, at a version [6]."""
+        self._remember(uid, self._removed.get(uid))
+        self.exhume(uid, version)
+
+    def was_removed(self, uid: str, writer: Any) -> bool:
+        """Tell whether the removal of an object that we deleted was delivered before the response came."""
+        if uid not in self._removed:
+            return False
+        self._remember(uid, _Deleted(writer))
+        return True
 
     def bury_again(self, entry: Entry) -> None:
         """Where an object that we deleted is delivered once more, it had only left the selector before: hide it."""
-        grave = self._spent.pop(entry.uid, None)
-        if grave is not None:
-            self.bury(entry.key, entry.uid, version=int(entry.version), writer=grave.writer)
+        deleted = self._removed.pop(entry.uid, None) if self._removed else None
+        if deleted is not None:
+            self.bury(entry.key, entry.uid, version=int(entry.version), writer=deleted.writer)
+
+    def _remember(self, uid: str, deleted: _Deleted | None) -> None:
+        self._removed.pop(uid, None)
+        self._removed[uid] = deleted
+        if len(self._removed) > _REMEMBERED:
+            del self._removed[next(iter(self._removed))]
 
     def sign(self, version: int, writer: Any) -> None:
         """Note who wrote a version that is purely ours [8]."""
@@ -123,7 +146,7 @@ class Ours:
 
     def clear(self) -> None:
         """Forget everything."""
-        for kept in (self._written, self._graves, self._nameless, self._spent, self._writers, self._due):
+        for kept in (self._written, self._graves, self._nameless, self._removed, self._writers, self._due):
             kept.clear()
 
     def reached(self, horizon: int) -> Iterator[tuple[Key, str]]:

@@ -9,9 +9,8 @@ import msgspec
 
 from konverge.objects import FieldSelector, Key, LabelSelector
 
-__all__ = ["Scope", "is_leaving"]
+__all__ = ["Scope"]
 
-_UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _ZERO = ("", "false", "0")
 """What the server takes an absent field for, by its type; the JSON leaves such values out."""
 
@@ -49,32 +48,3 @@ class Scope:
             return None  # the server means something of its own by this field
         text = str(found).lower() if isinstance(found, bool) else str(found)
         return (text == value) is equal
-
-
-class _Metadata(msgspec.Struct, gc=False, rename="camel"):
-    deletion_timestamp: str | None = None
-    deletion_grace_period_seconds: int | None = None
-    finalizers: list[str] | None = None
-
-
-class _Object(msgspec.Struct, gc=False):
-    metadata: _Metadata
-    spec: Any = None
-
-
-_object = msgspec.json.Decoder(_Object).decode
-
-
-def is_leaving(raw: bytes) -> bool:
-    """Tell whether the response of a write shows an object that is gone by it: marked, and with nothing to wait for."""
-    if b'"deletionTimestamp"' not in raw:
-        return False
-    try:
-        found = _object(raw)
-    except _UNREADABLE:
-        return False
-    metadata = found.metadata
-    waits = metadata.finalizers or metadata.deletion_grace_period_seconds
-    # A namespace has finalizers of its own kind, in its spec.
-    waits = waits or (isinstance(found.spec, dict) and found.spec.get("finalizers"))
-    return metadata.deletion_timestamp is not None and not waits

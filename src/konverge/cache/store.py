@@ -19,8 +19,8 @@ Ours
     selector is kept as absence, at its version. It passes the same transform as what is delivered.
  6. A delete of ours is kept by uid: that uid is not seen again. It goes when the removal is delivered, by the watch, by
     another object of the name, or by a list without it that is not older than a version it had (where none is known, by
-    any list without it). A response that shows an object marked as deleted, with nothing left to wait for (finalizers,
-    grace period), is a delete.
+    any list without it). The response of a delete that shows the object is a delete if that has nothing left to wait
+    for (finalizers, a grace period); so is the response of any other write that shows it marked as well.
 
 Who is told
  7. Every change of delivered is told as an event, from the state delivered before to the one delivered now, before
@@ -47,7 +47,8 @@ from konverge.cache.indexes import Indexes, Values
 from konverge.cache.intake import Intake
 from konverge.cache.options import CacheOptions
 from konverge.cache.ours import Ours
-from konverge.cache.scopes import Scope, is_leaving
+from konverge.cache.removals import is_leaving, read_removal
+from konverge.cache.scopes import Scope
 from konverge.errors import Expired
 from konverge.objects import Key, Kind, LabelSelector
 
@@ -175,7 +176,7 @@ class Store:
         if isinstance(version, str) or not self._ordered or not self._scope.holds(entry.key):
             return
         if is_leaving(raw):
-            self.note_delete(entry.key, entry.uid, version=str(version), writer=writer)
+            self._bury(entry.key, entry.uid, version, writer)
             return
         if version <= self._horizon:
             return
@@ -185,24 +186,30 @@ class Store:
         if selected is not None:
             self._while_seen(entry.key, lambda: self._ours.write(entry.key, version, entry if selected else None))
 
-    def note_delete(self, key: Key, uid: str, *, version: str = "", writer: Any = None) -> None:
-        """Take the response of a delete that is done: this uid is not seen again.
+    def note_delete(self, key: Key, raw: bytes, *, version: str = "", writer: Any = None) -> None:
+        """Take the response of a delete: what is gone by it is not seen again, what only waits to go is.
 
         `version` is one that the object had, when the caller knows one.
         """
+        gone = read_removal(raw)
+        if gone is None:
+            self.note_write(raw, writer=writer)
+        elif self._ordered and self._scope.holds(key):
+            seen = self.get(key)
+            uid = gone.uid or ("" if seen is None else seen.uid)
+            self._bury(key, uid, max(number_of(version) or 0, gone.version), writer)
+
+    def _bury(self, key: Key, uid: str, version: int, writer: Any) -> None:
         delivered = self._delivered_at(key)
-        known = number_of(version) or 0
-        if not self._ordered or not self._scope.holds(key):
-            return
         if delivered is not None and delivered.uid == uid:
-            known = max(known, int(delivered.version))
-        elif known and known <= self._horizon:
+            version = max(version, int(delivered.version))
+        elif self._ours.was_removed(uid, writer) or 0 < version <= self._horizon:
             return
 
         def bury() -> None:
-            self._ours.bury(key, uid, version=known, writer=writer)
-            if known > self._horizon:
-                self._ours.write(key, known, None)
+            self._ours.bury(key, uid, version=version, writer=writer)
+            if version > self._horizon:
+                self._ours.write(key, version, None)
 
         self._while_seen(key, bury)
 
@@ -318,7 +325,7 @@ class Store:
         else:
             self._discard(key)
         if old is not None and (new is None or new.uid != old.uid):
-            self._ours.exhume(old.uid, version)
+            self._ours.removed(old.uid, version)
         self._indexes.move(seen, self.get(key))
         self._advance(version)
         for subscription in tuple(self._subscriptions):
@@ -380,7 +387,7 @@ class Store:
         reached = number_of(version) or 0
         for _, old, new in changes:
             if old is not None and (new is None or new.uid != old.uid):
-                self._ours.exhume(old.uid, reached)
+                self._ours.removed(old.uid, reached)
             if new is not None:
                 self._ours.bury_again(new)
         self._ours.settle_nameless(self._delivered_uid)

@@ -34,13 +34,15 @@ class Rig:
     cache: Cache
 
     async def create(self, name: str, namespace: str = "default", **data: str) -> dict[str, Any]:
-        return await self.plane.good("POST", f"/api/v1/namespaces/{namespace}/configmaps", config_map(name, None, **data))
+        return await self.plane.good(
+            "POST", f"/api/v1/namespaces/{namespace}/configmaps", config_map(name, None, **data)
+        )
 
     async def change(self, name: str, **data: str) -> dict[str, Any]:
         return await self.plane.merge(f"/api/v1/namespaces/default/configmaps/{name}", {"data": data})
 
-    async def delete(self, name: str) -> None:
-        await self.plane.good("DELETE", f"/api/v1/namespaces/default/configmaps/{name}")
+    async def delete(self, name: str) -> dict[str, Any]:
+        return await self.plane.good("DELETE", f"/api/v1/namespaces/default/configmaps/{name}")
 
     async def namespaces(self, *names: str) -> None:
         for name in names:
@@ -223,8 +225,8 @@ async def test_a_write_is_seen_by_every_read_as_soon_as_it_has_returned() -> Non
         assert [one.name for one in maps.find("value", "1")] == ["a"]
         assert maps.list(namespace="default") == [found]
 
-        await it.delete("a")
-        it.cache.note_delete(CONFIG_MAP, Key("default", "a"), made["metadata"]["uid"])
+        gone = await it.delete("a")
+        it.cache.note_delete(CONFIG_MAP, Key("default", "a"), encode(gone))
         assert maps.list() == maps.find("value", "1") == []
         await settle()
         assert it.cache.stats().mirrors[0].store.pending == 0

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import product
 
 import pytest
+from cachedthings import deleted
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -152,7 +153,7 @@ class CacheMachine(RuleBasedStateMachine):
         self.noted.append(response)
         if state.gone:
             version = str(response.known) if response.known else ""
-            self.store.note_delete(state.key, state.uid, version=version, writer=response.writer)
+            self.store.note_delete(state.key, deleted(state.uid), version=version, writer=response.writer)
             if not response.known:
                 self.blurred[state.key] = max(state.version, self.blurred.get(state.key, 0))
             return

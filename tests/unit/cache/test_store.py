@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 import pytest
-from cachedthings import THING, at, thing
+from cachedthings import THING, at, deleted, thing
 
 from konverge.cache.events import Event, EventType
 from konverge.cache.indexes import by_path
@@ -16,6 +16,8 @@ from konverge.cache.options import CacheOptions
 from konverge.cache.store import Store
 from konverge.errors import DecodeError, Expired
 from konverge.objects import Untyped
+
+GONE: dict[str, Any] = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}
 
 
 async def listed(*things: bytes, version: int = 10, **options: object) -> Store:
@@ -144,7 +146,7 @@ async def test_versions_that_are_no_numbers_compare_for_equality_only(caplog: py
     store.put(thing("a", "x2"))
     store.note_write(thing("a", "x3"))
     store.note_write(thing("b", 99))
-    store.note_delete(at("a"), "uid-a")
+    store.note_delete(at("a"), deleted("uid-a"))
     assert store.get(at("a")).version == "x2"  # type: ignore[union-attr]
     assert store.get(at("b")) is None
     store.remove(thing("a", "x3", uid="another"))
@@ -226,7 +228,7 @@ async def test_an_own_write_in_another_namespace_does_not_belong_here() -> None:
     store = Store(THING, namespace="shop")
     await relist(store, version=10)
     store.note_write(thing("a", 20, namespace="bank"))
-    store.note_delete(at("a", "bank"), "uid-a")
+    store.note_delete(at("a", "bank"), deleted("uid-a"))
     assert store.list() == []
     assert store.stats().pending == 0
 
@@ -277,7 +279,7 @@ async def test_an_own_write_passes_the_same_transform() -> None:
 
 async def test_what_we_deleted_is_not_seen_again() -> None:
     store = await listed(thing("a", 8))
-    store.note_delete(at("a"), "uid-a")
+    store.note_delete(at("a"), deleted("uid-a"))
     assert store.get(at("a")) is None
     store.put(thing("a", 12))
     assert store.get(at("a")) is None, "a change that was on its way"
@@ -289,7 +291,7 @@ async def test_what_we_deleted_is_not_seen_again() -> None:
 
 async def test_a_name_that_is_used_again_is_another_object() -> None:
     store = await listed(thing("a", 8))
-    store.note_delete(at("a"), "uid-a", version="8")
+    store.note_delete(at("a"), deleted("uid-a"), version="8")
     store.note_write(thing("a", 20, uid="second"), created=True)
     assert store.get(at("a")).uid == "second"  # type: ignore[union-attr]
     store.put(thing("a", 9))
@@ -303,7 +305,7 @@ async def test_a_name_that_is_used_again_is_another_object() -> None:
 async def test_created_and_deleted_by_us_before_the_watch_knows() -> None:
     store = await listed()
     store.note_write(thing("a", 20), created=True)
-    store.note_delete(at("a"), "uid-a")
+    store.note_delete(at("a"), deleted("uid-a"))
     assert store.get(at("a")) is None
     store.put(thing("a", 20))
     assert store.get(at("a")) is None
@@ -311,16 +313,42 @@ async def test_created_and_deleted_by_us_before_the_watch_knows() -> None:
     assert store.stats().pending == 0
 
 
-async def test_a_delete_noted_after_it_was_delivered_leaves_nothing_behind() -> None:
+@pytest.mark.parametrize("version", ["8", ""])
+async def test_a_delete_noted_after_it_was_delivered_leaves_nothing_behind(version: str) -> None:
     store = await listed(thing("a", 8))
     store.remove(thing("a", 12))
-    store.note_delete(at("a"), "uid-a", version="8")
+    store.note_delete(at("a"), deleted("uid-a"), version=version)
     assert store.stats().pending == 0
+
+
+async def test_a_delete_that_is_answered_with_the_object_is_a_delete() -> None:
+    store = await listed(thing("a", 8))
+    store.note_delete(at("a"), thing("a", 12))
+    assert store.get(at("a")) is None
+    store.progress("12")
+    assert store.get(at("a")) is None, "the list may still show it"
+    store.remove(thing("a", 12))
+    assert store.stats().pending == 0
+
+
+async def test_a_delete_that_has_to_wait_shows_the_object_marked() -> None:
+    store = await listed(thing("a", 8, finalizers=["f"]))
+    store.note_delete(at("a"), thing("a", 12, finalizers=["f"], **GONE))
+    assert store.get(at("a")).deleting  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("answer", [b'{"kind":"Status"}', b"", b"<html>"])
+async def test_a_delete_that_does_not_say_whom_is_that_of_the_object_seen(answer: bytes) -> None:
+    store = await listed(thing("a", 8))
+    store.note_delete(at("a"), answer)
+    assert store.get(at("a")) is None
+    store.put(thing("a", 20, uid="second"))
+    assert store.get(at("a")) is not None
 
 
 async def test_deletes_of_objects_never_seen_are_forgotten_with_the_next_list() -> None:
     store = await listed()
-    store.note_delete(at("a"), "uid-a")
+    store.note_delete(at("a"), deleted("uid-a"))
     store.put(thing("a", 12))
     assert store.get(at("a")) is None
     await relist(store, version=15)
@@ -330,11 +358,8 @@ async def test_deletes_of_objects_never_seen_are_forgotten_with_the_next_list() 
 async def test_deletes_of_objects_never_seen_do_not_pile_up() -> None:
     store = await listed()
     for number in range(1100):
-        store.note_delete(at(f"a-{number}"), f"uid-{number}")
+        store.note_delete(at(f"a-{number}"), deleted(f"uid-{number}"))
     assert store.stats().pending == 1000
-
-
-GONE: dict[str, Any] = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}
 
 
 async def test_a_response_without_the_last_finalizer_is_a_delete() -> None:
@@ -427,8 +452,8 @@ async def test_a_change_of_somebody_else_before_ours_is_told_without_a_writer() 
 async def test_a_removal_carries_who_deleted_that_uid() -> None:
     store = await listed(thing("a", 8), thing("b", 9))
     events = heard(store)
-    store.note_delete(at("a"), "uid-a", writer="me")
-    store.note_delete(at("b"), "another", writer="me")
+    store.note_delete(at("a"), deleted("uid-a"), writer="me")
+    store.note_delete(at("b"), deleted("another"), writer="me")
     store.remove(thing("a", 20))
     store.remove(thing("b", 21))
     assert [event.writer for event in events] == ["me", None]
@@ -439,7 +464,7 @@ async def test_after_a_list_nothing_carries_a_writer() -> None:
     events = heard(store)
     store.note_write(thing("a", 20), base_version="8", writer="me")
     store.note_write(thing("a", 22), base_version="20", writer="me")
-    store.note_delete(at("b"), "uid-b", writer="me")
+    store.note_delete(at("b"), deleted("uid-b"), writer="me")
     await relist(store, thing("a", 20), thing("b", 9), version=20)
     store.put(thing("a", 22))
     store.remove(thing("b", 23))
