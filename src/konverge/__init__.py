@@ -7,7 +7,9 @@ The loop, and where each station lives:
     k8s       the built-in kinds: konverge.k8s.apps.v1.Deployment and all the others
     wire      how it is spoken, without I/O
     client    the way to the server and back
-    testing   a real control plane for tests
+    cache     the mirror of what the server holds
+    controlplane  an API server in this process
+    testing   a real control plane for tests, virtual time
 
 This front door holds what nearly every operator needs. A name is loaded when it is first used, so `import konverge`
 costs next to nothing.

@@ -9,6 +9,7 @@ import asyncio
 import copy
 import dataclasses
 import logging
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -51,6 +52,7 @@ class Caller:
 
     - a mutating request leaves only after the guard allowed it, asked anew at each attempt, and never runs longer than
       the guard allows;
+    - all attempts together, and the waits between them, stay within the request's timeout;
     - a request that may have been carried out is repeated only when `repeat` says that this is harmless;
     - each attempt is told to every observer, and none of them can fail the request;
     - each distinct warning of the server is logged once.
@@ -90,16 +92,20 @@ class Caller:
         return (await self._persist(request, asked, Repeat.ANY))[0]
 
     async def _persist(self, request: Request, asked: Asked, repeat: Repeat) -> tuple[Response, bytes]:
+        loop = asyncio.get_running_loop()
+        end = math.inf if request.timeout is None else loop.time() + request.timeout
         attempt = 1
         while True:
             try:
                 return await self._attempt(request, asked, attempt)
             except KonvergeError as error:
                 delay = self._policy.delay(error, attempt=attempt, repeat=repeat, random=self._random)
-                if delay is None:
+                if delay is None or loop.time() + delay >= end:
                     raise
             await asyncio.sleep(delay)
             attempt += 1
+            if end is not math.inf:
+                request = dataclasses.replace(request, timeout=end - loop.time())
 
     async def _attempt(self, request: Request, asked: Asked, attempt: int) -> tuple[Response, bytes]:
         request = self._guarded(request, asked)

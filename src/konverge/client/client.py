@@ -13,6 +13,7 @@ from konverge.client.access.config import ClientConfig, load_config
 from konverge.client.caller import Observer, WriteGuard
 from konverge.client.reader import Reader, Settings
 from konverge.client.retry import Repeat, RetryPolicy
+from konverge.client.selectors import Fields, Labels, field_text, label_text
 from konverge.client.targets import KindName, key_in, target_of
 from konverge.errors import NotFound
 from konverge.objects import (
@@ -237,8 +238,8 @@ class Client(Reader):
         kind: type[Resource] | KindName,
         *,
         namespace: str = "",
-        labels: str = "",
-        fields: str = "",
+        labels: Labels = "",
+        fields: Fields = "",
         propagation: Propagation = "",
     ) -> None:
         """Delete all objects that the selectors pick, of one namespace, or of all for a cluster-scoped kind."""
@@ -248,7 +249,7 @@ class Client(Reader):
         request = self._request(
             "DELETE",
             collection_path(target.kind, namespace),
-            query=ListOptions(label_selector=labels, field_selector=fields).query(),
+            query=ListOptions(label_selector=label_text(labels), field_selector=field_text(fields)).query(),
             body=DeleteOptions(propagation=propagation, dry_run=self.settings.dry_run).body(),
         )
         await self._call(request, "delete all", target.kind, Key(namespace, ""))

@@ -23,6 +23,7 @@ from konverge.client.discovery import Discovery
 from konverge.client.impersonation import Impersonation
 from konverge.client.lists import Listing, WatchEvent, read_listing
 from konverge.client.retry import Repeat, RetryPolicy
+from konverge.client.selectors import Fields, Labels, field_text, label_text
 from konverge.client.targets import KindName, Target, key_in, target_of, target_of_object
 from konverge.client.waiting import Claim, Look
 from konverge.errors import DecodeError, Expired, ServerError, TransportError, WaitTimeout
@@ -57,7 +58,7 @@ _WATCH_AGAIN_AFTER = 1.0
 class Settings:
     """How a client asks; `Client.using` changes one for a while.
 
-    `timeout` is how long one attempt at a request may take, headers and body. `field_validation` "Strict" makes the
+    `timeout` is how long a request may take in all: headers, body, and repeats. `field_validation` "Strict" makes the
     server refuse fields that it does not know; "" leaves it at its default, a warning.
     """
 
@@ -147,8 +148,8 @@ class Reader:
         kind: type[T],
         *,
         namespace: str = "",
-        labels: str = "",
-        fields: str = "",
+        labels: Labels = "",
+        fields: Fields = "",
         resource_version: str = "",
         match: VersionMatch = "",
     ) -> Listing[T]: ...
@@ -158,8 +159,8 @@ class Reader:
         kind: KindName,
         *,
         namespace: str = "",
-        labels: str = "",
-        fields: str = "",
+        labels: Labels = "",
+        fields: Fields = "",
         resource_version: str = "",
         match: VersionMatch = "",
     ) -> Listing[Untyped]: ...
@@ -168,15 +169,18 @@ class Reader:
         kind: type[Any] | KindName,
         *,
         namespace: str = "",
-        labels: str = "",
-        fields: str = "",
+        labels: Labels = "",
+        fields: Fields = "",
         resource_version: str = "",
         match: VersionMatch = "",
     ) -> Listing[Any]:
-        """Read a collection in one request, of one namespace or of all; `labels` and `fields` are selectors."""
+        """Read a collection in one request, of one namespace or of all; `labels` and `fields` are selectors.
+
+        A selector is a text as kubectl takes it, a dict of what must be equal, or a LabelSelector or FieldSelector.
+        """
         options = ListOptions(
-            label_selector=labels,
-            field_selector=fields,
+            label_selector=label_text(labels),
+            field_selector=field_text(fields),
             resource_version=resource_version,
             resource_version_match=match,
         )
@@ -184,19 +188,19 @@ class Reader:
 
     @overload
     def pages(
-        self, kind: type[T], *, namespace: str = "", labels: str = "", fields: str = "", size: int = _PAGE
+        self, kind: type[T], *, namespace: str = "", labels: Labels = "", fields: Fields = "", size: int = _PAGE
     ) -> AsyncIterator[Listing[T]]: ...
     @overload
     def pages(
-        self, kind: KindName, *, namespace: str = "", labels: str = "", fields: str = "", size: int = _PAGE
+        self, kind: KindName, *, namespace: str = "", labels: Labels = "", fields: Fields = "", size: int = _PAGE
     ) -> AsyncIterator[Listing[Untyped]]: ...
     async def pages(
         self,
         kind: type[Any] | KindName,
         *,
         namespace: str = "",
-        labels: str = "",
-        fields: str = "",
+        labels: Labels = "",
+        fields: Fields = "",
         size: int = _PAGE,
     ) -> AsyncIterator[Listing[Any]]:
         """Read a collection page by page; all pages show the state at one version.
@@ -204,7 +208,7 @@ class Reader:
         Raises: Expired when the version is compacted between two pages: start again.
         """
         target = await target_of(kind, self.discovery)
-        options = ListOptions(label_selector=labels, field_selector=fields, limit=size)
+        options = ListOptions(label_selector=label_text(labels), field_selector=field_text(fields), limit=size)
         while True:
             page: Listing[Any] = await self._list(target, namespace, options)
             yield page
@@ -218,8 +222,8 @@ class Reader:
         kind: type[T],
         *,
         namespace: str = "",
-        labels: str = "",
-        fields: str = "",
+        labels: Labels = "",
+        fields: Fields = "",
         resource_version: str = "",
         timeout: float | None = None,
     ) -> AsyncIterator[WatchEvent[T]]: ...
@@ -229,8 +233,8 @@ class Reader:
         kind: KindName,
         *,
         namespace: str = "",
-        labels: str = "",
-        fields: str = "",
+        labels: Labels = "",
+        fields: Fields = "",
         resource_version: str = "",
         timeout: float | None = None,
     ) -> AsyncIterator[WatchEvent[Untyped]]: ...
@@ -239,8 +243,8 @@ class Reader:
         kind: type[Any] | KindName,
         *,
         namespace: str = "",
-        labels: str = "",
-        fields: str = "",
+        labels: Labels = "",
+        fields: Fields = "",
         resource_version: str = "",
         timeout: float | None = None,
     ) -> AsyncIterator[WatchEvent[Any]]:
@@ -253,8 +257,8 @@ class Reader:
         """
         target = await target_of(kind, self.discovery)
         options = WatchOptions(
-            label_selector=labels,
-            field_selector=fields,
+            label_selector=label_text(labels),
+            field_selector=field_text(fields),
             resource_version=resource_version,
             bookmarks=False,
             timeout=timeout,
@@ -407,4 +411,5 @@ class Reader:
     async def _call(
         self, request: Request, verb: str, kind: Kind, key: Key, *, repeat: Repeat = Repeat.UNREAD
     ) -> bytes:
-        return await self._caller.call(request, Asked(verb, kind.kind, str(key)), repeat=repeat)
+        asked = Asked(verb, kind.kind, str(key) if key.name else key.namespace)
+        return await self._caller.call(request, asked, repeat=repeat)

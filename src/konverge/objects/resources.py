@@ -124,6 +124,11 @@ class Resource(Model, metaclass=ResourceMeta, dict=True):
         """Note the JSON that stands behind this object; decoding does it by itself."""
         self.__dict__[SOURCE] = source
 
+    def __repr__(self) -> str:
+        if self.kind == "Secret" and self.api_version == "v1":
+            return f"Secret({str(self.key)!r})"  # its data must not reach a log by way of its looks
+        return super().__repr__()
+
     def __copy__(self) -> Self:
         twin = self._shallow()
         twin.remember_source(self.source)

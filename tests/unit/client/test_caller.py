@@ -112,3 +112,13 @@ async def test_each_warning_of_the_server_is_logged_once(caplog: pytest.LogCaptu
         "Warning from the API server: v1beta1 is deprecated",
         "Warning from the API server: unknown field",
     ]
+
+
+async def test_all_attempts_together_stay_within_the_timeout() -> None:
+    transport = ScriptedTransport(refusal(503))
+    with pytest.raises(ServerError):
+        await Caller(transport).call(Request("GET", "/x", timeout=2.0), ASKED, repeat=Repeat.ANY)
+    assert now() < 2
+    left = [request.timeout for request in transport.requests]
+    assert left == sorted(left, key=lambda seconds: -(seconds or 0))
+    assert 1 < len(left) < 8

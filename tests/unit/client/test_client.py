@@ -15,8 +15,29 @@ from konverge.client.client import Client
 from konverge.client.impersonation import Impersonation
 from konverge.client.reader import Settings
 from konverge.client.waiting import condition, deleted, exists, field_is, rolled_out
-from konverge.errors import Conflict, DecodeError, Expired, NotFound, TooManyRequests, UnknownKind, WaitTimeout
-from konverge.objects import Key, Kind, Model, ObjectMeta, Resource, Scope, Untyped, decode, encode, field
+from konverge.errors import (
+    Conflict,
+    DecodeError,
+    Expired,
+    Forbidden,
+    NotFound,
+    TooManyRequests,
+    UnknownKind,
+    WaitTimeout,
+)
+from konverge.objects import (
+    Key,
+    Kind,
+    LabelSelector,
+    Model,
+    ObjectMeta,
+    Resource,
+    Scope,
+    Untyped,
+    decode,
+    encode,
+    field,
+)
 from konverge.wire import BufferedResponse, Request
 
 LAMP = Kind("ex.io", "v1", "Lamp", "lamps")
@@ -465,3 +486,16 @@ def test_somebody_to_impersonate_is_no_mere_name() -> None:
     api, _ = client()
     with pytest.raises(TypeError, match=r"impersonate takes Impersonation\(user\), got 'alice'"):
         api.using(impersonate="alice")
+
+
+async def test_selectors_are_texts_dicts_or_selectors() -> None:
+    api, transport = client(ok({"items": []}))
+    for labels in ("a=b,c=d", {"c": "d", "a": "b"}, LabelSelector.parse("a=b,c=d")):
+        await api.list(Lamp, labels=labels, fields={"metadata.name": "x"})
+        assert list(transport.last.query) == [("labelSelector", "a=b,c=d"), ("fieldSelector", "metadata.name=x")]
+
+
+async def test_a_list_that_is_refused_names_the_namespace() -> None:
+    api, _ = client(refusal(403, "Forbidden", "no"))
+    with pytest.raises(Forbidden, match=r"^list Lamp shop: no"):
+        await api.list(Lamp, namespace="shop")

@@ -159,3 +159,8 @@ def test_modules_are_imported_on_demand() -> None:
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
 
     assert said == "[] ['konverge.k8s.meta', 'konverge.k8s.meta.v1', 'konverge.k8s.rbac', 'konverge.k8s.rbac.v1'] False"
+
+
+def test_a_secret_does_not_show_its_data() -> None:
+    secret = Secret(metadata=ObjectMeta(namespace="shop", name="db"), data={"password": b"canary"})
+    assert repr(secret) == f"{secret}" == "Secret('shop/db')"
