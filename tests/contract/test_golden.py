@@ -101,5 +101,13 @@ def test_the_embedded_server_answers_as_a_real_one_did(name: str, label: str) ->
 
 
 def _ordered(answer: Answer) -> str:
-    """The answer as text: the differences of two texts are easier to read than those of two dicts."""
+    """The answer as text: the differences of two texts are easier to read than those of two dicts.
+
+    Several causes of a refusal are sorted: the real server checks the fields of a custom object in any order.
+    """
+    body = answer["body"]
+    causes = body.get("details", {}).get("causes", []) if isinstance(body, dict) else []
+    if len(causes) > 1:
+        causes.sort(key=json.dumps)
+        body["message"] = sorted(body["message"].partition(": [")[2].removesuffix("]").split(", "))
     return json.dumps(answer, indent=1, sort_keys=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -11,13 +12,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
 from konverge.testing import find_binaries
 
 _MASKS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "<uid>"),
     (re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "<time>"),
+    (re.compile(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [+-]\d{4}"), "<time>"),
     (re.compile(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} 20\d\d \d\d:\d\d:\d\d [+-]\d{4}"), "<time>"),
-    (re.compile(r'(resourceVersion"?: "?)\d+'), r"\1<version>"),
+    (re.compile(r'(resourceVersion"?: ["\']?)\d+'), r"\1<version>"),
     (re.compile(r"(Resource Version:\s+)\d+"), r"\1<version>"),
     (re.compile(r"(?<![\w.-])(\d+m)?\d+s(?![\w.-])"), "<age>"),
     (re.compile(r"https://127\.0\.0\.1:\d+"), "<server>"),
@@ -32,6 +36,16 @@ def masked(text: str) -> str:
     for pattern, name in _MASKS:
         text = pattern.sub(name, text)
     return "\n".join(re.sub(r"(?<=\S)\s{2,}", "  ", line.rstrip()) for line in text.splitlines())
+
+
+def _ordered(text: str) -> str:
+    """An object in YAML with its managed fields sorted: their order depends on the second of each write."""
+    document = yaml.safe_load(text)
+    document["metadata"]["managedFields"].sort(key=lambda entry: json.dumps(entry, sort_keys=True, default=str))
+    for entry in document["metadata"]["managedFields"]:
+        entry.pop("time", None)
+    ordered: str = yaml.safe_dump(document)
+    return ordered
 
 
 @dataclass(frozen=True)
@@ -58,7 +72,7 @@ class Kubectl:
             "KUBECTL_EXTERNAL_DIFF": "diff -u",
         }
 
-    def run(self, arguments: Iterable[str], *, text: str = "", environment: Mapping[str, str] | None = None) -> Run:
+    def run(self, arguments: list[str], *, text: str = "", environment: Mapping[str, str] | None = None) -> Run:
         """Run kubectl to its end; `text` is what it reads."""
         done = subprocess.run(
             [self._program, "--kubeconfig", self._kubeconfig, *arguments],
@@ -70,7 +84,8 @@ class Kubectl:
             check=False,
             timeout=20,
         )
-        return Run(done.returncode, masked(done.stdout), masked(done.stderr))
+        out = _ordered(done.stdout) if "--show-managed-fields" in arguments and not done.returncode else done.stdout
+        return Run(done.returncode, masked(out), masked(done.stderr))
 
     def start(self, arguments: Iterable[str]) -> Running:
         """Start kubectl and leave it running."""

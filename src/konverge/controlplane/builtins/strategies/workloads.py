@@ -154,6 +154,11 @@ class DaemonSetStrategy(BuiltinStrategy):
     template_path = ("spec", "template")
     generated_by = ("spec",)
 
+    def default(self, document: Document) -> None:
+        super().default(document)
+        # It is there before owners are noted, so whoever creates the object owns it.
+        document["metadata"].setdefault("annotations", {}).setdefault(_TEMPLATE_GENERATION, "0")
+
     def prepare_create(self, new: Document, around: Surroundings) -> None:
         super().prepare_create(new, around)
         annotations = new["metadata"].setdefault("annotations", {})
