@@ -63,8 +63,8 @@ class Packer:
 
     def pack(self, data: bytes) -> bytes:
         """Compress."""
-        packed: bytes = self._compressor.compress(data)
-        return packed
+        # What the compressor gives holds on to a buffer of the full size; a copy does not.
+        return bytes(memoryview(self._compressor.compress(data)))
 
     def unpack(self, data: bytes) -> bytes:
         """Decompress."""

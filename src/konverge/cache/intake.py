@@ -222,11 +222,10 @@ class Intake:
 
     def _cut(self, raw: bytes, managers: bytes) -> bytes:
         ours = self._ours(managers)
-        # Metadata has them, so where the document holds these bytes once, that is the place.
-        found = _MANAGED + managers
-        start = raw.find(found)
-        end = start + len(found)
-        if start < 0 or raw.find(_MANAGED, end) >= 0:
+        # Metadata has them, so where the document holds such a field once, that is the place.
+        start = raw.find(_MANAGED)
+        end = start + len(_MANAGED) + len(managers)
+        if not raw.startswith(managers, start + len(_MANAGED)) or raw.find(_MANAGED, end) >= 0:
             return _rebuilt(raw, ours)
         if ours:
             return b"".join((raw[: start + len(_MANAGED)], ours, raw[end:]))
