@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from random import Random
+from typing import TypeVar
 
 from konverge.cache.pacing import Pace, Patience, Spacing
 from konverge.cache.reflectorstats import ReflectorStats, State
@@ -23,6 +24,8 @@ from konverge.wire.options import ListOptions, WatchOptions
 from konverge.wire.watching import Change, Following, List, Progress, Put, Remove, Selection, Stage, Synced
 
 __all__ = ["Reflector"]
+
+T = TypeVar("T")
 
 _log = logging.getLogger("konverge.cache")
 
@@ -173,7 +176,8 @@ class Reflector:
         self._enter(State.LISTING)
         self._pages += 1
         self._lists += not options.continue_
-        body = await self._source.list(options)
+        # A list in one piece has no limit but the source's own: it is asked for when pages are of no use.
+        body = await self._within(self._source.list(options), "list", self._patience.silence if options.limit else None)
         self._heard = self._now()
         for change in self._following.page(body):
             if isinstance(change, Synced):
@@ -185,7 +189,8 @@ class Reflector:
         self._enter(State.LISTING if options.send_initial_events else State.OPENING)
         self._watches += 1
         self._lists += options.send_initial_events
-        async with await self._open(options) as response:
+        opening = self._source.watch(options)
+        async with await self._within(opening, "watch", self._patience.silence) as response:
             with self._settling(), self._judging_quiet():
                 await self._follow(response)
 
@@ -202,14 +207,14 @@ class Reflector:
         else:
             self._ended(self._now() - opened)
 
-    async def _open(self, options: WatchOptions) -> Response:
+    async def _within(self, answer: Awaitable[T], verb: str, limit: float | None) -> T:
         try:
-            async with asyncio.timeout(self._patience.silence) as deadline:
-                return await self._source.watch(options)
+            async with asyncio.timeout(limit) as deadline:
+                return await answer
         except TimeoutError as error:
             if not deadline.expired():
                 raise
-            raise TransportError(f"watch {self._kind}: no answer within {self._patience.silence:g} s") from error
+            raise TransportError(f"{verb} {self._kind}: no answer within {limit:g} s") from error
 
     @contextmanager
     def _settling(self) -> Iterator[None]:

@@ -198,6 +198,10 @@ class FaultScript:
         """Take a rule back; one that is used up is gone already."""
         self._rules = [kept for kept in self._rules if kept is not rule]
 
+    def clear(self) -> None:
+        """Take every rule back."""
+        self._rules = []
+
     @contextmanager
     def standing(self, when: Condition, fault: Fault) -> Iterator[None]:
         """Have something go wrong every time while the block runs."""

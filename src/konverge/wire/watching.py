@@ -11,8 +11,9 @@ and what to ask next. Rules that every change to this file keeps:
    events. A list begun anew starts with `Reset`.
 4. A collection is listed by a stream where the server offers that. A server that refuses it (400, 422) or never ends
    the initial events is not asked for it again. A stream that keeps breaking off is replaced by pages once.
-5. A page that failed is asked for again. When its token is too old (410) the list starts again, in pages; the second
-   time in one piece, since it is the time between pages that is too long.
+5. A page that failed is asked for again; one that did not come in time or in one piece, half as large. When its token
+   is too old (410) the list starts again, in pages; the second time in one piece, since it is the time between pages
+   that is too long.
 6. A watch that fails in the same place again and again although the server is well (broken frames, 500) is not
    repeated for ever: the list may know better.
 7. The end of a stream is no failure, wherever it ends. The version that it reached is kept.
@@ -62,6 +63,9 @@ PAGE_SIZE = 500
 
 _PAGED_LISTS_TRIED = 2
 """So many lists in pages may expire before one is asked for in one piece: rule 5."""
+
+_SMALLEST_PAGE = 20
+"""A page is not made smaller than this, or than the caller wants it."""
 
 _STREAMS_TRIED = 3
 """So many streaming lists may break off before the list is read in pages: rule 4."""
@@ -170,6 +174,7 @@ class Following:
         self._streaming = self._selection.streaming
         self._version = ""  # of the last change that is behind us; "" while there is no complete list
         self._token = ""  # of the next page
+        self._page_size = self._selection.page_size
         self._open = False  # whether the stream of a list is open
         self._expired_lists = 0
         self._broken_streams = 0
@@ -197,7 +202,7 @@ class Following:
         labels, fields = self._selection.label_selector, self._selection.field_selector
         if self._stage is Stage.PAGES:
             whole = self._expired_lists >= _PAGED_LISTS_TRIED
-            limit = 0 if whole else self._selection.page_size
+            limit = 0 if whole else self._page_size
             return List(ListOptions(label_selector=labels, field_selector=fields, limit=limit, continue_=self._token))
         return Watch(
             WatchOptions(
@@ -234,6 +239,7 @@ class Following:
         for item in items:
             yield Put(bytes(item))
         self._token = token
+        self._page_size = min(self._selection.page_size, self._page_size * 2)
         if not token:
             yield self._complete(version)
 
@@ -320,6 +326,9 @@ class Following:
         self.list_again()
 
     def _page_failed(self, error: KonvergeError) -> None:
+        if isinstance(error, TransportError):
+            smallest = min(_SMALLEST_PAGE, self._selection.page_size)
+            self._page_size = max(smallest, self._page_size // 2)
         if isinstance(error, TransportError | DecodeError | ServerError | TooManyRequests):
             return  # the same page may come the next time
         if isinstance(error, Expired):

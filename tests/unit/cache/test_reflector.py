@@ -101,6 +101,17 @@ async def test_no_page_is_repeated_when_one_fails() -> None:
         assert len([asked for asked in it.lists if "continue" not in asked.query]) == 1
 
 
+async def test_a_page_that_never_comes_is_given_up_after_45_seconds() -> None:
+    async with followed(plane=await plane_with(*"abcde"), selection=PAGES_OF_TWO, start=False) as it:
+        it.script.add(lambda asked: "continue" in asked.query, frozen(after=100), times=1)
+        async with running(it.reflector):
+            await asyncio.sleep(44)
+            assert it.mirror.names() == []
+            await asyncio.sleep(4)
+
+            await it.check()
+
+
 async def test_a_page_that_fails_for_ever_is_no_storm() -> None:
     async with followed(plane=await plane_with(*"abcde"), selection=PAGES_OF_TWO, start=False) as it:
         rule = it.script.add(lambda asked: "continue" in asked.query, answered(503))

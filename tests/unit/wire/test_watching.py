@@ -141,6 +141,19 @@ def test_a_page_that_failed_is_asked_for_again(error: KonvergeError) -> None:
     assert list_options(following).continue_ == "next"
 
 
+def test_a_page_that_did_not_come_is_asked_for_half_as_large_until_pages_come_again() -> None:
+    following = paging(page_size=500)
+    sizes = []
+    for _ in range(7):
+        sizes.append(list_options(following).limit)
+        following.failed(TransportError("no answer within 45 s"))
+    for token in "abcde":
+        sizes.append(list_options(following).limit)
+        list(following.page(page("a", token=token)))
+
+    assert sizes == [500, 250, 125, 62, 31, 20, 20, 20, 40, 80, 160, 320]
+
+
 @pytest.mark.parametrize("error", [*REFUSALS, Invalid("bad token", status=400)], ids=lambda error: type(error).__name__)
 def test_a_list_that_was_refused_half_way_starts_again(error: KonvergeError) -> None:
     following = paging()
