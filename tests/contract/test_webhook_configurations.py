@@ -78,6 +78,17 @@ MISTAKES: dict[str, list[dict[str, Any]]] = {
     "nameless conditions": hook(
         matchConditions=[{"name": "", "expression": ""}, {"name": "a", "expression": " "}, {"name": "a"}]
     ),
+    "a condition on nothing": hook(matchConditions=[{"name": "a", "expression": "nothing == 1"}]),
+    "a condition that is no text": hook(matchConditions=[{"name": "a", "expression": "object.metadata.name +"}]),
+    "a condition that is no truth": hook(matchConditions=[{"name": "a", "expression": "'text'"}]),
+    "a condition on an unknown field": hook(matchConditions=[{"name": "a", "expression": "request.nothing == 'x'"}]),
+    "good conditions": hook(
+        matchConditions=[
+            {"name": "a", "expression": "object.spec.replicas > 1 || has(oldObject.spec)"},
+            {"name": "b", "expression": "request.userInfo.username != 'x' && 'g' in request.userInfo.groups"},
+            {"name": "c.io/d", "expression": "request.resource.resource == 'pods' && !request.dryRun"},
+        ]
+    ),
     "everything by default": [HOOK, {**HOOK, "name": "b.hooks.test", "clientConfig": {"service": {}}}],
 }
 

@@ -294,6 +294,44 @@ def test_a_namespace_selector_looks_at_the_labels_of_the_namespace(pair: Pair) -
     assert [review["request"]["resource"]["resource"] for _, _, review in embedded] == ["namespaces", "configmaps"]
 
 
+CONDITIONS: dict[str, str] = {
+    "by name": "object.metadata.name == 'seen'",
+    "by operation": "request.operation == 'UPDATE'",
+    "by old labels": "oldObject != null && has(oldObject.metadata.labels) && oldObject.metadata.labels.tier == 'a'",
+    "by user": "request.userInfo.groups.exists(each, each == 'system:masters')",
+    "by resource": "request.resource.group == '' && request.requestKind.kind == 'ConfigMap' && request.namespace != ''",
+    "that fails": "object.data.missing == 'x'",
+}
+
+
+@pytest.mark.parametrize("policy", ["Fail", "Ignore"])
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_conditions_decide_alike(pair: Pair, name: str, policy: str) -> None:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}
+    pair.hooks.responses["/conditional"] = {"allowed": True}
+    unready = {"matchExpressions": [{"key": "ready", "operator": "DoesNotExist"}]}
+    condition = [{"name": "decides", "expression": CONDITIONS[name]}]
+    more = {"objectSelector": unready, "matchConditions": condition, "failurePolicy": policy}
+    pair.configure("mutating", [pair.hook("c", "/conditional", [rule], namespaceSelector=HERE, **more)])
+    requests = [
+        create(MAPS, config_map("seen", tier="a")),
+        patch(f"{MAPS}/seen", "merge-patch+json", {"data": {"x": "y"}}),
+        create(MAPS, config_map("other")),
+        ("DELETE", f"{MAPS}/seen", None, {}),
+        ("DELETE", f"{MAPS}/other", None, {}),
+    ]
+
+    embedded, real = pair.tell(requests, "/conditional")
+    told = [outcome(server.ask("POST", f"{MAPS}?dryRun=All", config_map("told"))) for server in pair.servers]
+
+    pair.remove("mutating")
+    for server in pair.servers:
+        for left in ("seen", "other"):
+            server.ask("DELETE", f"{MAPS}/{left}")
+    assert embedded == real
+    assert told[0] == told[1]
+
+
 def outcome(heard: Heard) -> Any:
     return heard.status, masked(heard.json()), heard.warnings
 

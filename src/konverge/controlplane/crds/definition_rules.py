@@ -18,11 +18,11 @@ from konverge.controlplane.api.problems import (
     too_many,
     unsupported,
 )
+from konverge.controlplane.callouts.configs import client_config_problems
 from konverge.controlplane.crds.field_paths import BadPath, resolve_path
 from konverge.controlplane.crds.internals import shown_versions
 from konverge.controlplane.crds.structural import read_structural
 from konverge.controlplane.crds.structural_rules import conversion_fault
-from konverge.controlplane.crds.webhook_configs import client_config_problems
 from konverge.objects.names import dns_subdomain_errors, rfc1035_label_errors
 
 __all__ = ["SchemaCheck", "common_fields", "names_problems", "spec_problems", "stored_problems"]

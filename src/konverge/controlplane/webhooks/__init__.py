@@ -7,7 +7,6 @@ cluster at the moment of the write, so that a new one counts from its creation o
 from __future__ import annotations
 
 from konverge.controlplane.webhooks.admission import WebhookAdmission
-from konverge.controlplane.webhooks.conditions import Compile, Condition
 from konverge.controlplane.webhooks.validation import configuration_problems
 
-__all__ = ["Compile", "Condition", "WebhookAdmission", "configuration_problems"]
+__all__ = ["WebhookAdmission", "configuration_problems"]

@@ -24,7 +24,7 @@ from konverge.controlplane.api.strategy import Document, Strategy
 from konverge.controlplane.callouts import Callouts
 from konverge.controlplane.patches import PatchError, apply_json_patch
 from konverge.controlplane.webhooks.caller import CallFailed, ask
-from konverge.controlplane.webhooks.conditions import Compile, holds
+from konverge.controlplane.webhooks.conditions import holds
 from konverge.controlplane.webhooks.configurations import MUTATING, VALIDATING, Webhook, webhooks_of
 from konverge.controlplane.webhooks.matching import Invocation, is_exempt, match
 from konverge.controlplane.webhooks.reviews import BadReview, Verdict, request_of
@@ -34,15 +34,11 @@ __all__ = ["WebhookAdmission"]
 
 
 class WebhookAdmission:
-    """Calls the webhooks that are configured in a cluster.
+    """Calls the webhooks that are configured in a cluster."""
 
-    `compile_condition` makes match conditions usable; without one, a configuration that has any cannot be written.
-    """
-
-    def __init__(self, cluster: Cluster, callouts: Callouts, *, compile_condition: Compile | None = None) -> None:
+    def __init__(self, cluster: Cluster, callouts: Callouts) -> None:
         self._cluster = cluster
         self._callouts = callouts
-        self._compile = compile_condition
 
     def handles(self, request: AdmissionRequest) -> bool:
         """Whether any webhook is configured that might see this write."""
@@ -157,7 +153,7 @@ class WebhookAdmission:
         states = (subject.new, subject.old)
         described = request_of(invocation, request, states)
         variables = {"object": subject.new, "oldObject": subject.old, "request": described}
-        return holds(invocation.webhook, self._compile, variables, request)
+        return holds(invocation.webhook, variables, request)
 
 
 class _Rounds:

@@ -1,13 +1,14 @@
 """Match conditions: expressions that decide, last of all, whether a webhook is called.
 
-The language of the expressions is not this package's business: a `Compile` turns a text into a `Condition`. Without
-one, a configuration that has conditions is refused when it is written.
+They see `object`, `oldObject` and `request`. The real server has one variable more, `authorizer`, which asks what
+somebody may do; an expression that uses it is refused when the configuration is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
 from konverge.controlplane.api import refusals
 from konverge.controlplane.api.admission import AdmissionRequest
@@ -15,31 +16,28 @@ from konverge.controlplane.api.problems import FieldProblem, duplicate, invalid,
 from konverge.controlplane.webhooks.configurations import Webhook
 from konverge.objects.names import label_key_errors
 
-__all__ = ["Compile", "Condition", "condition_problems", "holds"]
+if TYPE_CHECKING:
+    from konverge.controlplane.cel.environments import Program
+
+__all__ = ["condition_problems", "holds"]
 
 MOST: Final = 64
 
-_NO_ENGINE: Final = "this server has no CEL engine (leave matchConditions out, or decide inside the webhook)"
 
-Condition = Callable[[Mapping[str, Any]], bool]
-"""Takes the variables `object`, `oldObject` and `request`; raises ValueError with the evaluator's text."""
-
-Compile = Callable[[str], Condition]
-"""Turns an expression into a condition; raises ValueError with the compiler's text."""
-
-
-def holds(webhook: Webhook, compile_: Compile | None, variables: Mapping[str, Any], request: AdmissionRequest) -> bool:
+def holds(webhook: Webhook, variables: Mapping[str, Any], request: AdmissionRequest) -> bool:
     """Whether all conditions of a webhook hold; one that is false decides, also beside one that fails.
 
     Raises: Refusal 403 when one fails and the webhook's failures are not ignored.
     """
+    from konverge.controlplane.cel.values import EvaluationError
+
     faults: list[str] = []
     for _, expression in webhook.conditions:
         try:
-            if not _evaluate(compile_, expression, variables):
+            if not _compiled(expression.strip()).evaluate(variables):
                 return False
-        except ValueError as fault:
-            faults.append(str(fault))
+        except EvaluationError as fault:
+            faults.append(f"expression '{expression}' resulted in error: {fault}")
     if not faults:
         return True
     if webhook.ignores_failure:
@@ -49,20 +47,31 @@ def holds(webhook: Webhook, compile_: Compile | None, variables: Mapping[str, An
     raise refusals.forbidden(kind.group, kind.plural, request.name, listed)
 
 
-def _evaluate(compile_: Compile | None, expression: str, variables: Mapping[str, Any]) -> bool:
-    if compile_ is None:
-        raise ValueError(f"expression {expression!r} cannot be evaluated: {_NO_ENGINE}")
-    return compile_(expression)(variables)
+@lru_cache(maxsize=1024)
+def _compiled(expression: str) -> Program:
+    """Compile an expression.
+
+    Raises: CompileError; ValueError when its value is no truth value.
+    """
+    # A cluster whose webhooks have no conditions does not need the language.
+    from konverge.controlplane.cel.environments import Environment
+    from konverge.controlplane.cel.types import BOOL, DYN
+    from konverge.controlplane.webhooks.variables import request_type
+
+    program = Environment({"object": DYN, "oldObject": DYN, "request": request_type()}).compile(expression)
+    if program.result != BOOL:
+        raise ValueError(f"must evaluate to bool but got {program.result}")
+    return program
 
 
-def condition_problems(conditions: list[dict[str, Any]], path: str, compile_: Compile | None) -> Iterator[FieldProblem]:
+def condition_problems(conditions: list[dict[str, Any]], path: str) -> Iterator[FieldProblem]:
     """Say what is wrong with the conditions of a webhook."""
     if len(conditions) > MOST:
         yield too_many(path, len(conditions), MOST)
     names: set[str] = set()
     for index, condition in enumerate(conditions):
         at = f"{path}[{index}]"
-        yield from _expression_problems(condition.get("expression", "").strip(), f"{at}.expression", compile_)
+        yield from _expression_problems(condition.get("expression", "").strip(), f"{at}.expression")
         name = condition.get("name", "")
         if not name:
             yield required(f"{at}.name")
@@ -72,13 +81,15 @@ def condition_problems(conditions: list[dict[str, Any]], path: str, compile_: Co
         names.add(name)
 
 
-def _expression_problems(expression: str, path: str, compile_: Compile | None) -> Iterator[FieldProblem]:
+def _expression_problems(expression: str, path: str) -> Iterator[FieldProblem]:
     if not expression:
         yield required(path)
-    elif compile_ is None:
-        yield invalid(path, expression, _NO_ENGINE)
-    else:
-        try:
-            compile_(expression)
-        except ValueError as fault:
-            yield invalid(path, expression, f"compilation failed: {fault}")
+        return
+    from konverge.controlplane.cel.environments import CompileError
+
+    try:
+        _compiled(expression)
+    except CompileError as fault:
+        yield invalid(path, expression, f"compilation failed: {fault}")
+    except ValueError as fault:
+        yield invalid(path, expression, str(fault))

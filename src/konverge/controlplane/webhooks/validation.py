@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, Final
-from urllib.parse import SplitResult, urlsplit
 
 from konverge.controlplane.api.problems import FieldProblem, duplicate, invalid, required, unsupported
-from konverge.controlplane.webhooks.conditions import Compile, condition_problems
-from konverge.controlplane.webhooks.selectors import selector_problems
+from konverge.controlplane.builtins.validation.labels import label_selector
+from konverge.controlplane.callouts.configs import client_config_problems
+from konverge.controlplane.webhooks.conditions import condition_problems
 from konverge.objects.names import dns_subdomain_errors, rfc1035_label_errors
 
 __all__ = ["configuration_problems"]
@@ -17,7 +17,6 @@ Problems = Iterator[FieldProblem]
 
 _VERSIONS: Final = ("v1", "v1beta1")
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
-_URL_FORM: Final = "; desired format: https://host[/path]"
 _CHOICES: Final = {
     "failurePolicy": ("Fail", "Ignore"),
     "matchPolicy": ("Equivalent", "Exact"),
@@ -26,14 +25,12 @@ _CHOICES: Final = {
 }
 
 
-def configuration_problems(
-    document: dict[str, Any], old: dict[str, Any] | None = None, *, compile_condition: Compile | None = None
-) -> list[FieldProblem]:
+def configuration_problems(document: dict[str, Any], old: dict[str, Any] | None = None) -> list[FieldProblem]:
     """Check a configuration of either kind, defaults filled in; conditions that are as they were are taken as good."""
-    return list(_configuration(document, old or {}, compile_condition))
+    return list(_configuration(document, old or {}))
 
 
-def _configuration(document: dict[str, Any], old: dict[str, Any], compile_condition: Compile | None) -> Problems:
+def _configuration(document: dict[str, Any], old: dict[str, Any]) -> Problems:
     webhooks, before = document.get("webhooks") or [], old.get("webhooks") or []
     known = [each.get("matchConditions") for each in before]
     checked = [each.get("matchConditions") for each in webhooks] != known
@@ -42,8 +39,7 @@ def _configuration(document: dict[str, Any], old: dict[str, Any], compile_condit
         path = f"webhooks[{index}]"
         yield from _webhook(webhook, path)
         if checked:
-            conditions = webhook.get("matchConditions") or []
-            yield from condition_problems(conditions, f"{path}.matchConditions", compile_condition)
+            yield from condition_problems(webhook.get("matchConditions") or [], f"{path}.matchConditions")
         yield from _review_versions(webhook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions")
         name = webhook.get("name", "")
         if name and name in names:
@@ -63,10 +59,10 @@ def _webhook(webhook: dict[str, Any], path: str) -> Problems:
     seconds = webhook.get("timeoutSeconds", 10)
     if not 1 <= seconds <= 30:
         yield invalid(f"{path}.timeoutSeconds", seconds, "the timeout value must be between 1 and 30 seconds")
-    yield from selector_problems(webhook.get("namespaceSelector"), f"{path}.namespaceSelector")
-    yield from selector_problems(webhook.get("objectSelector"), f"{path}.objectSelector")
+    yield from label_selector(webhook.get("namespaceSelector"), f"{path}.namespaceSelector")
+    yield from label_selector(webhook.get("objectSelector"), f"{path}.objectSelector")
     yield from _choice(webhook, "reinvocationPolicy", path)
-    yield from _client_config(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
+    yield from client_config_problems(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
 
 
 def _choice(webhook: dict[str, Any], name: str, path: str) -> Problems:
@@ -152,75 +148,3 @@ def _resources(resources: list[str], path: str) -> Problems:
     if "*" in resources and plain:
         text = "if '*' is present, must not specify other resources without subresources"
         yield invalid(path, resources, text)
-
-
-def _client_config(config: dict[str, Any], path: str) -> Problems:
-    url, service = config.get("url"), config.get("service")
-    if (url is None) == (service is None):
-        yield required(path, "exactly one of url or service is required")
-    elif url is not None:
-        yield from url_problems(url, f"{path}.url")
-    else:
-        yield from _service(service or {}, f"{path}.service")
-
-
-def url_problems(url: str, path: str) -> Problems:
-    """Check the address of a webhook."""
-    try:
-        parts = urlsplit(url)
-        host = parts.netloc.rpartition("@")[2]
-        unreadable = _port_problem(host)
-    except ValueError as error:
-        unreadable = str(error)
-    if unreadable:
-        yield required(path, f'url must be a valid URL: parse "{url}": {unreadable}{_URL_FORM}')
-        return
-    if parts.scheme != "https":
-        yield invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_URL_FORM}")
-    if not host:
-        yield invalid(path, host, f"host must be specified{_URL_FORM}")
-    yield from _extra_parts(parts, path)
-
-
-def _port_problem(host: str) -> str:
-    colon, port = host.rpartition("]")[2].rpartition(":")[1:]
-    return f'invalid port ":{port}" after host' if colon and port and not port.isdigit() else ""
-
-
-def _extra_parts(parts: SplitResult, path: str) -> Problems:
-    if "@" in parts.netloc:
-        user = parts.netloc.rpartition("@")[0]
-        yield invalid(path, user, "user information is not permitted in the URL")
-    if parts.fragment:
-        yield invalid(path, parts.fragment, "fragments are not permitted in the URL")
-    if parts.query:
-        yield invalid(path, parts.query, "query parameters are not permitted in the URL")
-
-
-def _service(service: dict[str, Any], path: str) -> Problems:
-    # The real server takes the one for the other here, and blames the wrong field.
-    if not service.get("namespace"):
-        yield required(f"{path}.name")
-    if not service.get("name"):
-        yield required(f"{path}.namespace")
-    port = service.get("port", 443)
-    if not 1 <= port <= 65535:
-        yield invalid(f"{path}.port", port, "port is not valid: must be between 1 and 65535, inclusive")
-    yield from service_path_problems(service.get("path") or "", f"{path}.path")
-
-
-def service_path_problems(wanted: str, path: str) -> Problems:
-    """Check the path of a webhook behind a service."""
-    if wanted in ("", "/"):
-        return
-    if wanted == "//":
-        yield invalid(path, wanted, "segment[0] may not be empty")
-        return
-    if not wanted.startswith("/"):
-        yield invalid(path, wanted, "must start with a '/'")
-    for index, step in enumerate(wanted[1:].removesuffix("/").split("/")):
-        if not step:
-            yield invalid(path, wanted, f"segment[{index}] may not be empty")
-            continue
-        for error in dns_subdomain_errors(step):
-            yield invalid(path, wanted, f"segment[{index}]: {error}")

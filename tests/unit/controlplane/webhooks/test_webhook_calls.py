@@ -197,13 +197,17 @@ async def test_the_old_review_version_is_spoken_when_it_comes_first() -> None:
     assert plane.called == ["old"]
 
 
-async def test_conditions_are_refused_without_an_engine() -> None:
+async def test_a_webhook_is_called_only_when_its_conditions_hold() -> None:
     plane = HookedPlane()
-    hook = plane.hook("picky", ALLOW, matchConditions=[{"name": "never", "expression": "false"}])
+    conditions = [
+        {"name": "named", "expression": "object.metadata.name.startsWith('seen')"},
+        {"name": "no-rehearsal", "expression": "!request.dryRun && request.operation in ['CREATE', 'UPDATE']"},
+    ]
+    await plane.configure("validating", plane.hook("picky", ALLOW, matchConditions=conditions))
 
-    body = {"metadata": {"name": "x"}, "webhooks": [hook]}
-    code, found = await plane.ask("POST", f"{HOOKS}/validatingwebhookconfigurations", body)
+    for name in ("seen-1", "other"):
+        await plane.good("POST", CONFIG_MAPS, config_map(name))
+    await plane.good("POST", f"{CONFIG_MAPS}?dryRun=All", config_map("seen-2"))
+    await plane.good("DELETE", f"{CONFIG_MAPS}/other")
 
-    assert code == 422
-    assert "matchConditions[0].expression" in found["message"]
-    assert "this server has no CEL engine" in found["message"]
+    assert [each["name"] for each in plane.requests] == ["seen-1"]

@@ -8,7 +8,7 @@ from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.strategy import Document, Surroundings
 from konverge.controlplane.builtins.defaults import registrations
 from konverge.controlplane.builtins.kinds import BuiltinStrategy
-from konverge.controlplane.builtins.validation import access, webhooks
+from konverge.controlplane.builtins.validation import access
 from konverge.controlplane.webhooks.validation import configuration_problems
 
 __all__ = [
@@ -28,7 +28,6 @@ class ValidatingWebhookStrategy(BuiltinStrategy):
     """Webhooks that may refuse."""
 
     fill = staticmethod(registrations.default_validating_webhooks)
-    check = staticmethod(webhooks.validating_webhooks)
     generated_by = ("webhooks",)
     unconditional_update = False
 
@@ -43,7 +42,6 @@ class MutatingWebhookStrategy(ValidatingWebhookStrategy):
     """Webhooks that may change."""
 
     fill = staticmethod(registrations.default_mutating_webhooks)
-    check = staticmethod(webhooks.mutating_webhooks)
 
 
 class AdmissionPolicyStrategy(BuiltinStrategy):
