@@ -38,7 +38,7 @@ types: $(STAMP) ## mypy, strict
 	$(BIN)/mypy
 
 fast: $(STAMP) ## the tests that need no control plane
-	$(BIN)/pytest -m 'not control_plane and not faults'
+	$(BIN)/pytest -m 'not control_plane and not faults and not peers'
 
 test: lint types ## everything: lint, types, all tests
 	$(BIN)/pytest
@@ -57,7 +57,7 @@ golden: $(STAMP) ## record anew what a real API server answers, for the tests of
 	$(BIN)/python tools/record_answers.py
 
 fuzz: $(STAMP) ## thousands of generated requests on the embedded and the real server, compared
-	KONVERGE_FUZZ_REQUESTS=$${KONVERGE_FUZZ_REQUESTS:-5000} $(BIN)/pytest tests/contract/test_differential.py
+	KONVERGE_FUZZ_REQUESTS=$${KONVERGE_FUZZ_REQUESTS:-50000} $(BIN)/pytest tests/contract/test_differential.py
 
 faults: $(STAMP) ## the faults that last for minutes, on the real server
 	$(BIN)/pytest -m faults tests/faults
