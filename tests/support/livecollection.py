@@ -79,12 +79,13 @@ class _Stream(BufferedResponse):
 
     async def _changes_until(self, end: float) -> AsyncIterator[bytes]:
         while True:
+            changed = self._server.changed  # what happens from here on is told in the next round
             changes = [frame(type_, found) for version, type_, found in self._server.history if version > self._told]
             self._told = self._server.version
             if changes:
                 yield b"".join(changes)
             try:
                 async with asyncio.timeout_at(end):
-                    await self._server.changed.wait()
+                    await changed.wait()
             except TimeoutError:
                 return
