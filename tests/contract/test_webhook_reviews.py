@@ -424,3 +424,89 @@ def test_webhooks_with_effects_are_not_asked_in_a_rehearsal(pair: Pair) -> None:
     pair.remove("mutating")
     assert embedded == real
     assert [review["request"]["dryRun"] for _, _, review in embedded] == [True]
+
+
+def _version(name: str, *, storage: bool) -> dict[str, Any]:
+    spec = {"type": "object", "properties": {"size": {"type": "integer"}, "mode": {"type": "string", "default": "a"}}}
+    status = {"type": "object", "properties": {"size": {"type": "integer"}}}
+    schema = {"type": "object", "properties": {"spec": spec, "status": status}}
+    scale = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}
+    return {
+        "name": name,
+        "served": True,
+        "storage": storage,
+        "subresources": {"status": {}, "scale": scale},
+        "schema": {"openAPIV3Schema": schema},
+    }
+
+
+CRD: dict[str, Any] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "widgets.reviews.test"},
+    "spec": {
+        "group": "reviews.test",
+        "scope": "Namespaced",
+        "names": {"plural": "widgets", "kind": "Widget"},
+        "versions": [_version("v1", storage=True), _version("v2", storage=False)],
+    },
+}
+
+
+def widgets(version: str) -> str:
+    return f"/apis/reviews.test/{version}/namespaces/{NAMESPACE}/widgets"
+
+
+def widget(version: str, name: str) -> dict[str, Any]:
+    kind = {"apiVersion": f"reviews.test/{version}", "kind": "Widget"}
+    return {**kind, "metadata": {"name": name}, "spec": {"size": 1}}
+
+
+@pytest.fixture(scope="module")
+def with_widgets(pair: Pair) -> Pair:
+    """Both servers serve a custom resource in two versions."""
+    for server in pair.servers:
+        assert server.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD).status == 201
+        for version in ("v1", "v2"):
+            give_up = time.monotonic() + 10
+            while server.ask("POST", f"{widgets(version)}?dryRun=All", widget(version, "probe")).status != 201:
+                assert time.monotonic() < give_up, "the resource is never served"
+    return pair
+
+
+@pytest.mark.parametrize("policy", ["Equivalent", "Exact"])
+@pytest.mark.parametrize("kind", ["mutating", "validating"])
+def test_custom_resources_are_seen_in_the_version_of_the_rule(with_widgets: Pair, kind: str, policy: str) -> None:
+    resources = ["widgets", "widgets/*"]
+    rule = {"apiGroups": ["reviews.test"], "apiVersions": ["v2"], "resources": resources, "operations": ["*"]}
+    with_widgets.hooks.responses["/widget"] = {"allowed": True}
+    with_widgets.configure(kind, [with_widgets.hook("w", "/widget", [rule], matchPolicy=policy)])
+    requests: list[Asked] = []
+    for version in ("v1", "v2"):
+        name = f"{kind}-{policy}-{version}".lower()
+        requests += [
+            create(widgets(version), widget(version, name)),
+            patch(f"{widgets(version)}/{name}", "merge-patch+json", {"spec": {"size": 2}}),
+            patch(f"{widgets(version)}/{name}/status", "merge-patch+json", {"status": {"size": 2}}),
+            patch(f"{widgets(version)}/{name}/scale", "merge-patch+json", {"spec": {"replicas": 4}}),
+            ("DELETE", f"{widgets(version)}/{name}", None, {}),
+        ]
+
+    embedded, real = with_widgets.tell(requests, "/widget")
+
+    with_widgets.remove(kind)
+    assert embedded == real
+    assert len(embedded) == (10 if policy == "Equivalent" else 5)
+
+
+def test_a_patch_in_another_version_comes_back_in_that_of_the_request(with_widgets: Pair) -> None:
+    rule = {"apiGroups": ["reviews.test"], "apiVersions": ["v2"], "resources": ["widgets"], "operations": ["CREATE"]}
+    changes = [{"op": "replace", "path": "/spec/size", "value": 9}, {"op": "add", "path": "/spec/bogus", "value": 1}]
+    with_widgets.hooks.responses["/widget"] = patch_of(changes)
+    with_widgets.configure("mutating", [with_widgets.hook("w", "/widget", [rule])])
+
+    told = [outcome(server.ask("POST", widgets("v1"), widget("v1", "changed"))) for server in with_widgets.servers]
+
+    with_widgets.remove("mutating")
+    assert told[0] == told[1]
+    assert told[0][1]["spec"] == {"size": 9, "mode": "a"}
