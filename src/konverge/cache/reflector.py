@@ -74,6 +74,7 @@ class Reflector:
         self._state = State.IDLE
         self._state_since = 0.0
         self._heard = 0.0
+        self._bookmarked: float | None = None
         self._synced = False
         self._again = False  # whether the next request follows the end of a stream, or a failure
         self._quiet = 0  # how short watches are, see _watch_timeout
@@ -92,6 +93,7 @@ class Reflector:
             error=self._error,
             trouble_age=None if since is None else now - since,
             silent=now - self._heard,
+            bookmark_age=None if self._bookmarked is None else now - self._bookmarked,
             resource_version=self._following.resource_version,
             streaming=self._following.streaming,
             lists=self._lists,
@@ -267,6 +269,7 @@ class Reflector:
                 self._following.reached(self._sink.remove(change.raw))
             case Progress():
                 self._bookmarks += 1
+                self._bookmarked = self._now()
                 self._sink.progress(change.resource_version)
                 return
             case _:

@@ -27,7 +27,7 @@ class ReflectorStats:
 
     `synced` stays True once the first list is complete. `error` is what is wrong now, None when nothing is; a stream
     that merely said nothing and was opened anew is not wrong. `trouble_age` is how long it has been so. `silent` is how
-    long ago the server was last heard.
+    long ago the server was last heard, `bookmark_age` how long ago it last said that nothing is missing.
     """
 
     state: State
@@ -36,6 +36,7 @@ class ReflectorStats:
     error: KonvergeError | None
     trouble_age: float | None
     silent: float
+    bookmark_age: float | None
     resource_version: str
     streaming: bool
     lists: int

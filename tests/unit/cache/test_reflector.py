@@ -321,6 +321,7 @@ async def test_an_idle_collection_keeps_a_young_version_by_bookmarks_and_is_neve
         assert it.reflector.stats().lists == 1
         assert len(it.script.log) <= 600 / 35 + 30
         assert it.reflector.stats().bookmarks >= 8
+        assert (it.reflector.stats().bookmark_age or 600) < 120
 
 
 # Refusals
