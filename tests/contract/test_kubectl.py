@@ -390,13 +390,15 @@ def _namespace(script: str) -> str:
 
 @pytest.fixture(scope="module")
 def players(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Player, Player]]:
+    assert control_plane.url  # the programs are there; but other tests leave kinds on the shared server
     embedded = InnerServer()
     kubeconfig = tmp_path_factory.mktemp("embedded") / "kubeconfig"
     embedded.listen(kubeconfig)
-    yield (
-        Player("embedded", Kubectl(kubeconfig, tmp_path_factory.mktemp("kubectl"))),
-        Player("real", Kubectl(control_plane.kubeconfig, tmp_path_factory.mktemp("kubectl"))),
-    )
+    with ControlPlane() as real:
+        yield (
+            Player("embedded", Kubectl(kubeconfig, tmp_path_factory.mktemp("kubectl"))),
+            Player("real", Kubectl(real.kubeconfig, tmp_path_factory.mktemp("kubectl"))),
+        )
     embedded.close()
 
 
