@@ -32,12 +32,14 @@ class Pair:
         """Read an object, change it, and put it back (`to` another path), on each server."""
         return tuple(_edited(api, path, change, to or path) for api in self.servers)
 
-    def install(self, definition: Json) -> None:
-        """Create a definition on both, and wait until objects can be made of it."""
+    def install(self, *definitions: Json) -> None:
+        """Create definitions on both, and wait until objects can be made of them."""
         for api in self.servers:
-            reply = api.ask("POST", DEFINITIONS, definition)
-            assert reply.status == 201, reply.body
-            await_established(api, definition["metadata"]["name"])
+            for definition in definitions:
+                reply = api.ask("POST", DEFINITIONS, definition)
+                assert reply.status == 201, reply.body
+            for definition in definitions:
+                await_established(api, definition["metadata"]["name"])
 
     def settle(self, path: str, check: Any) -> None:
         """Wait until both servers answer a GET with something that `check` likes."""

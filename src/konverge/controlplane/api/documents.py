@@ -131,8 +131,10 @@ def _check_builtin(cluster: Cluster, strategy: Strategy, value: Document) -> Non
     raise unhandled(strategy, why, kind, version)
 
 
-def shape(strategy: Strategy, document: Document) -> tuple[Document, list[str]]:
+def shape(strategy: Strategy, document: Document, *, applied: bool = False) -> tuple[Document, list[str]]:
     """Bring a document into the kind's shape, defaults included; return what a strict reader objects to.
+
+    What an apply made has passed the schema of a custom resource already, and keeps its nulls.
 
     Raises: Refusal 400 when a value has a type that the kind cannot hold.
     """
@@ -144,6 +146,8 @@ def shape(strategy: Strategy, document: Document) -> tuple[Document, list[str]]:
         document["metadata"], problems = decode_metadata(metadata or {}, custom=strategy.custom)
     except BadField as fault:
         raise unhandled(strategy, str(fault)) from None
-    document, found = strategy.decode(document)
+    found: list[str] = []
+    if not (applied and strategy.custom):
+        document, found = strategy.decode(document)
     strategy.default(document)
     return document, problems + found

@@ -194,7 +194,7 @@ def _apply(cluster: Cluster, call: Call, options: WriteOptions) -> Make:
         except PatchError as error:
             raise refused(error) from None
         document: Document = _copy(applied.object)
-        new, found = shape(call.strategy, document)
+        new, found = shape(call.strategy, document, applied=True)
         found = [*problems, *found]
         if found and options.validation == "Strict":
             raise refusals.bad_request(f"error strict decoding YAML: {', '.join(found)}")

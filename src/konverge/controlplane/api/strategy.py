@@ -20,7 +20,7 @@ Rules for every implementation:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -36,12 +36,21 @@ __all__ = [
     "Strategy",
     "SubresourceInfo",
     "Surroundings",
+    "Unconverted",
     "WriteRules",
 ]
 
 Document = dict[str, Any]
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+class Unconverted(Exception):
+    """A conversion is needed that somebody else makes. After `await fetch()` it is there: try again."""
+
+    def __init__(self, fetch: Callable[[], Awaitable[None]]) -> None:
+        super().__init__("an object has to be converted first")
+        self.fetch = fetch
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +169,10 @@ class Strategy(WriteRules, Protocol):
         ...
 
     def convert(self, document: Document, api_version: str) -> Document:
-        """The same object in another served version, for the bookkeeping of managed fields; may share parts."""
+        """The same object in another served version, for the bookkeeping of managed fields; may share parts.
+
+        Raises: Unconverted when somebody has to be asked first.
+        """
         ...
 
     @property

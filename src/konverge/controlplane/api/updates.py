@@ -20,7 +20,7 @@ from konverge.controlplane.api.names import path_segment_problems
 from konverge.controlplane.api.options import WriteOptions, unsigned
 from konverge.controlplane.api.problems import FieldProblem, invalid
 from konverge.controlplane.api.refusals import Refusal
-from konverge.controlplane.api.strategy import Document, Strategy, Surroundings, WriteRules
+from konverge.controlplane.api.strategy import Document, Strategy, Surroundings, Unconverted, WriteRules
 from konverge.controlplane.api.views import answer_entry
 from konverge.controlplane.api.writes import (
     AFTER_ADMISSION,
@@ -111,7 +111,7 @@ async def change(
         if entry is None:
             return await _create_missing(cluster, call, make, options)
         old = await cluster.document(call.strategy, entry)
-        new = make(await cluster.document(call.strategy, entry))
+        new = await _new_state(call, make, old)
         changed = await _changed(cluster, call, rules, (new, old), options)
         if not options.dry_run:
             # It is never stored; a rehearsal shows it all the same.
@@ -119,6 +119,17 @@ async def change(
         stored, stamp = await call.strategy.to_storage(changed)
         if collection.get(key) is entry:
             return _store(cluster, call.strategy, entry, (stored, stamp), dry_run=options.dry_run), False
+
+
+async def _new_state(call: Call, make: Make, old: Document) -> Document:
+    """Ask for the new state; conversions that this turns out to need are made in between."""
+    warnings = len(call.warnings)
+    while True:
+        try:
+            return make(decode(encode(old)))
+        except Unconverted as missing:
+            await missing.fetch()
+            del call.warnings[warnings:]
 
 
 def _wrong_uid(call: Call, wanted: str, found: str, *, dry_run: bool) -> Refusal:
@@ -146,9 +157,18 @@ async def _create_missing(cluster: Cluster, call: Call, make: Make, options: Wri
     if uid:
         text = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         raise refusals.conflict(kind.group, kind.plural, call.name, text)
-    for name in ("creationTimestamp", "resourceVersion"):
+    _read_version(new["metadata"].get("resourceVersion") or "0")
+    # A rehearsal shows what would not be stored.
+    for name in ("creationTimestamp",) if options.dry_run else ("creationTimestamp", "resourceVersion", "selfLink"):
         new["metadata"].pop(name, None)
     return await create(cluster, call, new, options), True
+
+
+def _read_version(text: str) -> int:
+    try:
+        return unsigned(text)
+    except ValueError as error:
+        raise refusals.failure(500, str(error)) from None
 
 
 async def _changed(
@@ -185,10 +205,7 @@ def _check_version(call: Call, new: Document, old: Document) -> None:
     kind = call.strategy.info.kind
     version = new.get("resourceVersion", "")
     if version not in ("", "0"):
-        try:
-            unsigned(version)
-        except ValueError as error:
-            raise refusals.failure(500, str(error)) from None
+        _read_version(version)
         if version != old["resourceVersion"]:
             raise refusals.modified(kind.group, kind.plural, call.name)
         return
@@ -232,13 +249,14 @@ def _store(
     """Write the new state, remove the object when its last finalizer went, or do nothing when nothing changed."""
     document, stamp = state
     same = entry_of(entry.key, document, stamp, entry.revision)
-    if same.raw == entry.raw and entry.stamp == stamp:
+    done = _is_done(document["metadata"]) and not strategy.is_held(document)
+    if same.raw == entry.raw and entry.stamp == stamp and not done:
         return entry
     if dry_run:
         return same
     collection = cluster.collection(strategy)
     written = entry_of(entry.key, document, stamp, cluster.storage.next_revision)
-    if _is_done(document["metadata"]) and not strategy.is_held(document):
+    if done:
         cluster.storage.delete(collection, written)
         return same
     cluster.storage.put(collection, written)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from konverge.controlplane.api.metadata import BadField, decode_metadata, metadata_problems
+from konverge.controlplane.api.metadata import BadField, decode_metadata, json_type, metadata_problems
 from konverge.controlplane.api.names import path_segment_problems
 from konverge.controlplane.api.problems import FieldProblem, invalid, required
 from konverge.controlplane.crds.paths import Place, text_of
@@ -97,20 +97,16 @@ def read_embedded(find: Found, document: Any, base: Place = None) -> list[str]:
 def _read_metadata(resource: dict[str, Any], path: str) -> list[str]:
     metadata = resource["metadata"]
     try:
-        if metadata is not None and not isinstance(metadata, dict):
-            raise BadField(f"json: cannot unmarshal {_go_kind(metadata)} into Go value of type v1.ObjectMeta")
-        resource["metadata"], unknown = decode_metadata(metadata or {}, path, custom=True)
+        resource["metadata"], unknown = _decoded(metadata, path)
     except BadField as fault:
         raise BadEmbedded(invalid(path, shown(metadata), str(fault))) from None
     return [text.removeprefix('unknown field "').removesuffix('"') for text in unknown]
 
 
-def _go_kind(value: Any) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, (int, float)):
-        return "number"
-    return "string" if isinstance(value, str) else "array"
+def _decoded(metadata: Any, path: str) -> tuple[dict[str, Any], list[str]]:
+    if metadata is not None and not isinstance(metadata, dict):
+        raise BadField(f"json: cannot unmarshal {json_type(metadata)} into Go value of type v1.ObjectMeta")
+    return decode_metadata(metadata or {}, path, custom=True)
 
 
 def embedded_problems(find: Found, document: Any, base: Place = None) -> list[FieldProblem]:
@@ -148,7 +144,11 @@ def _kind_text(value: str) -> str:
     return f"may have mixed case, but should otherwise match: {','.join(texts)}" if texts else ""
 
 
-def _metadata_problems(metadata: dict[str, Any], path: str) -> list[FieldProblem]:
+def _metadata_problems(given: Any, path: str) -> list[FieldProblem]:
+    try:
+        metadata, _ = _decoded(given, path)
+    except BadField as fault:
+        return [invalid(path, shown(given), str(fault))]
     named = {**metadata, "name": metadata.get("name") or "fakename"}
     found = metadata_problems(
         named, namespaced=bool(named.get("namespace")), name_rule=path_segment_problems, custom=True

@@ -126,6 +126,9 @@ class CustomResourceStrategy(PlainStrategy):
     def default(self, document: Document) -> None:
         self._schema.fill(document)
 
+    def convert(self, document: Document, api_version: str) -> Document:
+        return self._converter.known(document, api_version)
+
     async def from_storage(self, stored: Sequence[tuple[Document, object]]) -> list[Document]:
         documents = [self._revived(document, stamp) for document, stamp in stored]
         own = self.info.kind.api_version
