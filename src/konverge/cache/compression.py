@@ -1,6 +1,7 @@
 """Compression of what is held: objects of one kind look alike, so one dictionary makes each of them small.
 
-A dictionary is learned from the first objects that come; until then entries are held plain. Assumes the package
+A dictionary is learned from the first few hundred objects that come, which takes some 10 ms, once; until then entries
+are held plain. Assumes the package
 `zstandard` (`pip install konverge[zstd]`), loaded only when compression is asked for.
 """
 
@@ -11,9 +12,12 @@ from typing import Any
 
 __all__ = ["Packer"]
 
-_SAMPLES = 1000
-_SAMPLE_BYTES = 8 * 1024 * 1024
-_DICTIONARY_BYTES = 112 * 1024
+_SAMPLES = 300
+_SAMPLE_BYTES = 2 * 1024 * 1024
+_DICTIONARY_BYTES = 64 * 1024
+_SEGMENT = 2048
+"""How long the pieces are that a dictionary is made of; objects of one kind have long stretches in common."""
+
 _FEWEST = 32
 """A dictionary from fewer objects than this is worth nothing."""
 
@@ -39,25 +43,30 @@ class Packer:
         return self._compressor is not None
 
     def learn(self, data: bytes) -> None:
-        """Take one object as a sample; nothing happens once there is a dictionary or enough of them."""
-        if self.ready or len(self._samples) >= _SAMPLES or self._sampled >= _SAMPLE_BYTES:
+        """Take one object as a sample, until there is a dictionary; with the last that is needed it is made."""
+        if self.ready:
             return
         self._samples.append(data)
         self._sampled += len(data)
+        if len(self._samples) >= _SAMPLES or self._sampled >= _SAMPLE_BYTES:
+            self.train()
 
     def train(self) -> bool:
-        """Make the dictionary if there are samples enough; tell whether there is one now that was not there before."""
+        """Make the dictionary from the samples that there are, if that is worth it; tell whether there is one."""
         if self.ready or len(self._samples) < _FEWEST:
-            return False
+            return self.ready
         size = min(_DICTIONARY_BYTES, max(1024, self._sampled // 10))
         try:
-            dictionary = self._zstd.train_dictionary(size, self._samples)
+            dictionary = self._zstd.train_dictionary(size, self._samples, k=_SEGMENT, d=8, level=self._level)
         except self._zstd.ZstdError:
-            # Samples that are all alike or all tiny teach nothing; a later, larger list may.
-            return False
+            # Samples that are all alike or all tiny teach nothing: they are a dictionary as they are.
+            raw = b"".join(self._samples)[-_DICTIONARY_BYTES:]
+            dictionary = self._zstd.ZstdCompressionDict(raw, dict_type=self._zstd.DICT_TYPE_RAWCONTENT)
         dictionary.precompute_compress(level=self._level)
         self._samples = []
-        self._compressor = self._zstd.ZstdCompressor(level=self._level, dict_data=dictionary, write_checksum=False)
+        self._compressor = self._zstd.ZstdCompressor(
+            level=self._level, dict_data=dictionary, write_checksum=False, write_dict_id=False
+        )
         self._dictionary = dictionary
         return True
 

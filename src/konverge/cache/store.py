@@ -89,6 +89,7 @@ class Store:
         self.kind = kind
         self._scope = Scope(namespace, options.labels or "", options.fields or "")
         self._packer = Packer() if options.compress else None
+        self._packed = False  # whether everything delivered is held compressed
         self._ordered = options.ordered is not False
         self._intake = Intake(
             kind,
@@ -416,9 +417,10 @@ class Store:
         return [entry for entry in found if entry is not None]
 
     def _pack(self) -> None:
-        """Once a dictionary can be learned, hold compressed what is held plain."""
-        if self._packer is None or not self._packer.train():
+        """Hold compressed what came before there was a dictionary; that is little, and happens once."""
+        if self._packed or self._packer is None or not self._packer.train():
             return
+        self._packed = True
         for names in self._delivered.values():
             for name, entry in list(names.items()):
                 names[name] = self._intake.pack(entry)

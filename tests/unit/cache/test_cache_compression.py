@@ -65,6 +65,15 @@ async def test_a_list_of_what_has_not_changed_keeps_the_entries() -> None:
     assert store.get(at("a-1")) is before
 
 
+@pytest.mark.parametrize("documents", [[b"{}"] * 40, [b"x"] * 40, [b'{"same":"%b"}' % (b"y" * 500)] * 40])
+def test_samples_that_teach_nothing_still_give_a_dictionary(documents: list[bytes]) -> None:
+    packer = Packer()
+    for document in documents:
+        packer.learn(document)
+    assert packer.train()
+    assert [packer.unpack(packer.pack(document)) for document in documents] == documents
+
+
 def test_threads_may_unpack_at_the_same_time() -> None:
     packer = Packer()
     documents = [json.dumps(spec(number)).encode() for number in range(200)]

@@ -1,0 +1,126 @@
+"""A cache that follows 2,000 changes a second for a minute: does it fall behind, does it grow?
+
+Run by `make bench-cache-events`. The changes come from a replaying server in a process of its own. Lag is from the
+moment that a frame was sent to the moment that a subscriber was told, for one change in twenty.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from measuring import keep, verdict
+from process import cpu_seconds, memory
+from replaying import SENT
+
+from konverge.cache import Cache, Event
+from konverge.client import Client, ClientConfig
+from konverge.k8s.core.v1 import Pod
+
+WINDOW = 5.0
+_EACH = 20
+
+
+@dataclass
+class Window:
+    """What happened in a few seconds."""
+
+    events: int = 0
+    lags: list[float] = field(default_factory=list)
+    cpu: float = 0.0
+    rss: float = 0.0
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.lags) if self.lags else float("inf")
+
+    @property
+    def worst(self) -> float:
+        return max(self.lags, default=float("inf"))
+
+
+@contextlib.contextmanager
+def replaying(rate: int, seconds: float) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Run the server, and give its port."""
+    command = [sys.executable, str(Path(__file__).parent / "replaying.py"), "--rate", str(rate)]
+    with subprocess.Popen([*command, "--seconds", str(seconds)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process, int(process.stdout.readline())
+        finally:
+            process.terminate()
+
+
+async def follow(port: int, seconds: float) -> tuple[list[Window], int]:
+    """Follow the collection; give what happened window by window, and how many changes there were."""
+    windows = [Window()]
+    told = 0
+
+    def tell(event: Event) -> None:
+        nonlocal told
+        if event.listed:
+            return
+        told += 1
+        windows[-1].events += 1
+        if told % _EACH == 0:
+            pod = event.entry.read(Pod)
+            windows[-1].lags.append(time.time() - float(pod.metadata.annotations[SENT]))
+
+    way = Client.connect(ClientConfig(server=f"http://127.0.0.1:{port}"))
+    async with way as client, Cache(client.collection) as cache:
+        view = cache.declare(Pod)
+        await view.subscribe(tell)
+        await cache.wait_for_sync(timeout=30)
+        for _ in range(int(seconds / WINDOW)):
+            before = cpu_seconds()
+            await asyncio.sleep(WINDOW)
+            windows[-1].cpu = (cpu_seconds() - before) / WINDOW
+            windows[-1].rss = memory("VmRSS")
+            windows.append(Window())
+        await asyncio.sleep(2)
+        return windows[:-1], told
+
+
+def report(windows: list[Window], told: int, sent: int, rate: int) -> str:
+    rows = [f"{rate:,} changes a second of pods of 4.5 kB, {sent:,} in all.", ""]
+    rows += ["| until s | changes | lag ms, median | lag ms, worst | cpu | RSS MB |", "|--:|--:|--:|--:|--:|--:|"]
+    for place, window in enumerate(windows, 1):
+        rows.append(
+            f"| {place * WINDOW:.0f} | {window.events:,} | {window.median * 1e3:.1f} | {window.worst * 1e3:.0f} "
+            f"| {window.cpu:.0%} | {window.rss / 1e6:.1f} |"
+        )
+    half = len(windows) // 2
+    early, late = windows[1:half], windows[half:]
+    lag = statistics.median(one.median for one in late) / statistics.median(one.median for one in early)
+    growth = max(one.rss for one in late) - max(one.rss for one in early)
+    rows += [
+        "",
+        verdict(f"every change was told ({told:,} of {sent:,})", told >= sent),
+        verdict(f"lag does not grow ({lag:.2f}x in the second half)", lag <= 1.5 or late[-1].median < 0.05),
+        verdict(f"memory does not grow ({growth / 1e6:+.1f} MB in the second half)", growth < 3e6),
+    ]
+    return "\n".join(rows) + "\n"
+
+
+def main(rate: int, seconds: float) -> None:
+    with replaying(rate, seconds) as (process, port):
+        windows, told = asyncio.run(follow(port, seconds))
+        assert process.stdout is not None
+        sent = int(process.stdout.readline().split()[0])
+    keep("cache-events", report(windows, told, sent, rate))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rate", type=int, default=2000)
+    parser.add_argument("--seconds", type=float, default=60)
+    asked = parser.parse_args()
+    main(asked.rate, asked.seconds)

@@ -1,0 +1,148 @@
+"""What the cache benchmarks keep: widgets of about 2.9 kB and pods of about 4.2 kB on a real server.
+
+Objects are spread over ten namespaces, a hundred apps (label `app`) and a hundred nodes (`.spec.nodeName`), so that a
+read by app or by node finds one object in a hundred.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from sample_pod import pod
+
+from konverge.client import Client, condition, load_config
+from konverge.errors import AlreadyExists
+from konverge.k8s.apiextensions.v1 import CustomResourceDefinition
+from konverge.k8s.core.v1 import Namespace, ServiceAccount
+from konverge.objects import Kind, ObjectMeta, Untyped
+
+__all__ = ["KINDS", "NAMESPACES", "WIDGET", "load", "widget_crd"]
+
+WIDGET = Kind("bench.example.com", "v1", "Widget", "widgets")
+POD = Kind("", "v1", "Pod", "pods")
+KINDS = {"widgets": WIDGET, "pods": POD}
+NAMESPACES = [f"bench-{number}" for number in range(10)]
+_AT_ONCE = 32
+
+
+def widget_crd() -> Untyped:
+    """Give the CRD of the widgets."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": schema, "status": schema}}},
+    }
+    return Untyped(
+        apiVersion="apiextensions.k8s.io/v1",
+        kind="CustomResourceDefinition",
+        metadata={"name": "widgets.bench.example.com"},
+        spec={
+            "group": WIDGET.group,
+            "scope": "Namespaced",
+            "names": {"kind": "Widget", "plural": "widgets"},
+            "versions": [version],
+        },
+    )
+
+
+def _metadata(number: int) -> dict[str, Any]:
+    labels = {"app": f"app-{number % 100}", "app.kubernetes.io/part-of": "bench", "tier": "frontend"}
+    return {"name": f"item-{number}", "namespace": NAMESPACES[number % 10], "labels": labels}
+
+
+def widget(number: int) -> Untyped:
+    """Give a widget as it is created."""
+    parts = [
+        {
+            "name": f"part-{place}",
+            "image": f"example/part:{number % 7}.{place}",
+            "replicas": place,
+            "settings": [{"name": f"SETTING_{one}", "value": f"value-{number * one}"} for one in range(6)],
+            "labels": {"app": f"app-{number % 100}", "part": str(place)},
+        }
+        for place in range(5)
+    ]
+    spec = {"nodeName": f"node-{number // 10 % 100}", "parts": parts}
+    return Untyped(apiVersion="bench.example.com/v1", kind="Widget", metadata=_metadata(number), spec=spec)
+
+
+def _widget_status(number: int) -> dict[str, Any]:
+    condition = {
+        "status": "True",
+        "reason": "AllPartsReady",
+        "message": f"all parts of {number} are ready",
+        "lastTransitionTime": "2026-01-05T10:00:00Z",
+    }
+    return {"observedGeneration": 1, "conditions": [{"type": name, **condition} for name in ("Ready", "Synced")]}
+
+
+def bench_pod(number: int) -> Untyped:
+    """Give a pod as it is created: placed on a node, with a service account that needs no token."""
+    made = pod()
+    spec = made["spec"] | {"nodeName": f"node-{number // 10 % 100}", "serviceAccountName": "default"}
+    del spec["serviceAccount"]
+    spec |= {"automountServiceAccountToken": False, "volumes": spec["volumes"][:1]}
+    for container in spec["containers"]:
+        container["volumeMounts"] = container["volumeMounts"][:1]
+    for name in ("priority", "preemptionPolicy"):
+        spec.pop(name, None)
+    return Untyped(apiVersion="v1", kind="Pod", metadata=_metadata(number), spec=spec)
+
+
+def _pod_status(number: int) -> dict[str, Any]:
+    del number
+    status: dict[str, Any] = pod()["status"]
+    return status
+
+
+_MAKERS: dict[str, tuple[Callable[[int], Untyped], Callable[[int], dict[str, Any]]]] = {
+    "widgets": (widget, _widget_status),
+    "pods": (bench_pod, _pod_status),
+}
+
+
+async def load(kubeconfig: str, what: str, begin: int, end: int) -> None:
+    """Create the objects with these numbers, each with a status."""
+    async with Client.connect(load_config(kubeconfig=kubeconfig)) as client:
+        await _prepare(client, what)
+        make, status = _MAKERS[what]
+        kind = KINDS[what]
+
+        async def put(number: int) -> None:
+            made = await client.create(make(number))
+            await client.patch(kind, made.key, {"status": status(number)}, subresource="status")
+
+        await _each(range(begin, end), put)
+
+
+async def _prepare(client: Client, what: str) -> None:
+    for name in NAMESPACES:
+        await _unless_there(client.create(Namespace(metadata=ObjectMeta(name=name))))
+        await _unless_there(client.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace=name))))
+    if what == "widgets":
+        await _unless_there(client.create(widget_crd()))
+        await client.wait_for(CustomResourceDefinition, "widgets.bench.example.com", condition("Established"))
+        await asyncio.sleep(3)  # the server answers for a new kind only after a while
+
+
+async def _unless_there(creation: Awaitable[object]) -> None:
+    with contextlib.suppress(AlreadyExists):
+        await creation
+
+
+async def _each(numbers: range, act: Callable[[int], Awaitable[None]]) -> None:
+    left = iter(numbers)
+
+    async def work() -> None:
+        for number in left:
+            await act(number)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(_AT_ONCE):
+            group.create_task(work())

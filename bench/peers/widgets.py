@@ -1,0 +1,42 @@
+"""The custom resource of the benchmark, as konverge's users write it."""
+
+from __future__ import annotations
+
+from konverge.schema import CustomResource, Spec, Status
+
+__all__ = ["Widget"]
+
+
+class Setting(Spec):
+    name: str
+    value: str
+
+
+class Part(Spec):
+    name: str
+    image: str
+    replicas: int
+    settings: list[Setting] = []
+    labels: dict[str, str] = {}
+
+
+class WidgetSpec(Spec):
+    node_name: str = ""
+    parts: list[Part] = []
+
+
+class Condition(Status):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+
+
+class WidgetStatus(Status):
+    observed_generation: int = 0
+    conditions: list[Condition] = []
+
+
+class Widget(CustomResource[WidgetSpec, WidgetStatus], group="bench.example.com", version="v1"):
+    """A thing that is made of parts."""
