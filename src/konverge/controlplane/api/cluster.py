@@ -49,7 +49,7 @@ class Cluster:
         self.clock = clock
         self.dice = random.Random(seed)
         self.endpoints: dict[tuple[str, ...], tuple[Strategy, Endpoint]] = {}
-        self.watches: dict[object, Callable[[], None]] = {}
+        self.watches: dict[object, tuple[tuple[str, str], Callable[[], None]]] = {}
         self._second = -1
         self._text = ""
 
@@ -67,10 +67,11 @@ class Cluster:
         variant = "89ab"[int(digits[16], 16) & 3]
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
-    def end_watches(self) -> None:
-        """End every watch that is going on, as its timeout would."""
-        for end in list(self.watches.values()):
-            end()
+    def end_watches(self, stored: tuple[str, str] | None = None) -> None:
+        """End every watch that is going on, or those of one collection, as its timeout would."""
+        for where, end in list(self.watches.values()):
+            if stored is None or where == stored:
+                end()
 
     def collection(self, strategy: Strategy) -> Collection:
         return self.storage.collection(strategy.info.storage)

@@ -89,7 +89,7 @@ class _Watch:
     async def run(self, version: int) -> AsyncGenerator[bytes, None]:
         """The stream, from the first event to its end."""
         self._collection.follow(self, self._woken.set)
-        self._cluster.watches[self] = self._end
+        self._cluster.watches[self] = (self._strategy.info.storage, self._end)
         timer = self._loop.call_at(self._deadline, self._woken.set)
         try:
             async for chunk in self._events(version):

@@ -38,7 +38,8 @@ class CustomResources:
 
     Promises: when the write of a definition is answered, the definition is Established (or says why not) and its
     resource is served; a changed schema holds for the next request; while a definition is being deleted nothing new of
-    it is created, and it goes when its last instance has gone.
+    it is created, and it goes when its last instance has gone. Watches of its objects end when the spec of a definition
+    changes and when it goes.
 
     `call_webhook` reaches conversion webhooks; without it an object of another version cannot be converted by one.
     """
@@ -167,12 +168,13 @@ class CustomResources:
             return
         name = document["metadata"]["name"]
         definition = read_definition(document)
-        mark = encode([document["spec"], document["status"]["acceptedNames"], definition.terminating])
-        if name in self._served and self._served[name][0] == mark:
+        mark = encode([document["spec"], document["status"]["acceptedNames"]])
+        before = self._served.get(name)
+        if before is not None and before[0] == mark and before[1].terminating == definition.terminating:
             return
         schemas = self._compile(name, definition)
         converter = self._converter(definition)
-        self._withdraw(name, keep=definition)
+        self._withdraw(name, keep=definition, same=before is not None and before[0] == mark)
         self._served[name] = (mark, definition)
         for version in definition.versions:
             if version.served:
@@ -200,10 +202,13 @@ class CustomResources:
         webhook = definition.conversion.get("webhook") or {}
         return WebhookConversion(definition.name, webhook, self._call_webhook, self._cluster.new_uid)
 
-    def _withdraw(self, name: str, *, keep: Definition | None = None) -> None:
+    def _withdraw(self, name: str, *, keep: Definition | None = None, same: bool = False) -> None:
+        """Stop serving the versions of a definition that are not kept; watches end unless it is the same as before."""
         _, served = self._served.pop(name, (b"", None))
         if served is None:
             return
+        if not same:
+            self._cluster.end_watches(served.storage)
         kept = {(keep.group, each.name, keep.plural) for each in keep.versions if each.served} if keep else set()
         for version in served.versions:
             if (served.group, version.name, served.plural) not in kept:
