@@ -1,7 +1,7 @@
 // Informers of client-go, measured from inside: dynamic (unstructured) and typed, both over JSON.
 //
-// Called as: client-go <dynamic|typed> <kubeconfig> <pods|widgets> <count>. Prints one line of JSON; see bench/contenders.py
-// for what each figure means.
+// Called as: client-go <dynamic|typed> <kubeconfig> <pods|widgets> <count>. Prints one line of JSON; what each figure
+// means is said in bench/bench_cache.py.
 package main
 
 import (

@@ -121,10 +121,9 @@ class Cache:
     def declare(self, kind: Kind, options: CacheOptions | None = None) -> View[Untyped]: ...
     def declare(self, kind: type[Any] | Kind, options: CacheOptions | None = None) -> View[Any]:
         """Keep a kind, and give the view of it; what others declared alike is shared."""
-        type_: type[Any] = Untyped if isinstance(kind, Kind) else kind
         known = kind_of(kind)
         below = self._by_kind.get(known, CacheOptions()).over(self._options)
-        view: View[Any] = View(known, type_, (options or CacheOptions()).over(below), pool=self)
+        view: View[Any] = View(known, _type_of(kind), (options or CacheOptions()).over(below), pool=self)
         self._views.append(view)
         return view
 
@@ -148,8 +147,7 @@ class Cache:
         key = name if isinstance(name, Key) else Key(namespace, name)
         view = self._view_for(kind_of(kind), key.namespace)
         if view is not None:
-            entry = view.entry(key)
-            return None if entry is None else entry.read(_type_of(kind))
+            return view.reading(_type_of(kind)).get(key)
         try:
             return await self._ask(kind).get(kind, key)
         except NotFound:
@@ -159,7 +157,7 @@ class Cache:
         """Read the objects of a namespace, or of all, that a selector picks, from memory or from the server."""
         view = self._view_for(kind_of(kind), namespace)
         if view is not None:
-            return [entry.read(_type_of(kind)) for entry in view.entries(namespace=namespace, labels=labels)]
+            return view.reading(_type_of(kind)).list(namespace=namespace, labels=labels)
         return list(await self._ask(kind).list(kind, namespace=namespace, labels=labels))
 
     # Own writes
@@ -225,6 +223,7 @@ class Cache:
         mirror.readers -= 1
         if not mirror.readers:
             del self._mirrors[mirror.kind, mirror.namespace, mirror.options]
+            mirror.synced.set()  # nobody shall wait for it any more
             task = self._tasks.pop(mirror, None)
             if task is not None:
                 task.cancel()

@@ -84,7 +84,10 @@ class Mirror:
         """Say why it is not synced yet; "" when it is."""
         if self.synced.is_set():
             return ""
-        stats = self._reflector.stats()
+        try:
+            stats = self._reflector.stats()
+        except RuntimeError:
+            return "the first list is not complete"  # a reader in another thread: the reasons are on the loop
         where = f" in namespace {self.namespace}" if self.namespace else ""
         if isinstance(stats.error, Forbidden):
             return f"{stats.error.verb or 'list'} is forbidden (needs list, watch on {self.kind.resource}{where})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
@@ -21,6 +22,7 @@ __all__ = ["MirrorPool", "View"]
 _log = logging.getLogger("konverge.cache")
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 Objects: TypeAlias = list[T]
 
@@ -92,6 +94,12 @@ class View(Generic[T]):
         selector = LabelSelector.parse(labels) if isinstance(labels, str) else labels
         stores = [mirror.store for mirror in self._about(namespace)]
         return [entry for store in stores for entry in store.list(namespace=namespace, labels=selector)]
+
+    def reading(self, type_: type[U]) -> View[U]:
+        """Give the same view with objects of another type."""
+        twin = copy.copy(self)
+        twin.type = type_  # type: ignore[assignment]
+        return twin  # type: ignore[return-value]
 
     # Being told
 

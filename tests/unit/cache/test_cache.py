@@ -17,7 +17,7 @@ from konverge.client import Client, InProcessTransport
 from konverge.errors import DecodeError, NotSynced
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Pod, ServiceAccount
 from konverge.objects import Key, Kind, Untyped, encode, kind_of
-from konverge.testing.faults import answered, lists, watches
+from konverge.testing.faults import Fault, answered, lists, watches
 from konverge.testing.faultytransport import FaultyTransport
 
 CONFIG_MAP = kind_of(ConfigMap)
@@ -449,3 +449,23 @@ async def test_children_are_found_by_their_owner() -> None:
         maps = it.cache.declare(ConfigMap)
         await it.cache.wait_for_sync(timeout=5)
         assert [one.name for one in maps.owned_by(uid)] == ["child"]
+
+
+async def test_a_thread_that_reads_too_early_is_told_so() -> None:
+    async with rig() as it:
+        it.transport.script.add(watches("configmaps"), Fault(delay=30))
+        maps = it.cache.declare(ConfigMap)
+        await settle()
+        with pytest.raises(NotSynced, match="the first list is not complete"):
+            await asyncio.to_thread(maps.list)
+
+
+async def test_nobody_waits_for_what_was_withdrawn() -> None:
+    async with rig() as it:
+        it.transport.script.add(watches("configmaps"), Fault(delay=3000))
+        maps = it.cache.declare(ConfigMap)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(it.cache.wait_for_sync(timeout=600))
+            await settle()
+            it.cache.withdraw(maps)
+        assert asyncio.get_running_loop().time() < 10

@@ -1,6 +1,6 @@
 //! The reflector of kube-rs, measured from inside.
 //!
-//! Called as: kube-rs-peer <kubeconfig> <pods|widgets> <count>. Prints one line of JSON; see bench/contenders.py for what
+//! Called as: kube-rs-peer <kubeconfig> <pods|widgets> <count>. Prints one line of JSON; see bench/bench_cache.py for what
 //! each figure means. kube-rs has no indexes: a read by node looks at every object, as its users do.
 
 mod measuring;
