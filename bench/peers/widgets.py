@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from konverge.objects import field
 from konverge.schema import CustomResource, Spec, Status
 
 __all__ = ["Widget"]
@@ -16,13 +17,13 @@ class Part(Spec):
     name: str
     image: str
     replicas: int
-    settings: list[Setting] = []
-    labels: dict[str, str] = {}
+    settings: list[Setting] = field(default_factory=list)
+    labels: dict[str, str] = field(default_factory=dict)
 
 
 class WidgetSpec(Spec):
     node_name: str = ""
-    parts: list[Part] = []
+    parts: list[Part] = field(default_factory=list)
 
 
 class Condition(Status):
@@ -35,7 +36,7 @@ class Condition(Status):
 
 class WidgetStatus(Status):
     observed_generation: int = 0
-    conditions: list[Condition] = []
+    conditions: list[Condition] = field(default_factory=list)
 
 
 class Widget(CustomResource[WidgetSpec, WidgetStatus], group="bench.example.com", version="v1"):
