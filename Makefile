@@ -55,6 +55,7 @@ golden: $(STAMP) ## record anew what a real API server answers, for the tests of
 	$(BIN)/python tools/record_golden.py
 	$(BIN)/python tools/record_exchanges.py
 	$(BIN)/python tools/record_answers.py
+	KONVERGE_RECORD=1 $(BIN)/pytest tests/contract/test_crds_on_both.py
 
 fuzz: $(STAMP) ## thousands of generated requests on the embedded and the real server, compared
 	KONVERGE_FUZZ_REQUESTS=$${KONVERGE_FUZZ_REQUESTS:-50000} $(BIN)/pytest tests/contract/test_differential.py

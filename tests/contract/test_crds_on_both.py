@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from cr_cases import SPECS, UPDATES, as_object, checking_schema, labelled, open_schema
 from crd_cases import LIST_MAP, Json, definition, definition_cases, listed, obj, with_root
 from custom_pairs import DEFINITIONS, Pair
+from judges import Recorded, Recorder, is_recording
 from rule_cases import BROKEN, EXPRESSIONS, OBJECTS, rule_schema
 from twoservers import EmbeddedApi, RealApi
 
@@ -22,18 +22,28 @@ MERGE = {"content_type": "application/merge-patch+json"}
 TABLE = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 NAMESPACE = "default"
 
-_groups = itertools.count(1)
+RECORDING = "custom-resources"
 
 
-def new_group() -> str:
-    return f"crds{next(_groups)}.example.com"
+def group_of(name: str) -> str:
+    return f"{name.replace(' ', '-')}.crds.example.com"
 
 
-@pytest.fixture(scope="module")
-def pair(control_plane: ControlPlane, embedded_runner: asyncio.Runner) -> Iterator[Pair]:
-    """The two servers for all tests of this file; each test has a group of its own."""
-    real = RealApi(control_plane)
-    yield Pair(EmbeddedApi(EmbeddedServer(), embedded_runner), real)
+@pytest.fixture(scope="module", params=["recorded", pytest.param("real", marks=pytest.mark.control_plane)])
+def pair(request: pytest.FixtureRequest, embedded_runner: asyncio.Runner) -> Iterator[Pair]:
+    """The embedded server and its judge, for all tests of this file; each test has a group of its own."""
+    embedded = EmbeddedApi(EmbeddedServer(), embedded_runner)
+    if request.param == "recorded":
+        if not is_recording():
+            yield Pair(embedded, Recorded(RECORDING))
+            return
+        pytest.skip("the recording is being made")
+    plane: ControlPlane = request.getfixturevalue("control_plane")
+    real = RealApi(plane)
+    judge = Recorder(real, RECORDING)
+    yield Pair(embedded, judge)
+    if is_recording():
+        judge.keep()
     for each in real.ask("GET", DEFINITIONS).json()["items"]:
         real.ask("DELETE", f"{DEFINITIONS}/{each['metadata']['name']}")
 
@@ -55,7 +65,7 @@ def test_definitions_are_taken_and_refused_alike(pair: Pair, name: str) -> None:
 @pytest.fixture(scope="module")
 def checked(pair: Pair) -> str:
     """The collection of a resource with all kinds of constraints."""
-    group = new_group()
+    group = group_of("checked")
     pair.install(with_root(checking_schema(), group=group))
     return group
 
@@ -77,7 +87,7 @@ def test_objects_are_taken_and_refused_alike(pair: Pair, checked: str, number: i
 @pytest.fixture(scope="module")
 def tightened(pair: Pair) -> str:
     """The group of a resource whose schema came after its objects."""
-    group = new_group()
+    group = group_of("tightened")
     pair.install(with_root(open_schema(), group=group))
     for number, (old, _) in enumerate(UPDATES):
         for api in pair.servers:
@@ -90,9 +100,7 @@ def tightened(pair: Pair) -> str:
     for status, *_ in pair.edit(f"{DEFINITIONS}/things.{group}", tighten):
         assert status == 200
     # The real server takes a moment until the new schema holds.
-    probe = f"{collection(group)}?dryRun=All"
-    bad = as_object({"small": 9}, "probe", group, "Thing")
-    pair.settle(collection(group), lambda _reply: all(a.ask("POST", probe, bad).status == 422 for a in pair.servers))
+    pair.await_status(f"{collection(group)}?dryRun=All", as_object({"small": 9}, "probe", group, "Thing"), 422)
     return group
 
 
@@ -118,7 +126,7 @@ def test_rules_compile_and_fail_to_compile_alike(pair: Pair, rule: str) -> None:
 @pytest.fixture(scope="module")
 def ruled(pair: Pair) -> list[tuple[str, str]]:
     """Groups and plurals of resources that have every rule of the table between them."""
-    group = new_group()
+    group = group_of("ruled")
     embedded = pair.servers[0]
     fine = [
         rule
@@ -187,7 +195,7 @@ def _versions(group: str) -> Json:
 
 @pytest.fixture(scope="module")
 def shop(pair: Pair) -> str:
-    group = new_group()
+    group = group_of("shop")
     pair.install(_versions(group))
     return group
 
@@ -289,7 +297,7 @@ def _condition(reply: Any, kind: str) -> str:
 
 
 def test_a_definition_lives_the_same_life_on_both(pair: Pair) -> None:
-    group = new_group()
+    group = group_of("definition")
     made = definition(group=group)
     path = f"{DEFINITIONS}/things.{group}"
     pair.install(made)
@@ -329,7 +337,7 @@ def test_a_definition_lives_the_same_life_on_both(pair: Pair) -> None:
 
 
 def test_two_definitions_that_want_the_same_names(pair: Pair) -> None:
-    group = new_group()
+    group = group_of("names")
     first, second = definition(group=group), definition(group=group, plural="others")
     second["spec"]["names"] |= {"kind": "Thing", "singular": "thing"}
     pair.install(first)
@@ -351,7 +359,7 @@ def test_two_definitions_that_want_the_same_names(pair: Pair) -> None:
 
 
 def test_a_definition_goes_after_its_last_instance(pair: Pair) -> None:
-    group = new_group()
+    group = group_of("deletion")
     pair.install(definition(group=group))
     path, things = f"{DEFINITIONS}/things.{group}", collection(group)
     held = _thing(group, "held") | {"metadata": {"name": "held", "finalizers": ["example.com/wait"]}}
@@ -396,7 +404,7 @@ TRANSITIONS: dict[str, tuple[Json, list[Json]]] = {
 @pytest.mark.parametrize("name", TRANSITIONS)
 def test_rules_about_changes_hold_and_break_alike(pair: Pair, name: str) -> None:
     rule, specs = TRANSITIONS[name]
-    group = new_group()
+    group = group_of(name)
     open_first = name == "tolerated"
     pair.install(definition(rule_schema(*([] if open_first else [rule])), group=group))
     path = f"{collection(group)}/one"
@@ -409,9 +417,7 @@ def test_rules_about_changes_hold_and_break_alike(pair: Pair, name: str) -> None
             schema["properties"]["spec"] = rule_schema(rule)
 
         pair.edit(f"{DEFINITIONS}/things.{group}", tighten)
-        probe = as_object(specs[0], "probe", group, "Thing")
-        where = f"{collection(group)}?dryRun=All"
-        pair.settle(path, lambda _reply: all(api.ask("POST", where, probe).status == 422 for api in pair.servers))
+        pair.await_status(f"{collection(group)}?dryRun=All", as_object(specs[0], "probe", group, "Thing"), 422)
 
     for spec in specs[1:]:
 
@@ -467,7 +473,7 @@ PLACES: dict[str, tuple[Json, Any, Any]] = {
 @pytest.mark.parametrize("name", PLACES)
 def test_rules_are_told_of_where_they_stand(pair: Pair, name: str) -> None:
     schema, before, after = PLACES[name]
-    group = new_group()
+    group = group_of(name)
     pair.install(definition(obj(x=schema), group=group))
     path = f"{collection(group)}/one"
     ours, theirs = pair.ask("POST", collection(group), as_object({"x": before}, "one", group, "Thing"))
@@ -481,7 +487,7 @@ def test_rules_are_told_of_where_they_stand(pair: Pair, name: str) -> None:
 
 
 def test_a_rule_of_the_whole_object_sees_its_name(pair: Pair) -> None:
-    group = new_group()
+    group = group_of("whole")
     schema = obj(spec={"type": "object"}) | {
         "x-kubernetes-validations": [{"rule": "self.metadata.name.startsWith('x')", "message": "begin with x"}]
     }

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 from crd_cases import Json
+from judges import Recorder
 from twoservers import Api, Reply, masked
 
 __all__ = ["DEFINITIONS", "Pair", "outcome"]
@@ -28,7 +33,7 @@ class Pair:
         ours, theirs = (outcome(api.ask(method, path, body, **headers)) for api in self.servers)
         return ours, theirs
 
-    def edit(self, path: str, change: Any, to: str = "") -> tuple[Any, Any]:
+    def edit(self, path: str, change: Callable[[Json], Any], to: str = "") -> tuple[Any, Any]:
         """Read an object, change it, and put it back (`to` another path), on each server."""
         return tuple(_edited(api, path, change, to or path) for api in self.servers)
 
@@ -41,10 +46,19 @@ class Pair:
             for definition in definitions:
                 await_established(api, definition["metadata"]["name"])
 
-    def settle(self, path: str, check: Any) -> None:
+    def settle(self, path: str, check: Callable[[Reply], bool]) -> None:
         """Wait until both servers answer a GET with something that `check` likes."""
         for api in self.servers:
-            _until(lambda api=api: check(api.ask("GET", path)))
+            _until(api, partial(_answers, api, path, check))
+
+    def await_status(self, path: str, body: Json, status: int) -> None:
+        """Wait until both servers answer a POST with a status."""
+        for api in self.servers:
+            _until(api, partial(_answers, api, path, lambda reply: reply.status == status, body))
+
+
+def _answers(api: Api, path: str, check: Callable[[Reply], bool], body: Json | None = None) -> bool:
+    return check(api.ask("GET" if body is None else "POST", path, body))
 
 
 def await_established(api: Api, name: str) -> None:
@@ -56,16 +70,17 @@ def await_established(api: Api, name: str) -> None:
         paths = [f"/apis/{group}/{version}/{plural}" for version in served]
         return conditions.get("Established") == "True" and all(api.ask("GET", path).status == 200 for path in paths)
 
-    _until(is_served)
+    _until(api, is_served)
 
 
-def _until(holds: Any) -> None:
+def _until(api: Api, holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline, "it does not happen"
+    with api.waiting() if isinstance(api, Recorder) else nullcontext():
+        while not holds():
+            assert time.monotonic() < deadline, "it does not happen"
 
 
-def _edited(api: Api, path: str, change: Any, to: str) -> Any:
+def _edited(api: Api, path: str, change: Callable[[Json], Any], to: str) -> Any:
     while True:
         document = api.ask("GET", path).json()
         change(document)
@@ -84,7 +99,7 @@ def outcome(reply: Reply) -> Any:
     warnings = sorted(reply.warnings)
     if isinstance(body, dict) and body.get("kind") == "Status" and body.get("status") == "Failure":
         causes = body.get("details", {}).get("causes", [])
-        texts = sorted({str(_plain(each)) for each in causes})
+        texts = sorted({json.dumps(_plain(each), sort_keys=True) for each in causes})
         message = _plain(body["message"]) if len(texts) < 2 else ""
         return reply.status, body.get("reason"), message, texts, warnings
     return reply.status, warnings, _plain(body)
