@@ -20,8 +20,15 @@ def forgetful_plane(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     Asking for the run's own server first says whether the programs are there.
     """
     assert control_plane is not None
-    flags = ["--watch-cache-sizes=configmaps#0", "--etcd-compaction-interval=2m"]
-    with ControlPlane(extra_flags=flags) as plane:
+    with ControlPlane(extra_flags=["--watch-cache-sizes=configmaps#0"]) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def aging_plane(control_plane: ControlPlane) -> Iterator[ControlPlane]:
+    """A real server that forgets what is older than two minutes; the default is five."""
+    assert control_plane is not None
+    with ControlPlane(extra_flags=["--etcd-compaction-interval=2m"]) as plane:
         yield plane
 
 
@@ -39,12 +46,17 @@ def open_long_rig(request: pytest.FixtureRequest) -> rigs.OpenRig:
     return _opener(request)
 
 
-def _opener(request: pytest.FixtureRequest) -> rigs.OpenRig:
+@pytest.fixture(params=["virtual", pytest.param("real", marks=REAL)])
+def open_aging_rig(request: pytest.FixtureRequest) -> rigs.OpenRig:
+    """Opens a rig whose server forgets what is old."""
+    return _opener(request, plane="aging_plane")
+
+
+def _opener(request: pytest.FixtureRequest, *, plane: str = "forgetful_plane") -> rigs.OpenRig:
     if request.param == "virtual":
         return rigs.virtual
     if request.param == "sockets":
         return rigs.sockets
-    plane: ControlPlane = request.getfixturevalue("forgetful_plane")
-    made = plane.request("POST", "/api/v1/namespaces", body={"metadata": {"generateName": "faults-"}})
-    namespace = made.json()["metadata"]["name"]
-    return functools.partial(rigs.real_rig, plane, namespace)
+    server: ControlPlane = request.getfixturevalue(plane)
+    made = server.request("POST", "/api/v1/namespaces", body={"metadata": {"generateName": "faults-"}})
+    return functools.partial(rigs.real_rig, server, made.json()["metadata"]["name"])

@@ -524,7 +524,7 @@ BYTES = st.lists(FRAMES | st.binary(max_size=20) | st.just(b"\n"), max_size=6).m
 
 
 @given(st.lists(BYTES, max_size=6), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_whatever_a_server_sends_there_is_always_something_to_ask(answers: list[bytes], streaming: bool) -> None:
     following, mirror = Following(Selection(streaming=streaming)), Mirror()
     for answer in answers:
@@ -561,7 +561,7 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.booleans(), st.integers(1, 3))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_whatever_fails_the_mirror_ends_equal_to_the_server(
     steps: list[Any], offers_streaming: bool, page_size: int
 ) -> None:
