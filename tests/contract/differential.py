@@ -36,6 +36,9 @@ __all__ = ["ACCEPTED", "Difference", "Stage", "Step", "fuzz", "play_of"]
 Json = dict[str, Any]
 
 
+# Stages of one process may share a real server.
+_numbers = itertools.count(1)
+
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"20[2-9]\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _VERSION = re.compile(r"(resource version: |current: |ResourceVersion in (the precondition|record) \()\d+")
@@ -64,7 +67,7 @@ class Voice:
         headers = {"accept": step.accept} | ({"content-type": step.type} if step.type else {})
         if step.watch:
             events = self.server.watch(target, _is_sentinel)
-            return masked([event for event in events if event["type"] != "BOOKMARK"])
+            return _distinct(masked([event for event in events if event["type"] != "BOOKMARK"]))
         heard = self.server.ask(step.method, target, self._body(step), headers=headers)
         return self._told(heard, step)
 
@@ -120,6 +123,18 @@ class Voice:
             return str(values[what])
 
         return re.sub(r"\{(ns|rv:\w+|uid:\w+|list|continue)\}", found, text)
+
+
+def _distinct(events: list[Any]) -> list[Any]:
+    """The events that show something new: nulls that the real server stores and does not show make others."""
+    shown: dict[str, str] = {}
+    found = []
+    for event in events:
+        name, text = event["object"].get("metadata", {}).get("name", ""), json.dumps(event, sort_keys=True)
+        if shown.get(name) != text:
+            found.append(event)
+        shown[name] = text
+    return found
 
 
 def _sort_causes(status: Json) -> None:
@@ -252,6 +267,14 @@ def _has_null_version(step: Step, _mine: Any, _theirs: Any) -> bool:
     return isinstance(step.body, dict) and None in (step.body.get("apiVersion", ""), step.body.get("kind", ""))
 
 
+def _replaces_the_object(step: Step, _mine: Any, _theirs: Any) -> bool:
+    return "merge-patch" in step.type and not isinstance(step.body, dict) and "fieldValidation=Ignore" in step.path
+
+
+def _is_of_another_kind(step: Step, mine: Any, _theirs: Any) -> bool:
+    return "/widgets" in step.path and "kind: Invalid value" in _told(mine)
+
+
 def _loses_a_map(_step: Step, _mine: Any, theirs: Any) -> bool:
     return 'must be of type object: "null"' in _told(theirs)
 
@@ -264,6 +287,11 @@ ACCEPTED: list[tuple[Accepts, str]] = [
     (_both_say("Object 'Kind' is missing in"), "with fieldValidation=Ignore the real server words this differently"),
     (_makes_by_status, "a write to the status of a service that is not there is taken for a create, and then refused"),
     (_allocates_first, "an IP family policy that is none is refused before anything else is looked at"),
+    (
+        _replaces_the_object,
+        "a merge patch that is no object is read as one, unless validation is off: then as the result",
+    ),
+    (_is_of_another_kind, "a custom object of another kind is refused before its other mistakes are seen"),
     (_has_null_version, "null as the kind or the version of a custom object is answered with Go's own words"),
     (
         _loses_a_map,
@@ -282,7 +310,6 @@ class Stage:
 
     def __init__(self, embedded: InnerServer, real: RealServer) -> None:
         self.servers: tuple[Server, Server] = (embedded, real)
-        self._namespaces = itertools.count(1)
         self.requests = 0
 
     def prepare(self) -> None:
@@ -297,7 +324,7 @@ class Stage:
 
     def voices(self, kind: FuzzKind) -> list[Voice]:
         """A fresh namespace on both servers, with an object whose version is older than everything in the play."""
-        namespace = f"fuzz-{next(self._namespaces):06d}"
+        namespace = f"fuzz-{next(_numbers):06d}"
         made = []
         for server in self.servers:
             body = {"metadata": {"name": namespace}}
@@ -325,7 +352,9 @@ class Stage:
         if found is None:
             return None
         steps = steps[: found[0] + 1]
-        for index in range(len(steps) - 2, -1, -1):
+        # A watch goes on until it sees the object that was made before it.
+        kept = 2 if steps[-1].watch else 1
+        for index in range(len(steps) - 1 - kept, -1, -1):
             fewer = steps[:index] + steps[index + 1 :]
             again = self.run(kind, fewer)
             if again is not None and again[0] == len(fewer) - 1:

@@ -315,7 +315,7 @@ class Author:
         document = {"apiVersion": self.kind.api_version, "kind": self.kind.kind, **copy.deepcopy(self.kind.base)}
         document["metadata"] = {"name": SENTINEL, "labels": {"app": "web", "tier": "a"}}
         selector = quote(self.pick(["", "", "app=web", "tier in (a)"]))
-        watch = self.path(watch="1", resourceVersion="{rv:start}", labelSelector=selector, timeoutSeconds="5")
+        watch = self.path(watch="1", resourceVersion="{rv:start}", labelSelector=selector, timeoutSeconds="3")
         create = Step("POST", self.path(), document, "application/json")
         return [create, Step("GET", watch, watch=True)]
 
