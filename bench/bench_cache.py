@@ -56,7 +56,7 @@ def one_process(name: str, kubeconfig: str, what: str, count: int) -> dict[str, 
     command = [*CONTENDERS[name], kubeconfig, what, str(count), *more]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
     if done.returncode != 0:
-        raise SystemExit(f"{name} failed:\n{done.stderr[-3000:]}")
+        raise SystemExit(f"{name} failed with {done.returncode}:\n{done.stderr[-3000:]}{done.stdout[-3000:]}")
     figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     figures["held"] = (figures["settled"] - figures["base"]) / count
     return figures
