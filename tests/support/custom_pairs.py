@@ -93,7 +93,7 @@ def _edited(api: Api, path: str, change: Callable[[Json], Any], to: str) -> Any:
 def outcome(reply: Reply) -> Any:
     """Status, warnings and body. The order in which a server finds problems is left to it."""
     try:
-        body = masked(reply.json())
+        body = _owners_in_order(masked(reply.json()))
     except ValueError:
         return reply.status, reply.body.decode()
     warnings = sorted(reply.warnings)
@@ -111,3 +111,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(each) for each in value]
     return _CHANCE.sub("<own>", value) if isinstance(value, str) else value
+
+
+def _owners_in_order(value: Any) -> Any:
+    """Sort the owners of fields: a server sorts them by time, so their order depends on when a second passes."""
+    if isinstance(value, dict):
+        value = {name: _owners_in_order(each) for name, each in value.items()}
+        if isinstance(value.get("managedFields"), list):
+            value["managedFields"] = sorted(value["managedFields"], key=lambda entry: json.dumps(entry, sort_keys=True))
+        return value
+    return [_owners_in_order(each) for each in value] if isinstance(value, list) else value
