@@ -30,7 +30,9 @@ _log = logging.getLogger("konverge.cache")
 
 T = TypeVar("T", bound=Resource)
 
-Objects: TypeAlias = list[Any]
+V = TypeVar("V")
+
+Objects: TypeAlias = list[V]
 
 
 class ServerReader(Protocol):
@@ -153,7 +155,11 @@ class Cache:
         except NotFound:
             return None
 
-    async def list(self, kind: type[Any] | Kind, *, namespace: str = "", labels: str = "") -> Objects:
+    @overload
+    async def list(self, kind: type[T], *, namespace: str = "", labels: str = "") -> Objects[T]: ...
+    @overload
+    async def list(self, kind: Kind, *, namespace: str = "", labels: str = "") -> Objects[Untyped]: ...
+    async def list(self, kind: type[Any] | Kind, *, namespace: str = "", labels: str = "") -> Objects[Any]:
         """Read the objects of a namespace, or of all, that a selector picks, from memory or from the server."""
         view = self._view_for(kind_of(kind), namespace)
         if view is not None:
@@ -233,7 +239,7 @@ class Cache:
             name = f"mirror {mirror.kind.kind} {mirror.namespace}".strip()
             self._tasks[mirror] = self._group.create_task(mirror.run(), name=name)
 
-    def _of(self, kind: Kind) -> Objects:
+    def _of(self, kind: Kind) -> Objects[Mirror]:
         return [mirror for mirror in self._mirrors.values() if mirror.kind == kind]
 
     def _view_for(self, kind: Kind, namespace: str) -> View[Any] | None:
