@@ -169,6 +169,15 @@ PLAYS: dict[str, tuple[str, list[Step]]] = {
             *WATCH,
         ],
     ),
+    "an update that takes the last finalizer of an object that is being deleted": (
+        "configmaps",
+        [
+            make(MAPS, config_map(finalizers=["ex.io/hold"])),
+            Step("DELETE", f"{MAPS}/a"),
+            Step("PATCH", f"{MAPS}/a", {"metadata": {"finalizers": None}, "data": {"last": "words"}}, MERGE),
+            *WATCH,
+        ],
+    ),
     "an update that makes the object, with a version that is none": (
         "services",
         [Step("PUT", f"{SERVICES}/a", Edit("a", (("metadata.resourceVersion", "abc"),)), JSON)],

@@ -113,9 +113,6 @@ async def change(
         old = await cluster.document(call.strategy, entry)
         new = await _new_state(call, make, old)
         changed = await _changed(cluster, call, rules, (new, old), options)
-        if not options.dry_run:
-            # It is never stored; a rehearsal shows it all the same.
-            changed["metadata"].pop("selfLink", None)
         stored, stamp = await call.strategy.to_storage(changed)
         if collection.get(key) is entry:
             return _store(cluster, call.strategy, entry, (stored, stamp), dry_run=options.dry_run), False
@@ -248,17 +245,22 @@ def _store(
 ) -> Entry:
     """Write the new state, remove the object when its last finalizer went, or do nothing when nothing changed."""
     document, stamp = state
-    same = entry_of(entry.key, document, stamp, entry.revision)
     done = _is_done(document["metadata"]) and not strategy.is_held(document)
+    if not (dry_run or done):
+        # It is never stored; an answer that shows no stored state shows it all the same.
+        document["metadata"].pop("selfLink", None)
+    same = entry_of(entry.key, document, stamp, entry.revision)
     if same.raw == entry.raw and entry.stamp == stamp and not done:
         return entry
     if dry_run:
         return same
     collection = cluster.collection(strategy)
-    written = entry_of(entry.key, document, stamp, cluster.storage.next_revision)
     if done:
-        cluster.storage.delete(collection, written)
+        # This state is never stored: whoever watches sees the last one that was.
+        last = entry_of(entry.key, decode(entry.raw), entry.stamp, cluster.storage.next_revision)
+        cluster.storage.delete(collection, last)
         return same
+    written = entry_of(entry.key, document, stamp, cluster.storage.next_revision)
     cluster.storage.put(collection, written)
     return written
 
