@@ -11,7 +11,7 @@ asked for, or declared, and kept from then on. Rules:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
@@ -44,6 +44,10 @@ class Index:
         # Most values of most indexes have one object, and a set costs more than an entry: one key stands for itself.
         self._found: dict[Hashable, Key | set[Key]] = {}
         self._complained = False
+
+    def empty(self) -> Index:
+        """Give an index of the same sort with nothing in it."""
+        return Index(self.name, self.by)
 
     def move(self, old: Entry | None, new: Entry | None) -> None:
         """Note that an object is seen as `new` where it was seen as `old`."""
@@ -108,6 +112,10 @@ class LabelIndex(Index):
     def __init__(self) -> None:
         super().__init__(_LABELS, labels_of)
 
+    def empty(self) -> LabelIndex:
+        """Give an index of the same sort with nothing in it."""
+        return LabelIndex()
+
     def narrow(self, selector: LabelSelector) -> tuple[Key, ...] | None:
         """Give the keys that one requirement leaves, the one that leaves fewest; None when none can be served."""
         served = [one for one in selector.requirements if one.operator in _SERVED]
@@ -127,6 +135,7 @@ class Indexes:
         self._kind = kind
         self._everything = everything
         self._named: dict[str, Index] = {}
+        self._staged: dict[str, Index] = {}
 
     def __bool__(self) -> bool:
         return bool(self._named)
@@ -140,6 +149,26 @@ class Indexes:
         if old is not new:
             for index in self._named.values():
                 index.move(old, new)
+
+    def begin(self, *, first: bool) -> None:
+        """Start a list; for a first one each index is built beside the one in use, object by object as they come."""
+        self._staged = {name: index.empty() for name, index in self._named.items()} if first else {}
+
+    def stage(self, old: Entry | None, new: Entry | None) -> None:
+        """Note a change of what the list has brought so far."""
+        for index in self._staged.values():
+            index.move(old, new)
+
+    def swap(self, seen: Mapping[Key, Entry | None], listed: Callable[[Key], Entry | None]) -> None:
+        """Put the staged indexes in the place of those in use; `seen` is where readers see something else."""
+        late = [index for name, index in self._named.items() if name not in self._staged]
+        self._named |= self._staged
+        for index in self._staged.values():
+            for key, entry in seen.items():
+                index.move(listed(key), entry)
+        self._staged = {}
+        for index in late:
+            self._build(index.empty())
 
     def add(self, name: str, values: Values) -> None:
         """Declare an index and build it from what is there; the same one again is no mistake.

@@ -7,7 +7,7 @@ such layer [4].
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -105,6 +105,17 @@ class Ours:
         self._remember(uid, self._removed.get(uid))
         self.exhume(uid, version)
 
+    def replaced(self, changes: Iterable[tuple[Key, Entry | None, Entry | None]], version: int) -> None:
+        """Note what a list changed [6]; from now on nothing is taken for purely ours [9]."""
+        self._writers.clear()
+        for uid, grave in self._graves.items():
+            self._graves[uid] = msgspec.structs.replace(grave, writer=None)
+        for _, old, new in changes:
+            if old is not None and (new is None or new.uid != old.uid):
+                self.removed(old.uid, version)
+            if new is not None and self._removed:
+                self.bury_again(new)
+
     def was_removed(self, uid: str, writer: Any) -> bool:
         """Tell whether the removal of an object that we deleted was delivered before the response came."""
         if uid not in self._removed:
@@ -137,12 +148,6 @@ class Ours:
         """Give who deleted the object of this uid, if we did."""
         grave = self._graves.get(uid)
         return None if grave is None else grave.writer
-
-    def forget_writers(self) -> None:
-        """Take nothing for purely ours any more [9]."""
-        self._writers.clear()
-        for uid, grave in self._graves.items():
-            self._graves[uid] = msgspec.structs.replace(grave, writer=None)
 
     def clear(self) -> None:
         """Forget everything."""

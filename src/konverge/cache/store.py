@@ -115,6 +115,7 @@ class Store:
     def begin(self) -> None:
         """Start a list: what comes from now on is staged, until `swap`."""
         self._staged = {}
+        self._indexes.begin(first=not self._delivered)
 
     def put(self, raw: bytes) -> str:
         """Take the state of an object, new or changed, and give its version.
@@ -123,7 +124,7 @@ class Store:
         """
         if self._staged is not None:
             entry = self._intake.take(raw, self._delivered_at)
-            self._staged.setdefault(entry.key.namespace, {})[entry.key.name] = entry
+            self._stage(self._staged.setdefault(entry.key.namespace, {}), entry.key.name, entry)
             return str(entry.version)
         entry = self._intake.take(raw)
         if self._is_news(entry):
@@ -137,7 +138,7 @@ class Store:
         """
         entry = self._intake.take(raw)
         if self._staged is not None:
-            self._staged.get(entry.key.namespace, {}).pop(entry.key.name, None)
+            self._stage(self._staged.setdefault(entry.key.namespace, {}), entry.key.name, None)
             return str(entry.version)
         old = self._delivered_at(entry.key)
         if old is not None and self._is_end_of(old, entry):
@@ -379,19 +380,23 @@ class Store:
             self._indexes.move(self.get(key), self._delivered_at(key))
         self._ours.clear()
 
+    def _stage(self, names: dict[str, Entry], name: str, entry: Entry | None) -> None:
+        self._indexes.stage(names.get(name), entry)
+        if entry is not None:
+            names[name] = entry
+        else:
+            names.pop(name, None)
+
     def _replace(self, staged: dict[str, dict[str, Entry]], version: str) -> Changes:
         """Put the new state in the place of the old one, and give every difference."""
+        first = not self._delivered
         changes = list(_differences(self._delivered, staged))
-        seen = [self.get(key) for key, _, _ in changes] if self._indexes else []
-        self._delivered = staged
-        self._ours.forget_writers()
-        reached = number_of(version) or 0
-        for _, old, new in changes:
-            if old is not None and (new is None or new.uid != old.uid):
-                self._ours.removed(old.uid, reached)
-            if new is not None:
-                self._ours.bury_again(new)
+        seen = [self.get(key) for key, _, _ in changes] if self._indexes and not first else []
+        self._delivered = {namespace: names for namespace, names in staged.items() if names}
+        self._ours.replaced(changes, number_of(version) or 0)
         self._ours.settle_nameless(self._delivered_uid)
+        if first:
+            self._indexes.swap({key: self.get(key) for key in self._ours.touched()}, self._delivered_at)
         for (key, _, _), before in zip(changes, seen, strict=False):
             self._indexes.move(before, self.get(key))
         self._advance(number_of(version) if self._ordered else version)

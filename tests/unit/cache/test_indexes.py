@@ -98,6 +98,29 @@ def test_an_index_may_be_declared_before_or_after_what_it_finds() -> None:
         assert sorted(found.key.name for found in store.find("node", "n1")) == ["a", "b"]
 
 
+async def test_a_first_list_and_own_writes_before_it_are_found_alike() -> None:
+    store = Store(THING, options=CacheOptions(indexes=(("node", by_path(".spec.node")),)))
+    store.note_write(thing("own", 20, spec={"node": "n1"}))
+    store.note_write(thing("both", 21, spec={"node": "n2"}))
+    store.begin()
+    store.put(thing("void", 1, spec={"node": "n1"}))
+    store.begin()
+    store.put(thing("a", 1, spec={"node": "n0"}))
+    store.put(thing("a", 2, spec={"node": "n1"}))
+    store.put(thing("gone", 3, spec={"node": "n1"}))
+    store.remove(thing("gone", 4, spec={"node": "n1"}))
+    store.put(thing("both", 5, spec={"node": "n1"}))
+    store.add_index("name", by_path(".metadata.name"))
+    store.note_write(thing("late", 22, spec={"node": "n1"}))
+    assert sorted(found.key.name for found in store.find("node", "n1")) == ["late", "own"], "nothing of the list"
+    await store.swap("10")
+
+    assert sorted(found.key.name for found in store.find("node", "n1")) == ["a", "late", "own"]
+    assert [found.key.name for found in store.find("node", "n2")] == ["both"]
+    assert store.find("node", "n0") == []
+    assert [len(store.find("name", name)) for name in ("a", "gone", "both", "late", "void")] == [1, 0, 1, 1, 0]
+
+
 def test_the_same_index_may_be_declared_twice_and_another_one_not() -> None:
     store = Store(THING)
     store.add_index("node", by_path(".spec.node"))
