@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -33,6 +33,14 @@ class _Grave(msgspec.Struct, frozen=True, gc=False):
     key: Key
     version: int  # the last version that the deleter knew of; 0 when it knew none
     writer: Any
+
+
+class _Change(Protocol):
+    @property
+    def old(self) -> Entry | None: ...
+
+    @property
+    def new(self) -> Entry | None: ...
 
 
 class _Deleted(msgspec.Struct, frozen=True, gc=False):
@@ -66,7 +74,7 @@ class Ours:
 
     def touched(self) -> set[Key]:
         """Give the keys at which readers may see something else than what is delivered."""
-        return self._written.keys() | {grave.key for grave in self._graves.values()}
+        return self._written.keys() | {grave.key for grave in list(self._graves.values())}
 
     def write(self, key: Key, version: int, entry: Entry | None) -> None:
         """Keep the state that an own write left, unless a later one is kept already."""
@@ -105,16 +113,20 @@ class Ours:
         self._remember(uid, self._removed.get(uid))
         self.exhume(uid, version)
 
-    def replaced(self, changes: Iterable[tuple[Key, Entry | None, Entry | None]], version: int) -> None:
+    def replaced(self, changes: Iterable[_Change], version: int, delivered_uid: Callable[[Key], str]) -> None:
         """Note what a list changed [6]; from now on nothing is taken for purely ours [9]."""
         self._writers.clear()
         for uid, grave in self._graves.items():
             self._graves[uid] = msgspec.structs.replace(grave, writer=None)
-        for _, old, new in changes:
-            if old is not None and (new is None or new.uid != old.uid):
-                self.removed(old.uid, version)
-            if new is not None and self._removed:
-                self.bury_again(new)
+        for change in changes:
+            if change.old is not None and (change.new is None or change.new.uid != change.old.uid):
+                self.removed(change.old.uid, version)
+            if change.new is not None and self._removed:
+                self.bury_again(change.new)
+        for uid in list(self._nameless):
+            # A delete without a version has happened, where the list does not show the object.
+            if delivered_uid(self._graves[uid].key) != uid:
+                self.exhume(uid, 0)
 
     def was_removed(self, uid: str, writer: Any) -> bool:
         """Tell whether the removal of an object that we deleted was delivered before the response came."""
@@ -171,12 +183,6 @@ class Ours:
         own = self._written.get(key)
         if own is not None and own.version <= horizon:
             del self._written[key]
-
-    def settle_nameless(self, delivered_uid: Callable[[Key], str]) -> None:
-        """After a list: a delete without a version has happened, where the list does not show the object."""
-        for uid in list(self._nameless):
-            if delivered_uid(self._graves[uid].key) != uid:
-                self.exhume(uid, 0)
 
 
 _NO_KEY = Key("", "")

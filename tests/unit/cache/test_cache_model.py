@@ -199,7 +199,7 @@ class CacheMachine(RuleBasedStateMachine):
         self._stage(version)
         with pytest.raises(Expired):
             asyncio.run(self.store.swap(str(version)))
-        self.store._refused = 0  # how often that may happen is another test's matter
+        self.store._layers._refused = 0  # how often that may happen is another test's matter
 
     @rule()
     def somebody_subscribes(self) -> None:
@@ -287,13 +287,13 @@ class CacheMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_of_ours_outlives_the_horizon(self) -> None:
-        assert all(own.version > self.horizon for own in self.store._ours._written.values())
+        assert all(own.version > self.horizon for own in self.store._layers._ours._written.values())
 
     def teardown(self) -> None:
         self._list(self.server.version)
         self.blurred.clear()
         self.readers_see_the_newest_that_is_known()
-        assert len(self.store._ours) == 0
+        assert len(self.store._layers._ours) == 0
 
 
 def _ids(entries: list[Entry]) -> list[tuple[Key, object]]:
