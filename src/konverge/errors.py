@@ -18,6 +18,8 @@
       NotSynced           asked a cache that has not finished its first list: .reasons
       WriteRefused        the write guard said no: nothing was sent
       UnknownKind         the server does not serve this kind
+      Terminal            raised by a reconciler: retrying will not help
+      QueueClosed         a work queue hands out nothing any more
       WaitTimeout         what was waited for did not come true in time (also a TimeoutError)
       ControlPlaneError   the control plane for tests could not be found, built or started
 
@@ -47,7 +49,9 @@ __all__ = [
     "KonvergeError",
     "NotFound",
     "NotSynced",
+    "QueueClosed",
     "ServerError",
+    "Terminal",
     "TooManyRequests",
     "TransportError",
     "Unauthorized",
@@ -190,6 +194,14 @@ class NotSynced(KonvergeError):
 
 class WriteRefused(KonvergeError):
     """The write guard said no right before a mutating request would have left; nothing was sent."""
+
+
+class Terminal(KonvergeError):
+    """Retrying will not help: only a change of the object, or of what it depends on, is reason for another try."""
+
+
+class QueueClosed(KonvergeError):
+    """The work queue is closed: it hands out nothing any more."""
 
 
 class UnknownKind(KonvergeError):

@@ -26,6 +26,7 @@ from konverge.client.lists import Listing, WatchEvent
 from konverge.client.reader import Reader, Settings
 from konverge.client.retry import RetryPolicy
 from konverge.client.waiting import Claim, condition, deleted, exists, field_is, rolled_out
+from konverge.client.writes import WriteListener, Written
 
 if TYPE_CHECKING:
     from konverge.client.transport import HttpTransport
@@ -50,6 +51,8 @@ __all__ = [
     "StaticCredentials",
     "WatchEvent",
     "WriteGuard",
+    "WriteListener",
+    "Written",
     "condition",
     "deleted",
     "exists",

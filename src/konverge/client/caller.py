@@ -80,6 +80,18 @@ class Caller:
         twin._policy = RetryPolicy(attempts=1)
         return twin
 
+    def guarded_by(self, guard: WriteGuard) -> Caller:
+        """Give a caller whose writes ask this guard; all else is shared."""
+        twin = copy.copy(self)
+        twin._guard = guard
+        return twin
+
+    def observed_by(self, observers: tuple[Observer, ...]) -> Caller:
+        """Give a caller that tells these observers too; all else is shared."""
+        twin = copy.copy(self)
+        twin._observers = (*self._observers, *observers)
+        return twin
+
     async def call(self, request: Request, asked: Asked, *, repeat: Repeat = Repeat.UNREAD) -> bytes:
         """Send a request and give the whole body of a good answer.
 

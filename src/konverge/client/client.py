@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
@@ -15,6 +16,7 @@ from konverge.client.reader import Reader, Settings
 from konverge.client.retry import Repeat, RetryPolicy
 from konverge.client.selectors import Fields, Labels, field_text, label_text
 from konverge.client.targets import KindName, key_in, target_of
+from konverge.client.writes import WriteListener, Written, base_version_of
 from konverge.errors import NotFound
 from konverge.objects import (
     AnyObject,
@@ -108,6 +110,26 @@ class Client(Reader):
         settings = Settings(namespace=config.namespace)
         return cls(HttpTransport(config), settings=settings, retry=retry, guard=guard, observers=observers)
 
+    _listener: WriteListener | None = None
+
+    def telling(self, listener: WriteListener) -> Self:
+        """Give a client on the same connections that tells each write that succeeded, dry runs aside."""
+        twin = copy.copy(self)
+        twin._listener = listener
+        return twin
+
+    def guarded(self, guard: WriteGuard) -> Self:
+        """Give a client on the same connections whose writes leave only if this guard allows it."""
+        twin = copy.copy(self)
+        twin._caller = self._caller.guarded_by(guard)
+        return twin
+
+    def observed(self, *observers: Observer) -> Self:
+        """Give a client on the same connections whose exchanges are told to these observers as well."""
+        twin = copy.copy(self)
+        twin._caller = self._caller.observed_by(observers)
+        return twin
+
     async def create(self, obj: R) -> R:
         """Create an object and give it as the server stored it.
 
@@ -118,7 +140,9 @@ class Client(Reader):
         target, key = await self._of(obj)
         path = collection_path(target.kind, key.namespace)
         request = self._request("POST", path, query=self._write_options().query(), body=encode(_complete(obj)))
-        return target.read(await self._call(request, "create", target.kind, key))
+        answer = await self._call(request, "create", target.kind, key)
+        self._tell("create", target.kind, key, answer)
+        return target.read(answer)
 
     async def update(self, obj: R) -> R:
         """Write an edited object back, under the version it was read at.
@@ -178,7 +202,9 @@ class Client(Reader):
             media=_PATCH_MEDIA[patch_type],
         )
         repeat = Repeat.ANY if patch_type == "merge" else Repeat.UNREAD
-        return target.read(await self._call(request, "patch", target.kind, key, repeat=repeat))
+        answer = await self._call(request, "patch", target.kind, key, repeat=repeat)
+        self._tell("patch", target.kind, key, answer, base_version=base_version_of(patch), subresource=subresource)
+        return target.read(answer)
 
     async def apply(self, obj: R, *, force: bool = False, subresource: str = "") -> R:
         """Apply an object server-side: create it, or make the fields it names so, and own them.
@@ -195,7 +221,9 @@ class Client(Reader):
             body=encode(_without_managed_fields(_complete(obj))),
             media=_APPLY_MEDIA,
         )
-        return target.read(await self._call(request, "apply", target.kind, key, repeat=Repeat.ANY))
+        answer = await self._call(request, "apply", target.kind, key, repeat=Repeat.ANY)
+        self._tell("apply", target.kind, key, answer, base_version=obj.resource_version, subresource=subresource)
+        return target.read(answer)
 
     async def delete(
         self,
@@ -227,11 +255,15 @@ class Client(Reader):
             propagation=propagation, grace_period=grace_period, uid=uid, dry_run=self.settings.dry_run
         )
         request = self._request("DELETE", object_path(place.kind, key), body=options.body())
+        repeat = Repeat.ANY if uid else Repeat.UNREAD
         try:
-            await self._call(request, "delete", place.kind, key, repeat=Repeat.ANY if uid else Repeat.UNREAD)
+            answer = await self._call(request, "delete", place.kind, key, repeat=repeat)
         except NotFound:
             if not missing_ok:
                 raise
+            return
+        version = target.resource_version if isinstance(target, Resource | Untyped) else ""
+        self._tell("delete", place.kind, key, answer, base_version=version)
 
     async def delete_collection(
         self,
@@ -327,7 +359,16 @@ class Client(Reader):
                 return obj
             patch.setdefault("metadata", {})["resourceVersion"] = obj.resource_version
             request = self._request("PATCH", path, query=options, body=encode(patch), media=_PATCH_MEDIA["merge"])
-        return target.read(await self._call(request, verb, target.kind, key, repeat=Repeat.ANY))
+        answer = await self._call(request, verb, target.kind, key, repeat=Repeat.ANY)
+        self._tell("update", target.kind, key, answer, base_version=obj.resource_version, subresource=subresource)
+        return target.read(answer)
+
+    def _tell(
+        self, verb: str, kind: Kind, key: Key, answer: bytes, *, base_version: str = "", subresource: str = ""
+    ) -> None:
+        # The answer of a subresource other than status is another kind of object.
+        if self._listener is not None and not self.settings.dry_run and subresource in ("", "status"):
+            self._listener(Written(verb, kind, key, answer, base_version, subresource))
 
     def _write_options(self) -> WriteOptions:
         settings = self.settings
