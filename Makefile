@@ -10,7 +10,7 @@ BENCH_STAMP := $(BENCH_VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types fast control-plane generate golden fuzz faults bench-objects bench-client \
-	bench-controlplane bench-builtins pins clean
+	bench-controlplane bench-builtins bench-peers bench-cache bench-cache-events pins clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -74,6 +74,17 @@ bench-controlplane: $(BENCH_STAMP) ## the embedded control plane against the rea
 
 bench-builtins: $(STAMP) ## what built-in objects cost the embedded control plane
 	$(BIN)/python bench/bench_builtins.py
+
+bench-peers: $(BENCH_STAMP) ## build the peers of the cache: client-go (needs go) and kube-rs (needs cargo)
+	cd bench/peers/client-go && go build -trimpath -o ../built/client-go .
+	cd bench/peers/kube-rs && cargo build --release --target-dir ../built/target
+	cp bench/peers/built/target/release/kube-rs-peer bench/peers/built/kube-rs
+
+bench-cache: bench-peers ## the cache against client-go, kube-rs and kopf, on a real API server (BENCH_CACHE=--large: 50,000 too)
+	$(BENCH) bench/bench_cache.py $(BENCH_CACHE)
+
+bench-cache-events: $(BENCH_STAMP) ## the cache on 2,000 changes a second
+	$(BENCH) bench/bench_cache_events.py
 
 pins: ## renew the constraint files from pyproject.toml
 	tools/pins
