@@ -3,7 +3,8 @@
 1. After the n-th failure in a row a key waits for `Backoff.delay(n)`: that is its window.
 2. Whatever else asks for the key in its window brings about one early run, no more.
 3. When the early run fails too, the window stays as it is, and so does the count.
-4. Success forgets everything; nothing is kept of a key that does not fail.
+4. A wait that was asked for (`at_least`) is kept to the full: no early run, and a window that ends sooner is extended.
+5. Success forgets everything; nothing is kept of a key that does not fail.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Retries(Generic[K]):
         else:
             failing.due = None
 
-    def fail(self, key: K, now: float) -> float:
+    def fail(self, key: K, now: float, at_least: float = 0.0) -> float:
         """Note that the run failed, and give the end of the window."""
         failing = self._failing.get(key)
         if failing is None:
@@ -77,6 +78,9 @@ class Retries(Generic[K]):
             failing.count += 1
             failing.ran_early = False
             failing.due = now + self._backoff.delay(failing.count, self._random)
+        if at_least > 0:
+            failing.due = max(failing.due, now + at_least)
+            failing.ran_early = True
         return failing.due
 
     def forget(self, key: K) -> None:

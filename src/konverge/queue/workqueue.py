@@ -178,10 +178,11 @@ class WorkQueue(Generic[K]):
             self._want(key, again.due, again.priority, now)
         self._serve(now)
 
-    def retry(self, key: K) -> float:
+    def retry(self, key: K, *, at_least: float = 0.0) -> float:
         """Note that the run failed, before `done`; give the seconds until the next one.
 
-        A failure on old input does not count when there is new one: the key runs again as that asks for.
+        `at_least` is a wait that was asked for: the next run is not earlier, whatever happens. A failure on old input
+        does not count when there is new one: the key runs again as that asks for.
 
         Raises: ValueError when the key is not running.
         """
@@ -189,7 +190,7 @@ class WorkQueue(Generic[K]):
         now = _now()
         self._failed += 1
         again = self._again.get(key)
-        due = again.due if again is not None and again.fresh else self._retries.fail(key, now)
+        due = again.due if again is not None and again.fresh else self._retries.fail(key, now, at_least)
         return max(0.0, due - now)
 
     def forget(self, key: K) -> None:

@@ -511,3 +511,17 @@ async def test_it_works_on_real_time() -> None:
     await fail(queue)
 
     assert (await take(queue))[1] == "a"
+
+
+async def test_a_wait_that_the_server_asked_for_is_kept_whatever_happens() -> None:
+    queue: WorkQueue[str] = WorkQueue(backoff=Backoff(jitter=0))
+    loop = asyncio.get_running_loop()
+    queue.add("web")
+    key = await queue.get()
+    assert queue.retry(key, at_least=5) == 5
+    queue.done(key)
+
+    queue.add("web")
+    await queue.get()
+
+    assert loop.time() == 5
