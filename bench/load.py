@@ -1,7 +1,8 @@
 """What the cache benchmarks keep: widgets of about 2.9 kB and pods of about 4.2 kB on a real server.
 
-Objects are spread over ten namespaces, a hundred apps (label `app`) and a hundred nodes (`.spec.nodeName`), so that a
-read by app or by node finds one object in a hundred.
+Pods differ from each other as in a cluster: by address, node, moments and the ids of their containers, which no
+compression can foresee. Objects are spread over ten namespaces, a hundred apps (label `app`) and a hundred nodes
+(`.spec.nodeName`), so that a read by app or by node finds one object in a hundred.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any
 
 from sample_pod import pod
@@ -96,9 +99,23 @@ def bench_pod(number: int) -> Untyped:
 
 
 def _pod_status(number: int) -> dict[str, Any]:
-    del number
+    """Give a status in which everything differs from pod to pod that differs in a cluster."""
     status: dict[str, Any] = pod()["status"]
+    choose = Random(number)
+    address, node = f"10.{choose.randrange(256)}.{choose.randrange(256)}.{choose.randrange(256)}", number // 10 % 100
+    status |= {"podIP": address, "podIPs": [{"ip": address}], "hostIP": f"10.0.0.{node}"}
+    started = datetime(2026, 1, 5, tzinfo=UTC) + timedelta(seconds=choose.randrange(10_000_000))
+    status["startTime"] = _moment(started)
+    for one in status["conditions"]:
+        one["lastTransitionTime"] = _moment(started + timedelta(seconds=choose.randrange(30)))
+    for container in status["containerStatuses"]:
+        container["state"]["running"]["startedAt"] = _moment(started + timedelta(seconds=choose.randrange(30)))
+        container["containerID"] = f"containerd://{choose.randbytes(32).hex()}"
     return status
+
+
+def _moment(at: datetime) -> str:
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 _MAKERS: dict[str, tuple[Callable[[int], Untyped], Callable[[int], dict[str, Any]]]] = {
