@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeAlias, TypeVar, overload
 
+from konverge.cache.entries import Entry
 from konverge.cache.mirrors import Mirror, MirrorStats, SourceOf
 from konverge.cache.options import CacheOptions
 from konverge.cache.pacing import Patience, Spacing
@@ -135,6 +136,22 @@ class Cache:
             self._views.remove(view)
             view.close()
 
+    @overload
+    def view(self, kind: type[T]) -> View[T]: ...
+    @overload
+    def view(self, kind: Kind) -> View[Untyped]: ...
+    def view(self, kind: type[Any] | Kind) -> View[Any]:
+        """Give a view of a kind that somebody declared, of as many namespaces as there is one for.
+
+        Raises: ValueError when nobody declared the kind as a whole, or only with selectors.
+        """
+        known = kind_of(kind)
+        found = [view for view in self._views if view.kind == known and _is_whole(view.options)]
+        if not found:
+            raise ValueError(f"{known.kind} is not kept: declare it, by .owns(...) or .watches(...) of the controller")
+        widest = max(found, key=lambda view: ("" in view.namespaces, len(view.namespaces)))
+        return widest.reading(_type_of(kind))
+
     # Reading
 
     @overload
@@ -147,7 +164,7 @@ class Cache:
         Raises: NotSynced when the kind is kept and its first list is not complete.
         """
         key = name if isinstance(name, Key) else Key(namespace, name)
-        view = self._view_for(kind_of(kind), key.namespace)
+        view = self.whole_view(kind_of(kind), key.namespace)
         if view is not None:
             return view.reading(_type_of(kind)).get(key)
         try:
@@ -161,10 +178,23 @@ class Cache:
     async def list(self, kind: Kind, *, namespace: str = "", labels: str = "") -> Objects[Untyped]: ...
     async def list(self, kind: type[Any] | Kind, *, namespace: str = "", labels: str = "") -> Objects[Any]:
         """Read the objects of a namespace, or of all, that a selector picks, from memory or from the server."""
-        view = self._view_for(kind_of(kind), namespace)
+        view = self.whole_view(kind_of(kind), namespace)
         if view is not None:
             return view.reading(_type_of(kind)).list(namespace=namespace, labels=labels)
         return list(await self._ask(kind).list(kind, namespace=namespace, labels=labels))
+
+    def entry(self, kind: Kind, key: Key) -> Entry | None:
+        """Give the entry of an object as readers see it; None when it is not there, or its kind not kept whole."""
+        view = self.whole_view(kind, key.namespace)
+        return None if view is None else view.entry(key)
+
+    def whole_view(self, kind: Kind, namespace: str = "") -> View[Any] | None:
+        """Find a view that shows everything of a kind and namespace, as it is; None when there is none."""
+        for view in self._views:
+            covers = "" in view.namespaces or (namespace and namespace in view.namespaces)
+            if view.kind == kind and covers and _is_whole(view.options):
+                return view
+        return None
 
     # Own writes
 
@@ -241,14 +271,6 @@ class Cache:
 
     def _of(self, kind: Kind) -> Objects[Mirror]:
         return [mirror for mirror in self._mirrors.values() if mirror.kind == kind]
-
-    def _view_for(self, kind: Kind, namespace: str) -> View[Any] | None:
-        """Find a view that shows everything of a kind and namespace, as it is."""
-        for view in self._views:
-            covers = "" in view.namespaces or (namespace and namespace in view.namespaces)
-            if view.kind == kind and covers and _is_whole(view.options):
-                return view
-        return None
 
     def _ask(self, kind: type[Any] | Kind) -> ServerReader:
         known = kind_of(kind)
