@@ -247,6 +247,7 @@ class WorkQueue(Generic[K]):
     # Lines
 
     def _want(self, key: K, due: float, priority: Priority, now: float) -> None:
+        self._advance(now)  # a key that is due already is in line since then
         due = self._retries.earliest(key, due)
         waiting = self._waiting.get(key)
         if waiting is None:
