@@ -9,5 +9,14 @@ from __future__ import annotations
 from konverge.testing.binaries import find_binaries, kubernetes_version
 from konverge.testing.controlplane import ControlPlane
 from konverge.testing.https import Answer
+from konverge.testing.virtualtime import VirtualTimeLoop, run_virtually, settle
 
-__all__ = ["Answer", "ControlPlane", "find_binaries", "kubernetes_version"]
+__all__ = [
+    "Answer",
+    "ControlPlane",
+    "VirtualTimeLoop",
+    "find_binaries",
+    "kubernetes_version",
+    "run_virtually",
+    "settle",
+]

@@ -14,7 +14,7 @@ import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["VirtualTimeLoop", "run_virtually"]
+__all__ = ["VirtualTimeLoop", "run_virtually", "settle"]
 
 T = TypeVar("T")
 
@@ -26,8 +26,14 @@ class _JumpingSelector(selectors.DefaultSelector):
         super().__init__()
         self.now = 0.0
         self.threads = 0
+        self.settling: list[asyncio.Future[None]] = []
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if self.settling and not self.threads and (timeout is None or timeout > 0):
+            events = super().select(0)
+            if not events:
+                self._tell_settled()
+            return events
         if timeout is None or (timeout > 0 and self.threads):
             # Only a thread, a socket or a signal can wake the loop: those are waited for in real time.
             if not self.threads and len(self.get_map()) <= 1:
@@ -37,6 +43,12 @@ class _JumpingSelector(selectors.DefaultSelector):
         if not events and timeout > 0:
             self.now += timeout
         return events
+
+    def _tell_settled(self) -> None:
+        settled, self.settling = self.settling, []
+        for future in settled:
+            if not future.done():
+                future.set_result(None)
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
@@ -48,6 +60,12 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._jumping.now
+
+    async def settle(self) -> None:
+        """Wait until everything has happened that can happen now: every other task waits for time to pass."""
+        future = self.create_future()
+        self._jumping.settling.append(future)
+        await future
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
         """Run a function in a thread; the clock stands until it is done."""
@@ -66,6 +84,17 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def _thread_is_done(self, _: asyncio.Future[Any]) -> None:
         self._jumping.threads -= 1
+
+
+async def settle() -> None:
+    """Wait until everything has happened that can happen without time passing; for tests on virtual time.
+
+    Raises: TypeError on an ordinary loop, where nobody can know.
+    """
+    loop = asyncio.get_running_loop()
+    if not isinstance(loop, VirtualTimeLoop):
+        raise TypeError("settle is exact, so it needs virtual time: take the mark real_time from this test")
+    await loop.settle()
 
 
 def run_virtually(main: Coroutine[Any, Any, T], *, debug: bool = True) -> T:

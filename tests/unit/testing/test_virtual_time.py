@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from konverge.testing.virtualtime import run_virtually
+from konverge.testing.virtualtime import run_virtually, settle
 
 
 async def test_an_hour_passes_at_once_and_exactly() -> None:
@@ -76,3 +76,27 @@ def test_a_task_left_running_fails_its_test(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*tasks left running*sleep*"])
+
+
+async def test_settle_waits_for_all_that_needs_no_time_and_for_nothing_else() -> None:
+    seen: list[str] = []
+
+    async def work() -> None:
+        for step in range(5):
+            await asyncio.sleep(0)
+            seen.append(f"step {step}")
+        await asyncio.to_thread(seen.append, "thread")
+        await asyncio.sleep(1)
+        seen.append("later")
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work())
+        await settle()
+        assert seen[-1] == "thread"
+        assert asyncio.get_running_loop().time() == 0
+
+
+@pytest.mark.real_time
+async def test_settle_is_refused_where_nobody_can_know() -> None:
+    with pytest.raises(TypeError, match="virtual time"):
+        await settle()
