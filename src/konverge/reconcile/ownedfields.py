@@ -1,0 +1,221 @@
+"""The fields that a manager owns, and what an object holds there.
+
+managedFields say which fields a server-side apply named, as a tree of path elements: `f:name` is a field, `k:{...}` an
+item of a list by its keys, `v:...` an item of a set, `.` the element itself. What lies between two leaves belongs to
+others. Rules that hold here:
+
+1. A leaf is compared as a whole: a scalar, an atomic list or map.
+2. A change by anybody else takes the leaf out of our tree. So a leaf that is ours, that we want empty, and that holds
+   something or is gone, is no drift: others filled in their own parts of it, or the server leaves empty values out.
+3. Items are found by their keys; an item that we want may leave out a key that has a default. Their order counts.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from konverge.objects import AnyObject, Resource
+
+__all__ = ["FieldTree", "Look", "fields_of", "is_applied_by", "look", "pick", "without_identity"]
+
+FieldTree: TypeAlias = dict[str, Any]
+"""A FieldsV1 document."""
+
+Json: TypeAlias = dict[str, Any]
+
+_ABSENT: Any = object()
+_GIVEN_BY_SERVER = (
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "managedFields",
+    "selfLink",
+)
+"""Nobody owns these, whoever sends them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What an object holds at the fields that are owned, and whether that is just what is wanted."""
+
+    values: Any
+    agrees: bool
+
+
+def fields_of(obj: Json, manager: str) -> FieldTree | None:
+    """Give the fields that a manager owns by apply, in the version of the object; None when there are none."""
+    for entry in obj.get("metadata", {}).get("managedFields") or ():
+        if _is_apply_of(manager, entry) and entry.get("apiVersion") == obj.get("apiVersion"):
+            return entry.get("fieldsV1") or {}
+    return None
+
+
+def is_applied_by(obj: AnyObject, manager: str) -> bool:
+    """Tell whether a manager has applied an object and owns something of it still."""
+    if isinstance(obj, Resource):
+        entries = obj.metadata.managed_fields
+        return any(one.manager == manager and one.operation == "Apply" and not one.subresource for one in entries)
+    return any(_is_apply_of(manager, one) for one in obj.metadata.get("managedFields") or ())
+
+
+def without_identity(wire: Json) -> Json:
+    """Give what of an object can be owned: all but what it is and what it is called."""
+    rest = {name: value for name, value in wire.items() if name not in ("apiVersion", "kind", "metadata")}
+    metadata = {name: value for name, value in wire.get("metadata", {}).items() if name not in _GIVEN_BY_SERVER}
+    return {"metadata": metadata, **rest} if metadata else rest
+
+
+def look(owned: FieldTree, live: Json, desired: Json) -> Look:
+    """Look at the owned fields of a live object, and compare them with what is wanted, both as wire values.
+
+    It agrees if what is wanted names exactly the owned fields, and each holds what is wanted.
+    """
+    wanted = without_identity(desired)
+    if not _below(owned):
+        return Look(None, not wanted)
+    return _look(owned, live, wanted)
+
+
+def pick(owned: FieldTree, live: Any) -> Any:
+    """Give what a value holds at the owned fields, and the keys of the list items on the way; nothing else."""
+    inner = _below(owned)
+    sorts = {element[:2] for element in inner}
+    if sorts == {"f:"} and isinstance(live, dict):
+        names = {element[2:]: below for element, below in inner.items() if element[2:] in live}
+        return {name: pick(below, live[name]) for name, below in names.items()}
+    if sorts in ({"k:"}, {"v:"}) and isinstance(live, list):
+        places = _places(inner, live)
+        return [_picked_item(element, inner[element], live[place]) for element, place in places.items()]
+    return live
+
+
+def _picked_item(element: str, owned: FieldTree, item: Any) -> Any:
+    picked = pick(owned, item)
+    return {**json.loads(element[2:]), **picked} if element[:2] == "k:" else picked
+
+
+def _is_apply_of(manager: str, entry: Json) -> bool:
+    applied = entry.get("operation") == "Apply" and not entry.get("subresource")
+    return applied and entry.get("manager") == manager
+
+
+def _below(owned: FieldTree) -> FieldTree:
+    return {element: inner for element, inner in owned.items() if element != "."}
+
+
+def _look(owned: FieldTree, live: Any, desired: Any) -> Look:
+    inner = _below(owned)
+    sorts = {element[:2] for element in inner}
+    if sorts == {"f:"} and isinstance(live, dict):
+        return _look_at_fields(inner, live, desired)
+    if sorts in ({"k:"}, {"v:"}) and isinstance(live, list):
+        return _look_at_items(inner, live, desired)
+    return _look_at_leaf(live, desired)
+
+
+def _look_at_leaf(live: Any, desired: Any) -> Look:
+    if _is_filled_in(live, desired):
+        return Look(None, True)
+    return Look("absent" if live is _ABSENT else [live], _same(live, desired))
+
+
+def _is_filled_in(live: Any, desired: Any) -> bool:
+    """Tell whether a leaf that is wanted empty is as it should be, whatever is there [2]."""
+    if live is _ABSENT:
+        return desired is not _ABSENT and not desired
+    return desired in ({}, []) and type(live) is type(desired)
+
+
+def _look_at_fields(owned: FieldTree, live: Json, desired: Any) -> Look:
+    names = {element[2:]: inner for element, inner in owned.items()}
+    agrees = isinstance(desired, dict) and desired.keys() == names.keys()
+    wanted = desired if isinstance(desired, dict) else {}
+    looks = {
+        name: _look(inner, live.get(name, _ABSENT), wanted.get(name, _ABSENT)) for name, inner in sorted(names.items())
+    }
+    return Look({name: one.values for name, one in looks.items()}, agrees and all(one.agrees for one in looks.values()))
+
+
+def _look_at_items(owned: FieldTree, live: list[Any], desired: Any) -> Look:
+    there = _places(owned, live)
+    wanted = _places(owned, desired) if isinstance(desired, list) else {}
+    looks = {
+        element: _look(
+            inner,
+            live[there[element]] if element in there else _ABSENT,
+            desired[wanted[element]] if element in wanted else _ABSENT,
+        )
+        for element, inner in owned.items()
+    }
+    order = sorted(there, key=there.__getitem__)
+    agrees = (
+        isinstance(desired, list)
+        and len(wanted) == len(owned) == len(desired)
+        and order == sorted(wanted, key=wanted.__getitem__)
+        and all(one.agrees for one in looks.values())
+    )
+    return Look([[element, looks[element].values] for element in order], agrees)
+
+
+def _places(owned: FieldTree, items: list[Any]) -> dict[str, int]:
+    """Find where in a list each owned item is: by all its keys, then, for what is left, by those that are written."""
+    found: dict[str, int] = {}
+    indexes: dict[tuple[str, ...], dict[str, int]] = {}
+    for element in owned:
+        names, text = _read_element(element)
+        if names not in indexes:
+            indexes[names] = {_text_of(item, names): place for place, item in enumerate(items)}
+        if text in indexes[names]:
+            found[element] = indexes[names][text]
+    left = [place for place in range(len(items)) if place not in set(found.values())]
+    for element in owned if left else ():
+        place = next((place for place in left if _fits(element, items[place])), None)
+        if element not in found and place is not None:
+            found[element] = place
+            left.remove(place)
+    return found
+
+
+@lru_cache(8192)
+def _read_element(element: str) -> tuple[tuple[str, ...], str]:
+    """Give the names of the keys of an item, none in a set, and the text that it is found by."""
+    value = json.loads(element[2:])
+    return (tuple(sorted(value)) if element[:2] == "k:" else (), _text(value))
+
+
+def _text_of(item: Any, names: tuple[str, ...]) -> str:
+    if not names:
+        return _text(item)
+    if not isinstance(item, dict) or any(name not in item for name in names):
+        return ""
+    return _text({name: item[name] for name in names})
+
+
+def _fits(element: str, item: Any) -> bool:
+    """Tell whether an item that leaves out keys may be this one."""
+    if element[:2] != "k:" or not isinstance(item, dict):
+        return False
+    keys = json.loads(element[2:])
+    written = [name for name in keys if name in item]
+    return 0 < len(written) < len(keys) and all(_same(keys[name], item[name]) for name in written)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Compare as JSON does: `1`, `1.0` and `true` are three different values."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_same(value, other[name]) for name, value in one.items())
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other)
