@@ -12,6 +12,7 @@ from cr_cases import SPECS, UPDATES, as_object, checking_schema, labelled, open_
 from crd_cases import LIST_MAP, Json, definition, definition_cases, listed, obj, with_root
 from custom_pairs import DEFINITIONS, Pair
 from judges import Recorded, Recorder, is_recording
+from library_cases import LIBRARY
 from rule_cases import BROKEN, EXPRESSIONS, OBJECTS, rule_schema
 from twoservers import EmbeddedApi, RealApi
 
@@ -116,41 +117,52 @@ def test_what_was_wrong_before_may_stay_if_it_stays_the_same(pair: Pair, tighten
     assert ours == theirs
 
 
-@pytest.mark.parametrize("rule", [*BROKEN, *EXPRESSIONS])
+@pytest.mark.parametrize("rule", [*BROKEN, *EXPRESSIONS, *LIBRARY])
 def test_rules_compile_and_fail_to_compile_alike(pair: Pair, rule: str) -> None:
     ours, theirs = pair.ask("POST", f"{DEFINITIONS}?dryRun=All", definition(rule_schema({"rule": rule})))
 
     assert ours == theirs
 
 
-@pytest.fixture(scope="module")
-def ruled(pair: Pair) -> list[tuple[str, str]]:
-    """Groups and plurals of resources that have every rule of the table between them."""
-    group = group_of("ruled")
+def _install_rules(pair: Pair, group: str, rules: list[str]) -> list[str]:
+    """Make resources that have these rules between them, those that compile; return their plurals."""
     embedded = pair.servers[0]
     fine = [
         rule
-        for rule in EXPRESSIONS
+        for rule in rules
         if embedded.ask("POST", f"{DEFINITIONS}?dryRun=All", definition(rule_schema({"rule": rule}))).status == 201
     ]
-    made = []
     # All together would be too expensive for the server's taste.
-    for number, start in enumerate(range(0, len(fine), 12)):
-        plural = f"ruled{number}s"
-        schema = rule_schema(*({"rule": rule} for rule in fine[start : start + 12]))
-        pair.install(definition(schema, group=group, plural=plural))
-        made.append((group, plural))
-    return made
+    parts = [fine[start : start + 12] for start in range(0, len(fine), 12)]
+    made = {f"ruled{number}s": rule_schema(*({"rule": each} for each in part)) for number, part in enumerate(parts)}
+    pair.install(*(definition(schema, group=group, plural=plural) for plural, schema in made.items()))
+    return list(made)
+
+
+@pytest.fixture(scope="module")
+def ruled(pair: Pair) -> list[str]:
+    return _install_rules(pair, group_of("ruled"), EXPRESSIONS)
 
 
 @pytest.mark.parametrize("number", range(len(OBJECTS)))
-def test_rules_hold_and_break_alike(pair: Pair, ruled: list[tuple[str, str]], number: int) -> None:
-    for group, plural in ruled:
-        body = as_object(OBJECTS[number], labelled(number), group, plural[:-1].capitalize())
+def test_rules_hold_and_break_alike(pair: Pair, ruled: list[str], number: int) -> None:
+    for plural in ruled:
+        body = as_object(OBJECTS[number], labelled(number), group_of("ruled"), plural[:-1].capitalize())
 
-        ours, theirs = pair.ask("POST", f"{collection(group, plural)}?dryRun=All", body)
+        ours, theirs = pair.ask("POST", f"{collection(group_of('ruled'), plural)}?dryRun=All", body)
 
         assert ours == theirs
+
+
+def test_functions_give_the_same_values_and_errors(pair: Pair) -> None:
+    group = group_of("library")
+    told: list[set[str]] = [set(), set()]
+    for plural in _install_rules(pair, group, LIBRARY):
+        body = as_object({}, "any", group, plural[:-1].capitalize())
+        for texts, answer in zip(told, pair.ask("POST", f"{collection(group, plural)}?dryRun=All", body), strict=True):
+            texts.update(answer[3] if answer[0] == 422 else (str(answer),))
+
+    assert sorted(told[0] - told[1]) == sorted(told[1] - told[0])
 
 
 def _versions(group: str) -> Json:

@@ -55,7 +55,7 @@ def add(one: Any, other: Any) -> Any:
     if isinstance(one, Duration):
         return within_duration(one.nanos + other.nanos) if isinstance(other, Duration) else add(other, one)
     if isinstance(one, Timestamp):
-        return moment(one.nanos + other.nanos)
+        return moment(one.nanos + other.nanos, one.east)
     return [*one, *other] if isinstance(one, list) else one + other
 
 
@@ -63,7 +63,7 @@ def subtract(one: Any, other: Any) -> Any:
     if isinstance(one, (int, float)):
         return _minus(one, other)
     if isinstance(one, Timestamp) and isinstance(other, Duration):
-        return moment(one.nanos - other.nanos)
+        return moment(one.nanos - other.nanos, one.east)
     return within_duration(one.nanos - other.nanos)
 
 

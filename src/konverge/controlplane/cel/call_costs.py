@@ -242,7 +242,8 @@ def _slice(call: _Call) -> Cost | None:
     if call.target is None:
         return None
     end = call.whole(1, call.size(call.target).most)
-    return _allocating(1, fixed(max(end - call.whole(0, 0), 0)))
+    # The server counts in unsigned numbers.
+    return _allocating(1, fixed((end - call.whole(0, 0)) % 2**64))
 
 
 def _flatten(call: _Call) -> Cost | None:

@@ -19,6 +19,7 @@ from konverge.controlplane.cel.standard import add_standard
 from konverge.controlplane.cel.syntax import Message, Node
 from konverge.controlplane.cel.texts import add_texts
 from konverge.controlplane.cel.types import Type
+from konverge.controlplane.cel.values import EvaluationError
 
 __all__ = ["STEPS", "CompileError", "Environment", "Program"]
 
@@ -27,7 +28,15 @@ STEPS: Final = 1_000_000
 
 
 class CompileError(ValueError):
-    """An expression that cannot be compiled; the message shows each mistake under the text."""
+    """An expression that cannot be compiled; the message shows each mistake under the text.
+
+    `stage` is what failed in the words of the server: "compilation", or "instantiation" when a constant cannot be
+    converted to the type that the expression asks for.
+    """
+
+    def __init__(self, message: str, stage: str = "compilation") -> None:
+        super().__init__(message)
+        self.stage = stage
 
 
 @cache
@@ -83,7 +92,14 @@ class Environment:
         messages = messages or literal_messages(node, checked)
         if messages:
             raise CompileError(_shown(text, messages))
-        return Program(node, checked)
+        try:
+            return Program(node, checked)
+        except EvaluationError as error:
+            raise CompileError(str(error), "instantiation") from None
+
+
+def _wide(character: str, narrow: str, wide: str) -> str:
+    return wide if character > "\x7f" else narrow
 
 
 def _shown(text: str, messages: list[Message]) -> str:
@@ -97,6 +113,7 @@ def _shown(text: str, messages: list[Message]) -> str:
         number = next((at for at in range(len(lines)) if message.at < ends[at + 1]), len(lines) - 1)
         column = message.at - ends[number]
         line = lines[number].replace("\t", " ")
-        mark = "." * column + "^"
+        mark = "".join(_wide(each, ".", "\uff0e") for each in line[:column])
+        mark += _wide(line[column : column + 1], "^", "\uff3e")
         written.append(f"ERROR: <input>:{number + 1}:{column + 1}: {message.text}\n | {line}\n | {mark}")
     return "\n".join(dict.fromkeys(written))

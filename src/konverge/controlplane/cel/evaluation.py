@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from konverge.controlplane.cel.checking import Checked
-from konverge.controlplane.cel.functions import Overload, accepts, runtime_type
+from konverge.controlplane.cel.functions import Overload, accepts, go_name, runtime_type
 from konverge.controlplane.cel.macros import ACCUMULATOR
-from konverge.controlplane.cel.standard import find
+from konverge.controlplane.cel.standard import find, look_up
 from konverge.controlplane.cel.syntax import (
     Call,
     Comprehension,
@@ -32,6 +32,8 @@ __all__ = ["Budget", "Evaluate", "Exhausted", "compile_node"]
 Evaluate = Callable[[dict[str, Any]], Any]
 
 _BUDGET: Final = "#budget"
+_UNGUARDED: Final = frozenset(("contains", "endsWith", "matches", "startsWith"))
+_CONVERSIONS: Final = frozenset(("bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "uint"))
 
 
 class Exhausted(EvaluationError):
@@ -53,18 +55,23 @@ class Budget:
 
 
 def compile_node(node: Node, checked: Checked) -> Evaluate:
-    """Make the function that evaluates an expression. The variables hold a `Budget` under the name `#budget`."""
+    """Make the function that evaluates an expression. The variables hold a `Budget` under the name `#budget`.
+
+    Raises: EvaluationError when a constant cannot be converted to the type that the expression asks for.
+    """
     return _Compiler(checked).compile(node)
 
 
 class _Compiler:
     def __init__(self, checked: Checked) -> None:
         self._checked = checked
+        self._known: set[Node] = set()
 
     def compile(self, node: Node) -> Evaluate:
         if node in self._checked.constants:
             return _constant(self._checked.constants[node])
         if isinstance(node, Literal):
+            self._known.add(node)
             return _constant(node.value)
         if isinstance(node, Ident):
             return _variable(node.name)
@@ -120,9 +127,15 @@ class _Compiler:
             return lambda scope: _type_of(inner(scope))
         parts = [self.compile(each) for each in operands]
         overloads = self._checked.overloads[node]
-        if len(overloads) == 1 and not self._is_open(operands):
-            return _direct(overloads[0].call, parts)
-        return _dispatched(overloads, parts)
+        direct = len(overloads) == 1 and not self._is_open(operands)
+        if node.function == "_[_]" and not direct:
+            return _indexed(*parts)
+        evaluate = _direct(overloads[0].call, parts) if direct else _dispatched(node.function, overloads, parts)
+        if node.function not in _CONVERSIONS or node.target is not None or operands[0] not in self._known:
+            return evaluate
+        # The server converts constants beforehand, and says so when one cannot be.
+        self._known.add(node)
+        return _constant(evaluate({}))
 
     def _is_open(self, operands: list[Node]) -> bool:
         """Whether a value may turn out to have a type that the overload does not take."""
@@ -180,6 +193,8 @@ class _Compiler:
         parts = [(self.compile(each), index in node.optional) for index, each in enumerate(node.elements)]
         if not node.optional:
             plain = [part for part, _ in parts]
+            if all(each in self._known for each in node.elements):
+                self._known.add(node)
             return lambda scope: [part(scope) for part in plain]
 
         def evaluate(scope: dict[str, Any]) -> list[Any]:
@@ -196,6 +211,8 @@ class _Compiler:
 
     def _map(self, node: MapNode) -> Evaluate:
         entries = [(self.compile(key), self.compile(value), optional) for key, value, optional in node.entries]
+        if all(key in self._known and value in self._known and not optional for key, value, optional in node.entries):
+            self._known.add(node)
 
         def evaluate(scope: dict[str, Any]) -> dict[Any, Any]:
             found: dict[Any, Any] = {}
@@ -205,8 +222,6 @@ class _Compiler:
                     if not value.has_value:
                         continue
                     value = value.value
-                if key in found:
-                    raise EvaluationError(f"Failed with repeated key: {key}")
                 found[key] = value
             return found
 
@@ -223,7 +238,7 @@ class _Compiler:
         def evaluate(scope: dict[str, Any]) -> Any:
             items = over(scope)
             if not isinstance(items, (list, dict)):
-                raise no_overload()
+                raise EvaluationError(f"got 'types.{go_name(items)}', expected iterable type")
             inner = dict(scope)
             return loop(_variables(node, items), inner, scope[_BUDGET])
 
@@ -324,15 +339,15 @@ def _decide(one: Evaluate, other: Evaluate, scope: dict[str, Any], decisive: boo
 def _has(value: Any, name: str) -> bool:
     if isinstance(value, Optional):
         return value.has_value and _has(value.value, name)
-    if not isinstance(value, dict):
-        raise no_overload()
-    return name in value
+    if isinstance(value, list):
+        return find(value, name).has_value
+    return isinstance(value, dict) and name in value
 
 
 def _select_other(value: Any, name: str) -> Any:
     if isinstance(value, Optional):
         return find(value.value, name) if value.has_value else NONE
-    raise no_overload()
+    return look_up(value, name)
 
 
 def _type_of(value: Any) -> Type:
@@ -366,15 +381,39 @@ def _direct(call: Callable[..., Any], parts: list[Evaluate]) -> Evaluate:
     return {1: one, 2: two}.get(len(parts), several)
 
 
-def _dispatched(overloads: list[Overload], parts: list[Evaluate]) -> Evaluate:
+def _indexed(container: Evaluate, key: Evaluate) -> Evaluate:
+    def evaluate(scope: dict[str, Any]) -> Any:
+        value, at = container(scope), key(scope)
+        if isinstance(value, Optional):
+            return Optional(look_up(value.value, at)) if value.has_value else NONE
+        return look_up(value, at)
+
+    return evaluate
+
+
+def _dispatched(function: str, overloads: list[Overload], parts: list[Evaluate]) -> Evaluate:
     def evaluate(scope: dict[str, Any]) -> Any:
         values = [part(scope) for part in parts]
         for overload in overloads:
             if all(map(accepts, overload.params, values)):
                 return overload.call(*values)
-        raise no_overload()
+        raise _unfit(function, values)
 
     return evaluate
+
+
+def _unfit(function: str, values: list[Any]) -> EvaluationError:
+    """No overload takes these values. The server names the function and their types where its overloads are guarded."""
+    if function == "size":
+        return EvaluationError("no such overload: size")
+    if function in _UNGUARDED or not function[0].isalpha():
+        return no_overload()
+    return EvaluationError(f"no such overload: {function}({', '.join(map(_type_name, values))})")
+
+
+def _type_name(value: Any) -> str:
+    found = runtime_type(value)
+    return "null_type" if found.kind == "null" else str(found)
 
 
 _SPECIAL: Final[Mapping[str, Callable[[_Compiler, Call], Evaluate]]] = {

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from konverge.controlplane.cel.types import BOOL, Type, param, type_of
-from konverge.controlplane.cel.values import Duration, Optional, Timestamp, UInt
+from konverge.controlplane.cel.values import Duration, EvaluationError, Optional, Timestamp, UInt
 
-__all__ = ["Function", "Library", "Overload", "accepts", "runtime_type"]
+__all__ = ["Function", "Library", "Overload", "accepts", "go_name", "order", "reads", "runtime_type"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,24 @@ class Library:
         self.constants[name] = (type_of(kind), Type(kind.kind, kind.name))
 
 
+def reads(read: Callable[..., Any]) -> Callable[..., bool]:
+    """Make the question whether something can be read out of what reads it."""
+
+    def check(*values: Any) -> bool:
+        try:
+            read(*values)
+        except (ValueError, EvaluationError):
+            return False
+        return True
+
+    return check
+
+
+def order(one: Any, other: Any) -> int:
+    """-1, 0 or 1, as one value is less than, equal to or greater than the other."""
+    return int(one > other) - int(one < other)
+
+
 A = param("A")
 B = param("B")
 
@@ -96,6 +114,11 @@ _RUNTIME: list[tuple[type, Type]] = [
     (Optional, Type("opaque", "optional_type")),
     (Type, Type("type", "type")),
 ]
+
+
+def go_name(value: Any) -> str:
+    """The name that the server's own code has for the type of a value."""
+    return runtime_type(value).kind.capitalize()
 
 
 def accepts(kind: Type, value: Any) -> bool:

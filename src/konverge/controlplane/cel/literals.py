@@ -19,7 +19,7 @@ from konverge.controlplane.cel.syntax import (
     Select,
     Struct,
 )
-from konverge.controlplane.cel.times import read_duration, read_timestamp
+from konverge.controlplane.cel.times import SECOND, moment, read_duration, read_timestamp
 from konverge.controlplane.cel.types import Type, unwrapped
 from konverge.controlplane.cel.values import EvaluationError
 
@@ -76,13 +76,21 @@ def _inner(kind: Type, optional: bool) -> Type:
 
 def _mixed(nodes: list[Node], kinds: list[Type]) -> Iterator[Message]:
     for node, kind in zip(nodes[1:], kinds[1:], strict=True):
-        if kind != kinds[0] and not kind.is_open and not kinds[0].is_open:
+        if kind != kinds[0]:
             yield Message(node.at, f"expected type '{kinds[0]}' but found '{kind}'")
             return
 
 
 def _is_duration(text: str) -> bool:
     return _reads(read_duration, text)
+
+
+def _is_moment(seconds: int) -> bool:
+    try:
+        moment(seconds * SECOND)
+    except EvaluationError:
+        return False
+    return True
 
 
 def _is_timestamp(text: str) -> bool:
@@ -113,7 +121,10 @@ def _call_messages(node: Call) -> Iterator[Message]:
     if is_fine is None or not node.args:
         return
     argument = node.args[-1]
-    if isinstance(argument, Literal) and isinstance(argument.value, str) and not is_fine(argument.value):
+    if not isinstance(argument, Literal):
+        return
+    late = node.function == "timestamp" and type(argument.value) is int and not _is_moment(argument.value)
+    if late or (isinstance(argument.value, str) and not is_fine(argument.value)):
         yield Message(argument.at, f"invalid {node.function} argument")
 
 

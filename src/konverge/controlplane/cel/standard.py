@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
 from konverge.controlplane.cel import arithmetic
-from konverge.controlplane.cel.functions import A, B, Library
+from konverge.controlplane.cel.functions import A, B, Library, runtime_type
 from konverge.controlplane.cel.gofloats import go_float
 from konverge.controlplane.cel.patterns import PatternFault, compile_pattern
 from konverge.controlplane.cel.times import (
@@ -35,6 +36,7 @@ from konverge.controlplane.cel.types import (
     optional_of,
     type_of,
 )
+from konverge.controlplane.cel.values import INT as INT64
 from konverge.controlplane.cel.values import (
     NONE,
     Duration,
@@ -59,6 +61,7 @@ _ORDERED: Final = {
     "duration": DURATION,
 }
 _RELATIONS: Final = {"_<_": "less", "_<=_": "less_equals", "_>_": "greater", "_>=_": "greater_equals"}
+_INT: Final = re.compile("[+-]?[0-9]+")
 _NUMBERS: Final = {"int64": INT, "uint64": UINT, "double": DOUBLE}
 
 
@@ -141,12 +144,11 @@ def _key_text(key: Any) -> str:
 def find(container: Any, key: Any) -> Optional:
     """The item at an index, or the value of a key, if there is one."""
     if isinstance(container, list):
-        if isinstance(key, float) and key.is_integer():
-            key = int(key)
-        if not isinstance(key, int) or isinstance(key, bool):
-            raise EvaluationError("unsupported index type")
+        key = _index(key)
         return Optional(container[key]) if 0 <= key < len(container) else NONE
-    if not isinstance(container, dict) or isinstance(key, (list, dict)):
+    if not isinstance(container, dict):
+        raise EvaluationError(f"no such key: {to_text(key)}")
+    if isinstance(key, (list, dict)):
         raise no_overload()
     if key not in container:
         return NONE
@@ -154,6 +156,16 @@ def find(container: Any, key: Any) -> Optional:
     if isinstance(key, (bool, int)) and not any(equal(each, key) for each in container):
         return NONE
     return Optional(container[key])
+
+
+def _index(key: Any) -> int:
+    if isinstance(key, float) and key.is_integer() and int(key) in INT64:
+        return int(key)
+    if isinstance(key, float) or (isinstance(key, UInt) and int(key) not in INT64):
+        raise EvaluationError(f"unsupported index value {go_float(key)} in list")
+    if not isinstance(key, int) or isinstance(key, bool):
+        raise EvaluationError(f"unsupported index type '{runtime_type(key)}' in list")
+    return key
 
 
 def _find_optional(container: Any, key: Any) -> Optional:
@@ -196,7 +208,7 @@ def _add_containers(library: Library) -> None:
 
 def _to_int(value: Any) -> int:
     if isinstance(value, str):
-        return arithmetic.within(_parsed(int, value, "int"))
+        return int(_parsed(_read_int, value, "int"))
     if isinstance(value, Timestamp):
         return value.nanos // 1_000_000_000
     if isinstance(value, float):
@@ -208,23 +220,42 @@ def _to_int(value: Any) -> int:
 
 def _to_uint(value: Any) -> UInt:
     if isinstance(value, str):
-        return arithmetic.within_unsigned(_parsed(int, value, "uint"))
+        return UInt(_parsed(_read_uint, value, "uint"))
     if isinstance(value, float) and not math.isfinite(value):
         raise EvaluationError("unsigned integer overflow")
     return arithmetic.within_unsigned(int(value))
 
 
+def _to_double(value: Any) -> float:
+    return float(_parsed(_read_double, value, "double")) if isinstance(value, str) else float(value)
+
+
 def _parsed(read: Callable[[str], Any], text: str, name: str) -> Any:
     try:
-        if "_" in text or text != text.strip():
-            raise ValueError(text)
         return read(text)
     except ValueError:
         raise EvaluationError(f"type conversion error from 'string' to '{name}'") from None
 
 
-def _to_double(value: Any) -> float:
-    return float(_parsed(float, value, "double")) if isinstance(value, str) else float(value)
+def _read_int(text: str) -> int:
+    if not _INT.fullmatch(text) or int(text) not in INT64:
+        raise ValueError(text)
+    return int(text)
+
+
+def _read_uint(text: str) -> int:
+    if not _INT.fullmatch(text) or text[0] in "+-" or int(text) >= 2**64:
+        raise ValueError(text)
+    return int(text)
+
+
+def _read_double(text: str) -> float:
+    if text != text.strip():
+        raise ValueError(text)
+    value = float(text)
+    if math.isinf(value) and "inf" not in text.lower():
+        raise ValueError(text)
+    return value
 
 
 def _to_bool(value: Any) -> bool:
@@ -259,7 +290,7 @@ def _to_duration(value: Any) -> Duration:
     if isinstance(value, Duration):
         return value
     if isinstance(value, int):
-        return arithmetic.within_duration(value)
+        raise EvaluationError("type conversion error from 'int' to 'google.protobuf.Duration'")
     try:
         return read_duration(value)
     except ValueError:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo
 
+from konverge.controlplane.api.problems import quote
 from konverge.controlplane.cel.values import Duration, EvaluationError, Timestamp
 
 __all__ = [
@@ -34,7 +35,7 @@ _PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
 _TIME: Final = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})T([0-9]{2}:[0-9]{2}:[0-9]{2})(?:[.,]([0-9]{1,9})[0-9]*)?(Z|[+-][0-9]{2}:[0-9]{2})"
 )
-_OFFSET: Final = re.compile(r"([+-]?)([0-9]{1,2}):([0-9]{2})")
+_WHOLE: Final = re.compile(r"[+-]?[0-9]+")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LEAST, _MOST = -62135596800, 253402300799
 
@@ -70,9 +71,9 @@ def read_timestamp(text: str) -> Timestamp:
     match = _TIME.fullmatch(text)
     if match is None:
         raise ValueError(f"cannot parse {text!r} as a time")
-    zone = "+00:00" if match[4] == "Z" else match[4]
-    whole = datetime.fromisoformat(f"{match[1]}T{match[2]}{zone}")
-    return Timestamp(_seconds(whole) * SECOND + int((match[3] or "0").ljust(9, "0")))
+    east = 0 if match[4] == "Z" else _offset(match[4])
+    whole = datetime.fromisoformat(f"{match[1]}T{match[2]}+00:00")
+    return Timestamp((_seconds(whole) - east) * SECOND + int((match[3] or "0").ljust(9, "0")), east)
 
 
 def read_date(text: str) -> Timestamp:
@@ -88,21 +89,23 @@ def _seconds(when: datetime) -> int:
     return apart.days * 86400 + apart.seconds
 
 
-def moment(nanos: int) -> Timestamp:
+def moment(nanos: int, east: int = 0) -> Timestamp:
     """A timestamp, if there is one of this size.
 
     Raises: EvaluationError.
     """
     if not _LEAST <= nanos // SECOND <= _MOST:
         raise EvaluationError("timestamp overflow")
-    return Timestamp(nanos)
+    return Timestamp(nanos, east)
 
 
 def timestamp_text(value: Timestamp) -> str:
-    seconds, nanos = divmod(value.nanos, SECOND)
-    text = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
+    text = local_time(value).strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
+    nanos = value.nanos % SECOND
     fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
-    return f"{text}{fraction}Z"
+    hours, minutes = divmod(abs(value.east) // 60, 60)
+    zone = f"{'-' if value.east < 0 else '+'}{hours:02d}:{minutes:02d}" if value.east else "Z"
+    return f"{text}{fraction}{zone}"
 
 
 def duration_text(value: Duration) -> str:
@@ -112,20 +115,35 @@ def duration_text(value: Duration) -> str:
     return f"{sign}{seconds}{fraction}s"
 
 
-def local_time(value: Timestamp, zone: str = "UTC") -> datetime:
-    """A timestamp as the clocks of a time zone show it; the zone is a name or an offset (`-07:30`).
+def local_time(value: Timestamp, zone: str | None = None) -> datetime:
+    """A timestamp as the clocks of a time zone show it: the one it was read with, a named one, an offset (`-07:30`).
 
     Raises: EvaluationError.
     """
-    return (_EPOCH + timedelta(seconds=value.nanos // SECOND)).astimezone(_zone(zone))
+    seconds = value.nanos // SECOND
+    try:
+        if zone is None or ":" in zone:
+            return _EPOCH + timedelta(seconds=seconds + (value.east if zone is None else _offset(zone)))
+        return (_EPOCH + timedelta(seconds=seconds)).astimezone(_zone(zone))
+    except OverflowError:
+        raise EvaluationError("timestamp overflow") from None
+
+
+def _offset(text: str) -> int:
+    """Seconds east of UTC; any number of hours will do.
+
+    Raises: EvaluationError.
+    """
+    hours, _, minutes = text.partition(":")
+    for part in (hours, minutes):
+        if not _WHOLE.fullmatch(part):
+            raise EvaluationError(f"strconv.Atoi: parsing {quote(part)}: invalid syntax")
+    apart = int(minutes) * 60
+    return int(hours) * 3600 + (-apart if text.startswith("-") else apart)
 
 
 def _zone(name: str) -> tzinfo:
-    match = _OFFSET.fullmatch(name)
-    if match is not None:
-        apart = timedelta(hours=int(match[2]), minutes=int(match[3]))
-        return timezone(-apart if match[1] == "-" else apart)
     try:
-        return UTC if name == "UTC" else ZoneInfo(name)
+        return UTC if name in ("", "UTC") else ZoneInfo(name)
     except (KeyError, ValueError, OSError):
         raise EvaluationError(f"unknown time zone {name}") from None

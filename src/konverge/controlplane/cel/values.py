@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "no_overload",
 ]
 
+# Asked with `in`, which is quick for a plain int only: a UInt is looked for item by item.
 INT: Final = range(-(2**63), 2**63)
 
 
@@ -58,9 +59,10 @@ class Duration:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Timestamp:
-    """A moment in nanoseconds since 1970, UTC."""
+    """A moment in nanoseconds since 1970, UTC; `east` is the offset in seconds of the clock that it was read from."""
 
     nanos: int
+    east: int = field(default=0, compare=False)
 
 
 class Optional:
@@ -115,7 +117,10 @@ def equal(one: Any, other: Any) -> bool:
         return _equal_lists(one, other)
     if isinstance(one, dict) and isinstance(other, dict):
         return len(one) == len(other) and all(key in other and equal(one[key], other[key]) for key in one)
-    return _is_number(one) and _is_number(other) and one == other
+    if not _is_number(one) or not _is_number(other):
+        return False
+    # An int is compared with a double as a double, large ones lose digits.
+    return float(one) == float(other) if type(one) is float or type(other) is float else bool(one == other)
 
 
 def _equal_lists(one: list[Any], other: list[Any]) -> bool:
@@ -144,6 +149,8 @@ def less(one: Any, other: Any) -> bool:
     Raises: EvaluationError when the two have no order.
     """
     if _is_number(one) and _is_number(other):
+        if type(one) is float or type(other) is float:
+            return float(one) < float(other)
         return bool(one < other)
     if type(one) is not type(other) or not isinstance(one, (str, bytes, bool, Timestamp, Duration)):
         raise no_overload()

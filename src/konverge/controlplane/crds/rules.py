@@ -114,17 +114,17 @@ def _one_rule_problems(
     said: Mapping[str, Any], path: str, declared: Declared, site: RuleSite, costs: Costs
 ) -> Iterator[FieldProblem]:
     environment = _environment(declared, optional_old=said.get("optionalOldSelf") is True)
-    program, why = _attempt(
-        environment, said["rule"], BOOL, "compilation failed: ", "cel expression must evaluate to a bool"
-    )
+    prefixes = {"compilation": "compilation failed: ", "instantiation": "program instantiation failed: "}
+    program, why = _attempt(environment, said["rule"], BOOL, prefixes, "cel expression must evaluate to a bool")
     if program is None:
         yield invalid(f"{path}.rule", shown_rule(said), why)
         return
     yield from costs.rule_problems(program.most_cost(declared), declared, site.count, f"{path}.rule")
     expression = said.get("messageExpression")
     if expression:
-        prefix, wrong = "messageExpression compilation failed: ", "messageExpression must evaluate to a string"
-        message, why = _attempt(environment, expression, STRING, prefix, wrong)
+        prefixes = {stage: f"messageExpression {stage} failed: " for stage in prefixes}
+        wrong = "messageExpression must evaluate to a string"
+        message, why = _attempt(environment, expression, STRING, prefixes, wrong)
         if message is None:
             yield invalid(f"{path}.messageExpression", shown_rule(said), why)
         else:
@@ -132,11 +132,13 @@ def _one_rule_problems(
     yield from _old_problems(said, path, program, site)
 
 
-def _attempt(environment: Environment, text: str, wanted: Any, prefix: str, wrong: str) -> tuple[Program | None, str]:
+def _attempt(
+    environment: Environment, text: str, wanted: Any, prefixes: Mapping[str, str], wrong: str
+) -> tuple[Program | None, str]:
     try:
         program = environment.compile(text)
     except CompileError as error:
-        return None, f"{prefix}{error}"
+        return None, f"{prefixes[error.stage]}{error}"
     return (program, "") if program.result == wanted else (None, wrong)
 
 
