@@ -35,11 +35,11 @@ class Guard:
     """
 
     def __init__(self, clock: Clock = boot_clock) -> None:
-        self._clock = clock
+        self.clock = clock
         self._until = _NEVER
 
     def __call__(self) -> float:
-        return max(0.0, self._until - self._clock())
+        return max(0.0, self._until - self.clock())
 
     def open(self, until: float) -> None:
         """Allow writes until that moment of the guard's clock."""
