@@ -11,12 +11,12 @@ from collections.abc import Iterator
 import pytest
 from both_servers import InnerServer, RealServer
 from differential import Stage, fuzz
-from fuzz_kinds import KINDS
+from fuzz_catalog import KINDS
 from fuzz_plays import play_of
 
 from konverge.testing import ControlPlane
 
-REQUESTS = int(os.environ.get("KONVERGE_FUZZ_REQUESTS", "6000"))
+REQUESTS = int(os.environ.get("KONVERGE_FUZZ_REQUESTS", "8000"))
 
 
 @pytest.fixture(scope="module")

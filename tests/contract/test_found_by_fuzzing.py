@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from both_servers import InnerServer, RealServer
 from differential import Stage
-from fuzz_kinds import ABSENT, KINDS
+from fuzz_catalog import KINDS
+from fuzz_kinds import ABSENT
 from fuzz_plays import Edit, Step
 
 from konverge.testing import ControlPlane

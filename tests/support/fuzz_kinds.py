@@ -6,7 +6,17 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-__all__ = ["ABSENT", "KINDS", "METADATA", "WIDGET_CRD", "FuzzKind"]
+__all__ = [
+    "ABSENT",
+    "CONFIG_MAP",
+    "DEPLOYMENT",
+    "METADATA",
+    "SERVICE",
+    "WIDGET",
+    "WIDGET_CRD",
+    "FuzzKind",
+    "container",
+]
 
 Json = dict[str, Any]
 Choices = dict[str, list[Any]]
@@ -105,7 +115,8 @@ class FuzzKind:
     selectors: tuple[str, ...] = ()
 
 
-def _container(**more: Any) -> Json:
+def container(**more: Any) -> Json:
+    """A container of a pod."""
     return {"name": "web", "image": "web:1", **more}
 
 
@@ -157,7 +168,7 @@ DEPLOYMENT = FuzzKind(
         "spec": {
             "replicas": 2,
             "selector": {"matchLabels": {"app": "web"}},
-            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [_container()]}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container()]}},
         }
     },
     fields={
@@ -177,18 +188,18 @@ DEPLOYMENT = FuzzKind(
         ],
         "spec.template.metadata.labels": [{"app": "web"}, {"app": "web", "v": "2"}, {"app": "other"}, ABSENT],
         "spec.template.spec.containers": [
-            [_container()],
-            [_container(image="web:2")],
-            [_container(), {"name": "side", "image": "side:1"}],
-            [_container(env=[{"name": "A", "value": "1"}, {"name": "B", "value": ""}])],
-            [_container(ports=[{"containerPort": 80}, {"containerPort": 81, "name": "http", "protocol": "UDP"}])],
-            [_container(resources={"limits": {"cpu": "1000m", "memory": "1024Mi"}})],
-            [_container(resources={"limits": {"cpu": "1"}, "requests": {"cpu": "2"}})],
-            [_container(command=[], args=["x"])],
-            [_container(livenessProbe={"httpGet": {"port": 80}})],
+            [container()],
+            [container(image="web:2")],
+            [container(), {"name": "side", "image": "side:1"}],
+            [container(env=[{"name": "A", "value": "1"}, {"name": "B", "value": ""}])],
+            [container(ports=[{"containerPort": 80}, {"containerPort": 81, "name": "http", "protocol": "UDP"}])],
+            [container(resources={"limits": {"cpu": "1000m", "memory": "1024Mi"}})],
+            [container(resources={"limits": {"cpu": "1"}, "requests": {"cpu": "2"}})],
+            [container(command=[], args=["x"])],
+            [container(livenessProbe={"httpGet": {"port": 80}})],
             [{"name": "Bad_Name", "image": "i"}],
             [{"name": "noimage"}],
-            [_container(), _container()],
+            [container(), container()],
             [],
             "text",
         ],
@@ -448,5 +459,3 @@ WIDGET = FuzzKind(
     custom=True,
     selectors=("spec.mode=a", "spec.mode!=a", "spec.size=1"),
 )
-
-KINDS: dict[str, FuzzKind] = {each.name: each for each in (CONFIG_MAP, DEPLOYMENT, SERVICE, WIDGET)}

@@ -51,6 +51,23 @@ def _is_new(request: AdmissionRequest, group: str, plural: str) -> bool:
     return request.operation == "CREATE" and not request.subresource and (kind.group, kind.plural) == (group, plural)
 
 
+def _is_write(request: AdmissionRequest, group: str, plural: str) -> bool:
+    kind = request.strategy.info.kind
+    return request.operation != "DELETE" and not request.subresource and (kind.group, kind.plural) == (group, plural)
+
+
+def _name_of(request: AdmissionRequest) -> str:
+    """The name of an object, or what its name will begin with."""
+    return request.name or str(_object(request)["metadata"].get("generateName", ""))
+
+
+def _keep(spec: dict[str, Any], old: dict[str, Any]) -> None:
+    """Put back what an update left out: clients that do not know these fields drop them."""
+    for name in ("priority", "preemptionPolicy"):
+        if name not in spec and name in old:
+            spec[name] = old[name]
+
+
 def _object(request: AdmissionRequest) -> dict[str, Any]:
     assert request.object is not None
     return request.object
@@ -82,7 +99,7 @@ class PodServiceAccount(_Changing):
         account = self._lookup("", "serviceaccounts", request.namespace, name)
         if account is None:
             why = f"error looking up service account {request.namespace}/{name}: serviceaccount {name!r} not found"
-            raise refusals.forbidden("", "pods", request.name, why.replace("'", '"'))
+            raise refusals.forbidden("", "pods", _name_of(request), why.replace("'", '"'))
         if spec.get("automountServiceAccountToken", account.get("automountServiceAccountToken", True)):
             _mount_token(spec)
         if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
@@ -145,10 +162,13 @@ class PodPriority(_Changing):
         self._classes = cluster.storage.collection(_PRIORITY_CLASSES)
 
     def handles(self, request: AdmissionRequest) -> bool:
-        return _is_new(request, "", "pods")
+        return _is_write(request, "", "pods")
 
     async def mutate(self, request: AdmissionRequest) -> None:
         spec = _object(request)["spec"]
+        if request.old_object is not None:
+            _keep(spec, request.old_object["spec"])
+            return
         name = spec.get("priorityClassName", "")
         found = self._class_of(name, request) if name else self._default_class()
         value, policy = found.get("value", 0), found.get("preemptionPolicy", "PreemptLowerPriority")
@@ -165,7 +185,7 @@ class PodPriority(_Changing):
         if name in _SYSTEM_PRIORITIES:
             return {"value": _SYSTEM_PRIORITIES[name], "metadata": {"name": name}}
         why = f"no PriorityClass with name {name} was found"
-        raise refusals.forbidden("", "pods", request.name, why)
+        raise refusals.forbidden("", "pods", _name_of(request), why)
 
     def _default_class(self) -> Document:
         every = (decode(entry.raw) for entry in self._classes.entries())
@@ -179,7 +199,7 @@ class PodPriority(_Changing):
                 f"the {what} ({sent}) must not be provided in pod spec; priority admission controller computed"
                 f" {computed} from the given PriorityClass name"
             )
-            raise refusals.forbidden("", "pods", request.name, why)
+            raise refusals.forbidden("", "pods", _name_of(request), why)
 
 
 class DefaultTolerations:
@@ -220,7 +240,7 @@ class PodRuntimeClass(_Changing):
         found = self._lookup("node.k8s.io", "runtimeclasses", "", name)
         if found is None:
             why = f'pod rejected: RuntimeClass "{name}" not found'
-            raise refusals.forbidden("", "pods", request.name, why)
+            raise refusals.forbidden("", "pods", _name_of(request), why)
         overhead = found.get("overhead", {}).get("podFixed")
         if overhead:
             spec["overhead"] = dict(overhead)

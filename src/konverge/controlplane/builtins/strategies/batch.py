@@ -12,6 +12,7 @@ from konverge.controlplane.api.strategy import Document, Surroundings
 from konverge.controlplane.builtins.defaults import workloads
 from konverge.controlplane.builtins.kinds import BuiltinStrategy
 from konverge.controlplane.builtins.validation import jobs
+from konverge.controlplane.builtins.validation.job_status import job_status_update
 
 __all__ = ["CronJobStrategy", "JobStrategy"]
 
@@ -52,12 +53,14 @@ class JobStrategy(BuiltinStrategy):
 
     check_change = staticmethod(jobs.job_update)
 
+    check_status = staticmethod(job_status_update)
+
 
 def _generate_selector(job: Document) -> None:
     metadata, spec = job["metadata"], job["spec"]
     labels = spec["template"]["metadata"].setdefault("labels", {})
     for name in _NAME_LABELS:
-        labels.setdefault(name, metadata["name"])
+        labels.setdefault(name, metadata.get("name", ""))
     for name in _UID_LABELS:
         labels.setdefault(name, metadata["uid"])
     metadata.setdefault("labels", labels)

@@ -11,7 +11,7 @@ from konverge.controlplane.api.problems import FieldProblem
 from konverge.controlplane.api.strategy import Document, Surroundings, WriteRules
 from konverge.controlplane.builtins import advice
 from konverge.controlplane.builtins.defaults.pods import default_pod
-from konverge.controlplane.builtins.kinds import BuiltinStrategy
+from konverge.controlplane.builtins.kinds import BuiltinStrategy, StatusEndpoint
 from konverge.controlplane.builtins.qos import qos_class
 from konverge.controlplane.builtins.strategies.pod_endpoints import EphemeralContainersEndpoint, ResizeEndpoint
 from konverge.controlplane.builtins.validation import pod_changes, pods
@@ -25,6 +25,15 @@ _GATED: Final = {
     "status": "False",
     "type": "PodScheduled",
 }
+
+
+class _PodStatus(StatusEndpoint):
+    """The status of a pod; its class of service stays, also when a writer leaves it out."""
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        super().prepare_update(new, old, around)
+        if "qosClass" in old["status"]:
+            new["status"].setdefault("qosClass", old["status"]["qosClass"])
 
 
 class PodStrategy(BuiltinStrategy):
@@ -47,7 +56,11 @@ class PodStrategy(BuiltinStrategy):
     )
 
     def more_endpoints(self) -> dict[str, WriteRules]:
-        return {"ephemeralcontainers": EphemeralContainersEndpoint(), "resize": ResizeEndpoint()}
+        return {
+            "status": _PodStatus(self),
+            "ephemeralcontainers": EphemeralContainersEndpoint(),
+            "resize": ResizeEndpoint(),
+        }
 
     def prepare_create(self, new: Document, around: Surroundings) -> None:
         new["metadata"]["generation"] = 1

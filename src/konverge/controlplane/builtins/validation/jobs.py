@@ -250,20 +250,32 @@ def _completions(spec: Spec, former: Spec) -> Problems:
 
 
 def _template_update(spec: Spec, former: Spec, status: Spec) -> Problems:
-    """A template is fixed; where its pods may run changes while the job is suspended and was never started."""
+    """A template is fixed; where its pods may run, and with how much, changes while the job is suspended and idle."""
     template, before = spec["template"], former["template"]
-    if former.get("suspend") and not status.get("startTime"):
-        template, before = _without_directives(template), _without_directives(before)
-    if template != before:
-        yield invalid("spec.template", spec["template"], "field is immutable")
+    if not _is_idle(former, status):
+        if template != before:
+            yield invalid("spec.template", template, "field is immutable")
+    elif _without_directives(template, before) != _without_directives(before, before):
+        yield invalid("spec.template.spec", template["spec"], "field is immutable")
 
 
-def _without_directives(template: Spec) -> Spec:
-    metadata = {k: v for k, v in template["metadata"].items() if k not in ("annotations", "labels")}
+def _is_idle(spec: Spec, status: Spec) -> bool:
+    conditions = status.get("conditions", ())
+    stopped = any(each.get("type") == "Suspended" and each.get("status") == "True" for each in conditions)
+    fresh = "startTime" not in status or stopped
+    return spec.get("suspend") is True and fresh and status.get("active", 0) == 0
+
+
+def _without_directives(template: Spec, before: Spec) -> Spec:
+    """The spec of a template without what may change; resources may where the containers are those of `before`."""
     dropped = ("nodeSelector", "tolerations", "schedulingGates", "affinity")
     spec = {k: v for k, v in template["spec"].items() if k not in dropped}
     affinity = {k: v for k, v in template["spec"].get("affinity", {}).items() if k != "nodeAffinity"}
-    return {"metadata": metadata, "spec": {**spec, **({"affinity": affinity} if affinity else {})}}
+    for name in ("containers", "initContainers"):
+        ours, theirs = spec.get(name) or [], before["spec"].get(name) or []
+        if [each["name"] for each in ours] == [each["name"] for each in theirs]:
+            spec[name] = [{k: v for k, v in each.items() if k != "resources"} for each in ours]
+    return {**spec, **({"affinity": affinity} if affinity else {})}
 
 
 def cron_job(new: Spec, old: Spec | None = None) -> Problems:

@@ -217,12 +217,15 @@ def _stateful_set_policies(spec: Spec) -> Problems:
 
 def _stateful_set_strategy(strategy: Spec, path: str) -> Problems:
     kind, rolling = strategy["type"], strategy.get("rollingUpdate")
+    shown = rolling
+    if rolling is not None:
+        shown = {"Partition": rolling.get("partition", 0), "MaxUnavailable": rolling.get("maxUnavailable")}
     if kind == "OnDelete":
         if rolling is not None:
-            shown = {"Partition": rolling.get("partition", 0), "MaxUnavailable": rolling.get("maxUnavailable")}
             yield invalid(f"{path}.rollingUpdate", shown, "only allowed for updateStrategy 'RollingUpdate'")
     elif kind != "RollingUpdate":
-        yield invalid(path, _strategy_value(strategy), "must be 'RollingUpdate' or 'OnDelete'")
+        value = {"Type": kind, "RollingUpdate": shown}
+        yield invalid(path, value, "must be 'RollingUpdate' or 'OnDelete'")
     elif rolling is not None:
         yield from not_negative(rolling.get("partition"), f"{path}.rollingUpdate.partition")
 
