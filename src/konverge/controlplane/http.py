@@ -7,11 +7,14 @@ This module turns sockets into requests and answers into bytes, says who asks, a
    that was made to point here.
 2. A body over the limit is refused as soon as that is clear, and a body that does not come in time is given up.
 3. A watch is written event by event; when its reader goes away the watch ends.
+4. Stopping is over in a few seconds whatever the other side does: it may keep an idle connection, not read what is
+   written to it, or never say goodbye.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
@@ -71,19 +74,34 @@ class Front:
         """Listen; port 0 takes a free one."""
         loop = asyncio.get_running_loop()
         self._server = web.Server(self._answer, handler_cancellation=True, access_log=None)
-        self._listener = await loop.create_server(self._server, address, port, ssl=self._tls, backlog=1024)
+        self._listener = await loop.create_server(
+            self._server,
+            address,
+            port,
+            ssl=self._tls,
+            backlog=1024,
+            ssl_shutdown_timeout=_FAREWELL if self._tls else None,
+        )
         self.address, self.port = self._listener.sockets[0].getsockname()[:2]
 
     async def stop(self) -> None:
-        """Stop listening; what is still going on has a second to end."""
+        """Stop listening; what is still going on has a second to end, and another to be cancelled."""
         listener, self._listener = self._listener, None
         server, self._server = self._server, None
-        if listener is not None:
-            listener.close()
-        if server is not None:
-            await server.shutdown(timeout=_FAREWELL)
-        if listener is not None:
-            await listener.wait_closed()
+        if listener is None or server is None:
+            return
+        listener.close()
+        transports = [each.transport for each in server.connections]
+        # Idle connections go at once; `shutdown` alone would wait for them as for busy ones.
+        server.pre_shutdown()
+        await server.shutdown(timeout=_FAREWELL)
+        for each in transports:
+            # A transport that is closed writes what it holds first, and this reader does not read.
+            if each is not None and each.get_write_buffer_size():
+                each.abort()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FAREWELL):
+                await listener.wait_closed()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         try:

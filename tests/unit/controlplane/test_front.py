@@ -124,6 +124,42 @@ async def test_stopping_ends_open_watches_cleanly() -> None:
         assert await answer.content.read() == b""
 
 
+async def _ask(server: EmbeddedServer, path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Send a request over a connection of its own and wait for the first bytes of the answer."""
+    context = ssl.create_default_context(cadata=server.authority.certificate.decode())
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(server.url.rpartition(":")[2]), ssl=context)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    assert await reader.readuntil(b"\r\n") == b"HTTP/1.1 200 OK\r\n"
+    return reader, writer
+
+
+async def test_stopping_waits_neither_for_idle_connections_nor_for_watches() -> None:
+    server = EmbeddedServer(open_to_all=True)
+    await server.start()
+    opened = [await _ask(server, path) for path in ("/readyz", f"{CONFIG_MAPS}?watch=1", CONFIG_MAPS)]
+    async with asyncio.timeout(25):
+        await server.stop()
+        for reader, _ in opened:
+            await reader.read()
+    for reader, writer in opened:
+        assert reader.at_eof()
+        writer.close()
+
+
+async def test_stopping_does_not_wait_for_a_reader_that_does_not_read() -> None:
+    server = EmbeddedServer(open_to_all=True)
+    await server.start()
+    async with session(server) as asking:
+        for number in range(16):
+            body = {"metadata": {"name": f"big{number}"}, "data": {"k": "x" * 900_000}}
+            async with asking.post(CONFIG_MAPS, json=body) as answer:
+                assert answer.status == 201
+    _, writer = await _ask(server, f"{CONFIG_MAPS}?watch=1")
+    async with asyncio.timeout(25):
+        await server.stop()
+    writer.transport.abort()
+
+
 async def test_the_kubeconfig_leads_to_the_server_and_is_its_owners_secret(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     async with EmbeddedServer() as server:
