@@ -259,7 +259,6 @@ class WorkQueue(Generic[K]):
             return
         else:
             waiting.priority = max(waiting.priority, priority)
-            due = min(due, waiting.at)
         if due <= now:
             self._lines[waiting.priority].push(waiting, now)
         elif waiting.line is None or due < waiting.at:
