@@ -1,0 +1,1 @@
+"""ReplicaSets: as many pods as they ask for."""

@@ -1,0 +1,1 @@
+"""Services: which pods stand behind them, as EndpointSlices and as Endpoints."""
