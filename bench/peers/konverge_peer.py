@@ -39,7 +39,7 @@ async def main(kubeconfig: str, what: str, count: int, compress: bool) -> dict[s
         await asyncio.sleep(2)
         settle()
         held = {"wall": wall, "cpu": cpu, "base": base, "peak": peak, "settled": memory("VmRSS")}
-        return held | reading(view)
+        return held | (reading(view) if count else {})
 
 
 def reading(view: View[Pod] | View[Widget]) -> dict[str, float]:

@@ -103,6 +103,7 @@ class Intake:
         self._metadata_only = metadata_only
         self._transform = transform
         self._packer = packer
+        self._unpack = None if packer is None else packer.unpack  # one for all entries: each look-up makes another
         self._plain = not (metadata_only or transform or packer)
         self._pool: dict[bytes, tuple[str, ...]] = {}
 
@@ -139,11 +140,11 @@ class Intake:
 
     def pack(self, entry: Entry) -> Entry:
         """Give an entry compressed, once there is a dictionary; else as it is."""
-        packer = self._packer
-        if packer is None or not packer.ready or isinstance(entry, PackedEntry):
+        packer, unpack = self._packer, self._unpack
+        if packer is None or unpack is None or not packer.ready or isinstance(entry, PackedEntry):
             return entry
         facts = {name: getattr(entry, name) for name in Entry.__struct_fields__}
-        return PackedEntry(**facts | {"data": packer.pack(entry.data)}, unpack=packer.unpack)
+        return PackedEntry(**facts | {"data": packer.pack(entry.data)}, unpack=unpack)
 
     def _head(self, raw: bytes) -> _Head:
         try:

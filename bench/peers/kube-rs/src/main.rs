@@ -69,7 +69,9 @@ where
         ("peak", peak),
         ("settled", memory("VmRSS")),
     ]);
-    measure_reading(&reader, &mut figures, node_of);
+    if count > 0 {
+        measure_reading(&reader, &mut figures, node_of);
+    }
     Ok(figures)
 }
 
