@@ -1,0 +1,133 @@
+"""An event as the server takes it: words checked and cut, a name that nobody has, the object itself."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+from konverge.objects import MicroTime, ObjectMeta, safe_name
+from konverge.objects.names import MAX_SUBDOMAIN_LENGTH, dns_subdomain_errors, label_key_errors
+from konverge.reconcile.eventseries import Reference, Said, Series
+
+if TYPE_CHECKING:
+    from konverge.k8s.core.v1 import ObjectReference
+    from konverge.k8s.events.v1 import Event
+
+__all__ = ["NOTE_BYTES", "WORD_BYTES", "check_controller", "cut", "event_name", "event_of", "namespace_of", "said"]
+
+NOTE_BYTES: Final = 1024
+WORD_BYTES: Final = 128
+_CLUSTER_NAMESPACE: Final = "default"
+_TYPES: Final = ("Normal", "Warning")
+_WORD: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_,:./-]*[A-Za-z0-9_])?")
+_MORE: Final = "..."
+_SUFFIX: Final = 17  # a dot and 16 hexadecimal digits
+
+
+def cut(text: str, limit: int) -> str:
+    """Give a text in at most `limit` bytes of UTF-8, whole characters only; what cannot be written becomes "?"."""
+    raw = text.encode("utf-8", "replace")
+    if len(raw) <= limit:
+        return raw.decode()
+    return raw[: limit - len(_MORE)].decode("utf-8", "ignore") + _MORE
+
+
+def said(
+    about: Reference,
+    *,
+    controller: str,
+    type: str,  # noqa: A002 - the field's own name
+    reason: str,
+    message: str,
+    action: str,
+    related: Reference | None,
+) -> Said:
+    """Put one event together.
+
+    Raises: ValueError when the server would refuse it for something that the caller wrote.
+    """
+    if type not in _TYPES:
+        raise ValueError(f"the type of an event is 'Normal' or 'Warning', got {type!r}")
+    if not isinstance(message, str):
+        raise ValueError(f"the message of an event is a str, got {message!r:.100}")
+    check_controller(controller)
+    _check(about)
+    if related is not None:
+        _check(related)
+    return Said(
+        controller,
+        about,
+        related,
+        type,
+        _word(reason, "reason"),
+        _word(action, "action"),
+        cut(message, NOTE_BYTES),
+        MicroTime.now(),
+    )
+
+
+@lru_cache(maxsize=256)
+def check_controller(name: str) -> None:
+    """Refuse a controller that the server would not let report.
+
+    Raises: ValueError when it is no qualified name.
+    """
+    if errors := label_key_errors(name):
+        raise ValueError(f"controller {name!r:.100} cannot report events: {errors[0]}")
+
+
+def event_name(about: Reference, random: Random) -> str:
+    """Draw a name for an Event that nobody else has: that of the object, and 64 random bits."""
+    name = about.name
+    if len(name) > MAX_SUBDOMAIN_LENGTH - _SUFFIX or dns_subdomain_errors(name):
+        name = safe_name(name)
+    return f"{name}.{random.getrandbits(64):016x}"
+
+
+def namespace_of(series: Series) -> str:
+    """Give the namespace of the Event: that of its object, "default" for one that has none."""
+    return series.first.about.namespace or _CLUSTER_NAMESPACE
+
+
+def event_of(series: Series, instance: str) -> Event:
+    """Give the object to create for a series as it stands."""
+    # Loaded here, so that only who sends events pays for the generated kinds.
+    from konverge.k8s.events.v1 import Event, EventSeries
+
+    first = series.first
+    repeated = EventSeries(count=series.count, last_observed_time=series.last) if series.count > 1 else None
+    return Event(
+        metadata=ObjectMeta(name=series.name, namespace=namespace_of(series)),
+        event_time=first.moment,
+        type=first.type,
+        reason=first.reason,
+        action=first.action,
+        note=cut(series.text, NOTE_BYTES),
+        regarding=_referred(first.about),
+        related=None if first.related is None else _referred(first.related),
+        reporting_controller=first.controller,
+        reporting_instance=instance,
+        series=repeated,
+    )
+
+
+def _referred(reference: Reference) -> ObjectReference:
+    from konverge.k8s.core.v1 import ObjectReference
+
+    values = {name: getattr(reference, name) or None for name in reference.__struct_fields__}
+    return ObjectReference(**values)
+
+
+def _check(reference: Any) -> None:
+    if not isinstance(reference, Reference):
+        raise ValueError(f"an event is about a Reference: write Reference.of(obj), got {reference!r:.100}")
+    if not (reference.kind and reference.name and reference.api_version):
+        raise ValueError(f"an event is about an object with apiVersion, kind and name, got {reference!r:.200}")
+
+
+def _word(word: Any, what: str) -> str:
+    if not isinstance(word, str) or not _WORD.fullmatch(word):
+        raise ValueError(f"the {what} of an event is one word like 'ScaledUp', got {word!r:.100}")
+    return word[:WORD_BYTES]
