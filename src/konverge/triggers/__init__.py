@@ -1,0 +1,51 @@
+"""FROM A CHANGE TO A REASON: which changes matter (predicates), whom they concern (mappers), what else wakes.
+
+    controller_for(WebApp)
+        .predicate(generation_changed | labels_changed)
+        .watches(Secret, to_keys(apps_of, Secret), predicate=has_labels("app") & ~in_namespaces("kube-system"))
+
+All of it is plain synchronous functions: between a change in the cache and its key in the queue nothing waits.
+"""
+
+from konverge.triggers.channels import Channel
+from konverge.triggers.mappers import Mapper, to_keys, to_owner, to_self
+from konverge.triggers.predicates import (
+    Predicate,
+    annotations_changed,
+    anything,
+    deletion_started,
+    field_changed,
+    generation_changed,
+    has_labels,
+    in_namespaces,
+    labels_changed,
+    resource_version_changed,
+    spec_or_metadata_changed,
+)
+from konverge.triggers.routers import Route, Router, Trigger
+from konverge.triggers.timers import Timer
+from konverge.triggers.wakes import Wake
+
+__all__ = [
+    "Channel",
+    "Mapper",
+    "Predicate",
+    "Route",
+    "Router",
+    "Timer",
+    "Trigger",
+    "Wake",
+    "annotations_changed",
+    "anything",
+    "deletion_started",
+    "field_changed",
+    "generation_changed",
+    "has_labels",
+    "in_namespaces",
+    "labels_changed",
+    "resource_version_changed",
+    "spec_or_metadata_changed",
+    "to_keys",
+    "to_owner",
+    "to_self",
+]
