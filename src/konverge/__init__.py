@@ -8,6 +8,11 @@ The loop, and where each station lives:
     wire      how it is spoken, without I/O
     client    the way to the server and back
     cache     the mirror of what the server holds
+    triggers  from a change to a reason: predicates, mappers
+    queue     keys in line
+    reconcile what an author touches: Reconciler, Context, Result
+    controller  the workers, and the builder
+    manager   the roof: one process of an operator
     controlplane  an API server in this process
     testing   a real control plane for tests, virtual time
 
@@ -23,10 +28,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from konverge.client import Client as Client
     from konverge.client import load_config as load_config
+    from konverge.controller import Controller as Controller
+    from konverge.controller import controller_for as controller_for
     from konverge.errors import ApiError as ApiError
     from konverge.errors import Conflict as Conflict
     from konverge.errors import KonvergeError as KonvergeError
     from konverge.errors import NotFound as NotFound
+    from konverge.errors import Terminal as Terminal
+    from konverge.manager import Manager as Manager
     from konverge.objects import Condition as Condition
     from konverge.objects import Key as Key
     from konverge.objects import Kind as Kind
@@ -38,6 +47,9 @@ if TYPE_CHECKING:
     from konverge.objects import Untyped as Untyped
     from konverge.objects import field as field
     from konverge.objects import set_condition as set_condition
+    from konverge.reconcile import Context as Context
+    from konverge.reconcile import Reconciler as Reconciler
+    from konverge.reconcile import Result as Result
     from konverge.schema import CustomResource as CustomResource
     from konverge.schema import Meta as Meta
     from konverge.schema import Spec as Spec
@@ -46,7 +58,9 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "konverge.client": ("Client", "load_config"),
-    "konverge.errors": ("ApiError", "Conflict", "KonvergeError", "NotFound"),
+    "konverge.controller": ("Controller", "controller_for"),
+    "konverge.errors": ("ApiError", "Conflict", "KonvergeError", "NotFound", "Terminal"),
+    "konverge.manager": ("Manager",),
     "konverge.objects": (
         "Condition",
         "Key",
@@ -60,6 +74,7 @@ _HOMES = {
         "field",
         "set_condition",
     ),
+    "konverge.reconcile": ("Context", "Reconciler", "Result"),
     "konverge.schema": ("CustomResource", "Meta", "Spec", "Status", "crd_for"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -69,20 +84,27 @@ __all__ = [
     "Client",
     "Condition",
     "Conflict",
+    "Context",
+    "Controller",
     "CustomResource",
     "Key",
     "Kind",
     "KonvergeError",
+    "Manager",
     "Meta",
     "Model",
     "NotFound",
     "ObjectMeta",
     "OwnerReference",
     "Quantity",
+    "Reconciler",
     "Resource",
+    "Result",
     "Spec",
     "Status",
+    "Terminal",
     "Untyped",
+    "controller_for",
     "crd_for",
     "field",
     "load_config",

@@ -19,6 +19,7 @@
       WriteRefused        the write guard said no: nothing was sent
       UnknownKind         the server does not serve this kind
       Terminal            raised by a reconciler: retrying will not help
+      LeaseLost           this process led and does not any more: it must end
       QueueClosed         a work queue hands out nothing any more
       WaitTimeout         what was waited for did not come true in time (also a TimeoutError)
       ControlPlaneError   the control plane for tests could not be found, built or started
@@ -47,6 +48,7 @@ __all__ = [
     "Forbidden",
     "Invalid",
     "KonvergeError",
+    "LeaseLost",
     "NotFound",
     "NotSynced",
     "QueueClosed",
@@ -198,6 +200,10 @@ class WriteRefused(KonvergeError):
 
 class Terminal(KonvergeError):
     """Retrying will not help: only a change of the object, or of what it depends on, is reason for another try."""
+
+
+class LeaseLost(KonvergeError):
+    """This process led and does not any more; another may by now. It ends, and whoever runs it starts it anew."""
 
 
 class QueueClosed(KonvergeError):

@@ -1,0 +1,1 @@
+"""The WebApp operator: a stateless web application as one object."""

@@ -1,0 +1,48 @@
+"""Permissions: what a controller must be allowed to do, as facts that RBAC rules are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from konverge.objects import Kind
+
+__all__ = ["Permission", "permissions_on", "rules_of"]
+
+_READ = ("get", "list", "watch")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Permission:
+    """One verb on one resource, or on a part of it."""
+
+    group: str
+    resource: str
+    subresource: str
+    verb: str
+
+    def __str__(self) -> str:
+        part = f"/{self.subresource}" if self.subresource else ""
+        group = f".{self.group}" if self.group else ""
+        return f"{self.verb} on {self.resource}{group}{part}"
+
+
+def permissions_on(kind: Kind, verbs: Iterable[str] = _READ, subresource: str = "") -> list[Permission]:
+    """Give permissions for some verbs on a kind."""
+    return [Permission(kind.group, kind.plural, subresource, verb) for verb in verbs]
+
+
+def rules_of(permissions: Iterable[Permission]) -> list[dict[str, Any]]:
+    """Give RBAC policy rules that allow exactly these: one for each set of verbs, in a stable order."""
+    verbs: dict[tuple[str, str], list[str]] = {}
+    for one in sorted(set(permissions)):
+        resource = f"{one.resource}/{one.subresource}" if one.subresource else one.resource
+        verbs.setdefault((one.group, resource), []).append(one.verb)
+    together: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (group, resource), allowed in verbs.items():
+        together.setdefault((group, tuple(allowed)), []).append(resource)
+    return [
+        {"apiGroups": [group], "resources": resources, "verbs": list(allowed)}
+        for (group, allowed), resources in together.items()
+    ]

@@ -1,0 +1,159 @@
+"""A controller at work: its queue, what fills it, and the workers that empty it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from konverge.cache import Event, EventType, View
+from konverge.controller.controller import Controller
+from konverge.controller.worker import Outcome, Worker
+from konverge.objects import AnyObject, Key, kind_of
+from konverge.queue import Priority, QueueStats, WorkQueue
+from konverge.reconcile import Journal, Tools
+from konverge.triggers import Router, Timer, Trigger, Wake
+
+__all__ = ["ControllerStats", "Running"]
+
+_log = logging.getLogger("konverge.controller")
+
+T = TypeVar("T", bound=AnyObject)
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerStats:
+    """A controller in numbers."""
+
+    name: str
+    queue: QueueStats
+    workers: int
+    busy: int
+    longest_running: float
+    running: str  # the key that has been running longest
+    waits_for: str  # why it does not work yet; "" when it does
+
+
+class Running(Generic[T]):
+    """One controller, brought to life in steps that a manager takes: `declare`, `feed`, `work`, `close`.
+
+    Promises: nothing is reconciled before every kind that the controller declares is synced, and a kind that is not
+    there yet holds up no other controller; between a change in the cache and its key in the queue there is no wait.
+    """
+
+    def __init__(
+        self,
+        controller: Controller[T],
+        tools: Tools,
+        *,
+        told: Callable[[str, Outcome, float], None] = lambda *_: None,
+        waited: Callable[[str, float], None] = lambda *_: None,
+    ) -> None:
+        self.controller = controller
+        self.journal = Journal()
+        self.queue: WorkQueue[Key] = WorkQueue(
+            controller.name,
+            backoff=controller.backoff,
+            rate=controller.rate,
+            observe=lambda seconds: waited(controller.name, seconds),
+        )
+        self._tools = tools
+        self._told = told
+        self._views: dict[str, View[Any]] = {}
+        self._worker: Worker[T] | None = None
+
+    def declare(self) -> None:
+        """Declare every kind and index that this controller reads."""
+        cache = self._tools.cache
+        for trigger in self.controller.triggers:
+            self._views[trigger.name] = cache.declare(trigger.kind, self.controller.options_of(trigger))
+        for kind, name, values in self.controller.indexes:
+            for view in self._views.values():
+                if view.kind == kind_of(kind):
+                    view.add_index(name, values)
+        self._worker = Worker(
+            controller=self.controller,
+            queue=self.queue,
+            view=self._views[self.controller.triggers[0].name],
+            tools=self._tools,
+            journal=self.journal,
+            told=lambda outcome, seconds: self._told(self.controller.name, outcome, seconds),
+        )
+
+    async def feed(self) -> None:
+        """Put into the queue what there is, and from now on whatever changes; runs until it is cancelled."""
+        for trigger in self.controller.triggers:
+            await self._views[trigger.name].subscribe(self._subscriber(trigger))
+        async with asyncio.TaskGroup() as group:
+            for timer in self.controller.timers:
+                group.create_task(self._follow(timer), name=f"{self.controller.name}: {timer!r}")
+            for channel in self.controller.channels:
+                group.create_task(channel.run(self._wake), name=f"{self.controller.name}: channel")
+
+    async def work(self) -> None:
+        """Reconcile until the queue is closed; begin when every kind of this controller is synced."""
+        assert self._worker is not None, "declare comes before work"
+        await self.synced()
+        async with asyncio.TaskGroup() as group:
+            for number in range(self.controller.concurrency):
+                group.create_task(self._worker.run(), name=f"{self.controller.name} worker {number}")
+
+    async def synced(self) -> None:
+        """Wait until every kind of this controller has had its first list."""
+        for view in self._views.values():
+            for mirror in view.mirrors:
+                await mirror.synced.wait()
+
+    def waits_for(self) -> str:
+        """Say what keeps this controller from working, "" when nothing does."""
+        unsynced = [mirror.waits_for() for view in self._views.values() for mirror in view.mirrors]
+        return "; ".join(dict.fromkeys(reason for reason in unsynced if reason))
+
+    def busy(self) -> tuple[Key, ...]:
+        """Give the keys that are being reconciled."""
+        return tuple(self._worker.busy) if self._worker is not None else ()
+
+    def close(self) -> None:
+        """Hand out no more keys; what runs may end."""
+        self.queue.close()
+
+    def stats(self) -> ControllerStats:
+        """Give the controller in numbers."""
+        busy = dict(self._worker.busy) if self._worker is not None else {}
+        oldest = min(busy.items(), key=lambda item: item[1], default=None)
+        now = asyncio.get_running_loop().time() if oldest else 0.0
+        return ControllerStats(
+            name=self.controller.name,
+            queue=self.queue.stats(),
+            workers=self.controller.concurrency,
+            busy=len(busy),
+            longest_running=now - oldest[1] if oldest else 0.0,
+            running=str(oldest[0]) if oldest else "",
+            waits_for=self.waits_for(),
+        )
+
+    def _subscriber(self, trigger: Trigger) -> Callable[[Event], None]:
+        router = Router(trigger, controller=self.controller.name)
+
+        def tell(event: Event) -> None:
+            for key, wake, priority, fresh in router.route(event):
+                self._wake(key, wake, priority=priority, fresh=fresh)
+            if trigger.primary and event.type is EventType.REMOVED:
+                self._forget(event.key)
+
+        return tell
+
+    def _wake(self, key: Key, wake: Wake, *, priority: Priority = Priority.NORMAL, fresh: bool = False) -> None:
+        self.journal.woken(key, wake)
+        self.queue.add(key, priority=priority, fresh=fresh)
+
+    def _forget(self, key: Key) -> None:
+        self.queue.forget(key)
+        if self._worker is not None:
+            self._worker.forget(key)
+
+    async def _follow(self, timer: Timer) -> None:
+        async for key, wake in timer.ticks():
+            self._wake(key, wake, priority=Priority.LOW)

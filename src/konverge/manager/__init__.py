@@ -1,0 +1,7 @@
+"""THE ROOF: one process of an operator. Stages started in order and stopped in reverse; leader, probes, signals."""
+
+from konverge.manager.elector import Election
+from konverge.manager.endpoints import Endpoints
+from konverge.manager.manager import Manager
+
+__all__ = ["Election", "Endpoints", "Manager"]

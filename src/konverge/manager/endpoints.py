@@ -1,0 +1,56 @@
+"""Endpoints: where a process answers for itself, and to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from konverge.client import Client
+from konverge.manager.health import Health
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+    from konverge.manager.probes import ProbeServer, Why
+
+__all__ = ["Endpoints"]
+
+
+@dataclass(frozen=True)
+class Endpoints:
+    """An address, as "host:port" or ":8081", and how it is kept.
+
+    `protected` lets only those see /metrics and /debug whom the API server allows to get them (TokenReview and
+    SubjectAccessReview). `certificate` and `key` are files; with them it is HTTPS.
+    """
+
+    address: str
+    protected: bool = False
+    certificate: str | Path = ""
+    key: str | Path = ""
+
+    def server(
+        self,
+        health: Health,
+        *,
+        registry: CollectorRegistry,
+        why: Why,
+        connect: Callable[[], AbstractAsyncContextManager[Client]],
+    ) -> ProbeServer:
+        """Make the server; it does not listen yet."""
+        # Loaded here, so that only who has probes pays for the HTTP library.
+        from konverge.manager.metricsauth import AccessReviews
+        from konverge.manager.probes import ProbeServer
+        from konverge.manager.tlsfiles import TlsFiles
+
+        return ProbeServer(
+            self.address,
+            health,
+            registry=registry,
+            why=why,
+            access=AccessReviews(connect) if self.protected else None,
+            tls=TlsFiles(self.certificate, self.key) if self.certificate else None,
+        )

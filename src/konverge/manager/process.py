@@ -1,0 +1,293 @@
+"""One life of a manager: what it starts, in order, and what becomes of it.
+
+| stage | starts | ready when | when it cannot |
+|---|---|---|---|
+| thread | the side thread, for lease and probes | it runs | fails the start |
+| probes | /healthz, /readyz, /metrics, /debug/why | the port is bound | fails the start, naming the address |
+| client | nothing: the first request connects | - | no configuration fails the start |
+| events | the recorder | - | events are dropped and counted |
+| preflight | asks which permissions are missing | asked | says so in the log |
+| caches | reflectors | at once; each controller waits for its own kinds | never fails; readiness names kind and verb |
+| triggers | queues fill, also on standbys | what is there is in line | - |
+| lease | the campaign, once the caches are warm | at once | keeps trying |
+| workers | reconciles, once the lease is held | - | per key |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+from konverge.cache import Cache, CacheOptions
+from konverge.client import Client, ClientConfig, load_config
+from konverge.controller import Controller, Running
+from konverge.errors import NotFound
+from konverge.manager.background import background
+from konverge.manager.elector import Election, default_identity
+from konverge.manager.endpoints import Endpoints
+from konverge.manager.heartbeat import Heartbeat, LoopWatch
+from konverge.manager.leadership import Leadership
+from konverge.manager.measures import Measures
+from konverge.manager.preflight import warn_of_missing
+from konverge.manager.sidethread import SideThread
+from konverge.manager.stages import Stage
+from konverge.objects import Key, Kind
+from konverge.reconcile import EventRecorder, Memory, Reference, Tools
+
+__all__ = ["Process", "Setup"]
+
+_log = logging.getLogger("konverge.manager")
+
+_SYNC_POLL = 0.25
+_RECORDER_GRACE = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """What a manager was told."""
+
+    client: Client | ClientConfig | None
+    name: str
+    namespaces: tuple[str, ...]
+    election: Election | None
+    endpoints: Endpoints | None
+    by_kind: Mapping[Kind, CacheOptions] = field(default_factory=dict)
+    grace: float = 20.0
+
+
+class Process:
+    """The moving parts of a manager, in the order in which they start."""
+
+    def __init__(self, setup: Setup, controllers: tuple[Controller[Any], ...], ended: Callable[[], None]) -> None:
+        self.setup = setup
+        self.lost = ""  # why leading ended, when it did
+        self.stage = ""
+        self.running: tuple[Running[Any], ...] = ()
+        self.cache: Cache | None = None
+        self.leadership: Leadership | None = None
+        self.recorder: EventRecorder | None = None
+        self.measures = Measures(self)
+        self._controllers = controllers
+        self._ended = ended
+        self._identity = setup.election.identity if setup.election else default_identity()
+        self._heartbeat = Heartbeat()
+        self._side: SideThread | None = None
+        self._work: asyncio.Task[None] | None = None
+        self._drained = True
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Give the stages, in order."""
+        return (
+            Stage("thread", self._thread),  # a lease and probes must not depend on what authors do on the main loop
+            Stage("probes", self._probe),  # from here on it can be asked what the start waits for
+            Stage("client", self._connect),
+            Stage("events", self._record),
+            Stage("preflight", self._check),
+            Stage("caches", self._follow),
+            Stage("triggers", self._fill),  # on standbys too, so that a new leader knows what to do
+            Stage("lease", self._campaign),
+            Stage("workers", self._reconcile),
+        )
+
+    def blocking(self) -> str:
+        """Name the reconciles that run now: one of them, if any, holds up the main loop."""
+        keys = [f"{one.controller.name} {key}" for one in self.running for key in one.busy()]
+        return ", ".join(keys[:5])
+
+    def reached(self, stage: str) -> None:
+        """Note which stage is being opened, "" when all are."""
+        self.stage = stage
+
+    def why(self, controller: str, key: Key) -> list[dict[str, Any]] | None:
+        """Give the last reconciles of a key; None when there is no such controller."""
+        for running in self.running:
+            if running.controller.name == controller:
+                return running.journal.why(key)
+        return None
+
+    # The stages
+
+    @asynccontextmanager
+    async def _thread(self) -> AsyncGenerator[None]:
+        if isinstance(self.setup.client, Client) and self.setup.endpoints is None:
+            yield  # a client of this loop only: there is nothing that a thread could do
+            return
+        async with AsyncExitStack() as stack:
+            self._side = await stack.enter_async_context(SideThread())
+            watch = LoopWatch(self._heartbeat, blocking=self.blocking, give_up=self._give_up)
+            self.measures.watch = watch
+            await stack.enter_async_context(background(self._heartbeat.beat(), self._side.call(watch.run)))
+            yield
+
+    @asynccontextmanager
+    async def _probe(self) -> AsyncGenerator[None]:
+        if self.setup.endpoints is None or self._side is None:
+            yield
+            return
+        probes = self.setup.endpoints.server(
+            self.measures.health, registry=self.measures.registry, why=self.why, connect=self._own_client
+        )
+        await self._side.call(probes.start)
+        try:
+            yield
+        finally:
+            await self._side.call(probes.stop)
+
+    @asynccontextmanager
+    async def _connect(self) -> AsyncGenerator[None]:
+        given = self.setup.client
+        client = given if isinstance(given, Client) else Client.connect(self._config())
+        client = client.using(field_manager=self.setup.name)
+        self._client = client.observed(self.measures.exchanges)
+        try:
+            yield
+        finally:
+            if not isinstance(given, Client):
+                await client.close()
+
+    @asynccontextmanager
+    async def _record(self) -> AsyncGenerator[None]:
+        self.recorder = EventRecorder(self._client, controller=self.setup.name, instance=self._identity)
+        async with background(self.recorder.run()) as (sending,):
+            try:
+                yield
+            finally:
+                self.recorder.close(grace=_RECORDER_GRACE)
+                await asyncio.wait([sending], timeout=_RECORDER_GRACE)
+
+    @asynccontextmanager
+    async def _check(self) -> AsyncGenerator[None]:
+        needed = [one for controller in self._controllers for one in controller.permissions()]
+        async with background(_forgiving(warn_of_missing(self._client, needed, namespaces=self.setup.namespaces))):
+            yield
+
+    @asynccontextmanager
+    async def _follow(self) -> AsyncGenerator[None]:
+        options = CacheOptions(namespaces=self.setup.namespaces, manager=self.setup.name)
+        cache = Cache(self._client.collection, server=self._client, options=options, by_kind=self.setup.by_kind)
+        self.cache = cache
+        if self.setup.election is not None:
+            self.leadership = self._candidacy(self.setup.election)
+        self.running = tuple(self._bring_up(controller, cache) for controller in self._controllers)
+        async with cache:
+            yield
+
+    @asynccontextmanager
+    async def _fill(self) -> AsyncGenerator[None]:
+        async with background(*(running.feed() for running in self.running)):
+            yield
+
+    @asynccontextmanager
+    async def _campaign(self) -> AsyncGenerator[None]:
+        leadership = self.leadership
+        if leadership is None:
+            yield
+            return
+        async with background(self._compete(leadership)) as (competing,):
+            try:
+                yield
+            finally:
+                # Only when nothing writes any more: a write that was cancelled may still be on its way.
+                leadership.stop(release=self._drained)
+                await asyncio.wait([competing], timeout=leadership.election.renew_deadline)
+
+    @asynccontextmanager
+    async def _reconcile(self) -> AsyncGenerator[None]:
+        async with background(self._work_when_leading()) as (self._work,):
+            try:
+                yield
+            finally:
+                await self._finish(self.setup.grace)
+
+    # How it is done
+
+    def _config(self) -> ClientConfig:
+        given = self.setup.client
+        assert not isinstance(given, Client)
+        return given or load_config()
+
+    def _own_client(self) -> AbstractAsyncContextManager[Client]:
+        """Give a client for another loop, or this one when the process was given its client."""
+        given = self.setup.client
+        return nullcontext(given) if isinstance(given, Client) else Client.connect(self._config())
+
+    def _candidacy(self, election: Election) -> Leadership:
+        side = None if isinstance(self.setup.client, Client) else self._side
+        return Leadership(election, self._own_client, side=side, stopped=self._lose, record=self._record_election)
+
+    def _bring_up(self, controller: Controller[Any], cache: Cache) -> Running[Any]:
+        client = self._client if self.leadership is None else self._client.guarded(self.leadership.guard)
+        tools = Tools(
+            controller=controller.name,
+            client=client,
+            cache=cache,
+            field_manager=self.setup.name,
+            memory=Memory(),
+            recorder=self.recorder,
+        )
+        running = Running(controller, tools, told=self.measures.told, waited=self.measures.waited)
+        running.declare()
+        return running
+
+    async def _compete(self, leadership: Leadership) -> None:
+        """Campaign once the caches are warm: who cannot see the cluster shall not lead it."""
+        while not self._is_warm():  # noqa: ASYNC110 - what it waits for are many things, and seldom
+            await asyncio.sleep(_SYNC_POLL)
+        await leadership.run()
+
+    def _is_warm(self) -> bool:
+        """Tell whether each collection is synced, or is of a kind that is not there yet."""
+        assert self.cache is not None
+        mirrors = self.cache.stats().mirrors
+        return all(not mirror.waits_for or isinstance(mirror.reflector.error, NotFound) for mirror in mirrors)
+
+    async def _work_when_leading(self) -> None:
+        if self.leadership is not None:
+            await self.leadership.leading.wait()
+        async with asyncio.TaskGroup() as group:
+            for running in self.running:
+                group.create_task(running.work(), name=running.controller.name)
+
+    async def _finish(self, grace: float) -> None:
+        """Hand out no more keys, let what runs end within the grace, and cancel the rest."""
+        for running in self.running:
+            running.close()
+        if self._work is not None:
+            busy = any(running.busy() for running in self.running)
+            if busy:
+                await asyncio.wait([self._work], timeout=grace)
+            self._drained = not any(running.busy() for running in self.running)
+            self._work.cancel()
+            await asyncio.wait([self._work])
+
+    async def _lose(self, why: str) -> None:
+        """Stop at once: another may lead soon."""
+        if why == "told to stop":
+            return
+        self.lost = why
+        await self._finish(0.0)
+        self._ended()
+
+    def _give_up(self, why: str) -> None:
+        if self.leadership is not None:
+            self.leadership.give_up(why)
+
+    def _record_election(self, reason: str, message: str) -> None:
+        if self.recorder is not None and self.leadership is not None:
+            election = self.leadership.election
+            namespace = election.namespace or self._client.settings.namespace
+            about = Reference(
+                api_version="coordination.k8s.io/v1", kind="Lease", name=election.name, namespace=namespace
+            )
+            self.recorder.record(about, reason=reason, message=message, action="Elect")
+
+
+async def _forgiving(coroutine: Any) -> None:
+    try:
+        await coroutine
+    except Exception:
+        _log.exception("A check at the start failed")
