@@ -41,7 +41,6 @@ _log = logging.getLogger("konverge.manager")
 Why: TypeAlias = Callable[[str, Key], Any | Awaitable[Any]]
 """Asked for controller and key; gives plain JSON values, or None when it knows nothing of them."""
 
-_CONNECTIONS: Final = 256
 _FAREWELL: Final = 1.0
 _TEXT: Final = "text/plain; charset=utf-8"
 
@@ -51,8 +50,8 @@ def split_address(address: str) -> tuple[str | None, int]:
 
     Raises: ValueError that says what to write.
     """
-    host, _, port = address.rpartition(":")
-    if not port.isdecimal() or int(port) > 65535 or (":" in host and not host.startswith("[")):
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535 or (":" in host and not host.startswith("[")):
         raise ValueError(f'probes are at "host:port", ":8081" or "[::1]:8081", got {address!r}')
     return host.strip("[]") or None, int(port)
 
@@ -75,6 +74,7 @@ class ProbeServer:
         why: Why | None = None,
         access: AccessReviews | None = None,
         tls: TlsFiles | None = None,
+        connections: int = 256,
     ) -> None:
         self._host, self._port = split_address(address)
         self._address = address
@@ -83,6 +83,7 @@ class ProbeServer:
         self._why = why
         self._access = access
         self._tls = tls
+        self._most = connections
         self._server: web.Server | None = None
         self._listener: asyncio.Server | None = None
 
@@ -109,6 +110,7 @@ class ProbeServer:
         if listener is not None:
             listener.close()
         if server is not None:
+            server.pre_shutdown()  # connections on which nobody waits for an answer end at once
             await server.shutdown(_FAREWELL)
         if listener is not None:
             await listener.wait_closed()
@@ -136,7 +138,7 @@ class ProbeServer:
         if self._tls is not None:
             self._tls.refresh()
         connections = self._server.connections
-        if len(connections) >= _CONNECTIONS:
+        if len(connections) >= self._most:
             connections[0].force_close()
         return self._server()
 
