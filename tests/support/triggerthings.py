@@ -1,0 +1,47 @@
+"""Events as a cache tells them, in one line each: what tests of triggers write."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+from konverge.cache import Entry, Event, EventType
+from konverge.cache.intake import Intake
+from konverge.objects import Kind
+
+__all__ = ["POD", "added", "changed", "document", "entry", "removed"]
+
+POD = Kind("", "v1", "Pod", "pods")
+
+
+def document(name: str = "web", *, version: int = 1, **fields: Any) -> dict[str, Any]:
+    """Give an object; `metadata` is merged into its own, `generation` included."""
+    metadata = {"name": name, "namespace": "shop", "uid": f"uid-{name}", "resourceVersion": str(version)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        **fields,
+        "metadata": metadata | copy.deepcopy(fields.get("metadata", {})),
+    }
+
+
+def entry(obj: dict[str, Any], *, metadata_only: bool = False) -> Entry:
+    """Give an object as the cache holds it."""
+    return Intake(POD, manager="us", metadata_only=metadata_only).take(json.dumps(obj, separators=(",", ":")).encode())
+
+
+def added(obj: dict[str, Any], *, listed: bool = False, writer: Any = None) -> Event:
+    return Event(EventType.ADDED, None, entry(obj), listed, writer)
+
+
+def removed(obj: dict[str, Any]) -> Event:
+    return Event(EventType.REMOVED, entry(obj), None)
+
+
+def changed(old: dict[str, Any], new: dict[str, Any], *, metadata_only: bool = False, writer: Any = None) -> Event:
+    """Give the change of an object; the new state has a later version."""
+    new = copy.deepcopy(new)
+    new["metadata"]["resourceVersion"] = str(int(old["metadata"]["resourceVersion"]) + 1)
+    before, after = (entry(one, metadata_only=metadata_only) for one in (old, new))
+    return Event(EventType.CHANGED, before, after, False, writer)
