@@ -96,9 +96,11 @@ class Front:
         server.pre_shutdown()
         await server.shutdown(timeout=_FAREWELL)
         for each in transports:
-            # A transport that is closed writes what it holds first, and this reader does not read.
-            if each is not None and each.get_write_buffer_size():
-                each.abort()
+            # A transport that is closed writes what it holds first, and this reader does not read. One over TLS that
+            # is gone for good cannot be asked any more, and raises.
+            with contextlib.suppress(AttributeError):
+                if each is not None and each.get_write_buffer_size():
+                    each.abort()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_FAREWELL):
                 await listener.wait_closed()
