@@ -99,6 +99,11 @@ class Caller:
         """
         return (await self._persist(request, asked, repeat))[1]
 
+    async def answer(self, request: Request, asked: Asked, *, repeat: Repeat = Repeat.UNREAD) -> tuple[int, bytes]:
+        """Do as `call`, and give the status of the answer too: 201 says that the object was made by this request."""
+        response, body = await self._persist(request, asked, repeat)
+        return response.status, body
+
     async def stream(self, request: Request, asked: Asked) -> Response:
         """Send a request and give the open answer, for bodies that are read piece by piece; the caller closes it."""
         return (await self._persist(request, asked, Repeat.ANY))[0]

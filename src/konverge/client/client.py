@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
 from konverge.client.access.config import ClientConfig, load_config
-from konverge.client.caller import Observer, WriteGuard
+from konverge.client.caller import Asked, Observer, WriteGuard
 from konverge.client.reader import Reader, Settings
 from konverge.client.retry import Repeat, RetryPolicy
 from konverge.client.selectors import Fields, Labels, field_text, label_text
@@ -141,7 +141,7 @@ class Client(Reader):
         path = collection_path(target.kind, key.namespace)
         request = self._request("POST", path, query=self._write_options().query(), body=encode(_complete(obj)))
         answer = await self._call(request, "create", target.kind, key)
-        self._tell("create", target.kind, key, answer)
+        self._tell(Written("create", target.kind, key, answer, created=True))
         return target.read(answer)
 
     async def update(self, obj: R) -> R:
@@ -203,7 +203,8 @@ class Client(Reader):
         )
         repeat = Repeat.ANY if patch_type == "merge" else Repeat.UNREAD
         answer = await self._call(request, "patch", target.kind, key, repeat=repeat)
-        self._tell("patch", target.kind, key, answer, base_version=base_version_of(patch), subresource=subresource)
+        base_version = base_version_of(patch)
+        self._tell(Written("patch", target.kind, key, answer, False, base_version, subresource))
         return target.read(answer)
 
     async def apply(self, obj: R, *, force: bool = False, subresource: str = "") -> R:
@@ -221,8 +222,10 @@ class Client(Reader):
             body=encode(_without_managed_fields(_complete(obj))),
             media=_APPLY_MEDIA,
         )
-        answer = await self._call(request, "apply", target.kind, key, repeat=Repeat.ANY)
-        self._tell("apply", target.kind, key, answer, base_version=obj.resource_version, subresource=subresource)
+        asked = Asked("apply", target.kind.kind, str(key))
+        status, answer = await self._caller.answer(request, asked, repeat=Repeat.ANY)
+        written = Written("apply", target.kind, key, answer, status == 201, obj.resource_version, subresource)
+        self._tell(written)
         return target.read(answer)
 
     async def delete(
@@ -263,7 +266,7 @@ class Client(Reader):
                 raise
             return
         version = target.resource_version if isinstance(target, Resource | Untyped) else ""
-        self._tell("delete", place.kind, key, answer, base_version=version)
+        self._tell(Written("delete", place.kind, key, answer, False, version))
 
     async def delete_collection(
         self,
@@ -360,15 +363,13 @@ class Client(Reader):
             patch.setdefault("metadata", {})["resourceVersion"] = obj.resource_version
             request = self._request("PATCH", path, query=options, body=encode(patch), media=_PATCH_MEDIA["merge"])
         answer = await self._call(request, verb, target.kind, key, repeat=Repeat.ANY)
-        self._tell("update", target.kind, key, answer, base_version=obj.resource_version, subresource=subresource)
+        self._tell(Written("update", target.kind, key, answer, False, obj.resource_version, subresource))
         return target.read(answer)
 
-    def _tell(
-        self, verb: str, kind: Kind, key: Key, answer: bytes, *, base_version: str = "", subresource: str = ""
-    ) -> None:
+    def _tell(self, written: Written) -> None:
         # The answer of a subresource other than status is another kind of object.
-        if self._listener is not None and not self.settings.dry_run and subresource in ("", "status"):
-            self._listener(Written(verb, kind, key, answer, base_version, subresource))
+        if self._listener is not None and not self.settings.dry_run and written.subresource in ("", "status"):
+            self._listener(written)
 
     def _write_options(self) -> WriteOptions:
         settings = self.settings

@@ -18,14 +18,16 @@ __all__ = ["WriteListener", "Written", "base_version_of"]
 class Written:
     """A write and what the server answered.
 
-    `base_version` is the version that the write was bound to, "" when it was bound to none. `answer` is the object as
-    it is now; after a delete it is the object with its deletion mark, its last state, or a Status.
+    `answer` is the object as it is now; after a delete it is the object with its deletion mark, its last state, or a
+    Status. `created` says that this write made the object. `base_version` is the version that the write was bound to,
+    "" when it was bound to none.
     """
 
     verb: str  # "create", "update", "patch", "apply" or "delete"
     kind: Kind
     key: Key
     answer: bytes
+    created: bool = False
     base_version: str = ""
     subresource: str = ""
 

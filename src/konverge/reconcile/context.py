@@ -179,8 +179,13 @@ class Context:
             cache.note_delete(kind, written.key, written.answer, version=written.base_version, writer=writer)
         else:
             version = decode(_Versioned, written.answer).metadata.resource_version
-            created = written.verb == "create"
-            cache.note_write(kind, written.answer, created=created, base_version=written.base_version, writer=writer)
+            cache.note_write(
+                kind,
+                written.answer,
+                created=written.created,
+                base_version=written.base_version,
+                writer=writer,
+            )
         self._run.wrote(f"{written.verb} {written.subresource}".strip(), kind.kind, written.key, version)
 
 
