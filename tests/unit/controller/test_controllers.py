@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from operators import Gadget, GadgetSpec, GadgetStatus, gadget, operating, world_with_gadgets
+from gadgets import Gadget, GadgetSpec, GadgetStatus, gadget, operating, world_with_gadgets
 
 from konverge import (
     Client,
