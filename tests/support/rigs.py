@@ -112,7 +112,7 @@ class Rig:
     scale: float
     forget: Callable[[], object] = lambda: None
     forget_old: Callable[[], object] = lambda: None
-    slack: float = 2.0  # real seconds that a busy machine may add to any limit
+    slack: float = 15.0  # real seconds that a busy machine may add to any limit; the virtual rig adds none
     spacing: Spacing = field(default_factory=Spacing)
 
     @property
