@@ -9,21 +9,21 @@ The order, each rule only where those before it do not decide:
 5. on a node with more pods of the same family first (replica sets only);
 6. ready for a shorter time first;
 7. more restarts first, of containers and then of sidecars;
-8. younger first.
+8. younger first;
+9. by uid, which is no particular order.
 
-For replica sets the times of rules 6 and 8 compare by the power of two of the age, and uids decide among equals: pods
-that were made about the same time go in no particular order. A Job compares the times themselves.
+For replica sets the times of rules 6 and 8 compare by the power of two of the age, so that pods of about the same age
+are equal. A Job compares the times themselves.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeAlias
 
 from konverge.controlplane.workloads.pods.facts import is_active, is_ready, ready_since, restarts
 from konverge.k8s.core.v1 import Pod
@@ -35,19 +35,26 @@ _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
 _WHOLE: Final = re.compile(r"0|[1-9][0-9]*|-[1-9][0-9]*", re.ASCII)
 _NANOSECOND: Final = 1e9
 
+_Age: TypeAlias = Callable[[datetime | None], float]
+_Rank: TypeAlias = tuple[float | str, ...]
+
 
 def to_remove(pods: Sequence[Pod], count: int, *, family: Iterable[Pod], now: datetime) -> list[Pod]:
     """Choose `count` pods of a replica set; `family` is the pods of all replica sets with the same owner."""
     if count >= len(pods):
         return list(pods)
     crowd = Counter(pod.spec.node_name or "" for pod in family if is_active(pod))
-    order = functools.partial(_compare, crowd=crowd, now=now)
-    return sorted(pods, key=functools.cmp_to_key(order))[:count]
+
+    def rank(pod: Pod) -> _Rank:
+        apart = (deletion_cost(pod), -crowd[pod.spec.node_name or ""])
+        return _stage(pod) + apart + _history(pod, lambda moment: _rounded_age(moment, now))
+
+    return sorted(pods, key=rank)[:count]
 
 
 def to_remove_of_job(pods: Iterable[Pod], count: int) -> list[Pod]:
     """Choose `count` pods of a Job."""
-    return sorted(pods, key=functools.cmp_to_key(_compare_plainly))[:count]
+    return sorted(pods, key=lambda pod: _stage(pod) + _history(pod, _exact_age))[:count]
 
 
 def deletion_cost(pod: Pod) -> int:
@@ -57,61 +64,22 @@ def deletion_cost(pod: Pod) -> int:
     return cost if -(2**31) <= cost < 2**31 else 0
 
 
-def _compare(one: Pod, other: Pod, *, crowd: Counter[str], now: datetime) -> int:
-    return (
-        _compare_stage(one, other)
-        or _sign(deletion_cost(one), deletion_cost(other))
-        or _sign(crowd[other.spec.node_name or ""], crowd[one.spec.node_name or ""])
-        or _compare_readiness(one, other, now)
-        or _compare_restarts(one, other)
-        or _compare_times(one, other, (one.metadata.creation_timestamp, other.metadata.creation_timestamp), now)
-    )
+def _stage(pod: Pod) -> _Rank:
+    return bool(pod.spec.node_name), _PHASES.get(pod.status.phase or "", 0), is_ready(pod)
 
 
-def _compare_plainly(one: Pod, other: Pod) -> int:
-    return (
-        _compare_stage(one, other)
-        or _compare_readiness(one, other, None)
-        or _compare_restarts(one, other)
-        or _compare_times(one, other, (one.metadata.creation_timestamp, other.metadata.creation_timestamp), None)
-    )
+def _history(pod: Pod, age: _Age) -> _Rank:
+    ready = age(ready_since(pod)) if is_ready(pod) else 0
+    containers, sidecars = restarts(pod)
+    return ready, -containers, -sidecars, age(pod.metadata.creation_timestamp), pod.uid
 
 
-def _compare_stage(one: Pod, other: Pod) -> int:
-    return (
-        _sign(bool(one.spec.node_name), bool(other.spec.node_name))
-        or _sign(_PHASES.get(one.status.phase or "", 0), _PHASES.get(other.status.phase or "", 0))
-        or _sign(is_ready(one), is_ready(other))
-    )
-
-
-def _compare_readiness(one: Pod, other: Pod, now: datetime | None) -> int:
-    if not (is_ready(one) and is_ready(other)):
-        return 0
-    return _compare_times(one, other, (ready_since(one), ready_since(other)), now)
-
-
-def _compare_restarts(one: Pod, other: Pod) -> int:
-    mine, theirs = restarts(one), restarts(other)
-    return _sign(theirs[0], mine[0]) or _sign(theirs[1], mine[1])
-
-
-def _compare_times(one: Pod, other: Pod, times: tuple[datetime | None, datetime | None], now: datetime | None) -> int:
-    """Order by time, the later first and none before all; with `now` by the power of two of the age."""
-    mine, theirs = times
-    if mine == theirs:
-        return 0
-    if mine is None or theirs is None:
-        return -1 if mine is None else 1
-    if now is None:
-        return -1 if mine > theirs else 1
-    return _sign(_age(mine, now), _age(theirs, now)) or _sign(one.uid, other.uid)
-
-
-def _age(moment: datetime, now: datetime) -> int:
+def _rounded_age(moment: datetime | None, now: datetime) -> float:
+    if moment is None:
+        return -math.inf
     passed = (now - moment).total_seconds() * _NANOSECOND
     return int(math.log2(passed)) if passed > 0 else -1
 
 
-def _sign(one: int | str, other: int | str) -> int:
-    return (one > other) - (one < other)  # type: ignore[operator]
+def _exact_age(moment: datetime | None) -> float:
+    return -moment.timestamp() if moment is not None else -math.inf
