@@ -24,7 +24,7 @@ from konverge.errors import Invalid, NotFound
 from konverge.objects import AnyObject, Key, Kind, Resource, encode, whole
 from konverge.reconcile.handover import part_to_hand_over, refused_by_us_only
 from konverge.reconcile.memo import Memo, Memory, hash_of
-from konverge.reconcile.ownedfields import fields_of, look, without_identity
+from konverge.reconcile.ownedfields import fields_of, look, wants_nothing
 from konverge.reconcile.ownerrefs import made_ready
 from konverge.reconcile.prune import Applied
 from konverge.reconcile.recreation import clear_the_way
@@ -140,9 +140,11 @@ class Applier:
         if memo is not None and same and memo.version == str(live.version):
             return True
         document = _plain(live.json)
-        seen = look(fields_of(document, self._manager) or {}, document, wanted.wire)
+        owned = fields_of(document, self._manager) or {}
+        seen = look(owned, document, wanted.wire)
         values = hash_of(seen.values)
-        is_so = seen.agrees or (memo is not None and same and memo.values == values and seen.values is not None)
+        told = bool(owned) or wants_nothing(wanted.wire)
+        is_so = seen.agrees or (told and memo is not None and same and memo.values == values)
         if is_so:
             self._remember(wanted, Memo(live.uid, wanted.hash, values, str(live.version)))
         return is_so
@@ -159,11 +161,11 @@ class Applier:
 
     def _note(self, wanted: _Wanted[Any], made: AnyObject) -> None:
         document = _plain(_bytes_of(made))
-        owned = fields_of(document, self._manager)
-        if owned is None and without_identity(wanted.wire):
+        owned = fields_of(document, self._manager) or {}
+        if not owned and not wants_nothing(wanted.wire):
             self._memory.forget(wanted.kind, wanted.key)  # the server does not say what is ours: nothing to rely on
             return
-        seen = look(owned or {}, document, wanted.wire)
+        seen = look(owned, document, wanted.wire)
         self._remember(wanted, Memo(made.uid, wanted.hash, hash_of(seen.values), made.resource_version))
 
     def _remember(self, wanted: _Wanted[Any], memo: Memo) -> None:

@@ -8,6 +8,7 @@ others. Rules that hold here:
 2. A change by anybody else takes the leaf out of our tree. So a leaf that is ours, that we want empty, and that holds
    something or is gone, is no drift: others filled in their own parts of it, or the server leaves empty values out.
 3. Items are found by their keys; an item that we want may leave out a key that has a default. Their order counts.
+4. An empty list whose items have owners of their own is owned by nobody: who wants it empty wants nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any, TypeAlias
 
 from konverge.objects import AnyObject, Resource
 
-__all__ = ["FieldTree", "Look", "fields_of", "is_applied_by", "look", "pick", "without_identity"]
+__all__ = ["FieldTree", "Look", "fields_of", "is_applied_by", "look", "pick", "wants_nothing", "without_identity"]
 
 FieldTree: TypeAlias = dict[str, Any]
 """A FieldsV1 document."""
@@ -78,8 +79,14 @@ def look(owned: FieldTree, live: Json, desired: Json) -> Look:
     """
     wanted = without_identity(desired)
     if not _below(owned):
-        return Look(None, not wanted)
+        return Look(None, not wanted or _is_nothing(wanted, live))
     return _look(owned, live, wanted)
+
+
+def wants_nothing(desired: Json) -> bool:
+    """Tell whether an object names no field that could be owned [4]."""
+    wanted = without_identity(desired)
+    return not wanted or _is_nothing(wanted, _ABSENT)
 
 
 def pick(owned: FieldTree, live: Any) -> Any:
@@ -132,10 +139,20 @@ def _is_filled_in(live: Any, desired: Any) -> bool:
     return desired in ({}, []) and type(live) is type(desired)
 
 
+def _is_nothing(desired: Any, live: Any) -> bool:
+    """Tell whether what is wanted has nothing that could be owned, and is so: empty lists, or what holds just these."""
+    if isinstance(desired, dict):
+        inner = live if isinstance(live, dict) else {}
+        return bool(desired) and all(_is_nothing(one, inner.get(name, _ABSENT)) for name, one in desired.items())
+    return desired == [] and (live is _ABSENT or live == [])
+
+
 def _look_at_fields(owned: FieldTree, live: Json, desired: Any) -> Look:
     names = {element[2:]: inner for element, inner in owned.items()}
-    agrees = isinstance(desired, dict) and desired.keys() == names.keys()
     wanted = desired if isinstance(desired, dict) else {}
+    agrees = names.keys() <= wanted.keys() and all(
+        name in names or _is_nothing(value, live.get(name, _ABSENT)) for name, value in wanted.items()
+    )
     looks = {
         name: _look(inner, live.get(name, _ABSENT), wanted.get(name, _ABSENT)) for name, inner in sorted(names.items())
     }
