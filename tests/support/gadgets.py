@@ -30,11 +30,16 @@ class Gadget(CustomResource[GadgetSpec, GadgetStatus], group="test.konverge.dev"
 class World:
     """An embedded server, a client of it for the test, and what the operator asked of it."""
 
-    def __init__(self) -> None:
-        self.server = EmbeddedServer(seed=1)
+    def __init__(self, server: EmbeddedServer | None = None) -> None:
+        self.server = server or EmbeddedServer(seed=1)
         self.client = Client(InProcessTransport(self.server.handle), settings=Settings(namespace="default"))
         self._seen = 0
         self.way = FaultyTransport(InProcessTransport(self.server.handle))
+
+    @classmethod
+    def beside(cls, other: World) -> World:
+        """Give the same world with a way of its own to the server, for a second operator."""
+        return cls(other.server)
 
     def operator_client(self) -> Client:
         return Client(self.way, settings=Settings(namespace="default"))

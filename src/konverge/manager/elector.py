@@ -24,7 +24,7 @@ from typing import Any, Final, TypeAlias
 
 from konverge.client import Client
 from konverge.errors import AlreadyExists, Conflict, KonvergeError, NotFound
-from konverge.manager.guard import Guard
+from konverge.manager.guard import Clock, Guard, boot_clock
 from konverge.manager.lease import Candidate, Look, Record, Timing, Wait, Write
 from konverge.objects import Kind, MicroTime, ObjectMeta, Resource
 from konverge.objects import field as struct_field
@@ -57,6 +57,7 @@ class Election:
     """Which lease to compete for, as whom, and how fast. `name` and `namespace` are the Lease object's.
 
     `namespace` "" means the client's own. `lease`, `renew_deadline`, `retry` and `margin` are explained at `Timing`.
+    `clock` is what the lease is measured by; on virtual time it is the loop's.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Election:
     retry: float = 2.0
     margin: float = 1.0
     release_on_stop: bool = True
+    clock: Clock = boot_clock
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -128,7 +130,7 @@ class Elector:
         random: Random | None = None,
     ) -> None:
         self.election = election
-        self.guard = guard or Guard()
+        self.guard = guard or Guard(election.clock)
         self.leading = asyncio.Event()
         """Set while this elector leads; for tasks of the loop that it runs on."""
         self._client = client

@@ -42,7 +42,7 @@ class Leadership:
         record: Callable[[str, str], None] | None = None,
     ) -> None:
         self.election = election
-        self.guard = guard or Guard()
+        self.guard = guard or Guard(election.clock)
         self.leading = asyncio.Event()
         self._connect = connect
         self._side = side
