@@ -21,7 +21,7 @@ from konverge.testing.faults import answered, lists, watches
 
 
 def election(identity: str) -> Election:
-    return Election("gadgets", "default", identity=identity, clock=now)
+    return Election("gadget-lease", "default", identity=identity, clock=now)
 
 
 def now() -> float:
