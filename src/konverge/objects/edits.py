@@ -9,8 +9,8 @@ it says now (*after*), two things follow:
 Rules that hold here:
 
 1. What the class does not know stays as it came: unknown fields, nulls, empty lists, at any depth.
-2. Items of a list are followed by equality first, then by `name`, then, in lists of one length, by place; an item that
-   cannot be followed is new and carries nothing over.
+2. Items of a list are followed by equality first, then by `name` (a condition by its `type`), then, in lists of one
+   length, by place; an item that cannot be followed is new and carries nothing over.
 3. A merge patch replaces a list as a whole, so the patch holds the whole list, unknown fields included.
 """
 
@@ -127,7 +127,9 @@ def _origins(before: list[Any], after: list[Any]) -> list[int | None]:
 
 
 def _name_of(item: Any) -> Any:
-    name = item.get("name") if isinstance(item, dict) else None
+    if not isinstance(item, dict):
+        return None
+    name = item.get("type") if "status" in item and "name" not in item else item.get("name")
     return name if isinstance(name, str) else None
 
 

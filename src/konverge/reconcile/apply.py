@@ -20,9 +20,9 @@ import msgspec
 from konverge.cache import Cache, Entry
 from konverge.client import Client
 from konverge.client.targets import Target, key_in, target_of_object
-from konverge.errors import Invalid, NotFound
+from konverge.errors import ApplyConflict, Invalid, NotFound
 from konverge.objects import AnyObject, Key, Kind, Resource, encode, whole
-from konverge.reconcile.handover import part_to_hand_over, refused_by_us_only
+from konverge.reconcile.handover import part_to_hand_over
 from konverge.reconcile.memo import Memo, Memory, hash_of
 from konverge.reconcile.ownedfields import fields_of, look, wants_nothing
 from konverge.reconcile.ownerrefs import made_ready
@@ -120,9 +120,14 @@ class Applier:
             target, key_in(target.kind, obj.name, namespace or None, self._client.settings.namespace)
         )
         part = None if live is None else part_to_hand_over(_plain(live.json), path, manager=self._manager)
-        if part is not None:
-            with refused_by_us_only(self._manager):
-                await self._client.using(field_manager=to).apply(part)
+        if part is None:
+            return
+        try:
+            await self._client.using(field_manager=to).apply(part)
+        except ApplyConflict as conflict:
+            # With a third manager: it has set the field meanwhile, so there is nothing of ours to give any more.
+            if any(one.manager == self._manager for one in conflict.conflicts):
+                raise
 
     async def _live(self, target: Target[Any], key: Key) -> Entry | None:
         """Give the object as readers see it [4]."""

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from konverge.errors import ApplyConflict
 from konverge.objects import Untyped
 from konverge.reconcile.ownedfields import FieldTree, fields_of, pick
 
-__all__ = ["part_to_hand_over", "refused_by_us_only"]
+__all__ = ["part_to_hand_over"]
 
 _STEP = re.compile(r'\.(?P<field>[^.\[\]]+)|\["(?P<quoted>[^"]+)"\]|\[(?P<keys>[^\]"=]+=(?:"[^"]*"|[^\]"])+)\]')
 _KEY = re.compile(r'\s*(\w+)=("[^"]*"|[^,"]+)\s*(?:,|$)')
@@ -43,16 +40,6 @@ def part_to_hand_over(live: dict[str, Any], path: str, *, manager: str) -> Untyp
     part: dict[str, Any] = pick(tree, live)
     inner = part.pop("metadata", {})
     return Untyped({"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": {**inner, **metadata}, **part})
-
-
-@contextmanager
-def refused_by_us_only(manager: str) -> Iterator[None]:
-    """Take a conflict with a third manager for success: the field is not ours any more, so there is nothing to give."""
-    try:
-        yield
-    except ApplyConflict as conflict:
-        if any(one.manager == manager for one in conflict.conflicts):
-            raise
 
 
 def _steps(path: str) -> list[str | dict[str, Any]]:

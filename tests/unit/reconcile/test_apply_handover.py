@@ -1,0 +1,84 @@
+"""Handing over: which part of an object goes to the other manager."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from konverge.reconcile.handover import part_to_hand_over
+
+FIELDS: dict[str, Any] = {
+    "f:metadata": {"f:annotations": {"f:example.com/size": {}}},
+    "f:spec": {
+        "f:replicas": {},
+        "f:ports": {
+            'k:{"containerPort":80,"protocol":"TCP"}': {".": {}, "f:containerPort": {}, "f:name": {}},
+            'k:{"containerPort":81,"protocol":"TCP"}': {".": {}, "f:containerPort": {}},
+        },
+    },
+}
+LIVE: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Thing",
+    "metadata": {
+        "name": "it",
+        "namespace": "shop",
+        "uid": "u",
+        "resourceVersion": "7",
+        "annotations": {"example.com/size": "1", "theirs": "2"},
+        "managedFields": [{"manager": "us", "operation": "Apply", "apiVersion": "v1", "fieldsV1": FIELDS}],
+    },
+    "spec": {
+        "replicas": 3,
+        "theirs": 1,
+        "ports": [
+            {"containerPort": 80, "protocol": "TCP", "name": "http", "hostPort": 1},
+            {"containerPort": 81, "protocol": "TCP"},
+        ],
+    },
+}
+WHO = {"name": "it", "namespace": "shop", "uid": "u"}
+
+
+@pytest.mark.parametrize(
+    ("path", "part"),
+    [
+        (".spec.replicas", {"spec": {"replicas": 3}}),
+        (
+            '.spec.ports[containerPort=80,protocol="TCP"].name',
+            {"spec": {"ports": [{"containerPort": 80, "protocol": "TCP", "name": "http"}]}},
+        ),
+        (
+            ".spec.ports",
+            {
+                "spec": {
+                    "ports": [
+                        {"containerPort": 80, "protocol": "TCP", "name": "http"},
+                        {"containerPort": 81, "protocol": "TCP"},
+                    ]
+                }
+            },
+        ),
+    ],
+)
+def test_the_part_is_what_is_ours_at_the_path_with_the_uid_of_the_object(path: str, part: Any) -> None:
+    assert part_to_hand_over(LIVE, path, manager="us") == {"apiVersion": "v1", "kind": "Thing", "metadata": WHO, **part}
+
+
+def test_a_key_with_dots_is_written_in_quotes() -> None:
+    part = part_to_hand_over(LIVE, '.metadata.annotations["example.com/size"]', manager="us")
+    assert part is not None
+    assert part["metadata"] == {**WHO, "annotations": {"example.com/size": "1"}}
+
+
+@pytest.mark.parametrize("path", [".spec.theirs", ".status", '.spec.ports[containerPort=82,protocol="TCP"]'])
+def test_what_is_not_ours_is_no_part(path: str) -> None:
+    assert part_to_hand_over(LIVE, path, manager="us") is None
+    assert part_to_hand_over(LIVE, ".spec.replicas", manager="others") is None
+
+
+@pytest.mark.parametrize("path", ["", ".", "spec.replicas", ".spec..replicas", ".spec.ports[0]", ".spec replicas["])
+def test_what_is_no_path_is_refused(path: str) -> None:
+    with pytest.raises(ValueError, match="no wire path"):
+        part_to_hand_over(LIVE, path, manager="us")
