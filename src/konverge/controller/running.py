@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeVar
 
 from konverge.cache import Event, EventType, View
 from konverge.controller.controller import Controller
@@ -14,9 +14,10 @@ from konverge.controller.worker import Outcome, Worker
 from konverge.objects import AnyObject, Key, kind_of
 from konverge.queue import Priority, QueueStats, WorkQueue
 from konverge.reconcile import Journal, Tools
+from konverge.telemetry import GenerationClock
 from konverge.triggers import Router, Timer, Trigger, Wake
 
-__all__ = ["ControllerStats", "Running"]
+__all__ = ["ControllerStats", "Observer", "Running"]
 
 _log = logging.getLogger("konverge.controller")
 
@@ -32,8 +33,22 @@ class ControllerStats:
     workers: int
     busy: int
     longest_running: float
+    unfinished: float
     running: str  # the key that has been running longest
     waits_for: str  # why it does not work yet; "" when it does
+
+
+class Observer(Protocol):
+    """Whoever counts what controllers do; each call must be cheap."""
+
+    def told(self, controller: str, outcome: str, seconds: float) -> None:
+        """Take the outcome of a reconcile, and how long it took."""
+
+    def waited(self, controller: str, seconds: float) -> None:
+        """Take how long a key was in line."""
+
+    def observed_generation(self, controller: str, seconds: float) -> None:
+        """Take how long it was from a new generation to the status that observes it."""
 
 
 class Running(Generic[T]):
@@ -43,24 +58,19 @@ class Running(Generic[T]):
     there yet holds up no other controller; between a change in the cache and its key in the queue there is no wait.
     """
 
-    def __init__(
-        self,
-        controller: Controller[T],
-        tools: Tools,
-        *,
-        told: Callable[[str, Outcome, float], None] = lambda *_: None,
-        waited: Callable[[str, float], None] = lambda *_: None,
-    ) -> None:
+    def __init__(self, controller: Controller[T], tools: Tools, *, observer: Observer | None = None) -> None:
+        name = controller.name
         self.controller = controller
         self.journal = Journal()
         self.queue: WorkQueue[Key] = WorkQueue(
-            controller.name,
+            name,
             backoff=controller.backoff,
             rate=controller.rate,
-            observe=lambda seconds: waited(controller.name, seconds),
+            observe=(lambda seconds: observer.waited(name, seconds)) if observer is not None else None,
         )
-        self._tools = tools
-        self._told = told
+        self._tools = replace(tools, observed=self._observed)
+        self._observer = observer
+        self._generations = GenerationClock()
         self._views: dict[str, View[Any]] = {}
         self._worker: Worker[T] | None = None
 
@@ -79,7 +89,7 @@ class Running(Generic[T]):
             view=self._views[self.controller.triggers[0].name],
             tools=self._tools,
             journal=self.journal,
-            told=lambda outcome, seconds: self._told(self.controller.name, outcome, seconds),
+            told=self._told,
         )
 
     async def feed(self) -> None:
@@ -123,13 +133,14 @@ class Running(Generic[T]):
         """Give the controller in numbers."""
         busy = dict(self._worker.busy) if self._worker is not None else {}
         oldest = min(busy.items(), key=lambda item: item[1], default=None)
-        now = asyncio.get_running_loop().time() if oldest else 0.0
+        now = asyncio.get_running_loop().time() if busy else 0.0
         return ControllerStats(
             name=self.controller.name,
             queue=self.queue.stats(),
             workers=self.controller.concurrency,
             busy=len(busy),
             longest_running=now - oldest[1] if oldest else 0.0,
+            unfinished=sum(now - begin for begin in busy.values()),
             running=str(oldest[0]) if oldest else "",
             waits_for=self.waits_for(),
         )
@@ -138,6 +149,8 @@ class Running(Generic[T]):
         router = Router(trigger, controller=self.controller.name)
 
         def tell(event: Event) -> None:
+            if trigger.primary and event.new is not None and event.new.generation:
+                self._generations.seen(event.key, event.new.generation, asyncio.get_running_loop().time())
             for key, wake, priority, fresh in router.route(event):
                 self._wake(key, wake, priority=priority, fresh=fresh)
             if trigger.primary and event.type is EventType.REMOVED:
@@ -149,7 +162,17 @@ class Running(Generic[T]):
         self.journal.woken(key, wake)
         self.queue.add(key, priority=priority, fresh=fresh)
 
+    def _told(self, outcome: Outcome, seconds: float) -> None:
+        if self._observer is not None:
+            self._observer.told(self.controller.name, outcome, seconds)
+
+    def _observed(self, key: Key, generation: int) -> None:
+        lag = self._generations.observed(key, generation, asyncio.get_running_loop().time())
+        if lag is not None and self._observer is not None:
+            self._observer.observed_generation(self.controller.name, lag)
+
     def _forget(self, key: Key) -> None:
+        self._generations.forget(key)
         self.queue.forget(key)
         if self._worker is not None:
             self._worker.forget(key)

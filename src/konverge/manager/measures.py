@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
-from konverge.controller import Outcome
 from konverge.manager.health import Check, Health
 from konverge.manager.heartbeat import LoopWatch
-from konverge.telemetry import ExchangeMetrics
+from konverge.telemetry import (
+    CacheFigures,
+    ControllerFigures,
+    ControllerMetrics,
+    EventFigures,
+    ExchangeMetrics,
+    LeaseFigures,
+    Sources,
+)
 
 if TYPE_CHECKING:
     from konverge.manager.process import Process
@@ -27,6 +35,13 @@ class Measures:
         self._process = process
         self.registry = CollectorRegistry()
         self.exchanges = ExchangeMetrics(self.registry)
+        sources = Sources(
+            controllers=self._controller_figures,
+            caches=self._cache_figures,
+            leases=self._lease_figures,
+            events=self._event_figures,
+        )
+        self.controllers = ControllerMetrics(self.registry, sources, exchanges=self.exchanges)
         self.watch: LoopWatch | None = None
         self.health = Health(
             Check("start", self._start),
@@ -34,12 +49,6 @@ class Measures:
             Check("lease", self._lease),
             Check("loop", self._loop, live=True),
         )
-
-    def told(self, controller: str, outcome: Outcome, seconds: float) -> None:
-        """Count a reconcile."""
-
-    def waited(self, controller: str, seconds: float) -> None:
-        """Count how long a key was in line."""
 
     def _start(self) -> str:
         return f"starting: {self._process.stage}" if self._process.stage else ""
@@ -65,3 +74,56 @@ class Measures:
 
     def _loop(self) -> str:
         return self.watch.blocked() if self.watch is not None else ""
+
+    # For metrics
+
+    def _controller_figures(self) -> Iterator[ControllerFigures]:
+        for stats in (running.stats() for running in self._process.running):
+            queue = stats.queue
+            yield ControllerFigures(
+                name=stats.name,
+                workers=stats.workers,
+                busy=stats.busy,
+                ready=queue.ready,
+                delayed=queue.delayed,
+                adds=queue.adds,
+                retries=queue.retries,
+                oldest_wait=queue.oldest_wait,
+                longest_running=stats.longest_running,
+                unfinished=stats.unfinished,
+            )
+
+    def _cache_figures(self) -> Iterator[CacheFigures]:
+        cache = self._process.cache
+        for mirror in cache.stats().mirrors if cache is not None else ():
+            reflector = mirror.reflector
+            yield CacheFigures(
+                kind=str(mirror.kind),
+                namespace=mirror.namespace,
+                state=reflector.state,
+                synced=reflector.synced,
+                objects=mirror.store.objects,
+                bytes=mirror.store.bytes,
+                silent=reflector.silent,
+                watches=reflector.watches,
+                lists=reflector.lists,
+                failures=reflector.failures,
+            )
+
+    def _lease_figures(self) -> Iterator[LeaseFigures]:
+        leadership = self._process.leadership
+        if leadership is not None:
+            yield LeaseFigures(name=leadership.election.name, held=leadership.leading.is_set())
+
+    def _event_figures(self) -> EventFigures | None:
+        recorder = self._process.recorder
+        if recorder is None:
+            return None
+        stats = recorder.stats()
+        dropped = {
+            "limit": stats.dropped_limit,
+            "queue": stats.dropped_queue,
+            "failed": stats.dropped_failed,
+            "stopped": stats.dropped_stopped,
+        }
+        return EventFigures(written=stats.written, dropped=dropped)

@@ -229,7 +229,7 @@ class Process:
             memory=Memory(),
             recorder=self.recorder,
         )
-        running = Running(controller, tools, told=self.measures.told, waited=self.measures.waited)
+        running = Running(controller, tools, observer=self.measures.controllers)
         running.declare()
         return running
 

@@ -5,7 +5,7 @@ Reads come from the cache and see every write of this process that has returned.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
@@ -37,6 +37,7 @@ class Tools:
     field_manager: str
     memory: Memory
     recorder: EventRecorder | None = None
+    observed: Callable[[Key, int], None] = lambda *_: None  # told which generation a status observes
 
 
 class Context:
@@ -178,7 +179,8 @@ class Context:
         if written.verb == "delete":
             cache.note_delete(kind, written.key, written.answer, version=written.base_version, writer=writer)
         else:
-            version = decode(_Versioned, written.answer).metadata.resource_version
+            state = decode(_State, written.answer)
+            version = state.metadata.resource_version
             cache.note_write(
                 kind,
                 written.answer,
@@ -186,6 +188,8 @@ class Context:
                 base_version=written.base_version,
                 writer=writer,
             )
+            if written.subresource and written.key == self.key and kind == self._kind and state.status is not None:
+                self._tools.observed(self.key, state.status.observed_generation or 0)
         self._run.wrote(f"{written.verb} {written.subresource}".strip(), kind.kind, written.key, version)
 
 
@@ -193,7 +197,12 @@ class _Metadata(Model):
     resource_version: str = ""
 
 
-class _Versioned(Model):
-    """Any object, for its version."""
+class _Status(Model):
+    observed_generation: int | None = None
+
+
+class _State(Model):
+    """Any object, for its version and what its status observes."""
 
     metadata: _Metadata
+    status: _Status | None = None
