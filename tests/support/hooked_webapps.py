@@ -119,7 +119,7 @@ def check(app: WebApp, old: WebApp | None, request: AdmissionRequest) -> Iterato
 
 
 @mutating(WebApp)
-def fill_in(app: WebApp, old: WebApp | None, request: AdmissionRequest) -> None:  # noqa: ARG001
+def fill_in(app: WebApp, old: WebApp | None, request: AdmissionRequest) -> None:
     """Label it, and say so."""
     app.metadata.labels.setdefault("app", app.name)
     if app.spec.replicas == 0:

@@ -171,9 +171,14 @@ class AdmissionWebhook(ABC, Generic[T]):
     def _outcome(self, said: Any, obj: T, request: AdmissionRequest) -> Outcome:
         """Turn what the function returned into an answer; a TypeError says what it should have returned."""
 
+    def _verdict(self, denials: list[Deny], request: AdmissionRequest, warnings: list[str]) -> Outcome:
+        kind = kind_of(self.kind)
+        about = {"group": kind.group, "kind": kind.kind, "name": request.name}
+        return admission_answer(request.uid, denials=denials, about=about, warnings=warnings)
+
     def _failed(self, error: BaseException, request: AdmissionRequest) -> Outcome:
         if isinstance(error, Deny):
-            return admission_answer(request.uid, denials=[error], warnings=request.warnings)
+            return self._verdict([error], request, request.warnings)
         facts = {"webhook": self.full_name, "key": str(request.key), "operation": request.operation, "uid": request.uid}
         _log.error("The function of a webhook failed; the write is denied", exc_info=error, extra=facts)
         text = f"the webhook failed; the log of the operator says why, for the request {request.uid}"
@@ -219,9 +224,7 @@ class ValidatingWebhook(AdmissionWebhook[T]):
             if not isinstance(each, str | Deny):
                 raise TypeError(f"{self.full_name} returned {each!r:.100}: return Deny(...), warnings, or None")
         warnings = [*request.warnings, *(each for each in told if isinstance(each, str))]
-        return admission_answer(
-            request.uid, denials=[each for each in told if isinstance(each, Deny)], warnings=warnings
-        )
+        return self._verdict([each for each in told if isinstance(each, Deny)], request, warnings)
 
 
 @dataclass(frozen=True)
@@ -241,7 +244,7 @@ class MutatingWebhook(AdmissionWebhook[T]):
 
     def _outcome(self, said: Any, obj: T, request: AdmissionRequest) -> Outcome:
         if isinstance(said, Deny):
-            return admission_answer(request.uid, denials=[said], warnings=request.warnings)
+            return self._verdict([said], request, request.warnings)
         edited = obj if said is None else said
         if not isinstance(edited, self.kind) or edited.source is None:
             shown = type(edited).__name__

@@ -10,7 +10,7 @@ Two sorts of refusal exist, and they are not the same to the API server:
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
@@ -165,14 +165,18 @@ def admission_answer(
     uid: str,
     *,
     denials: Sequence[Deny] = (),
+    about: Mapping[str, str] | None = None,
     patch: Sequence[dict[str, Any]] = (),
     warnings: Sequence[str] = (),
     version: str = _SPOKEN,
 ) -> Outcome:
-    """Write the answer to an AdmissionReview: allowed unless there are denials."""
+    """Write the answer to an AdmissionReview: allowed unless there are denials.
+
+    `about` is group, kind and name of the object: kubectl shows them with denials that name a field.
+    """
     response: dict[str, Any] = {"uid": uid, "allowed": not denials}
     if denials:
-        response["status"] = _status(denials)
+        response["status"] = _status(denials, about or {})
     elif patch:
         response["patchType"] = "JSONPatch"
         response["patch"] = base64.b64encode(encode(patch)).decode()
@@ -197,7 +201,7 @@ def failure_body(code: int, message: str) -> bytes:
     return encode({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": code})
 
 
-def _status(denials: Sequence[Deny]) -> dict[str, Any]:
+def _status(denials: Sequence[Deny], about: Mapping[str, str]) -> dict[str, Any]:
     first = denials[0]
     status: dict[str, Any] = {"status": "Failure", "message": "; ".join(map(str, denials)), "code": first.code}
     if first.reason:
@@ -208,7 +212,7 @@ def _status(denials: Sequence[Deny]) -> dict[str, Any]:
         if each.path
     ]
     if causes:
-        status["details"] = {"causes": causes}
+        status["details"] = {**about, "causes": causes}
     return status
 
 

@@ -43,7 +43,7 @@ async def test_a_denial_tells_message_path_and_code() -> None:
     assert response["status"]["code"] == 422
     assert response["status"]["reason"] == "Invalid"
     cause = {"reason": "FieldValueInvalid", "message": "an image needs a tag", "field": "spec.image"}
-    assert response["status"]["details"] == {"causes": [cause]}
+    assert response["status"]["details"] == {"group": GROUP, "kind": "WebApp", "name": "web", "causes": [cause]}
 
 
 async def test_all_that_is_wrong_is_told_at_once() -> None:

@@ -97,7 +97,7 @@ def test_any_bytes_have_an_answer(body: bytes) -> None:
 @settings(max_examples=100)
 def test_a_review_with_a_piece_missing_or_odd_has_an_answer(data: st.DataObject) -> None:
     body = json.loads(admission_review(webapp(), webapp(), operation="UPDATE"))
-    odd = data.draw(st.sampled_from([None, 1, "x", [], {}, {"a": 1}]))
+    odd: object = data.draw(st.sampled_from([None, 1, "x", [], {}, {"a": 1}]))
     body["request"][data.draw(st.sampled_from(sorted(body["request"])))] = odd
 
     answer = run_virtually(ask(check, json.dumps(body).encode()))
