@@ -10,6 +10,7 @@ import pytest
 from cachedthings import THING, at, thing
 
 from konverge.cache.compression import Packer
+from konverge.cache.entries import PackedEntry
 from konverge.cache.options import CacheOptions
 from konverge.cache.store import Store
 from konverge.objects import Untyped
@@ -47,6 +48,11 @@ async def test_a_compressed_store_answers_as_a_plain_one_and_holds_far_less() ->
         assert twin.json == entry.json
         assert twin.read(Untyped) == entry.read(Untyped)
         assert (twin.version, twin.uid, twin.key) == (entry.version, entry.uid, entry.key)
+
+
+async def test_what_unpacks_is_held_once_for_all_entries() -> None:
+    store = await filled(100, compress=True)
+    assert len({id(entry.unpack) for entry in store.list() if isinstance(entry, PackedEntry)}) == 1
 
 
 async def test_too_few_objects_are_held_as_they_are() -> None:
