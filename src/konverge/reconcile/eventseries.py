@@ -81,12 +81,12 @@ class Said(msgspec.Struct, frozen=True):
 class Series:
     """An event, how often it was seen, and how much of that is on the server.
 
-    `created` says that an Event of this name is there; `paid` that the write to come has its tokens; `due` is when it
-    is looked at next. Times are the loop's.
+    `created` says that an Event of this name is there; `paid` that the write to come has its tokens; `busy` that a write
+    is on its way; `due` is when it is looked at next. Times are the loop's.
     """
 
     __slots__ = (
-        "count", "created", "due", "first", "forgotten", "gap", "last", "name", "note", "paid", "seen", "tries",
+        "busy", "count", "created", "due", "first", "forgotten", "gap", "last", "name", "note", "paid", "seen", "tries",
         "written", "written_at",
     )  # fmt: skip
 
@@ -100,6 +100,7 @@ class Series:
         self.last = first.moment
         self.created = False
         self.paid = False
+        self.busy = False
         self.forgotten = False
         self.tries = 0
         self.due = math.inf
@@ -168,7 +169,11 @@ class EventBook:
 
     def is_over(self, series: Series, now: float) -> bool:
         """Tell whether the next event like it starts anew."""
-        return now - series.seen >= self._limits.window
+        return now >= self.end_of(series)
+
+    def end_of(self, series: Series) -> float:
+        """Give the time at which a series is over, unless it is seen again. One sum for all who ask: no rounding."""
+        return series.seen + self._limits.window
 
     def forget(self, series: Series) -> None:
         """Remember a series no longer."""

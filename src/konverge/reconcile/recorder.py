@@ -199,7 +199,7 @@ class EventRecorder:
     def _take(self, event: Said, now: float) -> None:
         series = self._book.see(event, now)
         if series is not None:
-            if series.created:
+            if series.created and not series.busy:
                 self._agenda.plan(series, max(now, series.written_at + series.gap))
             return
         if self._unsent >= self.limits.queue:
@@ -234,7 +234,7 @@ class EventRecorder:
             if self._book.is_over(series, now):
                 self._forget(series, "limit")
             else:
-                self._agenda.plan(series, series.seen + self.limits.window)
+                self._agenda.plan(series, self._book.end_of(series))
         elif wait := self._price(series, now):
             self._agenda.plan(series, now + wait)
         else:
@@ -252,7 +252,9 @@ class EventRecorder:
 
     async def _write(self, series: Series, loop: asyncio.AbstractEventLoop) -> None:
         count = series.count
+        series.busy = True
         error = await self._try(series)
+        series.busy = False
         now = loop.time()
         if series.forgotten:
             return  # crowded out meanwhile, and counted as dropped
@@ -308,7 +310,7 @@ class EventRecorder:
     def _settle(self, series: Series, count: int, now: float) -> None:
         self._written += count - series.written
         series.written, series.written_at, series.tries = count, now, 0
-        self._agenda.plan(series, now + series.gap if series.unwritten else series.seen + self.limits.window)
+        self._agenda.plan(series, now + series.gap if series.unwritten else self._book.end_of(series))
 
     def _is_created(self, series: Series) -> None:
         series.created = True

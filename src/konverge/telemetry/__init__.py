@@ -1,16 +1,26 @@
 """What can be seen from outside: metrics, logs, and one record for each exchange with the API server."""
 
+from konverge.telemetry.controllers import ControllerMetrics
 from konverge.telemetry.exchanges import Exchange, ExchangeMetrics, ExchangeSpans, log_exchange
+from konverge.telemetry.figures import CacheFigures, ControllerFigures, EventFigures, LeaseFigures, Sources
+from konverge.telemetry.generations import GenerationClock
 from konverge.telemetry.logs import ContextLogger, HumanFormatter, JsonFormatter, configure_logs
 from konverge.telemetry.secrets import without_secrets
 
 __all__ = [
+    "CacheFigures",
     "ContextLogger",
+    "ControllerFigures",
+    "ControllerMetrics",
+    "EventFigures",
     "Exchange",
     "ExchangeMetrics",
     "ExchangeSpans",
+    "GenerationClock",
     "HumanFormatter",
     "JsonFormatter",
+    "LeaseFigures",
+    "Sources",
     "configure_logs",
     "log_exchange",
     "without_secrets",

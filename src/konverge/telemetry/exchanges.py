@@ -62,7 +62,7 @@ class ExchangeMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         from prometheus_client import Counter, Histogram
 
-        self._requests = Counter(
+        self.requests = Counter(
             "konverge_client_requests_total", "Requests to the API server", ["verb", "kind", "code"], registry=registry
         )
         self._duration = Histogram(
@@ -71,7 +71,7 @@ class ExchangeMetrics:
 
     def __call__(self, exchange: Exchange) -> None:
         code = str(exchange.status) if exchange.status else "<error>"
-        self._requests.labels(exchange.verb, exchange.kind, code).inc()
+        self.requests.labels(exchange.verb, exchange.kind, code).inc()
         self._duration.labels(exchange.verb, exchange.kind).observe(exchange.duration)
 
 

@@ -34,6 +34,8 @@ _TAKEN: Final = frozenset({"time", "level", "logger", "message", "exception"})
 _SECRET_NAME: Final = re.compile(
     "password|passwd|secret_?data|token$|api_?key|private_?key|authorization", re.IGNORECASE
 )
+_QUOTE: Final = '"'
+_ESCAPED: Final = '\\"'
 _NEEDS_QUOTES: Final = re.compile(r'[\s"=]|^$')
 _COLOURS: Final = {"DEBUG": "2", "INFO": "36", "WARNING": "33", "ERROR": "31", "CRITICAL": "31;1"}
 
@@ -117,10 +119,9 @@ class HumanFormatter(logging.Formatter):
         moment = time.strftime("%H:%M:%S", time.localtime(record.created))
         level = self._coloured(f"{record.levelname:<7}", record.levelname)
         head = f"{moment}.{int(record.created % 1 * 1000):03d} {level} {record.name}: "
-        # A message over several lines stays one entry for whoever reads by lines.
-        message = _cut(_message(record), _MESSAGE).replace("\r", "\\r").replace("\n", "\\n")
-        fields = "".join(f"  {name}={_quoted(value)}" for name, value in _fields(record))
-        trace = _trace(self, record)
+        message = _printable(_cut(_message(record), _MESSAGE))
+        fields = "".join(f"  {_quoted(name)}={_quoted(value)}" for name, value in _fields(record))
+        trace = "\n".join(map(_printable, _trace(self, record).split("\n")))
         return f"{head}{message}{fields}" + (f"\n{trace}" if trace else "")
 
     def _coloured(self, text: str, level: str) -> str:
@@ -178,10 +179,15 @@ def _plain(value: Any) -> Any:
 
 
 def _quoted(value: Any) -> str:
-    text = _cut(_shown(value), _FIELD)
-    if not _NEEDS_QUOTES.search(text) and text.isprintable():
+    text = _printable(_cut(_shown(value), _FIELD))
+    return f'"{text.replace(_QUOTE, _ESCAPED)}"' if _NEEDS_QUOTES.search(text) else text
+
+
+def _printable(text: str) -> str:
+    """Show line breaks, colours and what no terminal can print by their escapes: a text cannot forge a line."""
+    if text.isprintable():
         return text
-    return json.dumps(text, ensure_ascii=False)
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:

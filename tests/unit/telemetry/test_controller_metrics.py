@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
+from prometheus_client.parser import text_string_to_metric_families
+
+from konverge.telemetry import (
+    CacheFigures,
+    ControllerFigures,
+    ControllerMetrics,
+    EventFigures,
+    Exchange,
+    ExchangeMetrics,
+    LeaseFigures,
+    Sources,
+)
+
+WEB = ControllerFigures(
+    name="webapp",
+    workers=4,
+    busy=2,
+    ready=7,
+    delayed=3,
+    adds=100,
+    retries=5,
+    oldest_wait=1.5,
+    longest_running=8.0,
+    unfinished=9.0,
+)
+POD = CacheFigures(kind="Pod", state="watching", synced=True, objects=10, bytes=5000, silent=2.0, watches=1, lists=1)
+
+
+def sources() -> Sources:
+    return Sources(
+        controllers=lambda: [WEB],
+        caches=lambda: [POD],
+        leases=lambda: [LeaseFigures(name="webapp", held=True)],
+        events=lambda: EventFigures(written=3, dropped={"limit": 2, "failed": 1}),
+    )
+
+
+def samples(registry: CollectorRegistry) -> dict[str, float]:
+    """What a scraper reads, by "name{label=value,...}"."""
+    found = {}
+    for family in text_string_to_metric_families(generate_latest(registry).decode()):
+        for sample in family.samples:
+            labels = ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()))
+            found[f"{sample.name}{{{labels}}}"] = sample.value
+    return found
+
+
+def test_reconciles_are_counted_by_controller_and_result() -> None:
+    registry = CollectorRegistry()
+    metrics = ControllerMetrics(registry)
+    for outcome in ("success", "success", "error", "terminal", "conflict", "requeue_after"):
+        metrics.told("webapp", outcome, 0.02)
+    found = samples(registry)
+    assert found["reconcile_total{controller=webapp,result=success}"] == 2
+    assert found["reconcile_total{controller=webapp,result=conflict}"] == 1
+    assert found["reconcile_errors_total{controller=webapp}"] == 2
+    assert found["reconcile_duration_seconds_count{controller=webapp}"] == 6
+    assert found["reconcile_duration_seconds_sum{controller=webapp}"] == pytest.approx(0.12)
+
+
+def test_the_error_counter_is_there_before_the_first_error() -> None:
+    registry = CollectorRegistry()
+    ControllerMetrics(registry).told("webapp", "success", 0.02)
+    assert samples(registry)["reconcile_errors_total{controller=webapp}"] == 0
+
+
+def test_how_things_stand_is_read_when_somebody_scrapes() -> None:
+    depths = iter([7, 9])
+    registry = CollectorRegistry()
+    ControllerMetrics(
+        registry,
+        Sources(controllers=lambda: [ControllerFigures(name="webapp", ready=next(depths))]),
+        compatible=False,
+    )
+    assert samples(registry)["workqueue_depth{controller=webapp,name=webapp}"] == 7
+    assert samples(registry)["workqueue_depth{controller=webapp,name=webapp}"] == 9
+
+
+def test_queues_caches_leases_and_events_are_shown() -> None:
+    registry = CollectorRegistry()
+    metrics = ControllerMetrics(registry, sources(), compatible=False)
+    metrics.waited("webapp", 0.5)
+    metrics.observed_generation("webapp", 2.0)
+    found = samples(registry)
+    expected = {
+        "workqueue_depth{controller=webapp,name=webapp}": 7,
+        "konverge_queue_delayed{controller=webapp}": 3,
+        "konverge_queue_oldest_wait_seconds{controller=webapp}": 1.5,
+        "konverge_queue_adds_total{controller=webapp}": 100,
+        "konverge_queue_retries_total{controller=webapp}": 5,
+        "konverge_queue_wait_seconds_count{controller=webapp}": 1,
+        "konverge_generation_lag_seconds_sum{controller=webapp}": 2,
+        "konverge_longest_running_seconds{controller=webapp}": 8,
+        "konverge_unfinished_seconds{controller=webapp}": 9,
+        "konverge_active_workers{controller=webapp}": 2,
+        "konverge_workers{controller=webapp}": 4,
+        "konverge_cache_objects{kind=Pod,namespace=}": 10,
+        "konverge_cache_bytes{kind=Pod,namespace=}": 5000,
+        "konverge_cache_unsynced{kind=Pod,namespace=}": 0,
+        "konverge_watch_age_seconds{kind=Pod,namespace=}": 2,
+        "konverge_reflector_state{kind=Pod,namespace=,state=watching}": 1,
+        "konverge_reflector_state{kind=Pod,namespace=,state=waiting}": 0,
+        "konverge_leading{lease=webapp}": 1,
+        "konverge_events_written_total{}": 3,
+        "konverge_events_dropped_total{reason=limit}": 2,
+        "konverge_scrape_failures_total{}": 0,
+    }
+    assert {name: found.get(name) for name in expected} == expected
+    assert not [name for name in found if name.startswith(("controller_runtime", "rest_client", "leader_election"))]
+
+
+def test_the_names_of_controller_runtime_stand_beside_ours() -> None:
+    registry = CollectorRegistry()
+    exchanges = ExchangeMetrics(registry)
+    metrics = ControllerMetrics(registry, sources(), exchanges=exchanges, host="10.0.0.1")
+    for outcome in ("success", "error", "terminal", "conflict", "requeue", "requeue_after", "refused"):
+        metrics.told("webapp", outcome, 0.02)
+    metrics.waited("webapp", 0.5)
+    exchanges(Exchange("apply", "Pod", "a/b", 200, started=1.0, duration=0.1, attempt=1))
+    exchanges(Exchange("list", "Pod", "", 200, started=1.0, duration=0.1, attempt=1))
+    found = samples(registry)
+    expected = {
+        "controller_runtime_reconcile_total{controller=webapp,result=success}": 1,
+        "controller_runtime_reconcile_total{controller=webapp,result=error}": 2,
+        "controller_runtime_reconcile_total{controller=webapp,result=requeue}": 2,
+        "controller_runtime_reconcile_total{controller=webapp,result=requeue_after}": 1,
+        "controller_runtime_reconcile_errors_total{controller=webapp}": 2,
+        "controller_runtime_terminal_reconcile_errors_total{controller=webapp}": 1,
+        "controller_runtime_reconcile_time_seconds_count{controller=webapp}": 7,
+        "controller_runtime_reconcile_time_seconds_bucket{controller=webapp,le=+Inf}": 7,
+        "controller_runtime_active_workers{controller=webapp}": 2,
+        "controller_runtime_max_concurrent_reconciles{controller=webapp}": 4,
+        "workqueue_depth{controller=webapp,name=webapp}": 7,
+        "workqueue_adds_total{controller=webapp,name=webapp}": 100,
+        "workqueue_retries_total{controller=webapp,name=webapp}": 5,
+        "workqueue_queue_duration_seconds_count{controller=webapp,name=webapp}": 1,
+        "workqueue_work_duration_seconds_count{controller=webapp,name=webapp}": 7,
+        "workqueue_longest_running_processor_seconds{controller=webapp,name=webapp}": 8,
+        "workqueue_unfinished_work_seconds{controller=webapp,name=webapp}": 9,
+        "rest_client_requests_total{code=200,host=10.0.0.1,method=PATCH}": 1,
+        "rest_client_requests_total{code=200,host=10.0.0.1,method=GET}": 1,
+        "leader_election_master_status{name=webapp}": 1,
+    }
+    assert {name: found.get(name) for name in expected} == expected
+
+
+def test_both_formats_can_be_written() -> None:
+    registry = CollectorRegistry()
+    metrics = ControllerMetrics(registry, sources(), exchanges=ExchangeMetrics(registry))
+    metrics.told("webapp", "success", 0.02)
+    metrics.waited("webapp", 0.5)
+    text = generate_openmetrics(registry).decode()  # type: ignore[no-untyped-call]
+    assert text.endswith("# EOF\n")
+    assert "controller_runtime_reconcile_total{" in text
+
+
+def test_no_name_and_label_comes_twice() -> None:
+    registry = CollectorRegistry()
+    same = CacheFigures(kind="Pod", state="waiting", objects=1, silent=9.0)
+    everything = Sources(controllers=lambda: [WEB], caches=lambda: [POD, same])
+    ControllerMetrics(registry, everything).told("webapp", "success", 1.0)
+    lines = [line.rpartition(" ")[0] for line in generate_latest(registry).decode().splitlines() if line[0] != "#"]
+    assert len(lines) == len(set(lines))
+    found = samples(registry)
+    assert found["konverge_cache_objects{kind=Pod,namespace=}"] == 11
+    assert found["konverge_watch_age_seconds{kind=Pod,namespace=}"] == 9
+    assert found["konverge_reflector_state{kind=Pod,namespace=,state=waiting}"] == 1
+
+
+def test_a_source_that_fails_costs_its_own_numbers_only() -> None:
+    def broken() -> Iterator[CacheFigures]:
+        raise ValueError("no cache yet")
+
+    registry = CollectorRegistry()
+    ControllerMetrics(registry, Sources(controllers=lambda: [WEB], caches=broken))
+    found = samples(registry)
+    assert found["workqueue_depth{controller=webapp,name=webapp}"] == 7
+    assert found["konverge_scrape_failures_total{}"] == 1
+
+
+def test_a_dict_that_changes_while_it_is_read_is_read_once_more() -> None:
+    changing = iter([True, False])
+
+    def caches() -> list[CacheFigures]:
+        if next(changing):
+            raise RuntimeError("dictionary changed size during iteration")
+        return [POD]
+
+    registry = CollectorRegistry()
+    ControllerMetrics(registry, Sources(caches=caches))
+    found = samples(registry)
+    assert found["konverge_cache_objects{kind=Pod,namespace=}"] == 10
+    assert found["konverge_scrape_failures_total{}"] == 0
+
+
+def test_registering_does_not_ask_the_sources() -> None:
+    asked = []
+
+    def controllers() -> list[ControllerFigures]:
+        asked.append(1)
+        return []
+
+    ControllerMetrics(CollectorRegistry(auto_describe=True), Sources(controllers=controllers))
+    assert not asked
+
+
+def test_counting_a_reconcile_is_cheap() -> None:
+    metrics = ControllerMetrics(CollectorRegistry())
+    metrics.told("webapp", "success", 0.02)
+
+    def cost() -> float:
+        begin = time.process_time()
+        for _ in range(1_000):
+            metrics.told("webapp", "success", 0.02)
+            metrics.waited("webapp", 0.001)
+        return (time.process_time() - begin) / 1_000
+
+    assert min(cost() for _ in range(5)) < 100e-6
