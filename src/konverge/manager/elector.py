@@ -136,7 +136,8 @@ class Elector:
         self._client = client
         self._started, self._stopped = started, stopped
         self._record = record
-        self._candidate = Candidate(election.identity, election.timing, random=random)
+        # Seeded by the name: no two candidates keep in step, and a simulation plays the same each time.
+        self._candidate = Candidate(election.identity, election.timing, random=random or Random(election.identity))
         self._document: _Lease | None = None
         self._wake = asyncio.Event()
         self._stopping = False

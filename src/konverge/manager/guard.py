@@ -6,17 +6,19 @@ process that was frozen, or a machine that slept, finds it shut when it wakes up
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-__all__ = ["Clock", "Guard", "boot_clock"]
+__all__ = ["Clock", "Guard", "boot_clock", "usual_clock"]
 
 Clock: TypeAlias = Callable[[], float]
 """Seconds since some moment in the past; it never goes back."""
 
 _BOOT: Final = getattr(time, "CLOCK_BOOTTIME", None)
 _NEVER: Final = float("-inf")
+_SAME_CLOCK: Final = 1.0  # seconds; two readings of one clock are closer
 
 
 def boot_clock() -> float:
@@ -27,6 +29,15 @@ def boot_clock() -> float:
     return time.monotonic() if _BOOT is None else time.clock_gettime(_BOOT)
 
 
+def usual_clock() -> Clock:
+    """Give the clock for leases: the boot clock, or, on a loop with a time of its own (virtual time), that."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return boot_clock
+    return boot_clock if abs(loop.time() - time.monotonic()) < _SAME_CLOCK else loop.time
+
+
 class Guard:
     """Gives the seconds that a write may still run, 0 for somebody who does not lead.
 
@@ -34,8 +45,8 @@ class Guard:
     meanwhile; any thread may ask it. Only the elector opens and shuts it.
     """
 
-    def __init__(self, clock: Clock = boot_clock) -> None:
-        self.clock = clock
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.clock = clock or usual_clock()
         self._until = _NEVER
 
     def __call__(self) -> float:

@@ -6,7 +6,7 @@ import asyncio
 import concurrent.futures
 import inspect
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import TypeAlias
 
 from konverge.client import Client
@@ -122,8 +122,9 @@ class Leadership:
         return True
 
     def _over_there(self, function: Callable[[], object]) -> None:
-        if self._there is not None and not self._there.is_closed():
-            self._there.call_soon_threadsafe(function)
+        if self._there is not None:
+            with suppress(RuntimeError):  # its loop is closed: there is nothing left to be told
+                self._there.call_soon_threadsafe(function)
 
     # On the main loop
 

@@ -14,7 +14,7 @@ from konverge.errors import WriteRefused
 from konverge.k8s.coordination.v1 import Lease, LeaseSpec
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.manager.elector import Election, Elector, default_identity
-from konverge.manager.guard import Guard, boot_clock
+from konverge.manager.guard import Guard, boot_clock, usual_clock
 from konverge.objects import ObjectMeta
 from konverge.testing.faults import Asked, Fault, answered, anything, frozen, refused, refusing
 from konverge.wire.messages import BufferedResponse, Request, Response
@@ -313,7 +313,22 @@ def test_a_guard_shuts_by_itself() -> None:
     assert guard() == 0
 
 
+async def test_on_virtual_time_a_guard_goes_by_the_loop() -> None:
+    guard = Guard()
+    guard.open(guard.clock() + 14)
+    await asyncio.sleep(13)
+    assert guard() == 1
+    await asyncio.sleep(1)
+    assert guard() == 0
+
+
+@pytest.mark.real_time(limit=30)
+async def test_on_real_time_a_guard_goes_by_the_clock_that_counts_sleep() -> None:
+    assert Guard().clock is boot_clock
+
+
 def test_the_clock_never_goes_back() -> None:
+    assert usual_clock() is boot_clock
     times = [boot_clock() for _ in range(100)]
     assert times == sorted(times)
 
