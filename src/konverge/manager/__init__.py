@@ -3,5 +3,6 @@
 from konverge.manager.elector import Election
 from konverge.manager.endpoints import Endpoints
 from konverge.manager.manager import Manager
+from konverge.manager.webhookparts import WebhookServing
 
-__all__ = ["Election", "Endpoints", "Manager"]
+__all__ = ["Election", "Endpoints", "Manager", "WebhookServing"]

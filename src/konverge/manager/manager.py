@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from konverge.cache import CacheOptions
@@ -22,6 +23,7 @@ from konverge.manager.endpoints import Endpoints
 from konverge.manager.process import Process, Setup
 from konverge.manager.signals import stopped_by_signals
 from konverge.manager.stages import opened
+from konverge.manager.webhookparts import WebhookServing
 from konverge.objects import Key, Kind
 
 __all__ = ["Manager"]
@@ -87,6 +89,15 @@ class Manager:
                 raise ValueError(f"there is a controller named {controller.name!r} already: use .named(...)")
             self._controllers[kind] = controller
 
+    def serve_webhooks(self, serving: WebhookServing) -> None:
+        """Answer webhooks as well, from before the caches start; on every replica, whoever leads.
+
+        Raises: ValueError when that was said before.
+        """
+        if self._setup.webhooks is not None:
+            raise ValueError("this manager serves webhooks already: put all of them into one WebhookServing")
+        self._setup = replace(self._setup, webhooks=serving)
+
     @property
     def controllers(self) -> tuple[Controller[Any], ...]:
         """The controllers that were added."""
@@ -120,7 +131,7 @@ class Manager:
         """Run while the block runs: for tests, and for programs that have more to do."""
         if self._process is not None:
             raise RuntimeError("this manager runs already: make another one for a second run")
-        self._process = process = Process(self._setup, self.controllers, self.stop)
+        self._process = process = Process(self._setup, self.controllers, self._stopping)
         try:
             async with opened(process.stages(), process.reached):
                 yield process

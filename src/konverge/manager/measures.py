@@ -46,6 +46,7 @@ class Measures:
         self.health = Health(
             Check("start", self._start),
             Check("caches", self._caches),
+            Check("webhooks", self._webhooks),
             Check("lease", self._lease),
             Check("loop", self._loop, live=True),
         )
@@ -67,6 +68,10 @@ class Measures:
             elif reflector.error is not None and (reflector.trouble_age or 0.0) > _TROUBLE_AFTER:
                 reasons.append(f"{where}: {reflector.error}")
         return "; ".join(reasons)
+
+    def _webhooks(self) -> str:
+        parts = self._process.webhooks
+        return parts.trouble if parts is not None else ""
 
     def _lease(self) -> str:
         leadership = self._process.leadership

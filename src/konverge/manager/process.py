@@ -7,6 +7,8 @@
 | client | nothing: the first request connects | - | no configuration fails the start |
 | events | the recorder | - | events are dropped and counted |
 | preflight | asks which permissions are missing | asked | says so in the log |
+| certificates | makes or reads the webhooks' certificate | a valid pair is on hand | retries, readiness says why |
+| webhooks | the TLS server | serving | fails the start, naming the address |
 | caches | reflectors | at once; each controller waits for its own kinds | never fails; readiness names kind and verb |
 | triggers | queues fill, also on standbys | what is there is in line | - |
 | lease | the campaign, once the caches are warm | at once | keeps trying |
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,6 +37,7 @@ from konverge.manager.measures import Measures
 from konverge.manager.preflight import warn_of_missing
 from konverge.manager.sidethread import SideThread
 from konverge.manager.stages import Stage
+from konverge.manager.webhookparts import WebhookParts, WebhookServing
 from konverge.objects import Key, Kind
 from konverge.reconcile import EventRecorder, Memory, Reference, Tools
 
@@ -57,12 +60,13 @@ class Setup:
     endpoints: Endpoints | None
     by_kind: Mapping[Kind, CacheOptions] = field(default_factory=dict)
     grace: float = 20.0
+    webhooks: WebhookServing | None = None
 
 
 class Process:
     """The moving parts of a manager, in the order in which they start."""
 
-    def __init__(self, setup: Setup, controllers: tuple[Controller[Any], ...], ended: Callable[[], None]) -> None:
+    def __init__(self, setup: Setup, controllers: tuple[Controller[Any], ...], stopping: asyncio.Event) -> None:
         self.setup = setup
         self.lost = ""  # why leading ended, when it did
         self.stage = ""
@@ -70,9 +74,10 @@ class Process:
         self.cache: Cache | None = None
         self.leadership: Leadership | None = None
         self.recorder: EventRecorder | None = None
+        self.webhooks = WebhookParts(setup.webhooks, stopping) if setup.webhooks is not None else None
         self.measures = Measures(self)
         self._controllers = controllers
-        self._ended = ended
+        self._stopping = stopping
         self._identity = setup.election.identity if setup.election else default_identity()
         self._heartbeat = Heartbeat()
         self._side: SideThread | None = None
@@ -87,10 +92,20 @@ class Process:
             Stage("client", self._connect),
             Stage("events", self._record),
             Stage("preflight", self._check),
+            *self._webhook_stages(),  # before the caches: stored objects may need our own conversion to be read
             Stage("caches", self._follow),
             Stage("triggers", self._fill),  # on standbys too, so that a new leader knows what to do
             Stage("lease", self._campaign),
             Stage("workers", self._reconcile),
+        )
+
+    def _webhook_stages(self) -> tuple[Stage, ...]:
+        parts = self.webhooks
+        if parts is None:
+            return ()
+        return (
+            Stage("certificates", lambda: parts.certificates(self._client, self._leading())),
+            Stage("webhooks", parts.serve),
         )
 
     def blocking(self) -> str:
@@ -143,6 +158,8 @@ class Process:
         client = given if isinstance(given, Client) else Client.connect(self._config())
         client = client.using(field_manager=self.setup.name)
         self._client = client.observed(self.measures.exchanges)
+        if self.setup.election is not None:
+            self.leadership = self._candidacy(self.setup.election)
         try:
             yield
         finally:
@@ -170,8 +187,6 @@ class Process:
         options = CacheOptions(namespaces=self.setup.namespaces, manager=self.setup.name)
         cache = Cache(self._client.collection, server=self._client, options=options, by_kind=self.setup.by_kind)
         self.cache = cache
-        if self.setup.election is not None:
-            self.leadership = self._candidacy(self.setup.election)
         self.running = tuple(self._bring_up(controller, cache) for controller in self._controllers)
         async with cache:
             yield
@@ -270,7 +285,10 @@ class Process:
             return
         self.lost = why
         await self._finish(0.0)
-        self._ended()
+        self._stopping.set()
+
+    def _leading(self) -> asyncio.Event | None:
+        return self.leadership.leading if self.leadership is not None else None
 
     def _give_up(self, why: str) -> None:
         if self.leadership is not None:
