@@ -3,7 +3,8 @@
 1. After the n-th failure in a row a key waits for `Backoff.delay(n)`: that is its window.
 2. Whatever else asks for the key in its window brings about one early run, no more.
 3. When the early run fails too, the window stays as it is, and so does the count.
-4. A wait that was asked for (`at_least`) is kept to the full: no early run, and a window that ends sooner is extended.
+4. A wait that was asked for (`at_least`) is kept to the full, new input or not: no early run, and a window that ends
+   sooner is extended.
 5. Success forgets everything; nothing is kept of a key that does not fail.
 """
 
@@ -21,14 +22,18 @@ K = TypeVar("K", bound=Hashable)
 
 
 class _Failing:
-    """A key that fails: how often in a row, and the window, `due` is None when it is not in one."""
+    """A key that fails: how often in a row, and the window, `due` is None when it is not in one.
 
-    __slots__ = ("count", "due", "ran_early")
+    `asked_until` is the end of a wait that was asked for.
+    """
+
+    __slots__ = ("asked_until", "count", "due", "ran_early")
 
     def __init__(self) -> None:
         self.count = 0
         self.due: float | None = None
         self.ran_early = False
+        self.asked_until = 0.0
 
 
 class Retries(Generic[K]):
@@ -79,9 +84,18 @@ class Retries(Generic[K]):
             failing.ran_early = False
             failing.due = now + self._backoff.delay(failing.count, self._random)
         if at_least > 0:
-            failing.due = max(failing.due, now + at_least)
+            failing.asked_until = max(failing.asked_until, now + at_least)
+            failing.due = max(failing.due, failing.asked_until)
             failing.ran_early = True
         return failing.due
+
+    def refresh(self, key: K, now: float) -> None:
+        """Note new input: failures on the old one do not count, but a wait that was asked for stays."""
+        failing = self._failing.pop(key, None)
+        if failing is not None and failing.due is not None and failing.asked_until > now:
+            failing.count = 0
+            failing.due = failing.asked_until
+            self._failing[key] = failing
 
     def forget(self, key: K) -> None:
         """Note that a key does not fail."""

@@ -123,7 +123,7 @@ class WorkQueue(Generic[K]):
             return
         now = _now()
         if fresh:
-            self._retries.forget(key)
+            self._retries.refresh(key, now)
         if key in self._running:
             self._note(key, now + after, priority, fresh)
         else:
@@ -190,7 +190,10 @@ class WorkQueue(Generic[K]):
         now = _now()
         self._failed += 1
         again = self._again.get(key)
-        due = again.due if again is not None and again.fresh else self._retries.fail(key, now, at_least)
+        if again is not None and again.fresh and not at_least:
+            due = again.due
+        else:
+            due = self._retries.fail(key, now, at_least)
         return max(0.0, due - now)
 
     def forget(self, key: K) -> None:

@@ -522,6 +522,7 @@ async def test_a_wait_that_the_server_asked_for_is_kept_whatever_happens() -> No
     queue.done(key)
 
     queue.add("web")
+    queue.add("web", fresh=True)
     await queue.get()
 
     assert loop.time() == 5
