@@ -34,7 +34,7 @@ from konverge.webhooks.requests import AdmissionRequest, Deny, Operation, User
 if TYPE_CHECKING:
     from konverge.webhooks.authorities import service_hosts
     from konverge.webhooks.bundles import BundleTarget, inject_bundle
-    from konverge.webhooks.certificates import CertificateFiles, CertificateSource, ManagedCertificates, follow
+    from konverge.webhooks.certificates import CertificateFiles, CertificateSource, ManagedCertificates, Right, follow
     from konverge.webhooks.configurations import Address, configurations_for, conversion_for
     from konverge.webhooks.rotation import RotationPolicy
     from konverge.webhooks.server import ServerLimits, ServerStats, WebhookServer
@@ -42,7 +42,13 @@ if TYPE_CHECKING:
 _LATER = {
     "konverge.webhooks.authorities": ("service_hosts",),
     "konverge.webhooks.bundles": ("BundleTarget", "inject_bundle"),
-    "konverge.webhooks.certificates": ("CertificateFiles", "CertificateSource", "ManagedCertificates", "follow"),
+    "konverge.webhooks.certificates": (
+        "CertificateFiles",
+        "CertificateSource",
+        "ManagedCertificates",
+        "Right",
+        "follow",
+    ),
     "konverge.webhooks.configurations": ("Address", "configurations_for", "conversion_for"),
     "konverge.webhooks.rotation": ("RotationPolicy",),
     "konverge.webhooks.server": ("ServerLimits", "ServerStats", "WebhookServer"),
@@ -67,6 +73,7 @@ __all__ = [
     "ManagedCertificates",
     "MutatingWebhook",
     "Operation",
+    "Right",
     "RotationPolicy",
     "ServerLimits",
     "ServerStats",

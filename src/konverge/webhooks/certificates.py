@@ -15,7 +15,7 @@ import ssl
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NoReturn, Protocol
+from typing import Final, NamedTuple, NoReturn, Protocol
 
 from konverge.client import Client
 from konverge.client.access.files import NamedFile
@@ -28,7 +28,7 @@ from konverge.webhooks.authorities import Certified, certificates_in, read_certi
 from konverge.webhooks.bundles import BundleTarget, inject_bundle
 from konverge.webhooks.rotation import Action, Held, RotationPolicy, carried_out, due, plan
 
-__all__ = ["CertificateFiles", "CertificateSource", "ManagedCertificates", "follow"]
+__all__ = ["CertificateFiles", "CertificateSource", "ManagedCertificates", "Right", "follow"]
 
 RECHECK: Final = 10.0
 """Seconds between two looks at the certificate in use: files and Secrets change rarely, and with days to spare."""
@@ -39,6 +39,16 @@ HEAL: Final = 60.0
 _TRIES: Final = 10
 _TYPE: Final = "kubernetes.io/tls"
 _log = logging.getLogger("konverge.webhooks")
+
+
+class Right(NamedTuple):
+    """One permission that is needed: a verb on a resource, of one object unless it is created."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str = ""
+    name: str = ""
 
 
 class CertificateSource(Protocol):
@@ -86,7 +96,7 @@ class ManagedCertificates:
     - the targets are written only when their bundle differs, and nothing else of them is touched;
     - the Secret is written under the version that was read.
 
-    Assumes: the client may get, create and patch the Secret, and get and patch the targets, whoever leads.
+    Assumes: the client may do what `rights` lists, whoever leads: it is not behind the write guard.
     """
 
     def __init__(
@@ -107,6 +117,19 @@ class ManagedCertificates:
         self._clock = clock
         if not self._hosts:
             raise ValueError("a certificate needs hosts: write hosts=service_hosts(service, namespace)")
+
+    def rights(self) -> tuple[Right, ...]:
+        """Give what the client has to be allowed to do, and no more."""
+        secret = [
+            Right(verb, "", "secrets", self._secret.namespace, "" if verb == "create" else self._secret.name)
+            for verb in ("get", "create", "patch")
+        ]
+        targets = [
+            Right(verb, target.kind.group, target.kind.plural, "", target.name)
+            for target in self._targets
+            for verb in ("get", "patch")
+        ]
+        return (*secret, *targets)
 
     async def ensure(self) -> CertificatePair:
         """Give a certificate that can be shown, and see that callers trust it; make one if there is none.

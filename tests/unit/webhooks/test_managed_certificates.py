@@ -92,6 +92,26 @@ async def test_the_first_replica_makes_everything_and_callers_trust_it() -> None
     assert len(world.writes) == 4
 
 
+async def test_nothing_is_asked_that_the_rights_do_not_cover() -> None:
+    world = World()
+    await world.configure()
+    asked: set[tuple[str, str]] = set()
+
+    async def note(request: Request) -> Response:
+        verb = {"GET": "get", "POST": "create", "PATCH": "patch"}[request.method]
+        steps = request.path.strip("/").split("/")
+        asked.add((verb, steps[-1] if verb == "create" else steps[-2]))
+        return await world.server.handle(request)
+
+    world.client = Client(InProcessTransport(note))
+    replica = world.replica()
+    await replica.ensure()
+    world.now += timedelta(days=500)
+    await replica.rotate()
+
+    assert asked == {(right.verb, right.resource) for right in replica.rights()}
+
+
 async def test_replicas_that_start_at_once_end_with_the_same_certificate() -> None:
     world = World()
     await world.configure()
