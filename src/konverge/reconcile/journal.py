@@ -17,13 +17,15 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from konverge.objects import Key
+from konverge.reconcile.journaltexts import render
 from konverge.telemetry.secrets import without_secrets
 
-__all__ = ["Journal", "JournalStats", "Reason", "Run"]
+__all__ = ["Journal", "JournalStats", "Reason", "Run", "render"]
 
 _ENTRIES = 50
 _WAKES = 10
 _TEXT = 500
+_LOOKED_AT = 4 * _TEXT  # of an error; a secret that begins in what is kept is seen whole
 _WAITING = 10  # times the number of keys
 
 
@@ -102,7 +104,7 @@ class Run:
         self._duration = max(0.0, _now() - self._begin)
         if error:
             text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
-            self._result, self._error = "error", _short(without_secrets(text))
+            self._result, self._error = "error", _short(without_secrets(text[:_LOOKED_AT]))
         else:
             self._result = _short(result)
 
@@ -199,7 +201,7 @@ class Journal:
         self._runs.pop(key, None)
         self._waiting.pop(key, None)
 
-    def keys(self) -> list[Key]:
+    def known(self) -> list[Key]:
         """Give the keys that there is something to say about, the latest first."""
         return list(dict.fromkeys([*reversed(self._waiting), *reversed(self._runs)]))
 

@@ -464,7 +464,12 @@ async def test_more_than_can_wait_is_dropped_and_counted() -> None:
 
 async def test_events_of_other_threads_arrive() -> None:
     async with running() as it:
-        await asyncio.to_thread(lambda: [it.fail() for _ in range(500)])
+
+        def fail_often() -> None:
+            for _ in range(500):
+                it.fail()
+
+        await asyncio.to_thread(fail_often)
         await asyncio.sleep(6)
         event = await it.event()
         assert event.series is not None

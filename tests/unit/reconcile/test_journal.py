@@ -1,0 +1,299 @@
+"""Why a key ran: what is kept, how much of it, and at what price."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import time
+import weakref
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from konverge.objects import Key
+from konverge.reconcile.journal import Journal, render
+
+WEB = Key("shop", "web")
+
+
+@dataclass(frozen=True)
+class Wake:
+    trigger: str = "owns Deployment"
+    kind: str = "Deployment"
+    key: Key = WEB
+    version: str = "7"
+    what: str = "changed"
+    listed: bool = False
+
+
+async def test_a_run_says_what_woke_it_what_it_read_what_it_wrote_and_how_it_ended() -> None:
+    journal = Journal()
+    journal.woken(WEB, Wake())
+    await asyncio.sleep(2)
+    journal.woken(WEB, Wake(trigger="every 60 s", kind="", key=Key("", ""), version="", what="timer"))
+    await asyncio.sleep(1)
+    run = journal.begin(WEB, attempt=3)
+    run.read("WebApp", WEB, "12")
+    run.read("ConfigMap", Key("shop", "settings"))
+    run.wrote("apply", "Service", WEB, "13")
+    await asyncio.sleep(0.5)
+    run.finish(result="again after 30 s")
+    (told,) = journal.why(WEB)
+    assert told.pop("started").endswith("Z")
+    assert told == {
+        "result": "again after 30 s",
+        "error": "",
+        "reconcile_id": run.reconcile_id,
+        "attempt": 3,
+        "waited_seconds": 3.0,
+        "duration_seconds": 0.5,
+        "woken_by": [
+            {
+                "trigger": "owns Deployment",
+                "what": "changed",
+                "kind": "Deployment",
+                "key": "shop/web",
+                "version": "7",
+                "listed": False,
+            },
+            {"trigger": "every 60 s", "what": "timer", "kind": "", "key": "", "version": "", "listed": False},
+        ],
+        "more_wakes": 0,
+        "read": [
+            {"kind": "WebApp", "key": "shop/web", "found": "12"},
+            {"kind": "ConfigMap", "key": "shop/settings", "found": ""},
+        ],
+        "wrote": [{"verb": "apply", "kind": "Service", "key": "shop/web", "version": "13"}],
+        "not_kept": 0,
+    }
+
+
+def test_runs_come_newest_first_and_the_oldest_are_forgotten() -> None:
+    journal = Journal(limit_runs=3)
+    made = [journal.begin(WEB).reconcile_id for _ in range(5)]
+    assert [run["reconcile_id"] for run in journal.why(WEB)] == made[:1:-1]
+
+
+def test_the_keys_that_ran_longest_ago_are_forgotten_first() -> None:
+    journal = Journal(limit_keys=2)
+    for name in ("a", "b", "a", "c"):
+        journal.begin(Key("", name))
+    assert journal.why(Key("", "b")) == []
+    assert len(journal.why(Key("", "a"))) == 2
+    assert journal.stats().keys == 2
+
+
+def test_what_came_while_a_run_was_under_way_is_the_reason_of_the_next() -> None:
+    journal = Journal()
+    journal.woken(WEB, Wake(version="1"))
+    first = journal.begin(WEB)
+    journal.woken(WEB, Wake(version="2"))
+    first.finish()
+    journal.begin(WEB)
+    newer, older = journal.why(WEB)
+    assert [wake["version"] for wake in newer["woken_by"]] == ["2"]
+    assert [wake["version"] for wake in older["woken_by"]] == ["1"]
+
+
+async def test_a_key_that_waits_and_one_that_runs_say_so() -> None:
+    journal = Journal()
+    journal.begin(WEB)
+    journal.woken(WEB, Wake())
+    await asyncio.sleep(4)
+    waiting, running = journal.why(WEB)
+    assert (waiting["result"], waiting["waited_seconds"]) == ("waiting", 4.0)
+    assert (running["result"], running["duration_seconds"]) == ("running", None)
+
+
+def test_a_run_that_nobody_woke_says_nothing_of_waiting() -> None:
+    journal = Journal()
+    journal.begin(WEB).finish()
+    (told,) = journal.why(WEB)
+    assert (told["waited_seconds"], told["woken_by"]) == (None, [])
+
+
+def test_ten_thousand_keys_of_a_first_list_keep_their_reasons_until_they_run() -> None:
+    journal = Journal()
+    keys = [Key("shop", f"w{number}") for number in range(10_000)]
+    for key in keys:
+        journal.woken(key, Wake())
+    for key in keys:
+        journal.begin(key).finish()
+        assert journal.why(key)[0]["woken_by"]
+    assert journal.stats().keys == 1000
+
+
+def test_a_journal_that_is_never_read_stays_small() -> None:
+    journal = Journal(limit_runs=2, limit_keys=5)
+    for number in range(500):
+        key = Key("shop", f"w{number}")
+        for _ in range(30):
+            journal.woken(key, Wake())
+        if number % 2:
+            run = journal.begin(key)
+            for _ in range(200):
+                run.read("Pod", key, "1")
+                run.wrote("apply", "Pod", key, "1")
+            run.finish(error="x" * 100_000)
+    stats = journal.stats()
+    assert (stats.keys, stats.runs) == (5, 5)
+    assert stats.waiting <= 50
+    (told,) = journal.why(Key("shop", "w499"))
+    assert (len(told["read"]), len(told["wrote"]), told["not_kept"]) == (50, 50, 300)
+    assert (len(told["woken_by"]), told["more_wakes"]) == (10, 20)
+    assert len(told["error"]) <= 500
+
+
+def test_what_comes_after_the_end_changes_nothing() -> None:
+    journal = Journal()
+    run = journal.begin(WEB)
+    run.finish(result="done")
+    run.finish(error="late")
+    run.read("Pod", WEB, "1")
+    run.wrote("apply", "Pod", WEB, "1")
+    (told,) = journal.why(WEB)
+    assert (told["result"], told["error"], told["read"], told["wrote"], told["not_kept"]) == ("done", "", [], [], 2)
+
+
+def test_an_error_is_kept_as_text_and_not_alive() -> None:
+    class Oops(Exception):
+        pass
+
+    journal = Journal()
+
+    def fail() -> weakref.ref[Oops]:
+        error = Oops("no room")
+        journal.begin(WEB).finish(error=error)
+        return weakref.ref(error)
+
+    alive = fail()
+    gc.collect()
+    assert alive() is None
+    assert journal.why(WEB)[0]["error"] == "Oops: no room"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["login to https://admin:hunter2@db failed", "Authorization: Bearer hunter2hunter2", "password='hunter2' is wrong"],
+)
+def test_secrets_in_errors_are_not_kept(text: str) -> None:
+    journal = Journal()
+    journal.begin(WEB).finish(error=ValueError(text))
+    assert "hunter2" not in json.dumps(journal.why(WEB))
+
+
+def test_a_key_can_be_forgotten() -> None:
+    journal = Journal()
+    journal.woken(WEB, Wake())
+    journal.begin(WEB)
+    journal.woken(WEB, Wake())
+    journal.forget(WEB)
+    assert journal.why(WEB) == []
+    assert journal.known() == []
+
+
+def test_the_keys_that_are_known_come_latest_first() -> None:
+    journal = Journal()
+    for name in ("a", "b"):
+        journal.begin(Key("", name))
+    journal.woken(Key("", "c"), Wake())
+    assert [key.name for key in journal.known()] == ["c", "b", "a"]
+
+
+def test_no_two_runs_have_the_same_id() -> None:
+    journals = [Journal(), Journal()]
+    assert len({journal.begin(WEB).reconcile_id for journal in journals for _ in range(100)}) == 200
+
+
+def test_limits_are_checked() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        Journal(limit_runs=0)
+
+
+@settings(max_examples=100)
+@given(st.lists(st.tuples(st.sampled_from("wbrwfx"), st.sampled_from("abc"), st.text(max_size=5)), max_size=40))
+def test_whatever_happened_can_be_told_in_json_and_in_words(steps: list[tuple[str, str, str]]) -> None:
+    journal = Journal(limit_runs=2, limit_keys=2)
+    run = journal.begin(WEB)
+    for step, name, text in steps:
+        key = Key("shop", name)
+        match step:
+            case "w":
+                journal.woken(key, Wake(trigger=text, version=text))
+            case "b":
+                run = journal.begin(key)
+            case "r":
+                run.read(text, key, text)
+            case "f":
+                run.finish(result=text)
+            case "x":
+                run.finish(error=text)
+    for key in journal.known():
+        why = journal.why(key)
+        assert len(why) <= 3
+        assert json.loads(json.dumps(why)) == why
+        assert render(why)
+
+
+def test_words_for_a_terminal() -> None:
+    why = [
+        {"result": "waiting", "waited_seconds": 0.002, "woken_by": [], "more_wakes": 3},
+        {
+            "result": "error",
+            "error": "Conflict: apply Service shop/web: somebody else wrote first\nread again",
+            "reconcile_id": "ab-1",
+            "attempt": 2,
+            "started": "2026-01-01T00:00:00.000Z",
+            "waited_seconds": 3.0,
+            "duration_seconds": 0.0124,
+            "woken_by": [
+                {"trigger": "owns Deployment", "what": "changed", "kind": "Deployment", "key": "shop/web"}
+                | {"version": "7", "listed": True},
+                {"trigger": "every 60 s", "what": "timer", "kind": "", "key": "", "version": "", "listed": False},
+            ],
+            "read": [
+                {"kind": "Pod", "key": "shop/a", "found": ""},
+                {"kind": "WebApp", "key": "shop/web", "found": "9"},
+            ],
+            "wrote": [{"verb": "apply", "kind": "Service", "key": "shop/web", "version": "12"}],
+            "not_kept": 4,
+        },
+    ]
+    assert render(why) == (
+        "waiting  (waited 2.0 ms)\n"
+        "  woken by  ... and 3 more\n"
+        "2026-01-01T00:00:00.000Z  error  (attempt 2, waited 3.0 s, took 12.4 ms, id ab-1)\n"
+        "  error     Conflict: apply Service shop/web: somebody else wrote first\n"
+        "            read again\n"
+        "  woken by  owns Deployment: Deployment shop/web changed, version 7 (found by a list)\n"
+        "  woken by  every 60 s\n"
+        "  read      Pod shop/a: not there\n"
+        "  read      WebApp shop/web: 9\n"
+        "  wrote     apply Service shop/web, now version 12\n"
+        "            ... and 4 more\n"
+    )
+
+
+def test_nothing_known_is_said_in_words_too() -> None:
+    assert "nothing is known" in render([])
+
+
+async def test_a_run_costs_microseconds() -> None:
+    journal = Journal()
+    wake = Wake()
+    keys = [Key("shop", f"w{number}") for number in range(2_000)]
+
+    def cost() -> float:
+        begin = time.process_time()
+        for key in keys:
+            journal.woken(key, wake)
+            run = journal.begin(key)
+            run.read("WebApp", key, "1")
+            run.wrote("apply", "Service", key, "2")
+            run.finish(result="done")
+        return (time.process_time() - begin) / len(keys)
+
+    assert min(cost() for _ in range(5)) < 50e-6
