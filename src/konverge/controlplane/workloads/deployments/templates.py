@@ -29,7 +29,7 @@ def template_hash(template: PodTemplateSpec, collisions: int | None) -> str:
     """Give the hash of a template; `collisions` is how often another template had the same one."""
     text = json.dumps([to_wire(template), collisions], sort_keys=True, separators=(",", ":"))
     number = int.from_bytes(hashlib.blake2s(text.encode(), digest_size=4).digest(), "big")
-    return "".join(GENERATED_NAME_ALPHABET[ord(digit) % len(GENERATED_NAME_ALPHABET)] for digit in str(number))
+    return "".join(GENERATED_NAME_ALPHABET[ord(digit) % len(GENERATED_NAME_ALPHABET)] for digit in f"{number:010}")
 
 
 def set_name(deployment: str, hash_: str) -> str:

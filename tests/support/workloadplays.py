@@ -1,0 +1,370 @@
+"""Plays for a cluster without nodes: each does things to workloads, and notes at some points what is there.
+
+The same play on the embedded control plane and on a real one leaves the same notes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from workloadscene import Scene, seen, told
+
+from konverge.objects import Untyped
+
+__all__ = ["PLAYS", "Notes"]
+
+ROLLOUTS = ("deployments.apps", "replicasets.apps")
+
+
+class Notes:
+    """What was seen at which point of a play."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.pages: dict[str, Any] = {}
+
+    async def note(self, point: str, *kinds: str) -> None:
+        await self.scene.settle()
+        self.pages[point] = await seen(self.scene, *kinds)
+
+    async def note_events(self) -> None:
+        await self.scene.settle()
+        self.pages["events"] = await told(self.scene)
+
+
+Play = Callable[[Scene, Notes], Awaitable[None]]
+PLAYS: dict[str, Play] = {}
+
+
+def play(function: Play) -> Play:
+    PLAYS[function.__name__] = function
+    return function
+
+
+def deployment(replicas: int = 3, image: str = "i:1", **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "annotations": {"team": "shop"}},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": template(image),
+            **spec,
+        },
+    }
+
+
+def template(image: str = "i:1", **pod: Any) -> dict[str, Any]:
+    return {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": image}], **pod}}
+
+
+def image(name: str) -> dict[str, Any]:
+    return {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": name}]}}}}
+
+
+async def change(scene: Scene, patch: dict[str, Any], name: str = "web", kind: str = "deployments.apps") -> None:
+    await scene.merge(kind, name, patch)
+    await scene.settle()
+
+
+async def follow(scene: Scene, rounds: int = 12) -> None:
+    """Be the kubelet until nothing is left to be done."""
+    for _ in range(rounds):
+        await scene.settle()
+        pods = await scene.pods()
+        if all(pod.spec.node_name and pod.metadata.deletion_timestamp is None for pod in pods):
+            return
+        await scene.start()
+        await scene.reap()
+
+
+@play
+async def a_deployment_is_created_rolled_undone_and_scaled(scene: Scene, notes: Notes) -> None:
+    await scene.create(deployment())
+    await notes.note("created", *ROLLOUTS, "pods")
+    await scene.start(count=1)
+    await notes.note("one ready", *ROLLOUTS)
+    await scene.start()
+    await notes.note("ready", *ROLLOUTS)
+    await change(scene, image("i:2"))
+    await notes.note("rolling", *ROLLOUTS)
+    await follow(scene)
+    await notes.note("rolled", *ROLLOUTS)
+    await notes.note_events()
+    await change(scene, image("i:1"))
+    await follow(scene)
+    await notes.note("undone", *ROLLOUTS)
+    await change(scene, {"spec": {"replicas": 5}})
+    await notes.note("scaling", *ROLLOUTS)
+    await follow(scene)
+    await notes.note("scaled", *ROLLOUTS)
+    await change(scene, {"spec": {"replicas": 1}, "metadata": {"annotations": {"team": "store"}}})
+    await follow(scene)
+    await notes.note("shrunk", *ROLLOUTS)
+    await change(scene, {"spec": {"minReadySeconds": 1}})
+    await asyncio.sleep(2)
+    await notes.note("patient", *ROLLOUTS)
+
+
+@play
+async def a_rollout_gets_stuck_and_is_rolled_over_and_scaled_amid(scene: Scene, notes: Notes) -> None:
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}}
+    await scene.create(deployment(10, strategy=rolling))
+    await follow(scene)
+    await change(scene, image("i:2"))
+    for _ in range(4):
+        await scene.start(ready=False)
+        await scene.reap()
+    await notes.note("stuck", *ROLLOUTS)
+    await change(scene, {"spec": {"replicas": 15}})
+    await scene.start(ready=False)
+    await notes.note("grown amid", *ROLLOUTS)
+    await change(scene, {"spec": {"replicas": 6}})
+    await scene.reap()
+    await notes.note("shrunk amid", *ROLLOUTS)
+    await change(scene, image("i:3"))
+    await scene.reap()
+    await notes.note("rolled over", *ROLLOUTS)
+    await follow(scene)
+    await notes.note("done", *ROLLOUTS)
+
+
+@play
+async def a_deployment_is_recreated(scene: Scene, notes: Notes) -> None:
+    await scene.create(deployment(2, strategy={"type": "Recreate"}))
+    await follow(scene)
+    await change(scene, image("i:2"))
+    await notes.note("old ones leave", *ROLLOUTS)
+    await scene.reap()
+    await notes.note("new ones come", *ROLLOUTS)
+    await follow(scene)
+    await notes.note("done", *ROLLOUTS)
+    await notes.note_events()
+
+
+@play
+async def a_deployment_is_paused_and_resumed_and_forgets_history(scene: Scene, notes: Notes) -> None:
+    await scene.create(deployment(2, revisionHistoryLimit=1))
+    await follow(scene)
+    await change(scene, {"spec": {"paused": True}})
+    await notes.note("paused", *ROLLOUTS)
+    await change(scene, image("i:2"))
+    await change(scene, {"spec": {"replicas": 3}})
+    await follow(scene)
+    await notes.note("scaled amid a pause", *ROLLOUTS)
+    await change(scene, {"spec": {"paused": False}})
+    await notes.note("resumed", *ROLLOUTS)
+    await follow(scene)
+    await change(scene, image("i:3"))
+    await follow(scene)
+    await change(scene, image("i:4"))
+    await follow(scene)
+    await notes.note("history of one", *ROLLOUTS)
+
+
+@play
+async def a_deployment_makes_no_progress(scene: Scene, notes: Notes) -> None:
+    await scene.create(deployment(1, progressDeadlineSeconds=2))
+
+    async def late() -> bool:
+        conditions = (await scene.get("deployments.apps", "web"))["status"].get("conditions", [])
+        return any(one["reason"] == "ProgressDeadlineExceeded" for one in conditions)
+
+    await scene.until(late, "the deadline of progress")
+    await notes.note("late", *ROLLOUTS)
+    await follow(scene)
+    await notes.note("after all", *ROLLOUTS)
+
+
+@play
+async def pods_cannot_be_created(scene: Scene, notes: Notes) -> None:
+    urgent = f"urgent-{scene.namespace}"
+    await scene.create(deployment(3, template=template(priorityClassName=urgent)))
+    await notes.note("refused", *ROLLOUTS)
+    priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": urgent}}
+    await scene.client.create(Untyped({**priority, "value": 1}))
+
+    async def made() -> bool:
+        return len(await scene.pods()) == 3
+
+    await scene.until(made, "pods")
+    await follow(scene)
+    await notes.note("allowed", *ROLLOUTS)
+
+
+@play
+async def a_replica_set_adopts_releases_and_chooses(scene: Scene, notes: Notes) -> None:
+    lone = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "lone", "labels": {"app": "web"}}}
+    await scene.create({**lone, "spec": {"containers": [{"name": "c", "image": "i"}]}})
+    spec = {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": template()}
+    await scene.create({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "rs"}, "spec": spec})
+    await notes.note("adopted", "replicasets.apps", "pods")
+    await scene.start()
+    await change(scene, {"metadata": {"labels": {"app": "other"}}}, "lone", "pods")
+    await notes.note("released", "replicasets.apps", "pods")
+    await scene.start()
+    await change(scene, {"metadata": {"labels": {"app": "web"}}}, "lone", "pods")
+    await scene.reap()
+    await notes.note("taken back", "replicasets.apps")
+    cheap = "controller.kubernetes.io/pod-deletion-cost"
+    for pod in await scene.pods():
+        cost = "100" if pod.name == "lone" else "1"
+        await scene.merge("pods", pod.name, {"metadata": {"annotations": {cheap: cost}}})
+    await change(scene, {"spec": {"replicas": 1}}, "rs", "replicasets.apps")
+    await scene.reap()
+    left = [pod.name for pod in await scene.pods()]
+    notes.pages["left"] = len(left)
+    await notes.note("shrunk", "replicasets.apps")
+    await change(scene, {"spec": {"replicas": 0}}, "rs", "replicasets.apps")
+    await notes.note("leaving", "replicasets.apps")
+    await scene.reap()
+    await notes.note("none", "replicasets.apps")
+    await notes.note_events()
+
+
+def job(**spec: Any) -> dict[str, Any]:
+    pod = {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "work"},
+        "spec": {"template": {"metadata": {"labels": {"kind": "work"}}, "spec": pod}, **spec},
+    }
+
+
+@play
+async def a_job_completes(scene: Scene, notes: Notes) -> None:
+    await scene.create(job(completions=3, parallelism=2))
+    await notes.note("created", "jobs.batch", "pods")
+    await scene.start()
+    await notes.note("running", "jobs.batch")
+    await scene.end("Succeeded")
+    await notes.note("two of three", "jobs.batch", "pods")
+    await scene.start()
+    await scene.end("Succeeded")
+    await notes.note("complete", "jobs.batch", "pods")
+    await notes.note_events()
+
+
+@play
+async def a_job_fails(scene: Scene, notes: Notes) -> None:
+    await scene.create(job(parallelism=2, completions=2, backoffLimit=0))
+    await scene.settle()
+    await scene.start()
+    await scene.end("Failed", count=1, code=3)
+    await notes.note("failing", "jobs.batch", "pods")
+    await scene.reap()
+    await notes.note("failed", "jobs.batch", "pods")
+    await notes.note_events()
+
+
+@play
+async def a_job_is_suspended_and_resumed(scene: Scene, notes: Notes) -> None:
+    await scene.create(job(suspend=True, parallelism=2, completions=2))
+    await notes.note("suspended", "jobs.batch", "pods")
+    await change(scene, {"spec": {"suspend": False}}, "work", "jobs.batch")
+    await notes.note("resumed", "jobs.batch")
+    await scene.start(count=1)
+    await change(scene, {"spec": {"suspend": True}}, "work", "jobs.batch")
+    await scene.reap()
+    await notes.note("suspended again", "jobs.batch", "pods")
+    await notes.note_events()
+
+
+@play
+async def a_job_takes_too_long(scene: Scene, notes: Notes) -> None:
+    await scene.create(job(activeDeadlineSeconds=3))
+    await scene.settle()
+    await scene.start()
+
+    async def late() -> bool:
+        conditions = (await scene.get("jobs.batch", "work"))["status"].get("conditions", [])
+        return any(one["reason"] == "DeadlineExceeded" for one in conditions)
+
+    await scene.until(late, "the deadline of the job")
+    await notes.note("late", "jobs.batch", "pods")
+    await scene.reap()
+    await notes.note("failed", "jobs.batch", "pods")
+    await notes.note_events()
+
+
+@play
+async def an_indexed_job_replaces_what_failed(scene: Scene, notes: Notes) -> None:
+    await scene.create(job(completionMode="Indexed", completions=3, parallelism=3, backoffLimitPerIndex=1))
+    await notes.note("created", "jobs.batch", "pods")
+    await scene.start()
+    await scene.end("Failed", count=1, code=1)
+    await scene.end("Succeeded", count=1)
+    await notes.note("one failed", "jobs.batch")
+
+    async def replaced() -> bool:
+        return len([pod for pod in await scene.pods() if pod.status.phase == "Pending"]) == 1
+
+    await scene.until(replaced, "another pod for the failed one")
+    await scene.start()
+    await notes.note("replaced", "jobs.batch", "pods")
+    await scene.end("Succeeded")
+    await notes.note("complete", "jobs.batch")
+
+
+@play
+async def a_job_is_deleted_with_its_pods_left(scene: Scene, notes: Notes) -> None:
+    await scene.create(job(parallelism=2, completions=2))
+    await scene.settle()
+    await scene.start(count=1)
+    await scene.client.delete("jobs.batch", "work", propagation="Orphan")
+
+    async def free() -> bool:
+        return all(not pod.metadata.finalizers and not pod.metadata.owner_references for pod in await scene.pods())
+
+    # Who takes the references away is the garbage collector, which is not on stage everywhere.
+    for pod in await scene.pods():
+        await scene.merge("pods", pod.name, {"metadata": {"ownerReferences": None}})
+    await scene.until(free, "pods without the finalizer")
+    await notes.note("free", "pods")
+
+
+def service(**spec: Any) -> dict[str, Any]:
+    ports = [{"name": "http", "port": 80, "targetPort": 8080}]
+    whole = {"selector": {"app": "web"}, "ports": ports, **spec}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "labels": {"t": "s"}}, "spec": whole}
+
+
+ENDPOINTS = ("endpointslices.discovery.k8s.io", "endpoints")
+
+
+@play
+async def a_service_follows_its_pods(scene: Scene, notes: Notes) -> None:
+    await scene.create(service())
+    await notes.note("no pods", *ENDPOINTS)
+    await scene.create(deployment(2))
+    await scene.settle()
+    await scene.start(count=1)
+    await scene.start(ready=False)
+    await notes.note("one ready", *ENDPOINTS)
+    for pod in await scene.pods():
+        if any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions):
+            await scene.client.delete("pods", pod.name)
+    await notes.note("one leaves", *ENDPOINTS)
+    await change(scene, {"metadata": {"labels": {"t": "u"}}}, "web", "services")
+    await notes.note("relabelled", *ENDPOINTS)
+    await scene.reap()
+    await change(scene, {"spec": {"replicas": 0}})
+    await scene.reap()
+    await notes.note("none left", *ENDPOINTS)
+    await scene.client.delete("services", "web")
+    await scene.settle()
+    notes.pages["endpoints left"] = [one.name for one in await scene.list("endpoints") if one.name != "kubernetes"]
+
+
+@play
+async def a_headless_service_publishes_what_is_not_ready(scene: Scene, notes: Notes) -> None:
+    await scene.create(service(clusterIP="None", publishNotReadyAddresses=True))
+    await scene.create(deployment(2))
+    await scene.settle()
+    await scene.start(count=1)
+    await scene.start(ready=False)
+    await notes.note("both", *ENDPOINTS)

@@ -1,0 +1,244 @@
+"""A cluster with controllers and no nodes: the test is the scheduler and the kubelet.
+
+`embedded_scene` is the embedded server with our controllers on virtual time, `real_scene` a real API server with the
+real controller manager. A play is a function of a scene; what it leaves behind can be compared (`seen`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from konverge.client import Client, InProcessTransport, Settings, load_config
+from konverge.controlplane.embedded import EmbeddedServer
+from konverge.controlplane.workloads import workload_controllers
+from konverge.errors import NotFound
+from konverge.k8s.core.v1 import Pod
+from konverge.manager import Manager
+from konverge.objects import Key, Untyped, encode, kind_of
+from konverge.testing import ControlPlane, VirtualTimeLoop, settle
+
+__all__ = ["Scene", "embedded_scene", "real_scene", "seen", "told"]
+
+START = 1_800_000_000.0
+WATCHED = (
+    "deployments.apps",
+    "replicasets.apps",
+    "pods",
+    "jobs.batch",
+    "services",
+    "endpoints",
+    "endpointslices.discovery.k8s.io",
+    "events",
+)
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"topology.kubernetes.io/zone": "z1"}}}
+
+
+class Scene:
+    """A namespace of a cluster, and hands to play the kubelet with."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self.client = client.using(namespace=namespace, field_manager="test")
+        self.namespace = namespace
+        self._addresses = 0
+
+    # The world
+
+    async def create(self, wire: dict[str, Any]) -> Untyped:
+        made = Untyped(wire)
+        made.metadata["namespace"] = self.namespace
+        return await self.client.create(made)
+
+    async def merge(self, kind: str, name: str, patch: dict[str, Any]) -> None:
+        await self.client.patch(kind, name, patch)
+
+    async def get(self, kind: str, name: str) -> Untyped:
+        return await self.client.get(kind, name)
+
+    async def list(self, kind: str, labels: str = "") -> list[Untyped]:
+        return list(await self.client.list(kind, namespace=self.namespace, labels=labels))
+
+    async def settle(self) -> None:
+        """Wait until nothing happens any more; on a real server, for two seconds."""
+        if isinstance(asyncio.get_running_loop(), VirtualTimeLoop):
+            await settle()
+            return
+        before: object = None
+        quiet = 0
+        while quiet < 8:
+            await asyncio.sleep(0.25)
+            now = await self._versions()
+            quiet = quiet + 1 if now == before else 0
+            before = now
+
+    async def _versions(self) -> object:
+        return [[one.resource_version for one in await self.list(kind)] for kind in WATCHED]
+
+    async def until(self, claim: Callable[[], Any], what: str, limit: float = 90) -> None:
+        """Wait until something is so, as time passes."""
+        end = asyncio.get_running_loop().time() + limit
+        while not await claim():
+            assert asyncio.get_running_loop().time() < end, f"{what}: not within {limit} s"
+            await asyncio.sleep(0.5)
+
+    # The kubelet
+
+    async def pods(self, labels: str = "") -> list[Pod]:
+        return list(await self.client.list(Pod, namespace=self.namespace, labels=labels))
+
+    async def bind(self, pod: Pod, node: str = "n1") -> None:
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": pod.name, "namespace": self.namespace},
+            "target": {"kind": "Node", "name": node},
+        }
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{pod.name}/binding"
+        await self._post(path, binding)
+
+    async def _post(self, path: str, body: dict[str, Any]) -> None:
+        request = self.client._request("POST", path, body=encode(body))
+        await self.client._call(request, "bind", kind_of(Pod), Key(self.namespace, ""))
+
+    async def start(self, *, labels: str = "", count: int = 1000, ready: bool = True) -> None:
+        """Start so many of the pods that have no node, the first by name."""
+        waiting = [pod for pod in await self.pods(labels) if not pod.spec.node_name]
+        for pod in sorted(waiting, key=lambda pod: pod.name)[:count]:
+            await self.bind(pod)
+            self._addresses += 1
+            address = f"10.244.0.{self._addresses}"
+            await self.tell(pod, "Running", podIP=address, podIPs=[{"ip": address}], conditions=_ready(ready))
+        await self.settle()
+
+    async def end(self, phase: str, *, labels: str = "", count: int = 1000, code: int = 0) -> None:
+        """Let running pods end."""
+        running = [pod for pod in await self.pods(labels) if pod.status.phase == "Running"]
+        for pod in sorted(running, key=lambda pod: pod.name)[:count]:
+            terminated = {"exitCode": code, "finishedAt": _now(), "startedAt": _now()}
+            status = {
+                "name": "c",
+                "restartCount": 0,
+                "image": "i",
+                "imageID": "",
+                "ready": False,
+                "state": {"terminated": terminated},
+            }
+            await self.tell(pod, phase, conditions=_ready(ready=False), containerStatuses=[status])
+        await self.settle()
+
+    async def tell(self, pod: Pod, phase: str, **status: Any) -> None:
+        patch = {"status": {"phase": phase, **status}}
+        await self.client.patch(Pod, pod.name, patch, patch_type="strategic", subresource="status")
+
+    async def reap(self) -> None:
+        """Let pods go that were told to."""
+        for pod in await self.pods():
+            if pod.metadata.deletion_timestamp is not None:
+                try:
+                    await self.client.delete(Pod, pod.name, grace_period=0)
+                except NotFound:
+                    continue
+        await self.settle()
+
+
+def _now() -> str:
+    loop = asyncio.get_running_loop()
+    moment = START + loop.time() if isinstance(loop, VirtualTimeLoop) else datetime.now(UTC).timestamp()
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _ready(ready: bool) -> list[dict[str, Any]]:
+    word = "True" if ready else "False"
+    return [{"type": "Ready", "status": word, "lastTransitionTime": _now()}]
+
+
+@asynccontextmanager
+async def embedded_scene(**options: Any) -> AsyncGenerator[Scene]:
+    """Give the embedded server with our controllers at work."""
+    loop = asyncio.get_running_loop()
+    server = EmbeddedServer(clock=lambda: START + loop.time(), seed=1, **options)
+    client = Client(InProcessTransport(server.handle), settings=Settings(namespace="default"))
+    manager = Manager(Client(InProcessTransport(server.handle)), name="kube-controller-manager")
+    manager.add(*workload_controllers(clock=lambda: START + loop.time()))
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "default"}}
+    await client.create(Untyped(account))
+    await client.create(Untyped(NODE))
+    async with manager.running():
+        yield Scene(client, "default")
+
+
+@asynccontextmanager
+async def real_scene(plane: ControlPlane, namespace: str) -> AsyncGenerator[Scene]:
+    """Give a namespace of a real server whose controller manager is at work."""
+    async with Client.connect(load_config(kubeconfig=plane.kubeconfig)) as client:
+        await client.create(Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
+        await client.apply(Untyped(NODE))
+        scene = Scene(client, namespace)
+
+        async def has_account() -> bool:
+            return any(one.name == "default" for one in await scene.list("serviceaccounts"))
+
+        await scene.until(has_account, "the default service account")
+        yield scene
+
+
+# Comparing
+
+_HASH = re.compile(r"-[bcdf-hj-np-tv-xz2-9]{8,10}(?=[-\":, ]|$)")
+_SUFFIX = re.compile(r"-[bcdf-hj-np-tv-xz2-9]{5}(?=[\":, ]|$)")
+_DROPPED = {"uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink", "namespace", "clusterIP"}
+_UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_TIMES = re.compile(r"^\d{4}-\d\d-\d\dT")
+
+
+def masked(value: Any) -> Any:
+    """Leave out what differs from run to run: identities, times, hashes and generated ends of names."""
+    if isinstance(value, dict):
+        kept = {key: masked(one) for key, one in value.items() if key not in _DROPPED}
+        return {key: "<hash>" if key == "pod-template-hash" else one for key, one in kept.items()}
+    if isinstance(value, list):
+        return [masked(one) for one in value]
+    if isinstance(value, str):
+        if _TIMES.match(value):
+            return "<time>"
+        return _SUFFIX.sub("-<end>", _HASH.sub("-<hash>", _UID.sub("<uid>", value)))
+    return value
+
+
+async def seen(scene: Scene, *kinds: str) -> dict[str, list[Any]]:
+    """Give what is in the namespace, masked and in an order of its own; events as what they say, and how often."""
+    found: dict[str, list[Any]] = {}
+    for kind in kinds:
+        rows = [masked(dict(one)) for one in await scene.list(kind) if one.name not in ("kubernetes",)]
+        found[kind] = sorted((_bare(kind, row) for row in rows), key=_order)
+    return found
+
+
+def _bare(kind: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what is not the controllers' matter, or depends on how fast a kubelet is."""
+    bare = {key: one for key, one in row.items() if key not in ("apiVersion", "kind")}
+    bare["metadata"].pop("generateName", None)
+    if kind == "pods":
+        del bare["spec"]
+        bare["metadata"]["labels"].pop("topology.kubernetes.io/zone", None)
+    if kind == "replicasets.apps":
+        bare["followed"] = bare["metadata"].pop("generation") == bare["status"].pop("observedGeneration", 0)
+    return bare
+
+
+def _order(row: Any) -> str:
+    return json.dumps(row, sort_keys=True)
+
+
+async def told(scene: Scene) -> list[str]:
+    """Give what the events of the namespace say: kind, type, reason and message, each once."""
+    found = set()
+    for one in await scene.list("events"):
+        about = one["involvedObject"]
+        found.add(masked(f"{about['kind']} {about['name']}: {one['type']} {one['reason']}: {one['message']}"))
+    return sorted(found)
