@@ -157,9 +157,12 @@ class EventRecorder:
             self._stop()
 
     def close(self, grace: float = 5.0) -> None:
-        """Take no more events; `run` sends what is left and ends, after `grace` seconds at the latest."""
+        """Take no more events; `run` sends what is left and ends, after `grace` seconds at the latest.
+
+        Called once more, the last grace counts. It belongs on the loop that runs `run`.
+        """
         self._grace = grace
-        if self._limit is not None and self._loop is not None:
+        if self._limit is not None and self._loop is not None and not self._limit.expired():
             self._limit.reschedule(self._loop.time() + grace)
         self._agenda.wake()
 

@@ -167,7 +167,7 @@ async def test_objects_that_come_up_well_do_not_silence_the_one_that_fails() -> 
 
 async def test_counts_that_grow_do_not_keep_a_new_event_out() -> None:
     async with running() as it:
-        for _ in range(60):
+        for _ in range(30):
             for number in range(40):
                 it.fail(about=widget(f"w{number}"))
             await asyncio.sleep(10)
@@ -179,7 +179,7 @@ async def test_counts_that_grow_do_not_keep_a_new_event_out() -> None:
 async def test_a_server_that_fails_gets_no_more_than_the_limits_allow() -> None:
     async with running() as it:
         with it.script.standing(writes, answered(500)):
-            for number in range(300):
+            for number in range(200):
                 it.fail(about=widget(f"w{number}"))
                 await asyncio.sleep(2)
         moments = [asked.time for asked in it.script.asked(writes)]
@@ -508,6 +508,18 @@ async def test_the_end_comes_in_time_whatever_the_server_does() -> None:
         began = asyncio.get_running_loop().time()
     assert asyncio.get_running_loop().time() - began == pytest.approx(5)
     assert it.recorder.stats().dropped_stopped == 10
+
+
+async def test_the_end_can_be_brought_forward() -> None:
+    async with running(grace=0) as it:
+        it.script.add(writes, frozen())
+        it.fail()
+        await asyncio.sleep(1)
+        it.recorder.close(1000)
+        await asyncio.sleep(1)
+        began = asyncio.get_running_loop().time()
+    assert asyncio.get_running_loop().time() == began
+    it.recorder.close()
 
 
 async def test_after_the_end_events_are_dropped_and_counted() -> None:
