@@ -30,7 +30,7 @@ from konverge.testing.binaries import find_binaries
 Open = Callable[[], "AbstractAsyncContextManager[Poll]"]
 
 # Short, so that tests are; long enough for a machine on which a request takes a second.
-TIMING: dict[str, Any] = {"lease": 8, "renew_deadline": 6, "retry": 0.5, "margin": 1}
+TIMING: dict[str, Any] = {"lease": 10, "renew_deadline": 8.5, "retry": 0.5, "margin": 1}
 
 
 @dataclass
@@ -119,7 +119,7 @@ async def test_a_leader_that_died_is_followed_when_its_lease_is_over(opened: Ope
         spec = (await found.lease()).spec
         assert spec.holder_identity == "second"
         assert spec.lease_transitions == 1
-        assert spec.lease_duration_seconds == 8
+        assert spec.lease_duration_seconds == 10
 
 
 async def test_a_leader_that_stops_is_followed_at_once(opened: Open) -> None:
@@ -366,7 +366,7 @@ async def test_client_go_waits_for_us_follows_us_and_is_followed_by_us(
 ) -> None:
     log = tmp_path / "client-go.log"
     async with poll(Client.connect(load_config(kubeconfig=control_plane.kubeconfig)), namespace) as found:
-        ours = found.join("ours")
+        ours = found.join("ours", lease=30, renew_deadline=25)
         await found.lead(ours)
         with client_go_candidate(control_plane, namespace, log) as process:
             renewals = ours.stats().renewals

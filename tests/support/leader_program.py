@@ -28,7 +28,7 @@ def say(text: str) -> None:
 
 async def main(kubeconfig: str, namespace: str, identity: str) -> None:
     config = load_config(kubeconfig=Path(kubeconfig))
-    election = Election("operator", namespace, identity=identity, lease=8, renew_deadline=6, retry=0.5, margin=1)
+    election = Election("operator", namespace, identity=identity, lease=10, renew_deadline=8.5, retry=0.5, margin=1)
     async with SideThread() as side:
         leadership = Leadership(
             election,

@@ -169,7 +169,7 @@ class Race:
         step = node.candidate.next(node.clock(), node.wall())
         node.settle()
         if isinstance(step, Wait):
-            self._later(node.true_time_of(step.until) - self.now, self._step_of(node))
+            self._later(max(0.001, node.true_time_of(step.until) - self.now), self._step_of(node))
         else:
             self._send(node, step, lambda: self._step(node))
 

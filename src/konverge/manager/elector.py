@@ -38,6 +38,8 @@ Stopped: TypeAlias = Callable[[str], Awaitable[None] | None]
 
 # Timers of the loop stand still while the machine sleeps; the lease's clock does not, so it is looked at this often.
 _LONGEST_NAP: Final = 1.0
+# Clocks are floats: one that is short of a moment by less than it can count would be looked at for ever.
+_SHORTEST_NAP: Final = 0.001
 _RELEASE_TRIES: Final = 4
 
 
@@ -229,7 +231,7 @@ class Elector:
 
     async def _nap(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(max(0.0, seconds), _LONGEST_NAP)):
+            async with asyncio.timeout(min(max(_SHORTEST_NAP, seconds), _LONGEST_NAP)):
                 await self._wake.wait()
         self._wake.clear()
 
