@@ -7,6 +7,8 @@ import click
 from konverge.cli.crd import sample
 from konverge.cli.demo import demo
 from konverge.cli.models import models
+from konverge.cli.run import run
+from konverge.cli.why import why
 
 __all__ = ["main"]
 
@@ -19,4 +21,6 @@ def main() -> None:
 
 main.add_command(demo)
 main.add_command(models)
+main.add_command(run)
 main.add_command(sample)
+main.add_command(why)

@@ -2,8 +2,21 @@
 
 from konverge.controller.builder import Builder, controller_for
 from konverge.controller.controller import Controller
-from konverge.controller.permissions import Permission, rules_of
-from konverge.controller.running import ControllerStats, Running
+from konverge.controller.permissions import EVENTS, LEASES, Permission, permissions_on, rules_of
+from konverge.controller.running import ControllerStats, Observer, Running
 from konverge.controller.worker import Outcome
 
-__all__ = ["Builder", "Controller", "ControllerStats", "Outcome", "Permission", "Running", "controller_for", "rules_of"]
+__all__ = [
+    "EVENTS",
+    "LEASES",
+    "Builder",
+    "Controller",
+    "ControllerStats",
+    "Observer",
+    "Outcome",
+    "Permission",
+    "Running",
+    "controller_for",
+    "permissions_on",
+    "rules_of",
+]

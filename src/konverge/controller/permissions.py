@@ -8,7 +8,7 @@ from typing import Any
 
 from konverge.objects import Kind
 
-__all__ = ["Permission", "permissions_on", "rules_of"]
+__all__ = ["EVENTS", "LEASES", "Permission", "permissions_on", "rules_of"]
 
 _READ = ("get", "list", "watch")
 
@@ -26,6 +26,13 @@ class Permission:
         part = f"/{self.subresource}" if self.subresource else ""
         group = f".{self.group}" if self.group else ""
         return f"{self.verb} on {self.resource}{group}{part}"
+
+
+EVENTS = tuple(Permission("events.k8s.io", "events", "", verb) for verb in ("create", "patch"))
+"""What the event recorder needs."""
+
+LEASES = tuple(Permission("coordination.k8s.io", "leases", "", verb) for verb in ("create", "get", "update"))
+"""What leader election needs."""
 
 
 def permissions_on(kind: Kind, verbs: Iterable[str] = _READ, subresource: str = "") -> list[Permission]:

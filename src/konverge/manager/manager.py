@@ -16,7 +16,7 @@ from typing import Any
 
 from konverge.cache import CacheOptions
 from konverge.client import Client, ClientConfig
-from konverge.controller import Controller, ControllerStats, Permission
+from konverge.controller import EVENTS, LEASES, Controller, ControllerStats, Permission
 from konverge.errors import LeaseLost
 from konverge.manager.elector import Election
 from konverge.manager.endpoints import Endpoints
@@ -104,8 +104,10 @@ class Manager:
         return tuple(self._controllers.values())
 
     def permissions(self) -> tuple[Permission, ...]:
-        """Give what the controllers must be allowed to do."""
-        return tuple(sorted({one for controller in self.controllers for one in controller.permissions()}))
+        """Give what this process must be allowed to do: its controllers, its events, and its lease if it has one."""
+        needed = {one for controller in self.controllers for one in controller.permissions()}
+        needed.update(EVENTS, LEASES if self._setup.election is not None else ())
+        return tuple(sorted(needed))
 
     # Running
 
@@ -131,7 +133,7 @@ class Manager:
         """Run while the block runs: for tests, and for programs that have more to do."""
         if self._process is not None:
             raise RuntimeError("this manager runs already: make another one for a second run")
-        self._process = process = Process(self._setup, self.controllers, self._stopping)
+        self._process = process = Process(self._setup, self.controllers, self.permissions(), self._stopping)
         try:
             async with opened(process.stages(), process.reached):
                 yield process

@@ -26,7 +26,7 @@ from typing import Any
 
 from konverge.cache import Cache, CacheOptions
 from konverge.client import Client, ClientConfig, load_config
-from konverge.controller import Controller, Running
+from konverge.controller import Controller, Permission, Running
 from konverge.errors import NotFound
 from konverge.manager.background import background
 from konverge.manager.elector import Election, default_identity
@@ -66,7 +66,13 @@ class Setup:
 class Process:
     """The moving parts of a manager, in the order in which they start."""
 
-    def __init__(self, setup: Setup, controllers: tuple[Controller[Any], ...], stopping: asyncio.Event) -> None:
+    def __init__(
+        self,
+        setup: Setup,
+        controllers: tuple[Controller[Any], ...],
+        permissions: tuple[Permission, ...],
+        stopping: asyncio.Event,
+    ) -> None:
         self.setup = setup
         self.lost = ""  # why leading ended, when it did
         self.stage = ""
@@ -77,6 +83,7 @@ class Process:
         self.webhooks = WebhookParts(setup.webhooks, stopping) if setup.webhooks is not None else None
         self.measures = Measures(self)
         self._controllers = controllers
+        self._permissions = permissions
         self._stopping = stopping
         self._identity = setup.election.identity if setup.election else default_identity()
         self._heartbeat = Heartbeat()
@@ -178,8 +185,8 @@ class Process:
 
     @asynccontextmanager
     async def _check(self) -> AsyncGenerator[None]:
-        needed = [one for controller in self._controllers for one in controller.permissions()]
-        async with background(_forgiving(warn_of_missing(self._client, needed, namespaces=self.setup.namespaces))):
+        check = warn_of_missing(self._client, self._permissions, namespaces=self.setup.namespaces)
+        async with background(_forgiving(check)):
             yield
 
     @asynccontextmanager

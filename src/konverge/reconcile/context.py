@@ -47,7 +47,7 @@ class Context:
 
     - a read sees every write of this process that has returned, in `get`, `list`, `owned` and `find` alike;
     - `apply`, `update_status` and `prune` send nothing when nothing is different;
-    - `event` neither waits nor fails;
+    - `event` does not wait, and no trouble of the server reaches its caller;
     - all that is read and written here is kept in the journal of the key.
     """
 
@@ -157,12 +157,17 @@ class Context:
     def event(
         self, reason: str, message: str, *, warning: bool = False, action: str = "", about: AnyObject | None = None
     ) -> None:
-        """Record an event about this object, or another one. It is sent in the background, or dropped."""
+        """Record an event about this object, or another one. It is sent in the background, or dropped.
+
+        Raises: ValueError when the reason is not one word (`ScaledUp`): that is a mistake in the code.
+        """
         recorder = self._tools.recorder
         if recorder is not None:
             subject = Reference.of(about if about is not None else self._owner)
             word = "Warning" if warning else "Normal"
-            recorder.record(subject, type=word, reason=reason, message=message, action=action or reason)
+            recorder.record(
+                subject, type=word, reason=reason, message=message, action=action, controller=self.controller
+            )
 
     # How it is done
 

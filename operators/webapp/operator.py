@@ -1,0 +1,10 @@
+"""The operator as one value, for `konverge run`, `dev` and `manifests`."""
+
+from __future__ import annotations
+
+from konverge.manager import Operator
+
+from operators.webapp.api import WebApp
+from operators.webapp.reconciler import controllers
+
+operator = Operator(name="webapp-operator", kinds=(WebApp,), controllers=controllers())

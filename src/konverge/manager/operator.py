@@ -1,0 +1,61 @@
+"""An operator as a value: what it consists of, for every command that works on one.
+
+operator = Operator(name="webapp-operator", kinds=((WebApp, WebAppV1Beta1),), controllers=controllers())
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from konverge.client import Client, ClientConfig
+from konverge.controller import EVENTS, LEASES, Controller, Permission
+from konverge.manager.manager import Manager
+from konverge.objects import Untyped
+from konverge.schema import CustomResource, crd_for
+from konverge.webhooks import AdmissionWebhook, ConversionWebhook
+
+if TYPE_CHECKING:
+    from konverge.webhooks import Address
+
+__all__ = ["Operator"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operator:
+    """What an operator consists of.
+
+    `name` is also the name of its field manager, its lease and what is made for it in a cluster. `kinds` are the custom
+    resources that it brings: for each kind its class, or a tuple of the classes of its versions. `samples` are
+    manifests to try it with.
+    """
+
+    name: str
+    controllers: tuple[Controller[Any], ...]
+    kinds: tuple[type[CustomResource[Any, Any]] | tuple[type[CustomResource[Any, Any]], ...], ...] = ()
+    webhooks: tuple[AdmissionWebhook[Any] | ConversionWebhook, ...] = ()
+    samples: tuple[Path, ...] = ()
+
+    def manager(self, client: Client | ClientConfig | None = None, **options: Any) -> Manager:
+        """Give a manager of it; `options` are those of `Manager`."""
+        manager = Manager(client, name=self.name, **options)
+        manager.add(*self.controllers)
+        return manager
+
+    def crds(self, address: Address | None = None) -> list[Untyped]:
+        """Give the CRDs of its kinds; with an address, those that a webhook of it converts say so."""
+        return [self._crd(one if isinstance(one, tuple) else (one,), address) for one in self.kinds]
+
+    def permissions(self) -> tuple[Permission, ...]:
+        """Give what it must be allowed to do: its controllers, its events and its lease."""
+        needed = {one for controller in self.controllers for one in controller.permissions()}
+        return tuple(sorted({*needed, *EVENTS, *LEASES}))
+
+    def _crd(self, versions: tuple[type[CustomResource[Any, Any]], ...], address: Address | None) -> Untyped:
+        from konverge.webhooks import conversion_for
+
+        converting = [hook for hook in self.webhooks if isinstance(hook, ConversionWebhook) and hook.hub in versions]
+        if address is None or not converting:
+            return crd_for(*versions)
+        return crd_for(*versions, conversion=conversion_for(converting[0], address))
