@@ -246,11 +246,10 @@ class MutatingWebhook(AdmissionWebhook[T]):
         if isinstance(said, Deny):
             return self._verdict([said], request, request.warnings)
         edited = obj if said is None else said
-        if not isinstance(edited, self.kind) or edited.source is None:
-            shown = type(edited).__name__
-            raise TypeError(f"{self.full_name} returned a {shown}: return the object it was given, a copy, or None")
-        assert obj.source is not None
-        patch = json_patch(_plain.decode(obj.source), whole(edited))
+        if not isinstance(edited, self.kind) or edited.source is None or edited.source != obj.source:
+            what = f"another {type(edited).__name__}"
+            raise TypeError(f"{self.full_name} returned {what}: return the object it was given, a copy of it, or None")
+        patch = json_patch(_plain.decode(edited.source), whole(edited))
         return admission_answer(request.uid, patch=patch, warnings=request.warnings)
 
 

@@ -96,7 +96,8 @@ class ManagedCertificates:
     - the targets are written only when their bundle differs, and nothing else of them is touched;
     - the Secret is written under the version that was read.
 
-    Assumes: the client may do what `rights` lists, whoever leads: it is not behind the write guard.
+    Assumes: the client may do what `rights` lists, whoever leads: it is not behind the write guard. The clocks of
+    replicas and API servers agree within an hour.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -63,6 +63,14 @@ class Converter(Generic[S, H]):
         spoke, hub = kind_of(self.spoke), kind_of(self.hub)
         if (spoke.group, spoke.kind) != (hub.group, hub.kind) or spoke.version == hub.version:
             raise ValueError(f"a Converter is about two versions of one kind, got {spoke} and {hub}")
+
+
+class _Step(NamedTuple):
+    """One call of a converter: from which class to which."""
+
+    source: type[Resource]
+    target: type[Resource]
+    function: Callable[[Any], Any]
 
 
 class ConversionWebhook:
@@ -133,25 +141,25 @@ class ConversionWebhook:
             if version not in self.versions:
                 known = ", ".join(self.versions)
                 raise ConversionError(f"{self.kind.kind} has no version {version!r:.100} here (there are {known})")
-        for class_, function in self._steps(str(found), api_version):
-            raw = self._step(raw, class_, function)
+        for step in self._steps(str(found), api_version):
+            raw = self._converted(raw, step)
         return dict(raw)
 
-    def _steps(self, old: str, new: str) -> Iterator[tuple[type[Resource], Callable[[Any], Any]]]:
+    def _steps(self, old: str, new: str) -> Iterator[_Step]:
         if old in self._converters:
-            yield self._converters[old].spoke, self._converters[old].up
+            yield _Step(self._converters[old].spoke, self.hub, self._converters[old].up)
         if new in self._converters:
-            yield self.hub, self._converters[new].down
+            yield _Step(self.hub, self._converters[new].spoke, self._converters[new].down)
 
-    def _step(self, raw: dict[str, Any], class_: type[Resource], function: Callable[[Any], Any]) -> dict[str, Any]:
+    def _converted(self, raw: dict[str, Any], step: _Step) -> dict[str, Any]:
         named = f"{raw.get('kind')} {_key(raw)}"
         data = encode(raw)
         try:
             # Two of them: the function may edit what it is given.
-            source, given = decode(class_, data), decode(class_, data)
+            source, given = decode(step.source, data), decode(step.source, data)
         except DecodeError as error:
             raise ConversionError(f"{named}: {error}") from None
-        target = self._called(function, given, named)
+        target = self._called(step, given, named)
         written = to_wire(target)
         metadata = _metadata(raw, given, target, named)
         for document in (written, raw):
@@ -159,11 +167,11 @@ class ConversionWebhook:
         carry_unknown(source, raw, target, written)
         return {"apiVersion": written.pop("apiVersion"), "kind": written.pop("kind"), "metadata": metadata, **written}
 
-    def _called(self, function: Callable[[Any], Any], given: Resource, named: str) -> Resource:
+    def _called(self, step: _Step, given: Resource, named: str) -> Resource:
         try:
-            target = function(given)
-            if not isinstance(target, Resource):
-                raise TypeError(f"the converter returned {target!r:.100}: return an object of the other version")
+            target = step.function(given)
+            if not isinstance(target, step.target):
+                raise TypeError(f"the converter returned {target!r:.100}: return a {step.target.__name__}")
         except ConversionError as error:
             raise ConversionError(f"{named}: {error}") from error
         except Exception as error:
@@ -226,8 +234,12 @@ def lost_in_conversion(webhook: ConversionWebhook, obj: AnyObject, *, via: str =
     for version in others:
         there = webhook.convert(encode(before), version)
         back = webhook.convert(encode(there), obj.api_version)
-        lost += [f"{step['path'].replace('/', '.')} via {version}" for step in json_patch(before, back)]
+        lost += [f"{_wire_path(step['path'])} via {version}" for step in json_patch(before, back)]
     return lost
+
+
+def _wire_path(pointer: str) -> str:
+    return pointer.replace("/", ".").replace("~1", "/").replace("~0", "~")
 
 
 def _metadata(raw: dict[str, Any], given: Resource, target: Resource, named: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -50,11 +51,12 @@ class Endpoint(Protocol):
     async def answer(self, body: bytes, runner: Runner) -> Outcome: ...
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class EndpointStats:
     """How often a webhook was asked and what came of it.
 
     `failed` counts conversions that failed, `broken` reviews that could not be read, `late` those whose time ran out.
+    `seconds` is the time that all of them took together, waiting for their turn included.
     """
 
     name: str
@@ -64,6 +66,7 @@ class EndpointStats:
     failed: int = 0
     broken: int = 0
     late: int = 0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,8 @@ class Webhooks:
                 what = "give one of them a name" if isinstance(hook, AdmissionWebhook) else "give one"
                 raise ValueError(f"two webhooks answer at {hook.path}: {what}")
             self._endpoints[hook.path] = hook
-        self._stats = {path: EndpointStats(each.full_name, path) for path, each in self._endpoints.items()}
+        self._counts: dict[str, Counter[str]] = {path: Counter() for path in self._endpoints}
+        self._seconds = dict.fromkeys(self._endpoints, 0.0)
         self._concurrency = concurrency
         self._turns = asyncio.Semaphore(concurrency)
         self._present = 0
@@ -115,7 +119,11 @@ class Webhooks:
         return isinstance(self._endpoints.get(path), ConversionWebhook)
 
     def stats(self) -> WebhooksStats:
-        return WebhooksStats(self._running, self._present - self._running, tuple(self._stats.values()))
+        endpoints = tuple(
+            EndpointStats(each.full_name, path, seconds=self._seconds[path], **self._counts[path])
+            for path, each in self._endpoints.items()
+        )
+        return WebhooksStats(self._running, self._present - self._running, endpoints)
 
     async def answer(self, path: str, body: bytes, *, timeout: float = DEADLINE) -> Answer:
         """Answer the review that came to a path, within `timeout` seconds."""
@@ -125,6 +133,7 @@ class Webhooks:
         if self._present >= self._concurrency * 11:
             return _failure(503, "too many reviews are waiting")
         seconds = min(timeout, LONGEST)
+        began = asyncio.get_running_loop().time()
         self._present += 1
         try:
             async with asyncio.timeout(seconds - min(_MOST_MARGIN, seconds * _MARGIN)) as limit:
@@ -132,11 +141,12 @@ class Webhooks:
         except TimeoutError:
             if not limit.expired():
                 raise
-            self._stats[path].late += 1
+            self._counts[path]["late"] += 1
             _log.warning("A webhook did not answer in time", extra={"webhook": endpoint.full_name, "seconds": seconds})
             return _failure(504, f"{endpoint.full_name} did not answer within {seconds:g} s")
         finally:
             self._present -= 1
+            self._seconds[path] += asyncio.get_running_loop().time() - began
 
     async def handle(self, path: str, review: Mapping[str, Any]) -> dict[str, Any]:
         """Answer a review without a socket: for `EmbeddedServer.callouts.serve`.
@@ -171,17 +181,17 @@ class Webhooks:
                 self._running -= 1
 
     async def _ask(self, endpoint: Endpoint, body: bytes) -> Answer:
-        stats = self._stats[endpoint.path]
+        counts = self._counts[endpoint.path]
         try:
             outcome = await endpoint.answer(body, self._runner)
         except BadReview as bad:
-            stats.broken += 1
+            counts["broken"] += 1
             return _failure(bad.code, str(bad))
         except Exception as error:
-            stats.broken += 1
+            counts["broken"] += 1
             _log.error("A review could not be answered", exc_info=error, extra={"webhook": endpoint.full_name})
             return _failure(500, f"{endpoint.full_name} failed; the log of the operator says why")
-        setattr(stats, outcome.result, getattr(stats, outcome.result) + 1)
+        counts[outcome.result] += 1
         return Answer(200, outcome.body)
 
 

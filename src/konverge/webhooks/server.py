@@ -242,23 +242,26 @@ class WebhookServer:
         timeout = _timeout(request)
         began = asyncio.get_running_loop().time()
         limit = self._limits.conversion_body if self.webhooks.converts(path) else self._limits.body
-        body = bytearray()
+        chunks: list[bytes] = []
         try:
-            await self._read(request, body, limit, min(self._limits.read, timeout))
+            await self._read(request, chunks, limit, min(self._limits.read, timeout))
+            body = b"".join(chunks)
             left = timeout - (asyncio.get_running_loop().time() - began)
-            return await self.webhooks.answer(path, bytes(body), timeout=max(left, 0.0))
+            return await self.webhooks.answer(path, body, timeout=max(left, 0.0))
         finally:
-            self._buffered -= len(body)
+            self._buffered -= sum(map(len, chunks))
 
-    async def _read(self, request: web.BaseRequest, body: bytearray, limit: int, seconds: float) -> None:
+    async def _read(self, request: web.BaseRequest, chunks: list[bytes], limit: int, seconds: float) -> None:
         if (request.content_length or 0) > limit:
             raise _too_large(limit)
+        size = 0
         try:
             async with asyncio.timeout(seconds):
                 async for chunk in request.content.iter_any():
-                    body += chunk
+                    chunks.append(chunk)
                     self._buffered += len(chunk)
-                    if len(body) > limit:
+                    size += len(chunk)
+                    if size > limit:
                         raise _too_large(limit)
                     if self._buffered > self._limits.buffered:
                         raise _Refused(503, "too many reviews are being read")

@@ -148,8 +148,7 @@ async def test_an_exception_denies_and_tells_nothing_of_the_inside(
         await asyncio.sleep(0)
         broken()
 
-    with caplog.at_level(logging.CRITICAL):
-        caplog.set_level(logging.ERROR, "konverge.webhooks")
+    with caplog.at_level(logging.ERROR, "konverge.webhooks"):
         response = await verdict(kind(WebApp, fail if sync else fail_later), admission_review(webapp()))
 
     assert not response["allowed"]
@@ -220,13 +219,17 @@ async def test_a_copy_may_be_edited_and_returned() -> None:
     assert patch_in(response) == [{"op": "replace", "path": "/spec/image", "value": "caddy:2"}]
 
 
-async def test_an_object_made_anew_is_refused_since_it_would_lose_fields() -> None:
+async def test_an_object_of_another_origin_is_refused_since_it_would_lose_fields() -> None:
     def anew(app: WebApp, *_: Any) -> WebApp:
         return WebApp(metadata=app.metadata, spec=app.spec)
 
-    response = await verdict(MutatingWebhook(WebApp, anew), admission_review(webapp()))
+    def backwards(_app: WebApp, old: WebApp | None, _request: AdmissionRequest) -> WebApp | None:
+        return old
 
-    assert response["status"]["code"] == 500
+    body = admission_review(webapp(), webapp(replicas=2), operation="UPDATE")
+    for function in (anew, backwards):
+        response = await verdict(MutatingWebhook(WebApp, function), body)
+        assert response["status"]["code"] == 500
 
 
 JUNK = st.recursive(

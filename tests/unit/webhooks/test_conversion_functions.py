@@ -137,10 +137,15 @@ def nothing(_: WebApp) -> Any:
     return None
 
 
+def unchanged(new: WebApp) -> Any:
+    return new
+
+
 FAILURES: dict[str, tuple[Callable[[WebApp], OldWebApp], str]] = {
     "identity": (renaming, "WebApp shop/web: the converter changed .metadata.name"),
     "own words": (refusing, "WebApp shop/web: it cannot be said in v1beta1"),
     "exception": (failing, "WebApp shop/web: the converter failed; the log of the operator says why"),
+    "the same version": (unchanged, "WebApp shop/web: the converter failed; the log of the operator says why"),
     "no object": (nothing, "WebApp shop/web: the converter failed; the log of the operator says why"),
 }
 

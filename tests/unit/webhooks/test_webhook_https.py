@@ -7,7 +7,7 @@ import io
 import json
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import aiohttp
@@ -159,13 +159,13 @@ async def test_slow_peers_keep_nobody_waiting() -> None:
 
 
 async def test_who_never_asks_is_disconnected() -> None:
-    async with rig(limits=ServerLimits(handshake=0.1, first_request=0.1)) as called:
-        reader, writer = await called.connect()
-        assert await reader.read() == b""
-        writer.close()
-        bare, bare_writer = await asyncio.open_connection("127.0.0.1", called.server.port)
-        assert await bare.read() == b""
-        bare_writer.close()
+    async with rig(limits=ServerLimits(handshake=0.3, first_request=0.1)) as called:
+        for connecting in (called.connect(), asyncio.open_connection("127.0.0.1", called.server.port)):
+            with suppress(OSError):  # on a busy machine even the handshake may be too slow
+                reader, writer = await connecting
+                assert await reader.read() == b""
+                writer.close()
+        await called.until(connections=0)
 
 
 async def test_connections_too_many_are_closed_and_the_others_go_on() -> None:
