@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from konverge.manager import Operator
-
 from operators.webapp.api import WebApp
 from operators.webapp.reconciler import controllers
+
+from konverge.manager import Operator
 
 operator = Operator(name="webapp-operator", kinds=(WebApp,), controllers=controllers())

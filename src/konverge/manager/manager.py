@@ -20,6 +20,7 @@ from konverge.controller import EVENTS, LEASES, Controller, ControllerStats, Per
 from konverge.errors import LeaseLost
 from konverge.manager.elector import Election
 from konverge.manager.endpoints import Endpoints
+from konverge.manager.leaderships import LeadingHook
 from konverge.manager.process import Process, Setup
 from konverge.manager.signals import stopped_by_signals
 from konverge.manager.stages import opened
@@ -72,11 +73,13 @@ class Manager:
             grace=grace,
         )
         self._controllers: dict[Kind, Controller[Any]] = {}
+        self._elections: dict[str, Election | None] = {}
+        self._hooks: list[LeadingHook] = []
         self._stopping = asyncio.Event()
         self._process: Process | None = None
 
-    def add(self, *controllers: Controller[Any]) -> None:
-        """Take controllers in.
+    def add(self, *controllers: Controller[Any], election: Election | None = None) -> None:
+        """Take controllers in; with an `election` they work by a lease of their own instead of the manager's.
 
         Raises: ValueError when there is one for the same kind, or of the same name.
         """
@@ -88,6 +91,11 @@ class Manager:
             if any(controller.name == other.name for other in self._controllers.values()):
                 raise ValueError(f"there is a controller named {controller.name!r} already: use .named(...)")
             self._controllers[kind] = controller
+            self._elections[controller.name] = election or self._setup.election
+
+    def on_leading(self, hook: LeadingHook) -> None:
+        """Call `hook(lease, leads)` whenever this process starts or stops to lead; it must not block."""
+        self._hooks.append(hook)
 
     def serve_webhooks(self, serving: WebhookServing) -> None:
         """Answer webhooks as well, from before the caches start; on every replica, whoever leads.
@@ -106,7 +114,7 @@ class Manager:
     def permissions(self) -> tuple[Permission, ...]:
         """Give what this process must be allowed to do: its controllers, its events, and its lease if it has one."""
         needed = {one for controller in self.controllers for one in controller.permissions()}
-        needed.update(EVENTS, LEASES if self._setup.election is not None else ())
+        needed.update(EVENTS, LEASES if any(self._elections.values()) else ())
         return tuple(sorted(needed))
 
     # Running
@@ -133,7 +141,8 @@ class Manager:
         """Run while the block runs: for tests, and for programs that have more to do."""
         if self._process is not None:
             raise RuntimeError("this manager runs already: make another one for a second run")
-        self._process = process = Process(self._setup, self.controllers, self.permissions(), self._stopping)
+        setup = replace(self._setup, elections=dict(self._elections), leading_hooks=tuple(self._hooks))
+        self._process = process = Process(setup, self.controllers, self.permissions(), self._stopping)
         try:
             async with opened(process.stages(), process.reached):
                 yield process

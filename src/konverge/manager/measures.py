@@ -74,8 +74,7 @@ class Measures:
         return parts.trouble if parts is not None else ""
 
     def _lease(self) -> str:
-        leadership = self._process.leadership
-        return leadership.trouble() if leadership is not None else ""
+        return self._process.leaderships.trouble()
 
     def _loop(self) -> str:
         return self.watch.blocked() if self.watch is not None else ""
@@ -116,8 +115,7 @@ class Measures:
             )
 
     def _lease_figures(self) -> Iterator[LeaseFigures]:
-        leadership = self._process.leadership
-        if leadership is not None:
+        for leadership in self._process.leaderships:
             yield LeaseFigures(name=leadership.election.name, held=leadership.leading.is_set())
 
     def _event_figures(self) -> EventFigures | None:

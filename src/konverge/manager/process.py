@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +32,7 @@ from konverge.manager.background import background
 from konverge.manager.elector import Election, default_identity
 from konverge.manager.endpoints import Endpoints
 from konverge.manager.heartbeat import Heartbeat, LoopWatch
-from konverge.manager.leadership import Leadership
+from konverge.manager.leaderships import Leaderships, LeadingHook
 from konverge.manager.measures import Measures
 from konverge.manager.preflight import warn_of_missing
 from konverge.manager.sidethread import SideThread
@@ -61,6 +61,8 @@ class Setup:
     by_kind: Mapping[Kind, CacheOptions] = field(default_factory=dict)
     grace: float = 20.0
     webhooks: WebhookServing | None = None
+    elections: Mapping[str, Election | None] = field(default_factory=dict)  # by controller
+    leading_hooks: tuple[LeadingHook, ...] = ()
 
 
 class Process:
@@ -78,7 +80,7 @@ class Process:
         self.stage = ""
         self.running: tuple[Running[Any], ...] = ()
         self.cache: Cache | None = None
-        self.leadership: Leadership | None = None
+        self.leaderships = Leaderships(setup.elections, setup.leading_hooks)
         self.recorder: EventRecorder | None = None
         self.webhooks = WebhookParts(setup.webhooks, stopping) if setup.webhooks is not None else None
         self.measures = Measures(self)
@@ -90,6 +92,7 @@ class Process:
         self._side: SideThread | None = None
         self._work: asyncio.Task[None] | None = None
         self._drained = True
+        self._memory = Memory()
 
     def stages(self) -> tuple[Stage, ...]:
         """Give the stages, in order."""
@@ -140,7 +143,7 @@ class Process:
             return
         async with AsyncExitStack() as stack:
             self._side = await stack.enter_async_context(SideThread())
-            watch = LoopWatch(self._heartbeat, blocking=self.blocking, give_up=self._give_up)
+            watch = LoopWatch(self._heartbeat, blocking=self.blocking, give_up=self.leaderships.give_up)
             self.measures.watch = watch
             await stack.enter_async_context(background(self._heartbeat.beat(), self._side.call(watch.run)))
             yield
@@ -165,8 +168,8 @@ class Process:
         client = given if isinstance(given, Client) else Client.connect(self._config())
         client = client.using(field_manager=self.setup.name)
         self._client = client.observed(self.measures.exchanges)
-        if self.setup.election is not None:
-            self.leadership = self._candidacy(self.setup.election)
+        side = None if isinstance(given, Client) else self._side
+        self.leaderships.open(self._own_client, side=side, lost=self._lose, record=self._record_election)
         try:
             yield
         finally:
@@ -205,17 +208,14 @@ class Process:
 
     @asynccontextmanager
     async def _campaign(self) -> AsyncGenerator[None]:
-        leadership = self.leadership
-        if leadership is None:
-            yield
-            return
-        async with background(self._compete(leadership)) as (competing,):
+        async with background(self._compete()) as (competing,):
             try:
                 yield
             finally:
                 # Only when nothing writes any more: a write that was cancelled may still be on its way.
-                leadership.stop(release=self._drained)
-                await asyncio.wait([competing], timeout=leadership.election.renew_deadline)
+                self.leaderships.stop(release=self._drained)
+                if any(self.leaderships):
+                    await asyncio.wait([competing], timeout=self.leaderships.patience)
 
     @asynccontextmanager
     async def _reconcile(self) -> AsyncGenerator[None]:
@@ -237,29 +237,26 @@ class Process:
         given = self.setup.client
         return nullcontext(given) if isinstance(given, Client) else Client.connect(self._config())
 
-    def _candidacy(self, election: Election) -> Leadership:
-        side = None if isinstance(self.setup.client, Client) else self._side
-        return Leadership(election, self._own_client, side=side, stopped=self._lose, record=self._record_election)
-
     def _bring_up(self, controller: Controller[Any], cache: Cache) -> Running[Any]:
-        client = self._client if self.leadership is None else self._client.guarded(self.leadership.guard)
+        leadership = self.leaderships.of(controller.name)
+        client = self._client if leadership is None else self._client.guarded(leadership.guard)
         tools = Tools(
             controller=controller.name,
             client=client,
             cache=cache,
             field_manager=self.setup.name,
-            memory=Memory(),
+            memory=self._memory,
             recorder=self.recorder,
         )
         running = Running(controller, tools, observer=self.measures.controllers)
         running.declare()
         return running
 
-    async def _compete(self, leadership: Leadership) -> None:
+    async def _compete(self) -> None:
         """Campaign once the caches are warm: who cannot see the cluster shall not lead it."""
         while not self._is_warm():  # noqa: ASYNC110 - what it waits for are many things, and seldom
             await asyncio.sleep(_SYNC_POLL)
-        await leadership.run()
+        await self.leaderships.run()
 
     def _is_warm(self) -> bool:
         """Tell whether each collection is synced, or is of a kind that is not there yet."""
@@ -268,21 +265,26 @@ class Process:
         return all(not mirror.waits_for or isinstance(mirror.reflector.error, NotFound) for mirror in mirrors)
 
     async def _work_when_leading(self) -> None:
-        if self.leadership is not None:
-            await self.leadership.leading.wait()
         async with asyncio.TaskGroup() as group:
             for running in self.running:
-                group.create_task(running.work(), name=running.controller.name)
+                group.create_task(self._work_by_lease(running), name=running.controller.name)
+
+    async def _work_by_lease(self, running: Running[Any]) -> None:
+        leadership = self.leaderships.of(running.controller.name)
+        if leadership is not None:
+            await leadership.leading.wait()
+        await running.work()
 
     async def _finish(self, grace: float) -> None:
         """Hand out no more keys, let what runs end within the grace, and cancel the rest."""
         for running in self.running:
             running.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                for running in self.running:
+                    await running.queue.drained()
+        self._drained = not any(running.busy() for running in self.running)
         if self._work is not None:
-            busy = any(running.busy() for running in self.running)
-            if busy:
-                await asyncio.wait([self._work], timeout=grace)
-            self._drained = not any(running.busy() for running in self.running)
             self._work.cancel()
             await asyncio.wait([self._work])
 
@@ -295,15 +297,14 @@ class Process:
         self._stopping.set()
 
     def _leading(self) -> asyncio.Event | None:
-        return self.leadership.leading if self.leadership is not None else None
+        """Give what is set while this process leads by its main lease."""
+        for leadership in self.leaderships:
+            if leadership.election is self.setup.election:
+                return leadership.leading
+        return None
 
-    def _give_up(self, why: str) -> None:
-        if self.leadership is not None:
-            self.leadership.give_up(why)
-
-    def _record_election(self, reason: str, message: str) -> None:
-        if self.recorder is not None and self.leadership is not None:
-            election = self.leadership.election
+    def _record_election(self, election: Election, reason: str, message: str) -> None:
+        if self.recorder is not None:
             namespace = election.namespace or self._client.settings.namespace
             about = Reference(
                 api_version="coordination.k8s.io/v1", kind="Lease", name=election.name, namespace=namespace

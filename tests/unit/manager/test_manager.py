@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 
 import pytest
 from gadgets import Gadget, World, gadget, operating, world_with_gadgets
@@ -15,6 +15,7 @@ from konverge import Client, Context, Controller, Key, Manager, ObjectMeta, Resu
 from konverge.errors import ConfigError, LeaseLost
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.manager import Election
+from konverge.manager.leadership import Leadership
 from konverge.manager.stages import Stage, opened
 from konverge.testing import settle
 from konverge.testing.faults import answered, lists, watches
@@ -214,3 +215,36 @@ async def test_why_of_an_unknown_controller_says_which_there_are() -> None:
     async with operating(world, controller_for(Gadget).build(reconcile)) as manager:
         with pytest.raises(ValueError, match="gadget"):
             manager.why("nonsense", Key("default", "a"))
+
+
+async def test_controllers_can_work_by_leases_of_their_own() -> None:
+    world = await world_with_gadgets()
+    told: list[tuple[str, bool]] = []
+    maps: list[str] = []
+
+    async def gadgets(obj: Gadget, ctx: Context) -> None: ...
+
+    async def config_maps(obj: ConfigMap, ctx: Context) -> None:
+        maps.append(obj.name)
+
+    manager = Manager(world.operator_client(), name="gadget-operator", election=election("one"))
+    manager.add(controller_for(Gadget).build(gadgets))
+    other = Election("map-lease", "default", identity="one", clock=now)
+    manager.add(controller_for(ConfigMap).build(config_maps), election=other)
+    manager.on_leading(lambda lease, leads: told.append((lease, leads)))
+    taken = Election("map-lease", "default", identity="somebody", clock=now)
+    holder = Leadership(taken, lambda: nullcontext(world.client))
+    competing = asyncio.ensure_future(holder.run())
+    await asyncio.sleep(1)
+    await world.client.create(ConfigMap(metadata=ObjectMeta(name="m", namespace="default")))
+
+    async with manager.running():
+        await asyncio.sleep(5)
+        assert told == [("gadget-lease", True)]
+        assert maps == []
+        holder.stop()
+        await competing
+        await asyncio.sleep(5)
+        assert told == [("gadget-lease", True), ("map-lease", True)]
+        assert maps == ["m"]
+    assert sorted(told[2:]) == [("gadget-lease", False), ("map-lease", False)]
