@@ -30,7 +30,9 @@ def main() -> None:
         resources = [_resource(plane, *each) for each in _served(discovery)]
         schemas = _schemas(plane)
     write("discovery", resources)
-    write("structs", _structs(resources))
+    structs = _structs(resources)
+    write("protobuf", _numbers(structs))
+    write("structs", structs)
     write("schemas", _bare(schemas))
     write("openapi", schemas)
 
@@ -75,6 +77,11 @@ def _structs(resources: list[dict[str, Any]]) -> Any:
         ["go", "run", STRUCTS, *sorted(names)], cwd=MODULE, capture_output=True, text=True, check=True
     )
     return json.loads(done.stdout)
+
+
+def _numbers(structs: Any) -> list[list[list[int]]]:
+    """Take the protobuf numbers out of the table of structs: for each struct, those of its fields in the same order."""
+    return [[field.pop("numbers", []) for field in shape.get("fields", ())] for shape in structs["shapes"]]
 
 
 def _api_version(kind: dict[str, Any], resource: dict[str, Any]) -> str:

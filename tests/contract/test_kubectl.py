@@ -134,6 +134,46 @@ def k(line: str, text: str = "", editor: str = "") -> Step:
 
 
 SCRIPTS: dict[str, list[Step]] = {
+    "without files": [
+        k("create deployment web --image=web:1 --replicas=2 --port=80"),
+        k("get deployment web -o yaml --show-managed-fields"),
+        k("create configmap settings --from-literal=color=blue --from-literal=size="),
+        k("create secret generic login --from-literal=password=secret"),
+        k("create secret docker-registry pull --docker-username=u --docker-password=p --docker-server=s"),
+        k("create serviceaccount robot"),
+        k("create job once --image=tool:1 -- run it"),
+        k("create cronjob hourly --image=tool:1 --schedule=@hourly"),
+        k("create ingress web --rule=a.example/*=web:80,tls=cert --default-backend=web:http"),
+        k("create role reader --verb=get,list --resource=pods,deployments.apps --resource-name=a"),
+        k("create rolebinding readers --role=reader --serviceaccount=shop:robot --user=u --group=g"),
+        k("create quota small --hard=pods=2,cpu=1500m --scopes=NotTerminating"),
+        k("create poddisruptionbudget web --selector=app=web --max-unavailable=50%"),
+        k("create priorityclass kubectl-high --value=10 --description=high"),
+        k("create clusterrole kubectl-all --verb=* --resource=* --non-resource-url=/metrics"),
+        k("create clusterrolebinding kubectl-all --clusterrole=kubectl-all --user=u"),
+        k("create service clusterip plain --tcp=80:8080 --clusterip=None"),
+        k("create service externalname away --external-name=a.example"),
+        k("create deployment web --image=web:1"),
+        k("create configmap Bad --from-literal=a=1"),
+        k("create configmap dry --from-literal=a=1 --dry-run=server -o yaml"),
+        k("run single --image=web:1 --port=80 --env=A=1 --labels=app=single"),
+        k("expose deployment web --port=80 --target-port=8080 --cluster-ip=None"),
+        k("autoscale deployment web --min=1 --max=3 --cpu=50%"),
+        k("get hpa web -o yaml --show-managed-fields"),
+        k("scale deployment web --replicas=3"),
+        k("set image deployment/web web=web:2"),
+        k("set env deployment/web A=1"),
+        k("set resources deployment/web --limits=cpu=1,memory=64Mi"),
+        k("set serviceaccount deployment web robot"),
+        k("rollout pause deployment/web"),
+        k("rollout resume deployment/web"),
+        k("rollout history deployment/web"),
+        k("rollout undo deployment/web"),
+        k("get cm,secret,sa,job,cronjob,ingress,role,rolebinding,quota,pdb,service,pod -o yaml"),
+        k("get priorityclass/kubectl-high clusterrole/kubectl-all clusterrolebinding/kubectl-all -o yaml"),
+        k("delete pod single --now"),
+        k("delete deployment web --cascade=background"),
+    ],
     "create": [
         k("create -f -", SETTINGS),
         k("create -f -", SETTINGS),
@@ -352,10 +392,7 @@ SCRIPTS: dict[str, list[Step]] = {
 }
 
 DIFFERENCES: dict[tuple[str, str], str] = {}
-"""Steps whose output differs, with the reason.
-
-No step uses `kubectl create <kind>` or `autoscale`: they speak protobuf.
-"""
+"""Steps whose output differs, with the reason."""
 
 
 @dataclass

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"os"
 	"reflect"
+	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -25,13 +27,15 @@ type shape struct {
 	Fields  []field `json:"fields,omitempty"`
 }
 
-// field is one key of a struct. Through lists the embedded structs on the way, which error messages name.
+// field is one key of a struct. Through lists the embedded structs on the way, which error messages name. Numbers are
+// those of the protobuf messages on the way and of the field itself; a field without them is not in the message.
 type field struct {
 	Key       string   `json:"key"`
 	Shape     int      `json:"shape"`
 	OmitEmpty bool     `json:"omitEmpty,omitempty"`
 	OmitZero  bool     `json:"omitZero,omitempty"`
 	Through   []string `json:"through,omitempty"`
+	Numbers   []int    `json:"numbers,omitempty"`
 }
 
 type catalog struct {
@@ -39,6 +43,9 @@ type catalog struct {
 	Shapes []*shape       `json:"shapes"`
 	seen   map[reflect.Type]int
 }
+
+// absent is the way to what an embedded struct without a protobuf number holds; no field has the number 0.
+var absent = []int{0}
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
@@ -67,7 +74,7 @@ func (c *catalog) describe(made *shape, t reflect.Type) {
 		made.Kind = "special"
 	case t.Kind() == reflect.Struct:
 		made.Kind = "struct"
-		c.fields(made, t, nil)
+		c.fields(made, t, nil, nil)
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
 		made.Kind = "bytes"
 	case t.Kind() == reflect.Slice:
@@ -81,7 +88,7 @@ func (c *catalog) describe(made *shape, t reflect.Type) {
 	}
 }
 
-func (c *catalog) fields(made *shape, t reflect.Type, through []string) {
+func (c *catalog) fields(made *shape, t reflect.Type, through []string, numbers []int) {
 	for i := range t.NumField() {
 		member := t.Field(i)
 		key, options, _ := strings.Cut(member.Tag.Get("json"), ",")
@@ -93,7 +100,11 @@ func (c *catalog) fields(made *shape, t reflect.Type, through []string) {
 			if inner.Kind() == reflect.Pointer {
 				inner = inner.Elem()
 			}
-			c.fields(made, inner, append(append([]string{}, through...), member.Name))
+			way := path(numbers, member)
+			if way == nil {
+				way = absent
+			}
+			c.fields(made, inner, append(append([]string{}, through...), member.Name), way)
 			continue
 		}
 		if key == "" {
@@ -105,8 +116,20 @@ func (c *catalog) fields(made *shape, t reflect.Type, through []string) {
 			OmitEmpty: strings.Contains(options, "omitempty"),
 			OmitZero:  strings.Contains(options, "omitzero"),
 			Through:   through,
+			Numbers:   path(numbers, member),
 		})
 	}
+}
+
+// path adds the protobuf number of a member to those on the way to it. A member that has none is not in the message.
+func path(numbers []int, member reflect.StructField) []int {
+	parts := strings.Split(member.Tag.Get("protobuf"), ",")
+	if len(parts) < 2 || slices.Equal(numbers, absent) {
+		return nil
+	}
+	number, err := strconv.Atoi(parts[1])
+	must(err)
+	return append(append([]int{}, numbers...), number)
 }
 
 func main() {

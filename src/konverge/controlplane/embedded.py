@@ -22,10 +22,12 @@ from konverge.controlplane.api.answers import Answer
 from konverge.controlplane.api.calls import ADMIN
 from konverge.controlplane.api.cluster import Cluster
 from konverge.controlplane.api.lifecycle import NamespaceLifecycle
+from konverge.controlplane.api.negotiation import PROTOBUF
 from konverge.controlplane.api.server import ApiServer
 from konverge.controlplane.authority import Authority, Pair
 from konverge.controlplane.bootstrap import bootstrap
 from konverge.controlplane.builtins.admission import builtin_admission
+from konverge.controlplane.builtins.protobuf import read_protobuf
 from konverge.controlplane.builtins.registration import register_builtins
 from konverge.controlplane.callouts import Callouts
 from konverge.controlplane.crds.serving import CustomResources
@@ -79,6 +81,7 @@ class EmbeddedServer:
         bootstrap(self.cluster)
         CustomResources(self.cluster, call_webhook=self.callouts.convert)
         self.api = ApiServer(self.cluster)
+        self.api.decoders[PROTOBUF] = read_protobuf
         self.users = Users()
         self._plain = plain
         self._open = open_to_all

@@ -16,6 +16,7 @@ __all__ = [
     "BODY_LIMIT",
     "JSON",
     "YAML",
+    "BadObject",
     "BadText",
     "media_type",
     "read_body",
@@ -40,6 +41,15 @@ _encode = msgspec.json.Encoder().encode
 
 class BadText(ValueError):
     """The text cannot be read; the message is the parser's."""
+
+
+class BadObject(BadText):
+    """The text says what kind of object it holds, and that object cannot be read."""
+
+    def __init__(self, message: str, kind: str, api_version: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.api_version = api_version
 
 
 def media_type(header: str) -> str:

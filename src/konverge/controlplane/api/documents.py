@@ -6,21 +6,31 @@ asks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from konverge.controlplane.api import refusals
-from konverge.controlplane.api.bodies import JSON, YAML, BadText, media_type, read_body, summary
+from konverge.controlplane.api.bodies import JSON, YAML, BadObject, BadText, media_type, read_body, summary
 from konverge.controlplane.api.calls import Call
-from konverge.controlplane.api.cluster import Cluster
+from konverge.controlplane.api.cluster import Cluster, encode
 from konverge.controlplane.api.metadata import BadField, decode_metadata, json_type
 from konverge.controlplane.api.negotiation import PROTOBUF
 from konverge.controlplane.api.problems import invalid
 from konverge.controlplane.api.refusals import Refusal
 from konverge.controlplane.api.strategy import Document, Strategy
 from konverge.objects.kinds import split_api_version
+from konverge.wire.messages import Request
 
-__all__ = ["complain", "read_document", "shape", "unhandled"]
+__all__ = ["Decoder", "complain", "in_json", "read_document", "shape", "unhandled"]
 
+Decoder = Callable[[bytes, str, str], Document]
+"""Reads a body. The apiVersion and kind are those of an object that does not say its own.
+
+Raises: BadText; BadObject when the kind is known and the object cannot be read.
+"""
+
+_OPTIONS: Final = "DeleteOptions"
 _TYPE_META: Final = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 )
@@ -46,6 +56,30 @@ def read_document(cluster: Cluster, call: Call, validation: str) -> Document:
     document, found = shape(strategy, document)
     complain(call, problems + found, validation)
     return document
+
+
+def in_json(request: Request, strategy: Strategy, decode: Decoder) -> Request:
+    """The same request with its body in JSON.
+
+    Raises: Refusal 400.
+    """
+    deletes = request.method == "DELETE"
+    wanted = strategy.info.kind
+    try:
+        document = decode(request.body, wanted.api_version, _OPTIONS if deletes else wanted.kind)
+    except BadText as fault:
+        if deletes and isinstance(fault, BadObject) and fault.kind != _OPTIONS:
+            raise refusals.bad_request(_unregistered(fault.kind, fault.api_version)) from None
+        if deletes:
+            raise refusals.bad_request(str(fault)) from None
+        if not isinstance(fault, BadObject):
+            raise _unrecognized(strategy, request.body, str(fault)) from None
+        raise unhandled(strategy, str(fault), fault.kind, split_api_version(fault.api_version)[1]) from None
+    return replace(request, headers={**request.headers, "content-type": JSON}, body=encode(document))
+
+
+def _unregistered(kind: str, api_version: str) -> str:
+    return f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
 
 
 def _unrecognized(strategy: Strategy, body: bytes, text: str) -> Refusal:
@@ -127,7 +161,7 @@ def _check_builtin(cluster: Cluster, strategy: Strategy, value: Document) -> Non
         package = wanted.group.partition(".")[0] or "core"
         why = f"converting ({version}.{kind}) to ({package}.{wanted.kind}): unknown conversion"
     else:
-        why = f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
+        why = _unregistered(kind, api_version)
     raise unhandled(strategy, why, kind, version)
 
 

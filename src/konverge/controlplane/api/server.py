@@ -15,11 +15,12 @@ import msgspec
 from konverge.controlplane.api import refusals
 from konverge.controlplane.api.actions import ACTIONS, Action
 from konverge.controlplane.api.answers import Answer, refusal_answer, text_answer
-from konverge.controlplane.api.bodies import YAML
+from konverge.controlplane.api.bodies import YAML, media_type
 from konverge.controlplane.api.calls import ADMIN, Call
 from konverge.controlplane.api.cluster import Cluster
 from konverge.controlplane.api.deletes import answer_delete, answer_delete_collection
 from konverge.controlplane.api.discovery import Discovery
+from konverge.controlplane.api.documents import Decoder, in_json
 from konverge.controlplane.api.expiry import EVENTS, EventExpiry
 from konverge.controlplane.api.negotiation import is_pretty, negotiate
 from konverge.controlplane.api.openapi import OpenApi
@@ -53,6 +54,7 @@ _HANDLERS: Final[Mapping[str, Handler]] = {
     "delete": answer_delete,
     "deletecollection": answer_delete_collection,
 }
+_CARRIERS: Final = ("POST", "PUT", "DELETE")
 _SCALE_HANDLERS: Final[Mapping[str, Handler]] = dict.fromkeys(("get", "update", "patch"), answer_scale)
 _OBJECT_VERBS: Final = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _SUBRESOURCE_VERBS: Final = _OBJECT_VERBS | {"POST": "create"}
@@ -68,11 +70,14 @@ class ApiServer:
 
     Promises: `handle` never raises for anything that a request contains, the answer says what is wrong with it; a
     request that is refused has changed nothing.
+
+    `decoders` read the bodies of built-in kinds that come in other media types than JSON and YAML.
     """
 
     def __init__(self, cluster: Cluster | None = None) -> None:
         self.cluster = cluster or Cluster()
         self.actions: dict[tuple[str, str, str], Action] = dict(ACTIONS)
+        self.decoders: dict[str, Decoder] = {}
         self._expiry = EventExpiry(self.cluster)
         self._discovery = Discovery(self.cluster.registry)
         self._openapi = OpenApi(self.cluster.registry, SERVER_VERSION)
@@ -120,11 +125,20 @@ class ApiServer:
         verb = _verb(request.method, where, query)
         if verb in ("create", "deletecollection") and not where.namespace and strategy.info.kind.namespaced:
             raise PageNotFound if strategy.custom else refusals.method_not_allowed()
+        request = self._readable(request, strategy)
         view = negotiate(request.headers.get("accept", ""), custom=strategy.custom, collection=not where.name)
         call = Call(request, query, strategy, verb, where.namespace, where.name, where.subresource, view, user)
         if strategy.deprecation:
             call.warnings.append(strategy.deprecation)
         return call
+
+    def _readable(self, request: Request, strategy: Strategy) -> Request:
+        if strategy.custom or request.method not in _CARRIERS:
+            return request
+        if request.method == "DELETE" and not request.body:
+            return request
+        decode = self.decoders.get(media_type(request.headers.get("content-type", "")))
+        return request if decode is None else in_json(request, strategy, decode)
 
     def _strategy(self, where: Route) -> Strategy:
         strategy = self.cluster.registry.find(where.group, where.version, where.plural)

@@ -34,7 +34,9 @@ DEEP = b'{"metadata":{"name":"x"},"data":' + b'{"a":' * 100_000 + b"1" + b"}" * 
         (b"a: &a [*a]", "application/yaml", 400),
         (b"\t- :", "application/yaml", 400),
         (b"!!python/object/apply:os.system ['true']", "application/yaml", 400),
-        (b"k8s\x00\x01", "application/vnd.kubernetes.protobuf", 415),
+        (b"k8s\x00\x01", "application/vnd.kubernetes.protobuf", 400),
+        (b"k8s\x00" + b"\x0a\xff\xff\xff\xff\x0f", "application/vnd.kubernetes.protobuf", 400),
+        (b"k8s\x00" + b"\x12\x00" * 10, "application/vnd.kubernetes.protobuf", 422),
         (b'{"metadata":{"name":"x"}}', "application/cbor", 415),
     ],
 )
