@@ -24,8 +24,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from copying import copy_stored
 from load import load
 from measuring import Measured, in_rounds, keep, verdict
+
+from konverge.testing import ControlPlane
 
 PEERS = Path(__file__).parent / "peers"
 BUILT = PEERS / "built"
@@ -54,6 +57,9 @@ COLUMNS = {
 SLOW = ("kopf",)
 """What takes minutes at 50,000 objects: there it runs once, after the others."""
 
+CREATED = 10_000
+"""So many objects are created; what is more are copies of them, made in etcd."""
+
 Figures = dict[str, dict[str, Measured]]
 
 
@@ -71,9 +77,10 @@ def one_process(name: str, kubeconfig: str, what: str, count: int) -> dict[str, 
 class Trial:
     """All contenders on one collection of one server, as it grows."""
 
-    def __init__(self, names: list[str], kubeconfig: str, what: str) -> None:
+    def __init__(self, names: list[str], plane: ControlPlane, what: str) -> None:
         self._names = names
-        self._kubeconfig = kubeconfig
+        self._plane = plane
+        self._kubeconfig = kubeconfig = str(plane.kubeconfig)
         self._what = what
         self._there = 0
         self._load(0)
@@ -102,7 +109,8 @@ class Trial:
 
     def _load(self, count: int) -> None:
         began = time.perf_counter()
-        asyncio.run(load(self._kubeconfig, self._what, self._there, count))
+        asyncio.run(load(self._kubeconfig, self._what, self._there, min(count, CREATED)))
+        copy_stored(self._plane, self._what, max(0, count - max(self._there, CREATED)))
         print(f"{count - self._there} {self._what} in {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
         self._there = count
 
@@ -156,14 +164,12 @@ def growth(what: str, small: Figures, large: Figures, times: float) -> list[str]
 
 
 def main(asked: argparse.Namespace) -> None:
-    from konverge.testing import ControlPlane
-
     counts = [asked.count, asked.count * 5] if asked.large else [asked.count]
     head = f"Median of {asked.rounds} shuffled rounds (above 10,000 objects {', '.join(SLOW)} runs once).\n\n"
     text, lines = "", []
     for what in asked.kinds:
         with ControlPlane() as plane:
-            trial = Trial(asked.contenders, str(plane.kubeconfig), what)
+            trial = Trial(asked.contenders, plane, what)
             results = [trial.measure(count, asked.rounds) for count in counts]
         for count, figures in zip(counts, results, strict=True):
             text += table(f"{count:,} {what}", figures) + "\n"

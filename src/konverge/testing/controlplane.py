@@ -195,20 +195,21 @@ class ControlPlane:
         The API server still answers for those that its own watch cache holds. To have it answer 410, start it again
         after this, or run it without the cache of that resource (``--watch-cache-sizes=configmaps#0``).
         """
-        newest = int(self._ask_etcd("kv/range", {"key": base64.b64encode(b"\0").decode()})["header"]["revision"])
-        self._ask_etcd("kv/compaction", {"revision": str(newest), "physical": True})
+        newest = int(self.ask_etcd("kv/range", {"key": base64.b64encode(b"\0").decode()})["header"]["revision"])
+        self.ask_etcd("kv/compaction", {"revision": str(newest), "physical": True})
         return newest
 
-    def _check_running(self) -> None:
-        if self._undo is None:
-            raise ControlPlaneError("use control plane: it is not running (write `with ControlPlane() as plane:`)")
-
-    def _ask_etcd(self, call: str, body: Mapping[str, object]) -> Any:
+    def ask_etcd(self, call: str, body: Mapping[str, object]) -> Any:
+        """Call etcd's own API, such as "kv/range", and give its answer; keys and values are base64."""
         tls = self.credentials.etcd_context()
         answer = ask(self._etcd.port, "POST", f"/v3/{call}", tls=tls, body=json.dumps(body).encode())
         if answer.status != 200:
             raise ControlPlaneError(f"ask etcd for {call}: {answer.body.decode(errors='replace').strip()}")
         return answer.json()
+
+    def _check_running(self) -> None:
+        if self._undo is None:
+            raise ControlPlaneError("use control plane: it is not running (write `with ControlPlane() as plane:`)")
 
     def _start_servers(self, leash: Leash, undo: ExitStack) -> None:
         deadline = time.monotonic() + self._start_timeout
