@@ -283,7 +283,8 @@ class Process:
             async with asyncio.timeout(grace):
                 for running in self.running:
                     await running.queue.drained()
-        self._drained = not any(running.busy() for running in self.running)
+        # Once false it stays so: what was cancelled when the lease was lost may still be on its way at the end.
+        self._drained = self._drained and not any(running.busy() for running in self.running)
         if self._work is not None:
             self._work.cancel()
             await asyncio.wait([self._work])
