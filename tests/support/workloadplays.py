@@ -181,7 +181,7 @@ async def a_deployment_makes_no_progress(scene: Scene, notes: Notes) -> None:
 
 @play
 async def pods_cannot_be_created(scene: Scene, notes: Notes) -> None:
-    urgent = f"urgent-{scene.namespace}"
+    urgent = "urgent"
     await scene.create(deployment(3, template=template(priorityClassName=urgent)))
     await notes.note("refused", *ROLLOUTS)
     priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": urgent}}
@@ -276,7 +276,7 @@ async def a_job_is_suspended_and_resumed(scene: Scene, notes: Notes) -> None:
 
 @play
 async def a_job_takes_too_long(scene: Scene, notes: Notes) -> None:
-    await scene.create(job(activeDeadlineSeconds=3))
+    await scene.create(job(activeDeadlineSeconds=15))
     await scene.settle()
     await scene.start()
 
@@ -298,7 +298,6 @@ async def an_indexed_job_replaces_what_failed(scene: Scene, notes: Notes) -> Non
     await scene.start()
     await scene.end("Failed", count=1, code=1)
     await scene.end("Succeeded", count=1)
-    await notes.note("one failed", "jobs.batch")
 
     async def replaced() -> bool:
         return len([pod for pod in await scene.pods() if pod.status.phase == "Pending"]) == 1
@@ -357,7 +356,7 @@ async def a_service_follows_its_pods(scene: Scene, notes: Notes) -> None:
     await notes.note("none left", *ENDPOINTS)
     await scene.client.delete("services", "web")
     await scene.settle()
-    notes.pages["endpoints left"] = [one.name for one in await scene.list("endpoints") if one.name != "kubernetes"]
+    notes.pages["endpoints left"] = [one.name for one in await scene.all("endpoints") if one.name != "kubernetes"]
 
 
 @play

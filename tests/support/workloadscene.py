@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from konverge.client import Client, InProcessTransport, Settings, load_config
+from konverge.client import Client, InProcessTransport, load_config
 from konverge.controlplane.embedded import EmbeddedServer
 from konverge.controlplane.workloads import workload_controllers
 from konverge.errors import NotFound
@@ -22,8 +22,9 @@ from konverge.k8s.core.v1 import Pod
 from konverge.manager import Manager
 from konverge.objects import Key, Untyped, encode, kind_of
 from konverge.testing import ControlPlane, VirtualTimeLoop, settle
+from konverge.wire import Transport
 
-__all__ = ["Scene", "embedded_scene", "real_scene", "seen", "told"]
+__all__ = ["NODE", "EmbeddedScene", "Scene", "embedded_scene", "real_scene", "seen", "told"]
 
 START = 1_800_000_000.0
 WATCHED = (
@@ -60,7 +61,7 @@ class Scene:
     async def get(self, kind: str, name: str) -> Untyped:
         return await self.client.get(kind, name)
 
-    async def list(self, kind: str, labels: str = "") -> list[Untyped]:
+    async def all(self, kind: str, labels: str = "") -> list[Untyped]:
         return list(await self.client.list(kind, namespace=self.namespace, labels=labels))
 
     async def settle(self) -> None:
@@ -77,7 +78,7 @@ class Scene:
             before = now
 
     async def _versions(self) -> object:
-        return [[one.resource_version for one in await self.list(kind)] for kind in WATCHED]
+        return [[one.resource_version for one in await self.all(kind)] for kind in WATCHED]
 
     async def until(self, claim: Callable[[], Any], what: str, limit: float = 90) -> None:
         """Wait until something is so, as time passes."""
@@ -157,19 +158,34 @@ def _ready(ready: bool) -> list[dict[str, Any]]:
     return [{"type": "Ready", "status": word, "lastTransitionTime": _now()}]
 
 
+def _clock() -> float:
+    return START + asyncio.get_running_loop().time()
+
+
+class EmbeddedScene(Scene):
+    """A scene on the embedded server, whose controllers can be sent away and come back."""
+
+    def __init__(self) -> None:
+        self.server = EmbeddedServer(clock=_clock, seed=1)
+        super().__init__(Client(InProcessTransport(self.server.handle)), "default")
+
+    @asynccontextmanager
+    async def controllers(self, transport: Transport | None = None) -> AsyncGenerator[Manager]:
+        """Have our controllers at work while the block runs."""
+        client = Client(transport or InProcessTransport(self.server.handle))
+        manager = Manager(client, name="kube-controller-manager")
+        manager.add(*workload_controllers(clock=_clock))
+        async with manager.running():
+            yield manager
+
+
 @asynccontextmanager
-async def embedded_scene(**options: Any) -> AsyncGenerator[Scene]:
+async def embedded_scene() -> AsyncGenerator[EmbeddedScene]:
     """Give the embedded server with our controllers at work."""
-    loop = asyncio.get_running_loop()
-    server = EmbeddedServer(clock=lambda: START + loop.time(), seed=1, **options)
-    client = Client(InProcessTransport(server.handle), settings=Settings(namespace="default"))
-    manager = Manager(Client(InProcessTransport(server.handle)), name="kube-controller-manager")
-    manager.add(*workload_controllers(clock=lambda: START + loop.time()))
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "default"}}
-    await client.create(Untyped(account))
-    await client.create(Untyped(NODE))
-    async with manager.running():
-        yield Scene(client, "default")
+    scene = EmbeddedScene()
+    await scene.client.create(Untyped(NODE))
+    async with scene.controllers():
+        yield scene
 
 
 @asynccontextmanager
@@ -181,7 +197,7 @@ async def real_scene(plane: ControlPlane, namespace: str) -> AsyncGenerator[Scen
         scene = Scene(client, namespace)
 
         async def has_account() -> bool:
-            return any(one.name == "default" for one in await scene.list("serviceaccounts"))
+            return any(one.name == "default" for one in await scene.all("serviceaccounts"))
 
         await scene.until(has_account, "the default service account")
         yield scene
@@ -214,7 +230,7 @@ async def seen(scene: Scene, *kinds: str) -> dict[str, list[Any]]:
     """Give what is in the namespace, masked and in an order of its own; events as what they say, and how often."""
     found: dict[str, list[Any]] = {}
     for kind in kinds:
-        rows = [masked(dict(one)) for one in await scene.list(kind) if one.name not in ("kubernetes",)]
+        rows = [masked(dict(one)) for one in await scene.all(kind) if one.name != "kubernetes"]
         found[kind] = sorted((_bare(kind, row) for row in rows), key=_order)
     return found
 
@@ -238,7 +254,7 @@ def _order(row: Any) -> str:
 async def told(scene: Scene) -> list[str]:
     """Give what the events of the namespace say: kind, type, reason and message, each once."""
     found = set()
-    for one in await scene.list("events"):
+    for one in await scene.all("events"):
         about = one["involvedObject"]
         found.add(masked(f"{about['kind']} {about['name']}: {one['type']} {one['reason']}: {one['message']}"))
     return sorted(found)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
+
+from msgspec.structs import replace
 
 from konverge.controlplane.workloads.deployments.conditions import PROGRESSING, condition_of, new_condition, with_
 from konverge.controlplane.workloads.deployments.revisions import REVISION, highest_revision, numbered, sized
@@ -19,17 +20,15 @@ from konverge.controlplane.workloads.deployments.templates import (
 )
 from konverge.controlplane.workloads.pods.claims import controller_of, owner_reference
 from konverge.controlplane.workloads.words import namespace_is_going, refusal
-from konverge.controlplane.workloads.writers import writer_of
+from konverge.controlplane.workloads.writers import writer_of, written
 from konverge.errors import AlreadyExists, KonvergeError
 from konverge.k8s.apps.v1 import Deployment, DeploymentStatus, ReplicaSet, ReplicaSetSpec
 from konverge.k8s.meta.v1 import LabelSelector
-from konverge.objects import ObjectMeta, difference
+from konverge.objects import ObjectMeta
 from konverge.objects.conditions import ConditionStatus
 from konverge.reconcile import Context
 
 __all__ = ["Control"]
-
-_WRITTEN: Final = ("metadata", "status")
 
 
 class Control:
@@ -47,17 +46,22 @@ class Control:
 
     # Its own status
 
-    async def write_status(self, status: DeploymentStatus) -> None:
-        """Write the status, if it is another one."""
-        self.deployment.status = status
-        await self._save()
+    async def write_status(self, status: DeploymentStatus, *, revision: str = "") -> None:
+        """Write the status and the revision, if they are different; annotations go by way of the status, too."""
+        annotations = dict(self.deployment.metadata.annotations)
+        if revision:
+            annotations[REVISION] = revision
+        version = self.deployment.resource_version
+        self.deployment = await written(self._ctx, self.deployment, status, annotations=annotations)
+        self.wrote = self.wrote or self.deployment.resource_version != version
 
-    async def note_progress(self, status: ConditionStatus, reason: str, message: str) -> None:
-        """Write a condition about the progress, and whatever else is edited, if the rollout has a deadline."""
+    async def note_progress(self, status: ConditionStatus, reason: str, message: str, *, revision: str = "") -> None:
+        """Write a condition about the progress, if the rollout has a deadline, and the revision."""
+        noted = self.deployment.status
         if has_deadline(self.deployment):
             condition = new_condition(PROGRESSING, status, reason=reason, message=message, now=self.now)
-            self.deployment.status.conditions = with_(self.deployment.status.conditions, condition)
-        await self._save()
+            noted = replace(noted, conditions=with_(noted.conditions, condition))
+        await self.write_status(noted, revision=revision)
 
     # Its ReplicaSets
 
@@ -72,11 +76,12 @@ class Control:
             new.metadata.annotations = annotations
             new.spec.min_ready_seconds = deployment.spec.min_ready_seconds
             return Sets(await self._update(new), sets.old)
-        deployment.metadata.annotations[REVISION] = annotations.get(REVISION, "")
+        number = annotations.get(REVISION, "")
         if condition_of(deployment.status.conditions, PROGRESSING) is None:
-            await self.note_progress("True", "FoundNewReplicaSet", f'Found new replica set "{new.name}"')
+            message = f'Found new replica set "{new.name}"'
+            await self.note_progress("True", "FoundNewReplicaSet", message, revision=number)
         else:
-            await self._save()
+            await self.write_status(deployment.status, revision=number)
         return sets
 
     async def create(self, sets: Sets) -> Sets:
@@ -99,8 +104,9 @@ class Control:
         self.wrote = True
         if size(created):
             self._ctx.event("ScalingReplicaSet", f"Scaled up replica set {created.name} from 0 to {size(created)}")
-        self.deployment.metadata.annotations[REVISION] = created.metadata.annotations[REVISION]
-        await self.note_progress("True", "NewReplicaSetCreated", f'Created new replica set "{created.name}"')
+        number = created.metadata.annotations[REVISION]
+        message = f'Created new replica set "{created.name}"'
+        await self.note_progress("True", "NewReplicaSetCreated", message, revision=number)
         return Sets(created, sets.old)
 
     async def scale(self, one: ReplicaSet, wanted: int, *, annotate: bool = False) -> ReplicaSet:
@@ -154,8 +160,8 @@ class Control:
         ours = reference is not None and reference.uid == self.deployment.uid
         if ours and same_template(self.deployment.spec.template, found.spec.template):
             return found
-        self.deployment.status.collision_count = (self.deployment.status.collision_count or 0) + 1
-        await self._save()
+        status = self.deployment.status
+        await self.write_status(replace(status, collision_count=(status.collision_count or 0) + 1))
         raise AlreadyExists(f'replica set "{wanted.name}" is another one', kind="ReplicaSet", key=str(wanted.key))
 
     async def _update(self, one: ReplicaSet) -> ReplicaSet:
@@ -163,13 +169,3 @@ class Control:
         updated = await self._client.update(one)
         self.wrote = self.wrote or updated.resource_version != version
         return updated
-
-    async def _save(self) -> None:
-        """Write what was edited, by way of the status: annotations go along there."""
-        edited = difference(self.deployment)
-        patch = {name: edited[name] for name in _WRITTEN if name in edited}
-        if patch:
-            patch.setdefault("metadata", {})["resourceVersion"] = self.deployment.resource_version
-            key = self.deployment.key
-            self.deployment = await self._client.patch(Deployment, key, patch, subresource="status")
-            self.wrote = True

@@ -39,11 +39,9 @@ def set_name(deployment: str, hash_: str) -> str:
 
 def labelled(template: PodTemplateSpec, hash_: str) -> PodTemplateSpec:
     """Give a copy of a template whose pods carry the hash."""
-    twin = copy.deepcopy(template)
-    metadata = twin.metadata or ObjectMeta()
+    metadata = copy.copy(template.metadata or ObjectMeta())
     metadata.labels = {**metadata.labels, HASH: hash_}
-    twin.metadata = metadata
-    return twin
+    return PodTemplateSpec(metadata=metadata, spec=template.spec)
 
 
 def _shared(template: PodTemplateSpec) -> ObjectMeta:

@@ -78,9 +78,10 @@ class JobReconciler(Reconciler[Job]):
         return run
 
     def _next(self, run: JobRun) -> Result:
-        waits = [run.wait, until_deadline(run.job, moment(self._clock))]
-        due = min((wait for wait in waits if wait is not None), default=None)
-        return Result.done() if due is None else Result.again(max(due, 0.0), reason="a wait of the Job is over")
+        waits = (run.wait, until_deadline(run.job, moment(self._clock)))
+        # A deadline that has passed has been judged.
+        due = min((wait for wait in waits if wait is not None and wait > 0), default=None)
+        return Result.done() if due is None else Result.again(due, reason="a wait of the Job is over")
 
     async def _expire(self, job: Job, ctx: Context) -> Result:
         """Delete a finished Job when its time has come, if the server says so too."""

@@ -28,6 +28,7 @@ from konverge.controlplane.workloads.writers import writer_of
 from konverge.errors import KonvergeError, NotFound
 from konverge.k8s.batch.v1 import Job, JobCondition
 from konverge.k8s.core.v1 import Pod
+from konverge.objects import to_wire
 from konverge.reconcile import Context
 
 __all__ = ["RELEASE", "JobRun"]
@@ -62,6 +63,7 @@ class JobRun:
         self.wrote = False
         self.wait: float | None = None
         self.problem: KonvergeError | None = None
+        self._stored = to_wire(job.status)
         self._pods = pods
         self._ctx = ctx
         self._now = now
@@ -184,9 +186,11 @@ class JobRun:
         self._ctx.event("Completed", "Job completed")
 
     async def _save(self) -> None:
-        version = self.job.resource_version
-        self.job = await self._client.update_status(self.job)
-        self.wrote = self.wrote or self.job.resource_version != version
+        """Write the status, if it is not the one that is stored."""
+        if to_wire(self.job.status) != self._stored:
+            self.job = await self._client.update_status(self.job)
+            self._stored = to_wire(self.job.status)
+            self.wrote = True
 
 
 def _replaced(tally: Tally, index: int | None) -> Pod | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Final
 
 from konverge.controlplane.workloads.jobs.indexes import INDEX
@@ -11,7 +10,7 @@ from konverge.controlplane.workloads.jobs.tallies import FAILURES, IGNORED_FAILU
 from konverge.controlplane.workloads.pods.templates import pod_of
 from konverge.k8s.batch.v1 import Job
 from konverge.k8s.core.v1 import Container, EnvVar, EnvVarSource, ObjectFieldSelector, Pod, PodTemplateSpec
-from konverge.objects import ObjectMeta
+from konverge.objects import ObjectMeta, from_wire, to_wire
 
 __all__ = ["pod_of_job"]
 
@@ -21,7 +20,7 @@ _LONGEST_PREFIX: Final = 58
 
 def pod_of_job(job: Job, index: int | None, replaced: Pod | None = None) -> Pod:
     """Make a pod of a Job; `replaced` is the failed pod of the same index that it takes over from."""
-    template = copy.deepcopy(job.spec.template)
+    template = from_wire(PodTemplateSpec, to_wire(job.spec.template))
     metadata = template.metadata = template.metadata or ObjectMeta()
     if TRACKING not in metadata.finalizers:
         metadata.finalizers.append(TRACKING)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 from konverge.controlplane.workloads.pods.claims import owner_reference
 from konverge.k8s.core.v1 import Pod, PodTemplateSpec
 from konverge.objects import ObjectMeta, Resource
@@ -12,7 +10,7 @@ __all__ = ["pod_of"]
 
 
 def pod_of(template: PodTemplateSpec, owner: Resource, *, prefix: str = "") -> Pod:
-    """Make a pod of a template, controlled by `owner`; the server completes its name."""
+    """Make a pod of a template, controlled by `owner`; the server completes its name. They share the spec."""
     shared = template.metadata or ObjectMeta()
     metadata = ObjectMeta(
         generate_name=prefix or f"{owner.name}-",
@@ -22,4 +20,4 @@ def pod_of(template: PodTemplateSpec, owner: Resource, *, prefix: str = "") -> P
         finalizers=list(shared.finalizers),
         owner_references=[owner_reference(owner)],
     )
-    return Pod(metadata=metadata, spec=copy.deepcopy(template.spec))
+    return Pod(metadata=metadata, spec=template.spec)

@@ -19,7 +19,7 @@ from konverge.controlplane.workloads.pods.selections import Selections
 from konverge.controlplane.workloads.pods.templates import pod_of
 from konverge.controlplane.workloads.replicasets.status import Failure, status_of
 from konverge.controlplane.workloads.words import refusal
-from konverge.controlplane.workloads.writers import writer_of
+from konverge.controlplane.workloads.writers import written
 from konverge.errors import KonvergeError
 from konverge.k8s.apps.v1 import ReplicaSet
 from konverge.k8s.core.v1 import Pod
@@ -65,9 +65,7 @@ class ReplicaSetReconciler(Reconciler[ReplicaSet]):
         now = moment(self._clock)
         failure = _failure(obj, pods, problem)
         status = status_of(obj, pods, terminating=terminating, failure=failure, now=now)
-        if status != obj.status:
-            obj.status = status
-            await writer_of(ctx).update_status(obj)
+        await written(ctx, obj, status)
         if problem is not None:
             raise problem
         if missing > _MOST_AT_ONCE:

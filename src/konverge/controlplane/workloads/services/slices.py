@@ -101,7 +101,7 @@ def _change_group(service: Service, family: str, group: Group, slices: Sequence[
             changes.create.append(made)
         else:
             unchanged.remove(roomy)
-            filled = copy.deepcopy(roomy)
+            filled = _copied(roomy)
             _fill(filled, left)
             changes.update.append(filled)
     return changes
@@ -120,7 +120,7 @@ def _sort_out(
         elif not kept and one.endpoints:
             changes.delete.append(one)
         else:
-            changed = copy.deepcopy(one)
+            changed = _copied(one)
             changed.endpoints, changed.metadata.labels = kept, labels
             changes.update.append(changed)
     return changes, unchanged
@@ -152,7 +152,7 @@ def _reuse(service: Service, changes: Changes) -> None:
         if not changes.create:
             break
         made = changes.create.pop()
-        reused = copy.deepcopy(one)
+        reused = _copied(one)
         reused.endpoints, reused.ports, reused.metadata.labels = made.endpoints, made.ports, made.metadata.labels
         changes.delete.remove(one)
         changes.update.append(reused)
@@ -166,6 +166,14 @@ def _new_slice(service: Service, family: str, ports: Sequence[EndpointPort]) -> 
         owner_references=[owner_reference(service)],
     )
     return EndpointSlice(metadata=metadata, address_type=family, ports=list(ports))
+
+
+def _copied(one: EndpointSlice) -> EndpointSlice:
+    """Give a slice whose labels, ports and endpoints can be replaced; what it was read from goes along."""
+    twin = copy.copy(one)
+    twin.metadata = copy.copy(one.metadata)
+    twin.endpoints = list(one.endpoints)
+    return twin
 
 
 def _labels(service: Service) -> dict[str, str]:

@@ -1,0 +1,240 @@
+"""The controllers of workloads at work on the embedded server, on virtual time; the test is the kubelet."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from workloadplays import PLAYS, Notes, deployment, follow, image, job, service
+from workloadscene import NODE, EmbeddedScene, embedded_scene, seen
+
+from konverge.client import InProcessTransport
+from konverge.controlplane.workloads.deployments.templates import set_name, template_hash
+from konverge.errors import TransportError
+from konverge.k8s.apps.v1 import Deployment
+from konverge.objects import Untyped
+from konverge.testing import settle
+from konverge.wire.messages import Request, Response
+
+ROLLOUTS = ("deployments.apps", "replicasets.apps")
+
+
+class Counting:
+    """A transport that notes writes, and refuses all of them after so many."""
+
+    def __init__(self, scene: EmbeddedScene, most: int = 10**9) -> None:
+        self._inner = InProcessTransport(scene.server.handle)
+        self._most = most
+        self.writes: list[str] = []
+
+    async def send(self, request: Request) -> Response:
+        if request.method != "GET" and "/events" not in request.path and "accessreviews" not in request.path:
+            if len(self.writes) >= self._most:
+                raise TransportError("cut", sent=False)
+            self.writes.append(f"{request.method} {request.path}")
+        return await self._inner.send(request)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+@pytest.mark.parametrize("name", PLAYS)
+async def test_every_play_comes_to_its_end(name: str) -> None:
+    async with embedded_scene() as scene:
+        await PLAYS[name](scene, Notes(scene))
+
+
+async def test_what_is_as_it_should_be_costs_no_write_not_even_after_a_restart() -> None:
+    scene = EmbeddedScene()
+    await scene.client.create(Untyped(NODE))
+    async with scene.controllers():
+        await scene.create(deployment())
+        await scene.create(service())
+        await scene.create(job(parallelism=2, completions=5))
+        await scene.settle()
+        await follow(scene)
+    counting = Counting(scene)
+    async with scene.controllers(counting):
+        await settle()
+        await scene.merge("pods", (await scene.pods())[0].name, {"metadata": {"annotations": {"a": "b"}}})
+        await settle()
+    assert counting.writes == []
+
+
+@pytest.mark.parametrize("most", range(16))
+async def test_controllers_that_stop_after_any_write_lead_to_the_same_end(most: int) -> None:
+    async def world(cut: int | None) -> Any:
+        scene = EmbeddedScene()
+        await scene.client.create(Untyped(NODE))
+        if cut is not None:
+            async with scene.controllers(Counting(scene, cut)):
+                await scene.create(deployment())
+                await scene.create(job(parallelism=2, completions=2))
+                await settle()
+                await scene.start()
+                await scene.end("Succeeded", labels="kind=work")
+        async with scene.controllers():
+            if cut is None:
+                await scene.create(deployment())
+                await scene.create(job(parallelism=2, completions=2))
+            for _ in range(3):
+                await follow(scene)
+                await scene.end("Succeeded", labels="kind=work")
+        return await seen(scene, *ROLLOUTS, "jobs.batch", "pods")
+
+    end, expected = await world(most), await world(None)
+    # How far the first run came shows in what a kubelet wrote, not in what the controllers made.
+    assert end["deployments.apps"] == expected["deployments.apps"]
+    assert end["replicasets.apps"] == expected["replicasets.apps"]
+    assert end["jobs.batch"] == expected["jobs.batch"]
+    assert len(end["pods"]) == len(expected["pods"])
+
+
+async def test_a_pod_that_is_deleted_is_replaced() -> None:
+    async with embedded_scene() as scene:
+        await scene.create(deployment())
+        await follow(scene)
+        victim = (await scene.pods())[0]
+        await scene.client.delete("pods", victim.name)
+        await follow(scene)
+        names = [pod.name for pod in await scene.pods()]
+        assert len(names) == 3
+        assert victim.name not in names
+
+
+async def test_a_replica_set_edited_by_hand_is_scaled_back() -> None:
+    async with embedded_scene() as scene:
+        await scene.create(deployment())
+        await follow(scene)
+        (one,) = await scene.all("replicasets.apps")
+        await scene.merge("replicasets.apps", one.name, {"spec": {"replicas": 7}})
+        await follow(scene)
+        assert len(await scene.pods()) == 3
+
+
+async def test_pods_become_available_by_time_alone() -> None:
+    async with embedded_scene() as scene:
+        await scene.create(deployment(2, minReadySeconds=30))
+        await follow(scene)
+        before = (await scene.get("deployments.apps", "web"))["status"]
+        assert (before["readyReplicas"], before.get("availableReplicas")) == (2, None)
+        await asyncio.sleep(31)
+        await settle()
+        assert (await scene.get("deployments.apps", "web"))["status"]["availableReplicas"] == 2
+
+
+async def test_a_name_that_is_taken_by_another_replica_set_counts_as_a_collision() -> None:
+    scene = EmbeddedScene()
+    await scene.client.create(Untyped(NODE))
+    await scene.create(deployment(1))
+    web = await scene.client.get(Deployment, "web")
+    taken = set_name("web", template_hash(web.spec.template, None))
+    labels = {"matchLabels": {"x": "y"}}
+    template = {"metadata": {"labels": {"x": "y"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    other = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": taken}}
+    await scene.create({**other, "spec": {"replicas": 0, "selector": labels, "template": template}})
+    async with scene.controllers():
+        await follow(scene)
+    status = (await scene.get("deployments.apps", "web"))["status"]
+    assert (status["collisionCount"], status["availableReplicas"]) == (1, 1)
+
+
+async def has_waiting(scene: EmbeddedScene) -> bool:
+    return any(pod.status.phase == "Pending" for pod in await scene.pods())
+
+
+async def test_a_failed_pod_of_a_job_is_replaced_after_waits_that_double() -> None:
+    async with embedded_scene() as scene:
+        await scene.create(job(backoffLimit=3))
+        await settle()
+        loop = asyncio.get_running_loop()
+        waits = []
+        for _ in range(3):
+            await scene.start()
+            await scene.end("Failed", code=1)
+            failed = loop.time()
+            await scene.until(lambda: has_waiting(scene), "another pod")
+            waits.append(round(loop.time() - failed))
+        assert waits == [10, 20, 40]
+
+
+async def test_a_finished_job_is_deleted_after_its_time() -> None:
+    async with embedded_scene() as scene:
+        await scene.create(job(ttlSecondsAfterFinished=100))
+        await settle()
+        await scene.start()
+        await scene.end("Succeeded")
+        await asyncio.sleep(99)
+        await settle()
+        assert [one.metadata.get("deletionTimestamp") for one in await scene.all("jobs.batch")] == [None]
+        await asyncio.sleep(2)
+        await settle()
+        (left,) = await scene.all("jobs.batch")
+        assert left.metadata["finalizers"] == ["foregroundDeletion"]
+
+
+async def test_a_job_that_another_controller_manages_is_left_alone() -> None:
+    async with embedded_scene() as scene:
+        await scene.create(job(managedBy="example.com/queue"))
+        await settle()
+        assert await scene.pods() == []
+
+
+async def test_the_endpoints_of_a_pod_come_with_its_node() -> None:
+    async with embedded_scene() as scene:
+        await scene.create(service())
+        await scene.create(deployment(1))
+        await settle()
+        (pod,) = await scene.pods()
+        await scene.bind(pod, "late")
+        ready = [{"type": "Ready", "status": "True", "lastTransitionTime": "2027-01-15T08:00:00Z"}]
+        await scene.tell(pod, "Running", podIP="10.1.0.1", podIPs=[{"ip": "10.1.0.1"}], conditions=ready)
+        await settle()
+        (empty,) = await scene.all("endpointslices.discovery.k8s.io", "kubernetes.io/service-name=web")
+        assert not empty.get("endpoints")
+        await scene.client.create(Untyped({**NODE, "metadata": {"name": "late"}}))
+        await settle()
+        (filled,) = await scene.all("endpointslices.discovery.k8s.io", "kubernetes.io/service-name=web")
+        assert [one["addresses"] for one in filled["endpoints"]] == [["10.1.0.1"]]
+
+
+async def test_services_without_a_selector_are_left_to_others() -> None:
+    async with embedded_scene() as scene:
+        await scene.create(service(selector=None))
+        await settle()
+        assert await scene.all("endpointslices.discovery.k8s.io", "kubernetes.io/service-name=web") == []
+
+
+async def test_a_deployment_in_a_namespace_that_is_going_is_let_go_in_peace() -> None:
+    scene = EmbeddedScene()
+    await scene.client.create(Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "going"}}))
+    wire = deployment()
+    wire["metadata"]["namespace"] = "going"
+    await scene.client.create(Untyped(wire))
+    await scene.client.delete("namespaces", "going")
+    counting = Counting(scene)
+    async with scene.controllers(counting):
+        await settle()
+        await asyncio.sleep(100)
+        await settle()
+    refused = [one for one in counting.writes if one.endswith("replicasets")]
+    assert len(refused) == 1
+
+
+async def test_changes_of_an_image_go_through_every_revision() -> None:
+    async with embedded_scene() as scene:
+        await scene.create(deployment(2))
+        await follow(scene)
+        for number in (2, 3, 2):
+            await scene.merge("deployments.apps", "web", image(f"i:{number}"))
+            await follow(scene)
+        web = await scene.get("deployments.apps", "web")
+        assert web.metadata["annotations"]["deployment.kubernetes.io/revision"] == "4"
+        sets = {
+            one.metadata["annotations"]["deployment.kubernetes.io/revision"]: one.metadata["annotations"].get(
+                "deployment.kubernetes.io/revision-history"
+            )
+            for one in await scene.all("replicasets.apps")
+        }
+        assert sets == {"1": None, "3": None, "4": "2"}
