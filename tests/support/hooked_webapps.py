@@ -169,8 +169,7 @@ def conversion_review(*objects: Json, to: str, version: str = "v1") -> bytes:
 
 async def ask(hook: AdmissionWebhook[Any] | ConversionWebhook, body: bytes, **how: Any) -> Answer:
     """Ask one webhook as the API server does, without a socket."""
-    async with Webhooks(hook) as hooks:
-        return await hooks.answer(hook.path, body, **how)
+    return await Webhooks(hook).answer(hook.path, body, **how)
 
 
 async def verdict(hook: AdmissionWebhook[Any] | ConversionWebhook, body: bytes) -> Json:

@@ -8,8 +8,7 @@ import logging
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -86,7 +85,8 @@ class Webhooks:
     - at most `concurrency` reviews run at a time; further ones wait, and those that find ten times as many in line are
       told to come back later (503);
     - every review has an answer before its time is over: 504 a little before, so that the failure policy decides;
-    - nothing that a function does can keep other webhooks from being answered, except blocking the loop.
+    - nothing that a function does can keep other webhooks from being answered, except blocking the loop;
+    - there is nothing to open or to close.
 
     Raises: ValueError when two webhooks have the same path.
     """
@@ -158,18 +158,6 @@ class Webhooks:
         if answer.code != 200:
             raise BadReview(answer.code, document["message"])
         return document
-
-    def close(self) -> None:
-        """Let the threads of plain functions go. It can be used again afterwards."""
-        self._runner.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     async def _in_turn(self, endpoint: Endpoint, body: bytes) -> Answer:
         # The semaphore is held across the author's function: that is what it limits.

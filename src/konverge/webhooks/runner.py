@@ -1,4 +1,4 @@
-"""How the functions of authors are run: coroutines on the loop, plain functions in threads of their own."""
+"""How the functions of authors are run: coroutines on the loop, plain functions in threads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import asyncio
 import contextvars
 import inspect
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future
+from contextlib import suppress
+from threading import Thread
 from typing import Any
 
 __all__ = ["FunctionFailed", "Runner"]
@@ -22,13 +24,12 @@ class Runner:
     Promises:
 
     - what a function raises, `SystemExit` included, comes out as `FunctionFailed`; only cancellation passes unchanged;
-    - a plain function never blocks the loop; one that outlasts the caller's deadline keeps its thread, and only that;
-    - threads are started by the first plain function that is called.
+    - a plain function never blocks the loop. One that outlasts the caller's deadline keeps its thread until it ends,
+      and keeps neither other functions nor the end of the process waiting, as long as there are threads left.
     """
 
     def __init__(self, *, threads: int) -> None:
-        self._most = threads
-        self._threads: ThreadPoolExecutor | None = None
+        self._free = asyncio.Semaphore(threads)
 
     async def call(self, function: Callable[..., Any], *args: Any) -> Any:
         """Call a function with these arguments and give what it returns; a generator's values as a list."""
@@ -40,21 +41,41 @@ class Runner:
         except (Exception, SystemExit) as error:
             raise FunctionFailed(type(error).__name__) from error
 
-    def close(self) -> None:
-        """Let the threads go; what runs in them runs on, what waits for one is dropped."""
-        threads, self._threads = self._threads, None
-        if threads is not None:
-            threads.shutdown(wait=False, cancel_futures=True)
-
     async def _in_thread(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(self._most, thread_name_prefix="webhook")
-        context = contextvars.copy_context()
+        await self._free.acquire()
         loop = asyncio.get_running_loop()
-        error, result = await loop.run_in_executor(self._threads, context.run, _call, function, args)
+
+        def ended() -> None:
+            with suppress(RuntimeError):  # the loop is closed, and nobody waits for the place
+                loop.call_soon_threadsafe(self._free.release)
+
+        context = contextvars.copy_context()
+        error, result = await loop.run_in_executor(_OneThread(ended), context.run, _call, function, args)
         if error is not None:
             raise error
         return result
+
+
+class _OneThread(Executor):
+    """A thread for one call. It is a daemon: the process may end while it hangs, which the threads of a pool forbid."""
+
+    def __init__(self, ended: Callable[[], None]) -> None:
+        self._ended = ended
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+
+        def work() -> None:
+            if future.set_running_or_notify_cancel():
+                future.set_result(fn(*args, **kwargs))
+            self._ended()
+
+        try:
+            Thread(target=work, name="webhook", daemon=True).start()
+        except RuntimeError:
+            self._ended()
+            raise
+        return future
 
 
 def is_async(function: Callable[..., Any]) -> bool:
@@ -63,9 +84,11 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 
 def _call(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[BaseException | None, Any]:
-    # As a value: a future takes neither StopIteration nor, with good manners, SystemExit.
+    """Give what a function raised or returned as a value: a future takes neither StopIteration nor SystemExit."""
     try:
         result = function(*args)
         return None, list(result) if isinstance(result, Iterator) else result
-    except (Exception, SystemExit) as error:
-        return (RuntimeError("the function raised StopIteration") if isinstance(error, StopIteration) else error), None
+    except StopIteration:
+        return RuntimeError("the function raised StopIteration"), None
+    except BaseException as error:
+        return error, None

@@ -175,7 +175,6 @@ class WebhookServer:
             if isinstance(transport, asyncio.Transport):
                 transport.abort()
         await listener.wait_closed()
-        self.webhooks.close()
 
     async def __aenter__(self) -> Self:
         await self.start()

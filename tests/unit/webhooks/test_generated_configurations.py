@@ -133,13 +133,13 @@ async def cluster(hooks: Webhooks) -> tuple[EmbeddedServer, Client]:
 
 
 async def test_the_embedded_server_calls_the_webhooks_on_virtual_time() -> None:
-    async with Webhooks(check, fill_in, conversion) as hooks:
-        _, client = await cluster(hooks)
+    hooks = Webhooks(check, fill_in, conversion)
+    _, client = await cluster(hooks)
 
-        made = await client.create(webapp("web", "nginx:1.25"))
-        with pytest.raises(Invalid, match="an image needs a tag"):
-            await client.create(webapp("other", "nginx"))
-        old = await client.get(OldWebApp, "web", namespace="default")
+    made = await client.create(webapp("web", "nginx:1.25"))
+    with pytest.raises(Invalid, match="an image needs a tag"):
+        await client.create(webapp("other", "nginx"))
+    old = await client.get(OldWebApp, "web", namespace="default")
 
     assert made.metadata.labels == {"app": "web"}
     assert (old.spec.repository, old.spec.tag) == ("nginx", "1.25")
@@ -150,8 +150,8 @@ async def test_in_process_too_what_fails_is_the_servers_error() -> None:
         raise TimeoutError
 
     slow = ValidatingWebhook(WebApp, late)
-    async with Webhooks(slow, conversion) as hooks:
-        _, client = await cluster(hooks)
+    hooks = Webhooks(slow, conversion)
+    _, client = await cluster(hooks)
 
-        with pytest.raises(ServerError, match="the webhook failed; the log of the operator says why"):
-            await client.create(webapp("web", "nginx:1.25"))
+    with pytest.raises(ServerError, match="the webhook failed; the log of the operator says why"):
+        await client.create(webapp("web", "nginx:1.25"))

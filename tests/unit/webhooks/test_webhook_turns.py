@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -59,8 +61,8 @@ async def test_at_most_so_many_reviews_run_at_a_time_and_all_are_answered() -> N
         running -= 1
 
     hook = ValidatingWebhook(WebApp, slow)
-    async with Webhooks(hook, concurrency=3) as hooks:
-        answers = await asyncio.gather(*(hooks.answer(hook.path, REVIEW) for _ in range(9)))
+    hooks = Webhooks(hook, concurrency=3)
+    answers = await asyncio.gather(*(hooks.answer(hook.path, REVIEW) for _ in range(9)))
 
     assert most == 3
     assert [answer.code for answer in answers] == [200] * 9
@@ -69,16 +71,16 @@ async def test_at_most_so_many_reviews_run_at_a_time_and_all_are_answered() -> N
 
 async def test_who_waits_in_line_until_its_time_is_over_is_told_so() -> None:
     hook = ValidatingWebhook(WebApp, wait_for_ever)
-    async with Webhooks(hook, concurrency=1) as hooks:
-        answers = await asyncio.gather(hooks.answer(hook.path, REVIEW), hooks.answer(hook.path, REVIEW, timeout=1))
+    hooks = Webhooks(hook, concurrency=1)
+    answers = await asyncio.gather(hooks.answer(hook.path, REVIEW), hooks.answer(hook.path, REVIEW, timeout=1))
 
     assert [answer.code for answer in answers] == [504, 504]
 
 
 async def test_a_line_that_is_too_long_turns_reviews_away_at_once() -> None:
     hook = ValidatingWebhook(WebApp, wait_for_ever)
-    async with Webhooks(hook, concurrency=1) as hooks:
-        answers = await asyncio.gather(*(hooks.answer(hook.path, REVIEW) for _ in range(13)))
+    hooks = Webhooks(hook, concurrency=1)
+    answers = await asyncio.gather(*(hooks.answer(hook.path, REVIEW) for _ in range(13)))
 
     assert sorted(answer.code for answer in answers) == [503] * 2 + [504] * 11
 
@@ -91,8 +93,8 @@ async def test_plain_functions_run_in_threads_and_do_not_block_the_loop() -> Non
         gate.wait()
 
     hook = ValidatingWebhook(WebApp, meet)
-    async with Webhooks(hook) as hooks:
-        answers = await asyncio.gather(*(hooks.answer(hook.path, REVIEW) for _ in range(4)))
+    hooks = Webhooks(hook)
+    answers = await asyncio.gather(*(hooks.answer(hook.path, REVIEW) for _ in range(4)))
 
     assert [answer.code for answer in answers] == [200] * 4
 
@@ -101,21 +103,39 @@ async def test_plain_functions_run_in_threads_and_do_not_block_the_loop() -> Non
 async def test_a_plain_function_that_hangs_keeps_its_thread_and_nothing_else() -> None:
     gate = threading.Event()
     hanging = MutatingWebhook(WebApp, lambda *_: gate.wait(30) and None)
-    async with Webhooks(hanging, check, concurrency=2) as hooks:
-        late = await hooks.answer(hanging.path, REVIEW, timeout=0.2)
-        fine = await hooks.answer(check.path, REVIEW, timeout=30)
-        gate.set()
+    hooks = Webhooks(hanging, check, concurrency=2)
+    late = await hooks.answer(hanging.path, REVIEW, timeout=0.2)
+    fine = await hooks.answer(check.path, REVIEW, timeout=30)
+    gate.set()
 
     assert (late.code, fine.code) == (504, 200)
 
 
+HANGS = """
+import asyncio, sys, threading
+sys.path[:0] = {path!r}
+from hooked_webapps import WebApp, admission_review, ask, webapp
+from konverge.webhooks import ValidatingWebhook
+hook = ValidatingWebhook(WebApp, lambda *_: threading.Event().wait())
+print(asyncio.run(ask(hook, admission_review(webapp()), timeout=0.2)).code)
+"""
+
+
+def test_a_plain_function_that_hangs_does_not_keep_the_process_from_ending() -> None:
+    script = HANGS.format(path=sys.path)
+
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.stdout, done.returncode) == ("504\n", 0), done.stderr
+
+
 async def test_what_came_of_reviews_is_counted() -> None:
     slow = MutatingWebhook(WebApp, wait_for_ever)
-    async with Webhooks(check, slow) as hooks:
-        for body in (REVIEW, REVIEW, admission_review(webapp(image="nginx")), b""):
-            await hooks.answer(check.path, body)
-        await hooks.answer(slow.path, REVIEW)
-        counted, other = hooks.stats().endpoints
+    hooks = Webhooks(check, slow)
+    for body in (REVIEW, REVIEW, admission_review(webapp(image="nginx")), b""):
+        await hooks.answer(check.path, body)
+    await hooks.answer(slow.path, REVIEW)
+    counted, other = hooks.stats().endpoints
 
     assert (counted.allowed, counted.denied, counted.broken, other.late) == (2, 1, 1, 1)
     assert (hooks.stats().running, hooks.stats().waiting) == (0, 0)
