@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from konverge.cli.crd import sample
+from konverge.cli.crd import crd, sample
 from konverge.cli.demo import demo
+from konverge.cli.manifests.command import manifests
 from konverge.cli.models import models
 from konverge.cli.run import run
 from konverge.cli.why import why
@@ -19,7 +20,9 @@ def main() -> None:
     """Kubernetes operators in Python."""
 
 
+main.add_command(crd)
 main.add_command(demo)
+main.add_command(manifests)
 main.add_command(models)
 main.add_command(run)
 main.add_command(sample)

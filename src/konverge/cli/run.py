@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -28,6 +29,7 @@ __all__ = ["run"]
 @click.option("--metrics-port", type=int, default=8080, help="Port of metrics and probes; 0 for none.")
 @click.option("--metrics-host", default="", help="Address to listen on; all unless given.")
 @click.option("--protect-metrics", is_flag=True, help="Ask the API server who may read /metrics and /debug.")
+@click.option("--webhook-port", type=int, default=0, help="Port of the webhooks; 0 does not serve them.")
 @click.option("--grace", type=float, default=20.0, help="Seconds that running reconciles get when it stops.")
 @click.option("--log-format", type=click.Choice(["human", "json"]), default="human", help="For people or for machines.")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
@@ -47,7 +49,11 @@ def run(target: str, **options: Any) -> None:
     configure_logs(options["log_format"], options["log_level"].upper())
     try:
         config = load_config(kubeconfig=options["kubeconfig"], context=options["context"])
-        operator.manager(config, **_manager_options(operator.name, options)).run()
+        manager = operator.manager(config, **_manager_options(operator.name, options))
+        if options["webhook_port"] and operator.webhooks:
+            namespace = os.environ.get("POD_NAMESPACE") or config.namespace
+            manager.serve_webhooks(operator.serving(namespace, port=options["webhook_port"]))
+        manager.run()
     except (KonvergeError, ValueError) as error:
         raise click.ClickException(str(error)) from error
 

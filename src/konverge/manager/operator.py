@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from konverge.client import Client, ClientConfig
 from konverge.controller import EVENTS, LEASES, Controller, Permission
 from konverge.manager.manager import Manager
-from konverge.objects import Untyped
+from konverge.manager.webhookparts import WebhookServing
+from konverge.objects import Key, Untyped
 from konverge.schema import CustomResource, crd_for
-from konverge.webhooks import AdmissionWebhook, ConversionWebhook
+from konverge.webhooks import AdmissionWebhook, ConversionWebhook, Webhooks
 
 if TYPE_CHECKING:
     from konverge.webhooks import Address
@@ -42,6 +43,21 @@ class Operator:
         manager = Manager(client, name=self.name, **options)
         manager.add(*self.controllers)
         return manager
+
+    def serving(self, namespace: str, *, port: int = 9443) -> WebhookServing:
+        """Give how its webhooks are served in a cluster: with a certificate of its own, as `manifests` sets it up."""
+        from konverge.webhooks import Address, BundleTarget, configurations_for
+
+        address = Address(service=f"{self.name}-webhooks", namespace=namespace)
+        converted = [crd for crd in self.crds(address) if "conversion" in crd["spec"]]
+        targets = [*configurations_for(self.webhooks, address, name=self.name), *converted]
+        return WebhookServing(
+            hooks=Webhooks(*self.webhooks),
+            port=port,
+            service=Key(namespace, address.service),
+            secret=Key(namespace, f"{self.name}-webhook-certificate"),
+            targets=tuple(BundleTarget.of(one) for one in targets),
+        )
 
     def crds(self, address: Address | None = None) -> list[Untyped]:
         """Give the CRDs of its kinds; with an address, those that a webhook of it converts say so."""

@@ -1,0 +1,23 @@
+"""The image of an operator."""
+
+from __future__ import annotations
+
+from konverge.cli.manifests.release import Release
+
+__all__ = ["dockerfile"]
+
+
+def dockerfile(release: Release) -> str:
+    """Give a Dockerfile that installs konverge and the operator's folder; build it where TARGET was given."""
+    top = release.target.split(":", 1)[0].split("/", 1)[0]
+    return f"""\
+# Made by `konverge manifests {release.target}`: docker build -t {release.image} .
+FROM python:3.12-slim
+RUN pip install --no-cache-dir konverge
+WORKDIR /app
+COPY {top} ./{top}
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+USER 65532:65532
+ENTRYPOINT ["konverge"]
+CMD ["run", "{release.target}"]
+"""
