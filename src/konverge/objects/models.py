@@ -63,7 +63,9 @@ class Model(msgspec.Struct, metaclass=ModelMeta):
         # Checkers would take these for a promise that every attribute exists.
 
         def __getattr__(self, name: str) -> Any:
-            # Called only when the normal look-up failed.
+            # Called only when the normal look-up failed. Copying and its like look for names that nobody misspelt.
+            if name.startswith("__"):
+                raise AttributeError(name)
             raise AttributeError(_no_such_field(type(self), name), name=name, obj=self)
 
         def __setattr__(self, name: str, value: Any) -> None:

@@ -1,0 +1,63 @@
+"""The same plays on our controllers and on the real ones: what is there afterwards is the same.
+
+The embedded server has our controllers, on virtual time; the real server has the real kube-controller-manager. There
+are no nodes: the play is the scheduler and the kubelet. Identities, times, hashes and generated ends of names are
+masked, and so is what depends on how fast a kubelet is (see `workloadscene`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from workloadplays import PLAYS, Notes
+from workloadscene import embedded_scene, real_scene
+
+from konverge.testing import ControlPlane, run_virtually
+
+pytestmark = pytest.mark.control_plane
+
+AT_ONCE = 8
+
+
+@pytest.fixture(scope="module")
+def real_pages() -> Iterator[dict[str, Any]]:
+    """What each play leaves on the real control plane; they run side by side, each in a namespace of its own."""
+    with ControlPlane(controller_manager=True) as plane:
+        yield asyncio.run(_play_all(plane))
+
+
+async def _play_all(plane: ControlPlane) -> dict[str, Any]:
+    pages: dict[str, Any] = {}
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def one(number: int, name: str) -> None:
+        async with places, real_scene(plane, f"play-{number}") as scene:
+            notes = Notes(scene)
+            try:
+                await PLAYS[name](scene, notes)
+            except Exception as error:  # told by the test of this play, not by all
+                notes.pages["failed"] = repr(error)
+            pages[name] = notes.pages
+
+    async with asyncio.TaskGroup() as group:
+        for number, name in enumerate(PLAYS):
+            group.create_task(one(number, name))
+    return pages
+
+
+async def _play_embedded(name: str) -> dict[str, Any]:
+    async with embedded_scene() as scene:
+        notes = Notes(scene)
+        await PLAYS[name](scene, notes)
+        return notes.pages
+
+
+@pytest.mark.parametrize("name", PLAYS)
+def test_a_play_leaves_the_same_on_both(name: str, real_pages: dict[str, Any]) -> None:
+    ours = run_virtually(_play_embedded(name))
+    for point, page in real_pages[name].items():
+        assert ours.get(point) == page, point
+    assert ours.keys() == real_pages[name].keys()
