@@ -260,6 +260,20 @@ async def test_what_is_no_longer_wanted_is_removed_and_what_others_want_too_stay
         assert it.sent == []
 
 
+async def test_a_map_or_list_of_ours_becomes_empty_when_it_is_wanted_empty(opened: Open) -> None:
+    async with opened() as it:
+        full = deployment(container(env=[{"name": "A", "value": "1"}], resources={"limits": {"cpu": "1"}}))
+        empty = deployment(container(env=[], resources={"limits": {}}))
+        await it.applier.apply(full)
+        await it.applier.apply(empty)
+        (app,) = containers_of(await it.live(Deployment, "web"))
+        assert "env" not in app
+        assert app["resources"] == {}
+        it.sent.clear()
+        await it.applier.apply(empty)
+        assert it.sent == []
+
+
 async def test_a_child_that_was_deleted_is_made_again(opened: Open) -> None:
     async with opened() as it:
         first = await it.applier.apply(config_map(a="1"))

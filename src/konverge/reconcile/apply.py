@@ -21,10 +21,10 @@ from konverge.cache import Cache, Entry
 from konverge.client import Client
 from konverge.client.targets import Target, key_in, target_of_object
 from konverge.errors import ApplyConflict, Invalid, NotFound
-from konverge.objects import AnyObject, Key, Kind, Resource, encode, whole
+from konverge.objects import AnyObject, Key, Kind, Resource, Untyped, encode, whole
 from konverge.reconcile.handover import part_to_hand_over
-from konverge.reconcile.memo import Memo, Memory, hash_of
-from konverge.reconcile.ownedfields import fields_of, look, wants_nothing
+from konverge.reconcile.memo import Memo, Memory, hash_of, hash_of_rest
+from konverge.reconcile.ownedfields import fields_of, look, wants_nothing, without_emptied, without_identity
 from konverge.reconcile.ownerrefs import made_ready
 from konverge.reconcile.prune import Applied
 from konverge.reconcile.recreation import clear_the_way
@@ -100,7 +100,7 @@ class Applier:
             self._memory.forget(wanted.kind, wanted.key)
         elif self._is_so(wanted, live):
             return live.read(target.type)
-        made = await self._send(wanted, force, recreate)
+        made = await self._send(wanted, live, force=force, recreate=recreate)
         if not self._client.settings.dry_run:
             self._note(wanted, made)
         return made
@@ -144,18 +144,24 @@ class Applier:
         same = memo is not None and memo.desired == wanted.hash
         if memo is not None and same and memo.version == str(live.version):
             return True
-        document = _plain(live.json)
+        text = live.json
+        rest = hash_of_rest(text)
+        if memo is not None and same and memo.rest == rest:
+            return True
+        document = _plain(text)
         owned = fields_of(document, self._manager) or {}
         seen = look(owned, document, wanted.wire)
         values = hash_of(seen.values)
         told = bool(owned) or wants_nothing(wanted.wire)
         is_so = seen.agrees or (told and memo is not None and same and memo.values == values)
         if is_so:
-            self._remember(wanted, Memo(live.uid, wanted.hash, values, str(live.version)))
+            self._remember(wanted, Memo(live.uid, wanted.hash, values, str(live.version), rest))
         return is_so
 
-    async def _send(self, wanted: _Wanted[R], force: bool, recreate: Recreate) -> R:
+    async def _send(self, wanted: _Wanted[R], live: Entry | None, *, force: bool, recreate: Recreate) -> R:
         try:
+            if live is not None:
+                await self._empty(wanted, live, force)
             return await self._client.apply(wanted.obj, force=force)
         except Invalid as refusal:
             if not recreate:
@@ -163,6 +169,17 @@ class Applier:
             propagation = "Background" if recreate is True else recreate
             await clear_the_way(self._client, wanted.obj, refusal, reading=_readable(wanted.target), how=propagation)
         return await self._client.apply(wanted.obj, force=force)
+
+    async def _empty(self, wanted: _Wanted[Any], live: Entry, force: bool) -> None:
+        """Take out what is ours in maps and lists that are wanted empty; only then they can be."""
+        owned = fields_of(_plain(live.json), self._manager) or {}
+        less = without_emptied(owned, without_identity(wanted.wire)) or {}
+        if less != without_identity(wanted.wire):
+            who = {"name": wanted.key.name, **({"namespace": wanted.key.namespace} if wanted.key.namespace else {})}
+            title = {"apiVersion": wanted.kind.api_version, "kind": wanted.kind.kind}
+            await self._client.apply(
+                Untyped({**less, **title, "metadata": {**less.get("metadata", {}), **who}}), force=force
+            )
 
     def _note(self, wanted: _Wanted[Any], made: AnyObject) -> None:
         document = _plain(_bytes_of(made))

@@ -18,17 +18,31 @@ import msgspec
 
 from konverge.objects import Key, Kind
 
-__all__ = ["Memo", "Memory", "hash_of"]
+__all__ = ["Memo", "Memory", "hash_of", "hash_of_rest"]
 
 _LOOKS = 2
 """How many old memos a new one looks at: two, so that what is dropped outruns what comes."""
 
+_parts = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _steady = msgspec.json.Encoder(order="deterministic").encode
 
 
 def hash_of(value: Any) -> bytes:
     """Give a short hash of JSON values; equal ones have equal hashes."""
     return blake2b(_steady(value), digest_size=16).digest()
+
+
+def hash_of_rest(document: bytes) -> bytes:
+    """Give a short hash of an object as a cache holds it, without its status and its version."""
+    parts = _parts(document)
+    parts.pop("status", None)
+    metadata = _parts(parts.pop("metadata"))
+    metadata.pop("resourceVersion", None)
+    found = blake2b(digest_size=16)
+    for name, value in (*metadata.items(), *parts.items()):
+        found.update(name.encode())
+        found.update(value)
+    return found.digest()
 
 
 class Memo(msgspec.Struct, frozen=True, gc=False):
@@ -38,6 +52,7 @@ class Memo(msgspec.Struct, frozen=True, gc=False):
     desired: bytes
     values: bytes
     version: str
+    rest: bytes = b""  # of all but status and version, when it was looked at: what has not changed need not be again
 
 
 class Memory:

@@ -18,9 +18,21 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+import msgspec
+
 from konverge.objects import AnyObject, Resource
 
-__all__ = ["FieldTree", "Look", "fields_of", "is_applied_by", "look", "pick", "wants_nothing", "without_identity"]
+__all__ = [
+    "FieldTree",
+    "Look",
+    "fields_of",
+    "is_applied_by",
+    "look",
+    "pick",
+    "wants_nothing",
+    "without_emptied",
+    "without_identity",
+]
 
 FieldTree: TypeAlias = dict[str, Any]
 """A FieldsV1 document."""
@@ -28,6 +40,7 @@ FieldTree: TypeAlias = dict[str, Any]
 Json: TypeAlias = dict[str, Any]
 
 _ABSENT: Any = object()
+_text = msgspec.json.Encoder(order="deterministic").encode
 _GIVEN_BY_SERVER = (
     "name",
     "namespace",
@@ -100,6 +113,26 @@ def pick(owned: FieldTree, live: Any) -> Any:
         places = _places(inner, live)
         return [_picked_item(element, inner[element], live[place]) for element, place in places.items()]
     return live
+
+
+def without_emptied(owned: FieldTree, desired: Any) -> Any:
+    """Give what is wanted without the maps and lists that are to become empty while parts of them are ours; or None.
+
+    A server that is asked to empty such a one stores null, refuses that, or drops what holds it.
+    """
+    inner = _below(owned)
+    if not inner or not isinstance(desired, dict | list):
+        return desired
+    if isinstance(desired, dict):
+        less: Any = {
+            name: rest
+            for name, value in desired.items()
+            if (rest := without_emptied(inner.get(f"f:{name}", {}), value)) is not None or value is None
+        }
+    else:
+        found = {place: inner[element] for element, place in _places(inner, desired).items()}
+        less = [without_emptied(found.get(place, {}), item) for place, item in enumerate(desired)]
+    return less or None
 
 
 def _picked_item(element: str, owned: FieldTree, item: Any) -> Any:
@@ -183,7 +216,7 @@ def _look_at_items(owned: FieldTree, live: list[Any], desired: Any) -> Look:
 def _places(owned: FieldTree, items: list[Any]) -> dict[str, int]:
     """Find where in a list each owned item is: by all its keys, then, for what is left, by those that are written."""
     found: dict[str, int] = {}
-    indexes: dict[tuple[str, ...], dict[str, int]] = {}
+    indexes: dict[tuple[str, ...], dict[bytes, int]] = {}
     for element in owned:
         names, text = _read_element(element)
         if names not in indexes:
@@ -200,17 +233,17 @@ def _places(owned: FieldTree, items: list[Any]) -> dict[str, int]:
 
 
 @lru_cache(8192)
-def _read_element(element: str) -> tuple[tuple[str, ...], str]:
+def _read_element(element: str) -> tuple[tuple[str, ...], bytes]:
     """Give the names of the keys of an item, none in a set, and the text that it is found by."""
     value = json.loads(element[2:])
     return (tuple(sorted(value)) if element[:2] == "k:" else (), _text(value))
 
 
-def _text_of(item: Any, names: tuple[str, ...]) -> str:
+def _text_of(item: Any, names: tuple[str, ...]) -> bytes:
     if not names:
         return _text(item)
     if not isinstance(item, dict) or any(name not in item for name in names):
-        return ""
+        return b""
     return _text({name: item[name] for name in names})
 
 
@@ -221,10 +254,6 @@ def _fits(element: str, item: Any) -> bool:
     keys = json.loads(element[2:])
     written = [name for name in keys if name in item]
     return 0 < len(written) < len(keys) and all(_same(keys[name], item[name]) for name in written)
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def _same(one: Any, other: Any) -> bool:
