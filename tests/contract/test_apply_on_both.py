@@ -493,3 +493,28 @@ async def test_a_namesake_made_since_is_not_pruned(opened: Open) -> None:
         gone = await prune(it.client, it.cache, owner, Applied(), kinds=[ConfigMap], manager=MANAGER)
         assert gone == []
         assert (await it.live(ConfigMap, "child"))["data"] == {"theirs": "2"}
+
+
+async def test_children_of_a_cluster_scoped_owner_are_pruned(opened: Open) -> None:
+    async with opened() as it:
+        owner = await it.others.get(Namespace, it.namespace)
+        for name in ("kept", "dropped"):
+            await it.applier.apply(in_namespace(it, config_map(name, a="1")), owner=owner)
+        applied = Applied()
+        await it.applier.apply(in_namespace(it, config_map("kept", a="1")), owner=owner, applied=applied)
+        gone = await prune(it.client, it.cache, owner, applied, kinds=[ConfigMap], manager=MANAGER)
+        assert gone == [it.key("dropped")]
+
+
+def in_namespace(it: ApplyRig, wanted: ConfigMap) -> ConfigMap:
+    wanted.metadata.namespace = it.namespace
+    return wanted
+
+
+async def test_pruning_of_a_kind_that_is_not_kept_or_not_with_our_fields_is_refused(opened: Open) -> None:
+    async with opened() as it:
+        owner = await it.client.create(config_map("owner"))
+        with pytest.raises(ValueError, match="owns"):
+            await prune(it.client, it.cache, owner, Applied(), kinds=[Secret], manager=MANAGER)
+        with pytest.raises(ValueError, match="manager="):
+            await prune(it.client, it.cache, owner, Applied(), kinds=[ConfigMap], manager="another")

@@ -77,7 +77,8 @@ async def _delete(client: Client, child: AnyObject) -> bool:
 
 def _view(cache: Cache, wanted: type[Resource] | Kind, owner: AnyObject, manager: str) -> View[Any]:
     kind = kind_of(wanted)
-    view = cache.whole_view(kind, owner.namespace)
+    # The children of a cluster-scoped owner may be anywhere, so those of the namespaces that are followed are known.
+    view = cache.whole_view(kind, owner.namespace) if owner.namespace else cache.view(kind)
     if view is None:
         raise ValueError(f"prune of {kind.kind} needs its objects in the cache: declare it with owns({kind.kind})")
     if view.options.manager != manager:
