@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import ssl
 from dataclasses import dataclass
 from types import TracebackType
@@ -30,6 +31,7 @@ __all__ = ["ServerLimits", "ServerStats", "WebhookServer"]
 _JSON: Final = "application/json"
 _MIB: Final = 1 << 20
 _KEPT: Final = 180.0
+_log = logging.getLogger("konverge.webhooks")
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,9 @@ class WebhookServer:
         if self._pair is None:
             raise RuntimeError("the server has no certificate: call swap(pair) first")
         loop = asyncio.get_running_loop()
-        self._server = web.Server(self._answer, access_log=None, keepalive_timeout=_KEPT, handler_cancellation=True)
+        self._server = web.Server(
+            self._answer, access_log=None, keepalive_timeout=_KEPT, handler_cancellation=True, logger=_nobody()
+        )
         self._listener = await loop.create_server(
             self._connection,
             self._host,
@@ -221,6 +225,10 @@ class WebhookServer:
         except _Refused as refused:
             self._refused += 1
             return _closing(refused)
+        except Exception as error:
+            self._refused += 1
+            _log.error("The webhook server failed", exc_info=error, extra={"path": request.path})
+            return _closing(_Refused(500, "the webhook server failed; the log of the operator says why"))
         finally:
             self._busy -= 1
             if not self._busy:
@@ -268,6 +276,13 @@ class WebhookServer:
             raise _Refused(408, f"the body did not come within {seconds:g} s") from None
         except (HttpProcessingError, web.RequestPayloadError):
             raise _Refused(400, "the body is no HTTP") from None
+
+
+def _nobody() -> logging.Logger:
+    """A log that nobody reads: the library would write a traceback for each request that is no HTTP."""
+    logger = logging.Logger("http")
+    logger.disabled = True
+    return logger
 
 
 def _context() -> ssl.SSLContext:

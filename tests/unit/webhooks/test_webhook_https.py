@@ -66,6 +66,22 @@ async def test_a_review_is_answered_over_https() -> None:
     assert (review["kind"], review["response"]["allowed"]) == ("AdmissionReview", True)
 
 
+async def test_a_mistake_of_our_own_is_an_answer_too(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(Webhooks):
+        async def answer(self, path: str, body: bytes, *, timeout: float = 10) -> Any:
+            raise RuntimeError(f"{path} {len(body)} {timeout} password=hunter2")
+
+    server = WebhookServer(Broken(check), host="127.0.0.1", port=0)
+    server.swap(pair_of(AUTHORITY))
+    async with server:
+        connector = aiohttp.TCPConnector(ssl=trusting(AUTHORITY))
+        async with aiohttp.ClientSession(connector=connector) as session:
+            status, body = await Rig(server, session).post()
+
+    assert (status, body["message"]) == (500, "the webhook server failed; the log of the operator says why")
+    assert [record.name for record in caplog.records if record.exc_info] == ["konverge.webhooks"]
+
+
 async def test_it_says_that_it_is_well() -> None:
     async with rig() as called:
         assert await called.post("/healthz", None, method="GET", headers={}) == (200, b"ok")
@@ -143,6 +159,36 @@ async def test_a_body_that_does_not_come_is_given_up() -> None:
 
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b"Connection: close" in answer
+
+
+HEAD = f"POST {check.path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n".encode()
+GARBAGE: dict[str, bytes] = {
+    "no HTTP": b"garbage\r\n\r\n",
+    "another protocol": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "a huge header": HEAD + b"X: " + b"x" * 100_000 + b"\r\n\r\n",
+    "a negative length": HEAD + b"Content-Length: -1\r\n\r\n",
+    "two lengths": HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n{}",
+    "chunks that are none": HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
+    "no gzip": HEAD + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}",
+    "half a body": HEAD + b"Content-Length: 100\r\n\r\n{}",
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+async def test_what_is_no_http_is_refused_and_harms_nobody(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with rig(limits=ServerLimits(read=0.3)) as called:
+        reader, writer = await called.connect()
+        writer.write(GARBAGE[name])
+        if name == "half a body":
+            writer.write_eof() if writer.can_write_eof() else writer.close()
+        answer = await reader.read()
+        writer.close()
+        status, _ = await called.post()
+
+    assert answer == b"" or answer.split()[1].startswith(b"4"), answer
+    assert b"Traceback" not in answer
+    assert status == 200
+    assert not [record for record in caplog.records if record.name != "asyncio"]
 
 
 async def test_slow_peers_keep_nobody_waiting() -> None:
