@@ -86,7 +86,7 @@ def _finished(new: Job, old: Job) -> Problems:
     terminating = status.get("terminating", 0)
     if ended and terminating > 0 and (ends or _moved(new, old, "terminating")):
         yield invalid("status.terminating", terminating, "terminating>0 is invalid for finished job")
-    if status.get("ready", 0) > active and _moved(new, old, "ready", "active"):
+    if "ready" in status and status["ready"] > active and _moved(new, old, "ready", "active"):
         yield invalid("status.ready", status["ready"], "cannot set more ready pods than active")
     if _is(new, "SuccessCriteriaMet"):
         for other in ("Failed", "FailureTarget"):
