@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 import rigs
+import widget_rigs
 
 from konverge.testing import ControlPlane
 
@@ -50,6 +51,16 @@ def open_long_rig(request: pytest.FixtureRequest) -> rigs.OpenRig:
 def open_aging_rig(request: pytest.FixtureRequest) -> rigs.OpenRig:
     """Opens a rig whose server forgets what is old."""
     return _opener(request, plane="aging_plane")
+
+
+@pytest.fixture(
+    params=["virtual", pytest.param("full", marks=pytest.mark.faults), pytest.param("real", marks=REAL)],
+)
+def open_widgets(request: pytest.FixtureRequest) -> widget_rigs.OpenWidgets:
+    """Opens a rig for the Widget operator: `async with open_widgets() as rig`."""
+    if request.param != "real":
+        return functools.partial(widget_rigs.virtual_widgets, full=request.param == "full")
+    return functools.partial(widget_rigs.real_widgets, request.getfixturevalue("control_plane"))
 
 
 def _opener(request: pytest.FixtureRequest, *, plane: str = "forgetful_plane") -> rigs.OpenRig:

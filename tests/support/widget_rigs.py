@@ -1,0 +1,278 @@
+"""Where the Widget operator is put to the test: a server, faults on the way to it, and a judge who looks from outside.
+
+*virtual* is the embedded server without sockets, on virtual time. *real* is etcd and kube-apiserver, in real time.
+Judged are the audit of writes, the objects that are there in the end, and the ledger.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, TypeAlias
+
+from widget_operator import Widget, Widgets, WidgetSpec, WidgetStatus, widgets
+
+from konverge import Client, Controller, Manager, ObjectMeta, crd_for
+from konverge.client import HttpTransport, InProcessTransport, RetryPolicy, Settings, load_config
+from konverge.controlplane.embedded import EmbeddedServer
+from konverge.errors import AlreadyExists, NotFound
+from konverge.k8s.core.v1 import ConfigMap
+from konverge.manager.process import Process
+from konverge.testing import ControlPlane
+from konverge.testing.faults import FaultScript
+from konverge.testing.faultytransport import FaultyTransport
+from konverge.wire.messages import Request, Response, Transport
+
+__all__ = [
+    "MemoryLedger",
+    "OpenWidgets",
+    "Way",
+    "WidgetRig",
+    "Write",
+    "install_widgets",
+    "real_widgets",
+    "virtual_widgets",
+    "widget",
+]
+
+OpenWidgets: TypeAlias = "Callable[[], AbstractAsyncContextManager[WidgetRig]]"
+
+_ASIDE = ("/events", "accessreviews", "/leases")
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One write that reached the server: by whom, when it was sent and answered, and what the server said."""
+
+    who: str
+    sent: float
+    answered: float
+    method: str
+    path: str
+    status: int
+    body: bytes = field(default=b"", repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path} {self.status}"
+
+
+class _Audited:
+    """Notes every write that comes through."""
+
+    def __init__(self, inner: Transport, who: str, log: list[Write]) -> None:
+        self._inner = inner
+        self._who = who
+        self._log = log
+
+    async def send(self, request: Request) -> Response:
+        clock = asyncio.get_running_loop().time
+        sent = clock()
+        response = await self._inner.send(request)
+        if request.method != "GET":
+            facts = (request.method, request.path, response.status, request.body)
+            self._log.append(Write(self._who, sent, clock(), *facts))
+        return response
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+class Way(FaultyTransport):
+    """The way of one operator to the server. Once `dead`, nothing comes through any more, and nobody is told so."""
+
+    def __init__(self, inner: Transport, script: FaultScript | None = None) -> None:
+        super().__init__(inner, script)
+        self.dead = False
+
+    async def send(self, request: Request) -> Response:
+        if self.dead:
+            await asyncio.get_running_loop().create_future()
+        return await super().send(request)
+
+    def die(self) -> None:
+        """End as the network of a process that was killed does."""
+        self.dead = True
+        self.freeze_streams()
+
+
+class MemoryLedger:
+    """The ledger as the bookkeeper sees it."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    async def note(self, line: str) -> None:
+        self.lines.append(line)
+
+    def uids(self, word: str) -> set[str]:
+        return {uid for first, _, uid in map(str.split, self.lines) if first == word}
+
+
+@dataclass
+class WidgetRig:
+    """A server with Widgets. `full` asks for the numbers of the plan, which take minutes; without, a few will do."""
+
+    user: Client
+    connect: Callable[[], Transport]
+    namespace: str
+    full: bool = False
+    slack: float = 0.0  # real seconds that a busy machine may add to any limit
+    server: EmbeddedServer | None = None
+    audit: list[Write] = field(default_factory=list)
+    ledger: MemoryLedger = field(default_factory=MemoryLedger)
+
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def share(self, full: int, short: int) -> int:
+        return full if self.full else short
+
+    # The operator
+
+    def way(self, who: str = "operator") -> Way:
+        """Make a way to the server for one operator."""
+        return Way(_Audited(self.connect(), who, self.audit))
+
+    def controller(self, reconciler: Widgets | None = None) -> Controller[Widget]:
+        return widgets().build(reconciler or Widgets(self.ledger))
+
+    @asynccontextmanager
+    async def operating(
+        self, *controllers: Controller[Any], way: Way | None = None, retry: RetryPolicy | None = None, **options: Any
+    ) -> AsyncGenerator[tuple[Manager, Process]]:
+        """Run an operator while the block runs; the one of the contract unless it is given."""
+        settings = Settings(namespace=self.namespace)
+        async with Client(way or self.way(), settings=settings, retry=retry) as client:
+            manager = Manager(
+                client, **{"name": "widget-operator", "namespaces": (self.namespace,), "grace": 0.0, **options}
+            )
+            manager.add(*(controllers or (self.controller(),)))
+            async with manager.running() as process:
+                yield manager, process
+
+    # What users do
+
+    async def create(self, *names: str, **spec: Any) -> None:
+        await self._all(self.user.create(widget(name, self.namespace, **spec)) for name in names)
+
+    async def change(self, *names: str, **spec: Any) -> None:
+        await self._all(self.user.patch(Widget, name, {"spec": spec}, namespace=self.namespace) for name in names)
+
+    async def delete(self, *names: str) -> None:
+        await self._all(self.user.delete(Widget, name, namespace=self.namespace) for name in names)
+
+    async def get(self, name: str) -> Widget:
+        return await self.user.get(Widget, name, namespace=self.namespace)
+
+    async def _all(self, calls: Iterable[Awaitable[Any]]) -> None:
+        rest = iter(calls)
+        while part := list(islice(rest, 20)):
+            await asyncio.gather(*part)
+
+    # The judge
+
+    async def until(self, claim: Callable[[], Any], *, within: float, what: str = "") -> float:
+        """Wait until something is true; give how many seconds that took."""
+        begin = self.now()
+        while True:
+            held = claim()
+            if inspect.isawaitable(held):
+                held = await held
+            if held:
+                return self.now() - begin
+            assert self.now() - begin <= within + self.slack, f"not true within {within} s: {what}"
+            await asyncio.sleep(0.1)
+
+    async def children(self) -> dict[str, ConfigMap]:
+        """The config maps that are a widget's, by name."""
+        found = await self.user.list(ConfigMap, namespace=self.namespace)
+        return {one.name: one for one in found if one.metadata.owner_references}
+
+    async def problems(self) -> list[str]:
+        """What is not as it should be; children of widgets that are gone are the garbage collector's."""
+        made = await self.children()
+        wrong: list[str] = []
+        owned: dict[str, set[str]] = {}
+        for child in made.values():
+            for owner in child.metadata.owner_references or ():
+                owned.setdefault(owner.uid, set()).add(child.name)
+        for one in await self.user.list(Widget, namespace=self.namespace):
+            if one.metadata.deletion_timestamp is not None:
+                wrong.append(f"{one.name} is not gone")
+                continue
+            wanted = {f"{one.name}-{number}" for number in range(one.spec.replicas)}
+            if one.status.observed_generation != one.metadata.generation or one.status.ready != one.spec.replicas:
+                wrong.append(f"{one.name} says {one.status} at generation {one.metadata.generation}")
+            if owned.get(one.uid, set()) != wanted:
+                wrong.append(f"{one.name} has {owned.get(one.uid)} instead of {wanted}")
+            wrong += [
+                f"{name} has an old payload"
+                for name in wanted & set(made)
+                if (made[name].data or {}).get("payload", "") != one.spec.payload
+            ]
+        return wrong
+
+    async def converges(self, *, within: float) -> float:
+        """Wait until every widget is as it should be; give how many seconds that took."""
+        begin = self.now()
+        while wrong := await self.problems():
+            assert self.now() - begin <= within + self.slack, f"after {within} s: {wrong[:5]}"
+            await asyncio.sleep(0.25)
+        return self.now() - begin
+
+    def writes(self, *, who: str = "", since: float = 0.0) -> list[Write]:
+        """The writes of an operator, those about leases, events and access reviews aside."""
+        found = [one for one in self.audit if one.sent >= since and who in ("", one.who)]
+        return [one for one in found if not any(part in one.path for part in _ASIDE)]
+
+    def counts(self) -> Counter[str]:
+        """How often each child was made and deleted, by the operator."""
+        found: Counter[str] = Counter()
+        for one in self.audit:
+            name = one.path.rpartition("/")[2]
+            if "/configmaps/" in one.path and (one.status == 201 or one.method == "DELETE"):
+                found[f"{'made' if one.status == 201 else 'deleted'} {name}"] += one.status < 300
+        return found
+
+
+def widget(name: str, namespace: str = "default", **spec: Any) -> Widget:
+    metadata = ObjectMeta(name=name, namespace=namespace)
+    return Widget(metadata=metadata, spec=WidgetSpec(**spec), status=WidgetStatus())
+
+
+async def install_widgets(client: Client) -> None:
+    """Make the kind known to a server, and wait until it serves it."""
+    with suppress(AlreadyExists):
+        await client.create(crd_for(Widget))
+    while True:
+        try:
+            await client.list(Widget, namespace="default")
+            return
+        except NotFound:
+            await asyncio.sleep(0.1)
+
+
+@asynccontextmanager
+async def virtual_widgets(*, full: bool = False) -> AsyncGenerator[WidgetRig]:
+    """The embedded server without sockets."""
+    server = EmbeddedServer(seed=1)
+    async with Client(InProcessTransport(server.handle), settings=Settings(namespace="default")) as user:
+        await install_widgets(user)
+        yield WidgetRig(user, lambda: InProcessTransport(server.handle), "default", full=full, server=server)
+
+
+@asynccontextmanager
+async def real_widgets(plane: ControlPlane, *, full: bool = True) -> AsyncGenerator[WidgetRig]:
+    """A real server, with a namespace of its own."""
+    made = plane.request("POST", "/api/v1/namespaces", body={"metadata": {"generateName": "widgets-"}})
+    namespace = made.json()["metadata"]["name"]
+    config = load_config(kubeconfig=plane.kubeconfig)
+    async with Client.connect(config) as user:
+        await install_widgets(user)
+        yield WidgetRig(user, lambda: HttpTransport(config), namespace, full=full, slack=30.0)
+    plane.request("DELETE", f"/api/v1/namespaces/{namespace}")
