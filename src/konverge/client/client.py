@@ -237,10 +237,12 @@ class Client(Reader):
         propagation: Propagation = "",
         grace_period: int | None = None,
         missing_ok: bool = False,
+        unchanged: bool = False,
     ) -> None:
         """Delete an object: `delete(pod)` only if it is still that one, `delete(Pod, "web")` whichever has the name.
 
-        An object with finalizers goes when the last of them is removed: `wait_for` with `deleted()` waits for that.
+        `unchanged` deletes it only at the version that was read. An object with finalizers goes when the last of them
+        is removed: `wait_for` with `deleted()` waits for that.
 
         Raises: NotFound when it is not there (unless `missing_ok`), Conflict when the name is another object's now.
         """
@@ -254,8 +256,13 @@ class Client(Reader):
             uid = ""
         else:
             raise TypeError("delete takes an object, or a kind and a name; for all objects use delete_collection")
+        version = target.resource_version if isinstance(target, Resource | Untyped) else ""
         options = DeleteOptions(
-            propagation=propagation, grace_period=grace_period, uid=uid, dry_run=self.settings.dry_run
+            propagation=propagation,
+            grace_period=grace_period,
+            uid=uid,
+            resource_version=version if unchanged else "",
+            dry_run=self.settings.dry_run,
         )
         request = self._request("DELETE", object_path(place.kind, key), body=options.body())
         repeat = Repeat.ANY if uid else Repeat.UNREAD
@@ -265,7 +272,6 @@ class Client(Reader):
             if not missing_ok:
                 raise
             return
-        version = target.resource_version if isinstance(target, Resource | Untyped) else ""
         self._tell(Written("delete", place.kind, key, answer, False, version))
 
     async def delete_collection(
@@ -325,6 +331,15 @@ class Client(Reader):
         path = object_path(_POD, key, subresource="eviction")
         request = self._request("POST", path, query=_dry_run(self.settings.dry_run), body=encode(eviction))
         await self._call(request, "evict", _POD, key, repeat=Repeat.NEVER)
+
+    async def act(
+        self, obj: AnyObject, subresource: str, body: Any, *, method: Literal["POST", "PUT"] = "POST"
+    ) -> bytes:
+        """Send something to a subresource that acts on an object: `pods/binding`, `namespaces/finalize`."""
+        target, key = await self._of(obj)
+        path = object_path(target.kind, key, subresource=subresource)
+        request = self._request(method, path, query=self._write_options().query(), body=encode(body))
+        return await self._call(request, f"{subresource} of", target.kind, key)
 
     async def create_token(
         self,

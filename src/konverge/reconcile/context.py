@@ -155,9 +155,18 @@ class Context:
         return set_condition(conditions, type_, status, reason=reason, message=message, observed_generation=generation)
 
     def event(
-        self, reason: str, message: str, *, warning: bool = False, action: str = "", about: AnyObject | None = None
+        self,
+        reason: str,
+        message: str,
+        *,
+        warning: bool = False,
+        action: str = "",
+        about: AnyObject | None = None,
+        reporter: str = "",
     ) -> None:
         """Record an event about this object, or another one. It is sent in the background, or dropped.
+
+        `reporter` signs it in another name than this controller's.
 
         Raises: ValueError when the reason is not one word (`ScaledUp`): that is a mistake in the code.
         """
@@ -165,9 +174,8 @@ class Context:
         if recorder is not None:
             subject = Reference.of(about if about is not None else self._owner)
             word = "Warning" if warning else "Normal"
-            recorder.record(
-                subject, type=word, reason=reason, message=message, action=action, controller=self.controller
-            )
+            signed = reporter or self.controller
+            recorder.record(subject, type=word, reason=reason, message=message, action=action, controller=signed)
 
     # How it is done
 
