@@ -196,6 +196,38 @@ async def pods_cannot_be_created(scene: Scene, notes: Notes) -> None:
 
 
 @play
+async def a_replica_set_is_taken_over_by_another_deployment(scene: Scene, notes: Notes) -> None:
+    await scene.create(deployment(2))
+    await follow(scene)
+    await scene.abandon("deployments.apps", "web", "replicasets.apps")
+    await notes.note("left", "replicasets.apps")
+    await scene.create(deployment(2))
+    await notes.note("taken over", *ROLLOUTS)
+    await change(scene, image("i:2"))
+    await follow(scene)
+    await notes.note("rolled", *ROLLOUTS)
+
+
+@play
+async def a_deployment_without_surge_goes_to_zero_and_back(scene: Scene, notes: Notes) -> None:
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "50%"}}
+    await scene.create(deployment(5, strategy=rolling))
+    await follow(scene)
+    await change(scene, image("i:2"))
+    await notes.note("half way", *ROLLOUTS)
+    await follow(scene)
+    await notes.note("rolled", *ROLLOUTS)
+    await change(scene, {"spec": {"replicas": 0}})
+    await follow(scene)
+    await notes.note("zero", *ROLLOUTS)
+    await change(scene, image("i:3"))
+    await notes.note("rolled at zero", *ROLLOUTS)
+    await change(scene, {"spec": {"replicas": 2}})
+    await follow(scene)
+    await notes.note("back", *ROLLOUTS)
+
+
+@play
 async def a_replica_set_adopts_releases_and_chooses(scene: Scene, notes: Notes) -> None:
     lone = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "lone", "labels": {"app": "web"}}}
     await scene.create({**lone, "spec": {"containers": [{"name": "c", "image": "i"}]}})
@@ -310,20 +342,104 @@ async def an_indexed_job_replaces_what_failed(scene: Scene, notes: Notes) -> Non
 
 
 @play
+async def a_job_gives_up_after_failures(scene: Scene, notes: Notes) -> None:
+    await scene.create(job(backoffLimit=1))
+    for _ in range(2):
+        await scene.until(lambda: has_waiting(scene), "a pod")
+        await scene.start()
+        await scene.end("Failed", code=1)
+    await notes.note("given up", "jobs.batch", "pods")
+    await notes.note_events()
+
+
+@play
+async def a_job_without_completions_waits_for_what_runs(scene: Scene, notes: Notes) -> None:
+    await scene.create(job(parallelism=3))
+    await scene.settle()
+    await scene.start()
+    await scene.end("Succeeded", count=1)
+    await notes.note("one succeeded", "jobs.batch")
+    await scene.end("Succeeded")
+    await notes.note("complete", "jobs.batch")
+
+
+@play
+async def a_job_shrinks_and_loses_a_pod(scene: Scene, notes: Notes) -> None:
+    await scene.create(job(parallelism=3, completions=5))
+    await scene.settle()
+    await scene.start()
+    await change(scene, {"spec": {"parallelism": 1}}, "work", "jobs.batch")
+    await scene.reap()
+    await notes.note("shrunk", "jobs.batch")
+    (running,) = await scene.pods()
+    await scene.client.delete("pods", running.name)
+    await scene.settle()
+    await scene.reap()
+    await scene.until(lambda: has_waiting(scene), "another pod")
+    await notes.note("replaced", "jobs.batch")
+
+
+@play
+async def a_job_replaces_only_what_has_ended(scene: Scene, notes: Notes) -> None:
+    await scene.create(job(podReplacementPolicy="Failed"))
+    await scene.settle()
+    await scene.start()
+    (running,) = await scene.pods()
+    await scene.client.delete("pods", running.name)
+    await notes.note("leaving", "jobs.batch", "pods")
+    await scene.end("Failed", code=1)
+    await scene.reap()
+    await scene.until(lambda: has_waiting(scene), "another pod")
+    await notes.note("replaced", "jobs.batch")
+
+
+@play
+async def a_job_fails_by_its_policy(scene: Scene, notes: Notes) -> None:
+    rules = [
+        {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [7]}},
+        {"action": "FailJob", "onExitCodes": {"containerName": "c", "operator": "In", "values": [42]}},
+    ]
+    await scene.create(job(podFailurePolicy={"rules": rules}, backoffLimit=0))
+    await scene.settle()
+    await scene.start()
+    await scene.end("Failed", code=7)
+    await scene.until(lambda: has_waiting(scene), "another pod")
+    await notes.note("ignored", "jobs.batch")
+    await scene.start()
+    await scene.end("Failed", code=42)
+    await notes.note("failed", "jobs.batch")
+    await notes.note_events()
+
+
+@play
+async def an_indexed_job_is_content_early(scene: Scene, notes: Notes) -> None:
+    rules = {"rules": [{"succeededIndexes": "0,1", "succeededCount": 1}]}
+    await scene.create(job(completionMode="Indexed", completions=3, parallelism=3, successPolicy=rules))
+    await scene.settle()
+    await scene.start()
+    await scene.end("Succeeded", count=1)
+    await notes.note("content", "jobs.batch")
+    await scene.reap()
+    await notes.note("complete", "jobs.batch")
+    await notes.note_events()
+
+
+async def has_waiting(scene: Scene) -> bool:
+    return any(pod.status.phase == "Pending" for pod in await scene.pods())
+
+
+@play
 async def a_job_is_deleted_with_its_pods_left(scene: Scene, notes: Notes) -> None:
     await scene.create(job(parallelism=2, completions=2))
     await scene.settle()
     await scene.start(count=1)
-    await scene.client.delete("jobs.batch", "work", propagation="Orphan")
+    await scene.abandon("jobs.batch", "work", "pods")
 
     async def free() -> bool:
         return all(not pod.metadata.finalizers and not pod.metadata.owner_references for pod in await scene.pods())
 
-    # Who takes the references away is the garbage collector, which is not on stage everywhere.
-    for pod in await scene.pods():
-        await scene.merge("pods", pod.name, {"metadata": {"ownerReferences": None}})
     await scene.until(free, "pods without the finalizer")
-    await notes.note("free", "pods")
+    notes.pages["free"] = len(await scene.pods())
 
 
 def service(**spec: Any) -> dict[str, Any]:
@@ -367,3 +483,30 @@ async def a_headless_service_publishes_what_is_not_ready(scene: Scene, notes: No
     await scene.start(count=1)
     await scene.start(ready=False)
     await notes.note("both", *ENDPOINTS)
+
+
+@play
+async def services_differ(scene: Scene, notes: Notes) -> None:
+    named = [{"name": "web", "port": 80, "targetPort": "web"}]
+    await scene.create(service(ports=named, type="NodePort"))
+    plain = service(selector=None)
+    plain["metadata"]["name"] = "plain"
+    await scene.create(plain)
+    outside = service(type="ExternalName", externalName="example.com")
+    outside["metadata"]["name"] = "outside"
+    await scene.create(outside)
+    ports = [{"name": "web", "containerPort": 9090}]
+    containers = [{"name": "c", "image": "i:1", "ports": ports}]
+    await scene.create(deployment(2, template=template(containers=containers, hostname="h", subdomain="web")))
+    await scene.settle()
+    await scene.start()
+    await notes.note("by name", *ENDPOINTS)
+    await change(scene, {"spec": {"ports": [{"name": "web", "port": 80, "targetPort": 9091}]}}, "web", "services")
+    await notes.note("by number", *ENDPOINTS)
+    await change(scene, {"spec": {"selector": {"app": "other"}}}, "web", "services")
+    await notes.note("none selected", *ENDPOINTS)
+    (pod, _) = await scene.pods()
+    await change(scene, {"metadata": {"labels": {"app": "other"}}}, pod.name, "pods")
+    await notes.note("one selected", *ENDPOINTS)
+    await scene.client.delete("endpoints", "web")
+    await notes.note("made again", *ENDPOINTS)

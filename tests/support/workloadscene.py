@@ -43,6 +43,9 @@ NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels":
 class Scene:
     """A namespace of a cluster, and hands to play the kubelet with."""
 
+    collects = True
+    """Whether somebody else takes care of what an owner leaves."""
+
     def __init__(self, client: Client, namespace: str) -> None:
         self.client = client.using(namespace=namespace, field_manager="test")
         self.namespace = namespace
@@ -86,6 +89,19 @@ class Scene:
         while not await claim():
             assert asyncio.get_running_loop().time() < end, f"{what}: not within {limit} s"
             await asyncio.sleep(0.5)
+
+    async def abandon(self, kind: str, name: str, children: str) -> None:
+        """Delete an owner and leave its children; where no garbage collector is, be one."""
+        await self.client.delete(kind, name, propagation="Orphan")
+        if not self.collects:
+            for child in await self.all(children):
+                await self.merge(children, child.name, {"metadata": {"ownerReferences": None}})
+            await self.merge(kind, name, {"metadata": {"finalizers": None}})
+
+        async def is_gone() -> bool:
+            return all(one.name != name for one in await self.all(kind))
+
+        await self.until(is_gone, f"{kind} {name} gone")
 
     # The kubelet
 
@@ -165,6 +181,8 @@ def _clock() -> float:
 class EmbeddedScene(Scene):
     """A scene on the embedded server, whose controllers can be sent away and come back."""
 
+    collects = False
+
     def __init__(self) -> None:
         self.server = EmbeddedServer(clock=_clock, seed=1)
         super().__init__(Client(InProcessTransport(self.server.handle)), "default")
@@ -230,14 +248,16 @@ async def seen(scene: Scene, *kinds: str) -> dict[str, list[Any]]:
     """Give what is in the namespace, masked and in an order of its own; events as what they say, and how often."""
     found: dict[str, list[Any]] = {}
     for kind in kinds:
-        rows = [masked(dict(one)) for one in await scene.all(kind) if one.name != "kubernetes"]
-        found[kind] = sorted((_bare(kind, row) for row in rows), key=_order)
+        rows = [_bare(kind, one) for one in await scene.all(kind) if one.name != "kubernetes"]
+        found[kind] = sorted(rows, key=_order)
     return found
 
 
-def _bare(kind: str, row: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what is not the controllers' matter, or depends on how fast a kubelet is."""
-    bare = {key: one for key, one in row.items() if key not in ("apiVersion", "kind")}
+def _bare(kind: str, row: Untyped) -> dict[str, Any]:
+    """Leave out what is not the controllers' matter, or depends on how fast a kubelet is; add who wrote."""
+    bare = {key: masked(one) for key, one in row.items() if key not in ("apiVersion", "kind")}
+    managers = {(one["manager"], one["operation"], one.get("subresource", "")) for one in row.metadata["managedFields"]}
+    bare["managers"] = [list(one) for one in sorted(managers)]
     bare["metadata"].pop("generateName", None)
     if kind == "pods":
         del bare["spec"]

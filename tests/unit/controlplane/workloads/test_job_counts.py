@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 from hypothesis import given, settings
@@ -20,9 +19,9 @@ from konverge.controlplane.workloads.jobs.indexes import (
 from konverge.controlplane.workloads.jobs.policies import handling_of, success_rule
 from konverge.controlplane.workloads.jobs.tallies import FAILURES, TRACKING, tally_of
 from konverge.controlplane.workloads.jobs.tracking import count_released, note_ended
-from konverge.k8s.batch.v1 import PodFailurePolicy, SuccessPolicy
+from konverge.k8s.batch.v1 import Job, PodFailurePolicy, SuccessPolicy
 from konverge.k8s.core.v1 import Pod
-from konverge.objects import from_wire
+from konverge.objects import from_wire, to_wire
 
 FAILED = new_condition("FailureTarget", "True", reason="r", message="m", now=NOW)
 MET = new_condition("SuccessCriteriaMet", "True", reason="r", message="m", now=NOW)
@@ -104,11 +103,11 @@ def test_a_crash_at_any_step_loses_no_pod_and_counts_none_twice(
         pods = [tracked(name, phase) for name, phase in held.items()]
         tally = tally_of(stored, pods)
         assert (tally.succeeded, tally.failed) == (phases.count("Succeeded"), phases.count("Failed"))
-        work = copy.deepcopy(stored)
+        work = from_wire(Job, to_wire(stored))
         ledger = note_ended(work, [*pods, *(pod(name, phase=phase) for name, phase in free.items())], tally, None)
         if step == 0:
             continue
-        stored = copy.deepcopy(work)
+        stored = from_wire(Job, to_wire(work))
         for place, one in enumerate(ledger.released):
             if released >> place & 1:
                 free[one.name] = held.pop(one.name)
