@@ -419,6 +419,8 @@ async def play(rig: ApplyRig, kind: type[Resource], happenings: list[Step]) -> N
 async def install_gadgets(rig: ApplyRig) -> None:
     """Make the server serve gadgets, and the cache keep them."""
     await rig.others.create(Untyped(GADGETS))
-    await rig.others.wait_for(CustomResourceDefinition, "gadgets.plays.example.com", condition("Established"), timeout=60)
+    await rig.others.wait_for(
+        CustomResourceDefinition, "gadgets.plays.example.com", condition("Established"), timeout=60
+    )
     rig.cache.declare(Gadget, CacheOptions(manager=MANAGER, namespaces=(rig.namespace,)))
     await rig.cache.wait_for_sync(timeout=60)
