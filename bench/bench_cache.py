@@ -20,6 +20,7 @@ import json
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -75,44 +76,46 @@ def one_process(name: str, kubeconfig: str, what: str, count: int) -> dict[str, 
 
 
 class Trial:
-    """All contenders on one collection of one server, as it grows."""
+    """One collection of so many objects on a server of its own, and what contenders made of it."""
 
-    def __init__(self, names: list[str], plane: ControlPlane, what: str) -> None:
-        self._names = names
-        self._plane = plane
-        self._kubeconfig = kubeconfig = str(plane.kubeconfig)
+    def __init__(self, plane: ControlPlane, what: str, count: int, names: list[str]) -> None:
+        self.count = count
+        self.names = names
+        self._kubeconfig = str(plane.kubeconfig)
         self._what = what
-        self._there = 0
-        self._load(0)
-        self._empty = {name: one_process(name, kubeconfig, what, 0)["settled"] for name in names}
+        self._found: dict[str, list[dict[str, float]]] = {name: [] for name in names}
+        self._load(plane, 0)
+        self._empty = {name: one_process(name, self._kubeconfig, what, 0)["settled"] for name in names}
+        self._load(plane, count)
 
-    def measure(self, count: int, rounds: int) -> Figures:
-        """Let the collection grow to so many objects, and run all contenders in shuffled rounds."""
-        self._load(count)
-        found: dict[str, list[dict[str, float]]] = {name: [] for name in self._names}
+    def run(self, name: str) -> float:
+        """Run a contender once, note its figures and give its CPU seconds."""
+        figures = one_process(name, self._kubeconfig, self._what, self.count)
+        figures["held"] = (figures["settled"] - self._empty[name]) / self.count
+        print(f"{self._what} {self.count} {name}: {_shown(figures)}", file=sys.stderr, flush=True)
+        self._found[name].append(figures)
+        return figures["cpu"]
 
-        def run(name: str) -> float:
-            figures = one_process(name, self._kubeconfig, self._what, count)
-            figures["held"] = (figures["settled"] - self._empty[name]) / count
-            print(f"{self._what} {count} {name}: {_shown(figures)}", file=sys.stderr, flush=True)
-            found[name].append(figures)
-            return figures["cpu"]
-
-        once = [name for name in self._names if rounds == 1 or (name in SLOW and count > 10_000)]
-        often = [name for name in self._names if name not in once]
-        for names, times in ((often, rounds), (once, 1)):
-            in_rounds({name: partial(run, name) for name in names}, rounds=times)
+    def figures(self) -> Figures:
+        """Give what was noted."""
         return {
             name: {column: Measured(column, [one[column] for one in runs]) for column in COLUMNS}
-            for name, runs in found.items()
+            for name, runs in self._found.items()
         }
 
-    def _load(self, count: int) -> None:
+    def _load(self, plane: ControlPlane, count: int) -> None:
         began = time.perf_counter()
-        asyncio.run(load(self._kubeconfig, self._what, self._there, min(count, CREATED)))
-        copy_stored(self._plane, self._what, max(0, count - max(self._there, CREATED)))
-        print(f"{count - self._there} {self._what} in {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
-        self._there = count
+        asyncio.run(load(self._kubeconfig, self._what, 0, min(count, CREATED)))
+        copy_stored(plane, self._what, max(0, count - CREATED))
+        print(f"{count} {self._what} in {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
+
+
+def measure(trials: list[Trial], rounds: int) -> None:
+    """Run all contenders of all trials in shuffled rounds: what disturbs one size then disturbs the other as well."""
+    pairs = [(trial, name) for trial in trials for name in trial.names]
+    slow = [(trial, name) for trial, name in pairs if name in SLOW and trial.count > 10_000]
+    for some, times in (([pair for pair in pairs if pair not in slow], rounds), (slow, 1)):
+        in_rounds({f"{trial.count} {name}": partial(trial.run, name) for trial, name in some}, rounds=times)
 
 
 def _shown(figures: dict[str, float]) -> str:
@@ -168,15 +171,15 @@ def main(asked: argparse.Namespace) -> None:
     head = f"Median of {asked.rounds} shuffled rounds (above 10,000 objects {', '.join(SLOW)} runs once).\n\n"
     text, lines = "", []
     for what in asked.kinds:
-        with ControlPlane() as plane:
-            trial = Trial(asked.contenders, plane, what)
-            results = [trial.measure(count, asked.rounds) for count in counts]
-        for count, figures in zip(counts, results, strict=True):
-            text += table(f"{count:,} {what}", figures) + "\n"
-            lines += verdicts(f"{count:,} {what}", figures)
+        with ExitStack() as planes:
+            trials = [Trial(planes.enter_context(ControlPlane()), what, count, asked.contenders) for count in counts]
+            measure(trials, asked.rounds)
+        for trial in trials:
+            text += table(f"{trial.count:,} {what}", trial.figures()) + "\n"
+            lines += verdicts(f"{trial.count:,} {what}", trial.figures())
         if asked.large:
-            lines += growth(what, results[0], results[1], counts[1] / counts[0])
-        keep("cache", head + text + "\n".join(lines) + "\n")
+            lines += growth(what, trials[0].figures(), trials[1].figures(), counts[1] / counts[0])
+        keep(asked.keep, head + text + "\n".join(lines) + "\n")
 
 
 def arguments() -> argparse.Namespace:
@@ -186,6 +189,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--large", action="store_true", help="also with five times as many")
     parser.add_argument("--kinds", nargs="+", choices=["widgets", "pods"], default=["widgets", "pods"])
     parser.add_argument("--contenders", nargs="+", choices=list(CONTENDERS), default=list(CONTENDERS))
+    parser.add_argument("--keep", default="cache", help="the name of the result in bench/results")
     found: Any = parser.parse_args()
     return found  # type: ignore[no-any-return]
 
