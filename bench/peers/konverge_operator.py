@@ -1,0 +1,69 @@
+"""The shop operator of the benchmark on konverge; see bench/bench_controller.py.
+
+The cluster is that of KUBECONFIG; SHOP_RESYNC is how many seconds after a reconcile an object is looked at again, 0 for
+never; SHOP_STAMPS is a file that the start of each reconcile goes to. SHOP_PROFILE is a file for a profile of the run.
+"""
+
+from __future__ import annotations
+
+import cProfile
+import os
+
+from shops import Shop
+from stamps import stamp
+
+from konverge import Context, Manager, ObjectMeta, Reconciler, Result, controller_for
+from konverge.k8s.apps.v1 import Deployment, DeploymentSpec
+from konverge.k8s.core.v1 import Container, ContainerPort, PodSpec, PodTemplateSpec, Service, ServicePort, ServiceSpec
+from konverge.k8s.meta.v1 import LabelSelector
+
+RESYNC = float(os.environ["SHOP_RESYNC"])
+
+
+class ShopReconciler(Reconciler[Shop]):
+    async def reconcile(self, shop: Shop, ctx: Context) -> Result:
+        stamp(shop.name, shop.metadata.generation)
+        deployment = await ctx.apply(deployment_for(shop))
+        await ctx.apply(service_for(shop))
+        shop.status.observed_generation = shop.metadata.generation or 0
+        shop.status.ready = (deployment.status.ready_replicas if deployment.status else None) or 0
+        await ctx.update_status(shop)
+        return Result.again(after=RESYNC) if RESYNC else Result.done()
+
+
+def labels_of(shop: Shop) -> dict[str, str]:
+    return {"app.kubernetes.io/name": shop.name, "app.kubernetes.io/managed-by": "shop-operator"}
+
+
+def deployment_for(shop: Shop) -> Deployment:
+    labels = labels_of(shop)
+    container = Container(name="web", image=shop.spec.image, ports=[ContainerPort(name="http", container_port=8080)])
+    return Deployment(
+        metadata=ObjectMeta(name=shop.name, namespace=shop.namespace, labels=labels),
+        spec=DeploymentSpec(
+            replicas=shop.spec.replicas,
+            selector=LabelSelector(match_labels=labels),
+            template=PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=PodSpec(containers=[container])),
+        ),
+    )
+
+
+def service_for(shop: Shop) -> Service:
+    port = ServicePort(name="http", port=80, target_port="http")
+    return Service(
+        metadata=ObjectMeta(name=shop.name, namespace=shop.namespace, labels=labels_of(shop)),
+        spec=ServiceSpec(selector=labels_of(shop), ports=[port]),
+    )
+
+
+def main() -> None:
+    manager = Manager(name="shop-operator")
+    manager.add(controller_for(Shop).owns(Deployment).owns(Service).concurrency(8).build(ShopReconciler()))
+    manager.run()
+
+
+if __name__ == "__main__":
+    if "SHOP_PROFILE" in os.environ:
+        cProfile.run("main()", os.environ["SHOP_PROFILE"])
+    else:
+        main()
