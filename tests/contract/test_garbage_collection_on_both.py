@@ -1,0 +1,161 @@
+"""Random families of owners, collected by our garbage collector and by the real one: what is left is the same.
+
+Each family is acted on one step at a time, and everything comes to rest before the next: what two deletions at the same
+moment lead to depends on the moment, on the real one too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+
+import pytest
+from ownerships import (
+    PLURALS,
+    Depot,
+    Family,
+    Sprocket,
+    act,
+    collected_server,
+    family_from,
+    raise_family,
+    steps_of,
+    what_is_left,
+)
+
+from konverge import Client, crd_for
+from konverge.client import condition, load_config
+from konverge.k8s.apiextensions.v1 import CustomResourceDefinition
+from konverge.k8s.core.v1 import ConfigMap, Namespace
+from konverge.objects import ObjectMeta, OwnerReference, Untyped
+from konverge.testing import ControlPlane, run_virtually, settle
+
+# A test that starts control planes of its own needs the real programs, as one that asks for the fixture does.
+pytestmark = pytest.mark.usefixtures("control_plane")
+
+FAMILIES = 24
+PLACE = "families"
+
+
+@pytest.fixture(scope="module")
+def managed_plane() -> Iterator[ControlPlane]:
+    with ControlPlane(controller_manager=True) as plane:
+        yield plane
+
+
+async def play(client: Client, families: list[Family], at_rest: Callable[[], Any]) -> list[dict[int, Any]]:
+    """Raise all families, act on them step by step, and give what is left of each."""
+    await client.create(Namespace(metadata=ObjectMeta(name=PLACE)))
+    raised = [await raise_family(client, family, PLACE, f"f{number}") for number, family in enumerate(families)]
+    await at_rest()
+    for step in range(max(map(steps_of, families))):
+        for family, made in zip(families, raised, strict=True):
+            await act(client, family, made, step)
+        await at_rest()
+    return [await what_is_left(client, made) for made in raised]
+
+
+@asynccontextmanager
+async def real_collection(plane: ControlPlane) -> AsyncGenerator[Client]:
+    """Give a real server whose garbage collector knows our kinds."""
+    async with Client.connect(load_config(kubeconfig=plane.kubeconfig)) as client:
+        for kind in (Sprocket, Depot):
+            made = await client.create(crd_for(kind))
+            await client.wait_for(CustomResourceDefinition, made.name, condition("Established"))
+        # It asks each half a minute which kinds there are; a child of an owner that never was tells when it knows.
+        for kind in (Sprocket, Depot):
+            nobody = OwnerReference(api_version="own.konverge.dev/v1", kind=kind.__name__, name="no", uid="no-such-uid")
+            probe = ConfigMap(metadata=ObjectMeta(name=f"probe-{kind.__name__.lower()}", namespace="default"))
+            probe.metadata.owner_references = [nobody]
+            await client.create(probe)
+            await client.wait_for(ConfigMap, probe.key, lambda seen: seen is None, timeout=180)
+        owner = await client.create(Untyped(_sprocket("owner")))
+        child = _sprocket("child")
+        child["metadata"]["ownerReferences"] = [_refer(owner)]
+        await client.create(Untyped(child))
+        await client.delete(owner)
+        kind = await client.discovery.kind(owner.api_version, owner.kind)
+        await client.wait_for(kind, "child", lambda seen: seen is None, namespace="default", timeout=180)
+        yield client
+
+
+def _sprocket(name: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "own.konverge.dev/v1", "kind": "Sprocket", "metadata": metadata}
+
+
+def _refer(owner: Untyped) -> dict[str, str]:
+    return {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid}
+
+
+async def quiet(client: Client) -> None:
+    """Wait until nothing changed for three seconds."""
+    before: object = None
+    still = 0
+    while still < 6:
+        await asyncio.sleep(0.5)
+        kinds = [*PLURALS.values(), "depots.own.konverge.dev"]
+        lists = [await client.list(kind, namespace=PLACE if kind in PLURALS.values() else "") for kind in kinds]
+        now = [[one.resource_version for one in found] for found in lists]
+        still = still + 1 if now == before else 0
+        before = now
+
+
+async def embedded_outcome(families: list[Family]) -> list[dict[int, Any]]:
+    async with collected_server() as (_, client):
+        return await play(client, families, settle)
+
+
+@pytest.mark.real_time(limit=900)
+async def test_what_is_left_of_random_families_is_the_same_on_both(managed_plane: ControlPlane) -> None:
+    families = [family_from(Random(seed)) for seed in range(FAMILIES)]
+    ours = await asyncio.to_thread(_virtually, families)
+    async with real_collection(managed_plane) as client:
+        theirs = await play(client, families, lambda: quiet(client))
+
+    for family, our, their in zip(families, ours, theirs, strict=True):
+        assert our == their, family
+
+
+@pytest.mark.real_time(limit=300)
+async def test_an_owner_in_another_namespace_is_told_in_the_same_words(managed_plane: ControlPlane) -> None:
+    ours = await asyncio.to_thread(_virtually_told)
+    async with Client.connect(load_config(kubeconfig=managed_plane.kubeconfig)) as client:
+        theirs = await _told_of_wrong_namespace(client)
+
+    assert ours == theirs
+
+
+async def _told_of_wrong_namespace(client: Client) -> dict[str, Any]:
+    owner = await client.create(ConfigMap(metadata=ObjectMeta(name="owner", namespace="kube-public")))
+    await asyncio.sleep(3)
+    child = ConfigMap(metadata=ObjectMeta(name="child", namespace="default"))
+    child.metadata.owner_references = [OwnerReference(api_version="v1", kind="ConfigMap", name="owner", uid=owner.uid)]
+    child = await client.create(child)
+    await client.wait_for(ConfigMap, child.key, lambda seen: seen is None, timeout=120)
+    while True:
+        events = await client.list("events", namespace="default")
+        found = [one for one in events if one["reason"] == "OwnerRefInvalidNamespace"]
+        if found:
+            break
+        await asyncio.sleep(0.5)
+    event, about = found[0], found[0]["involvedObject"]
+    words = {name: event[name] for name in ("type", "reason", "message")}
+    words["message"] = words["message"].replace(owner.uid, "<uid>")
+    same = {name: about[name] for name in ("kind", "apiVersion", "name", "namespace")}
+    return {**words, **same, "reporter": event["reportingComponent"], "is_the_child": about["uid"] == child.uid}
+
+
+def _virtually(families: list[Family]) -> list[dict[int, Any]]:
+    return run_virtually(embedded_outcome(families), debug=False)
+
+
+def _virtually_told() -> dict[str, Any]:
+    async def told() -> dict[str, Any]:
+        async with collected_server() as (_, client):
+            return await _told_of_wrong_namespace(client)
+
+    return run_virtually(told(), debug=False)
