@@ -15,7 +15,9 @@ import pytest
 from workloadplays import PLAYS, Notes
 from workloadscene import embedded_scene, real_scene
 
-from konverge.testing import ControlPlane, run_virtually
+from konverge.errors import ControlPlaneError
+from konverge.testing import ControlPlane, find_binaries, run_virtually
+from konverge.testing.binaries import NEEDED
 
 pytestmark = pytest.mark.control_plane
 
@@ -25,6 +27,10 @@ AT_ONCE = 8
 @pytest.fixture(scope="module")
 def real_pages() -> Iterator[dict[str, Any]]:
     """What each play leaves on the real control plane; they run side by side, each in a namespace of its own."""
+    try:
+        find_binaries((*NEEDED, "kube-controller-manager"))
+    except ControlPlaneError as missing:
+        pytest.skip(str(missing))
     with ControlPlane(controller_manager=True) as plane:
         yield asyncio.run(_play_all(plane))
 

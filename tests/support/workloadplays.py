@@ -6,6 +6,7 @@ The same play on the embedded control plane and on a real one leaves the same no
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -27,11 +28,15 @@ class Notes:
 
     async def note(self, point: str, *kinds: str) -> None:
         await self.scene.settle()
-        self.pages[point] = await seen(self.scene, *kinds)
+        self._keep(point, await seen(self.scene, *kinds))
 
     async def note_events(self) -> None:
         await self.scene.settle()
-        self.pages["events"] = await told(self.scene)
+        self._keep("events", await told(self.scene))
+
+    def _keep(self, point: str, page: Any) -> None:
+        text = json.dumps(page).replace(f" {self.scene.namespace}/", " <namespace>/")
+        self.pages[point] = json.loads(text)
 
 
 Play = Callable[[Scene, Notes], Awaitable[None]]

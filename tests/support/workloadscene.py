@@ -262,6 +262,13 @@ def _bare(kind: str, row: Untyped) -> dict[str, Any]:
     if kind == "pods":
         del bare["spec"]
         bare["metadata"]["labels"].pop("topology.kubernetes.io/zone", None)
+    if kind == "endpointslices.discovery.k8s.io":
+        del bare["metadata"]["generation"]
+    if kind == "deployments.apps":
+        for condition in bare["status"].get("conditions", ()):
+            # Which of the two is seen when a rollout has just begun is a matter of who comes first.
+            if condition["reason"] in ("NewReplicaSetCreated", "ReplicaSetUpdated"):
+                condition |= {"reason": "<under way>", "message": ""}
     if kind == "replicasets.apps":
         bare["followed"] = bare["metadata"].pop("generation") == bare["status"].pop("observedGeneration", 0)
     return bare

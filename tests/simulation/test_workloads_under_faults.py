@@ -1,0 +1,94 @@
+"""Workloads whose controllers have a bad line to the server: what comes of them is the same.
+
+Requests are refused, answered with errors, or carried out without an answer; streams break. One seed decides it all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from random import Random
+
+import pytest
+from workloadplays import deployment, follow, image, job, service
+from workloadscene import NODE, EmbeddedScene, seen
+
+from konverge.client import InProcessTransport
+from konverge.errors import TransportError
+from konverge.objects import Untyped
+from konverge.testing import settle
+from konverge.testing.faults import answered
+from konverge.testing.faultytransport import FaultyTransport
+from konverge.wire.messages import BufferedResponse, Request, Response
+
+SHARE = 0.25
+
+
+class BadLine:
+    """A transport on which a quarter of all goes wrong, until it is mended."""
+
+    def __init__(self, scene: EmbeddedScene, seed: int) -> None:
+        self._inner = FaultyTransport(InProcessTransport(scene.server.handle))
+        self._random = Random(seed)
+        self.bad = True
+
+    async def send(self, request: Request) -> Response:
+        if not self.bad or self._random.random() > SHARE:
+            return await self._inner.send(request)
+        fate = self._random.choice(["refused", "lost", "busy", "broken", "conflict", "cut"])
+        if fate == "refused":
+            raise TransportError("refused", sent=False)
+        if fate == "cut":
+            self._inner.cut_streams()
+        if fate == "lost" and not request.stream:
+            await (await self._inner.send(request)).read()
+            raise TransportError("the answer is lost")
+        codes = {"busy": (429, "TooManyRequests"), "broken": (500, "InternalError"), "conflict": (409, "Conflict")}
+        if fate in codes and request.method != "GET":
+            code, reason = codes[fate]
+            fault = answered(code, reason=reason)
+            return BufferedResponse(code, fault.body, fault.headers)
+        return await self._inner.send(request)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_bad_line_delays_what_happens_and_changes_nothing(seed: int, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, logger="konverge")
+    scene = EmbeddedScene()
+    await scene.client.create(Untyped(NODE))
+    line = BadLine(scene, seed)
+    async with scene.controllers(line):
+        await scene.create(deployment(3))
+        await scene.create(job(completions=4, parallelism=2))
+        await scene.create(service())
+        for turn in range(6):
+            await asyncio.sleep(10)
+            await scene.start()
+            await scene.end("Succeeded", labels="kind=work", count=1)
+            await scene.reap()
+            if turn == 2:
+                await scene.merge("deployments.apps", "web", image("i:2"))
+        line.bad = False
+        for _ in range(4):
+            await asyncio.sleep(330)
+            await settle()
+            await follow(scene)
+            await scene.end("Succeeded", labels="kind=work")
+    pods = await scene.pods("app=web")
+    assert sorted({pod.spec.containers[0].image for pod in pods}) == ["i:2"]
+    assert len(pods) == 3
+    (web,) = (await seen(scene, "deployments.apps"))["deployments.apps"]
+    status = web["status"]
+    assert (status["replicas"], status["updatedReplicas"], status["availableReplicas"]) == (3, 3, 3)
+    work = (await scene.get("jobs.batch", "work"))["status"]
+    assert work["succeeded"] == 4
+    assert [one["type"] for one in work["conditions"]] == ["SuccessCriteriaMet", "Complete"]
+    assert work["uncountedTerminatedPods"] == {}
+    assert len(await scene.pods("kind=work")) == 4
+    slices = await scene.all("endpointslices.discovery.k8s.io", "kubernetes.io/service-name=web")
+    assert sorted(address for one in slices for end in one["endpoints"] for address in end["addresses"]) == sorted(
+        pod.status.pod_ip or "" for pod in pods
+    )
