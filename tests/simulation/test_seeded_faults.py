@@ -11,6 +11,8 @@ import os
 import pytest
 from simulation_plays import STEPS, play_with_faults, play_without_faults
 
+from konverge.testing import run_virtually
+
 FEW = range(4)
 MANY = range(100, 100 + int(os.environ.get("KONVERGE_SEEDS", "100")))
 
@@ -22,14 +24,13 @@ async def test_under_faults_it_ends_as_it_does_without(seed: int) -> None:
     play, ending = await play_with_faults(seed)
 
     assert ending == expected, f"after {play.crashes} crashes and {play.faults}"
-    assert len(play.faults) > 10
+    assert len(play.faults) > 3
 
 
-async def test_a_seed_replays_exactly() -> None:
-    (first, one), (second, other) = [await play_with_faults(7, STEPS[:3]) for _ in range(2)]
+def test_a_seed_replays_exactly() -> None:
+    (first, one), (second, other) = [run_virtually(play_with_faults(7, STEPS[:3])) for _ in range(2)]
 
     assert one == other
     assert first.faults == second.faults
-    assert [(str(write), write.sent) for write in first.rig.audit] == [
-        (str(write), write.sent) for write in second.rig.audit
-    ]
+    assert [str(write) for write in first.rig.audit] == [str(write) for write in second.rig.audit]
+    assert [write.sent for write in first.rig.audit] == [write.sent for write in second.rig.audit]

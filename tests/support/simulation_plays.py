@@ -6,6 +6,7 @@ Each step waits until the one before it is done, so that what is made and delete
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -284,6 +285,7 @@ async def play_with_faults(seed: int, steps: tuple[Step, ...] = STEPS) -> tuple[
     async with virtual_widgets() as rig:
         play = Play(rig)
         dice = Random(seed)
+        random.seed(seed)  # what the runtime draws its own chances from
         async with asyncio.TaskGroup() as tasks:
             lives = tasks.create_task(_lives(play, dice))
             await _act(rig, steps, pause=lambda: dice.uniform(0, 5))

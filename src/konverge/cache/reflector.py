@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from random import Random
+from random import Random, getrandbits
 from typing import TypeVar
 
 from konverge.cache.pacing import Pace, Patience, Spacing
@@ -66,7 +66,7 @@ class Reflector:
         self._kind = kind
         self._patience = patience or Patience()
         self._spacing = spacing or Spacing()
-        self._random = random or Random()
+        self._random = random or Random(getrandbits(64))
         self._following = Following(selection, kind=kind)
         self._pace = Pace(self._patience, self._random)
         self._now: Callable[[], float] = float  # 0 until there is a loop to ask

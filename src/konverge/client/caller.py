@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from random import Random
+from random import Random, getrandbits
 from typing import TypeAlias
 
 from konverge.client.retry import Repeat, RetryPolicy
@@ -71,7 +71,7 @@ class Caller:
         self._policy = policy or RetryPolicy()
         self._guard = guard
         self._observers = observers
-        self._random = random or Random()
+        self._random = random or Random(getrandbits(64))
         self._warned: dict[str, None] = {}
 
     def without_repeats(self) -> Caller:

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from random import Random
+from random import Random, getrandbits
 from typing import Generic, TypeVar
 
 from konverge.errors import QueueClosed
@@ -94,7 +94,7 @@ class WorkQueue(Generic[K]):
         self._aging = aging
         self._observe = observe
         self._bucket = None if rate is None else Bucket(rate)
-        self._retries: Retries[K] = Retries(backoff or Backoff(), random or Random())
+        self._retries: Retries[K] = Retries(backoff or Backoff(), random or Random(getrandbits(64)))
         self._waiting: dict[K, Waiting[K]] = {}
         self._lines: tuple[Line[K], ...] = tuple(Line() for _ in Priority)
         self._delayed: Line[K] = Line()

@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
-from random import Random
+from random import Random, getrandbits
 from typing import Any, Final
 
 from konverge.client import Client
@@ -87,7 +87,7 @@ class EventRecorder:
         self._client = client.using(timeout=self.limits.timeout)
         self._controller = controller
         self._instance = cut(instance or f"{controller}-{socket.gethostname()}", WORD_BYTES)
-        self._random = random or Random()
+        self._random = random or Random(getrandbits(64))
         self._loop: asyncio.AbstractEventLoop | None = None
         self._limit: asyncio.Timeout | None = None
         self._grace: float | None = None  # set once it is closed

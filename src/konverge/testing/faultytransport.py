@@ -24,7 +24,7 @@ class FaultyTransport:
     def __init__(self, inner: Transport, script: FaultScript | None = None) -> None:
         self.script = script or FaultScript()
         self._inner = inner
-        self._open: set[_FaultyResponse] = set()
+        self._open: dict[_FaultyResponse, None] = {}  # in the order of their opening: a script replays exactly
 
     async def send(self, request: Request) -> Response:
         """Do to the request what the script says."""
@@ -74,7 +74,7 @@ class FaultyTransport:
 class _FaultyResponse:
     """An answer as the fault leaves it."""
 
-    def __init__(self, inner: Response, fault: Fault, opened: set[_FaultyResponse]) -> None:
+    def __init__(self, inner: Response, fault: Fault, opened: dict[_FaultyResponse, None]) -> None:
         self._inner = inner
         self._fault = fault
         self._opened = opened
@@ -84,7 +84,7 @@ class _FaultyResponse:
         self.headers: Mapping[str, str] = inner.headers
         self.warnings: tuple[str, ...] = inner.warnings
         self._chunks = self._play()
-        opened.add(self)
+        opened[self] = None
 
     def tell(self, end: End) -> None:
         """End the body so, now."""
@@ -98,7 +98,7 @@ class _FaultyResponse:
         return self._chunks
 
     async def close(self) -> None:
-        self._opened.discard(self)
+        self._opened.pop(self, None)
         if self._piece is not None:
             self._piece.cancel()
             with suppress(asyncio.CancelledError, Exception):
