@@ -10,7 +10,7 @@ BENCH_STAMP := $(BENCH_VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types fast control-plane generate golden fuzz faults bench-objects bench-client \
-	bench-controlplane bench-builtins bench-peers bench-cache bench-cache-events pins clean
+	bench-controlplane bench-builtins bench-peers bench-cache bench-cache-events bench-controller pins clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -75,13 +75,18 @@ bench-controlplane: $(BENCH_STAMP) ## the embedded control plane against the rea
 bench-builtins: $(STAMP) ## what built-in objects cost the embedded control plane
 	$(BIN)/python bench/bench_builtins.py
 
-bench-peers: $(BENCH_STAMP) ## build the peers of the cache: client-go (needs go) and kube-rs (needs cargo)
+bench-peers: $(BENCH_STAMP) ## build the peers of cache and controllers: client-go, controller-runtime (go), kube-rs (cargo)
 	cd bench/peers/client-go && go build -trimpath -o ../built/client-go .
+	cd bench/peers/controller-runtime && go build -trimpath -o ../built/controller-runtime .
 	cd bench/peers/kube-rs && cargo build --release --target-dir ../built/target
 	cp bench/peers/built/target/release/kube-rs-peer bench/peers/built/kube-rs
+	cp bench/peers/built/target/release/kube-rs-operator bench/peers/built/kube-rs-operator
 
 bench-cache: bench-peers ## the cache against client-go, kube-rs and kopf, on a real API server (BENCH_CACHE=--large: 50,000 too)
 	$(BENCH) bench/bench_cache.py $(BENCH_CACHE)
+
+bench-controller: bench-peers ## an operator on konverge, controller-runtime, kube-rs and kopf, on a real API server
+	$(BENCH) bench/bench_controller.py $(BENCH_CONTROLLER)
 
 bench-cache-events: $(BENCH_STAMP) ## the cache on 2,000 changes a second
 	$(BENCH) bench/bench_cache_events.py

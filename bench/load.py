@@ -22,7 +22,7 @@ from konverge.k8s.apiextensions.v1 import CustomResourceDefinition
 from konverge.k8s.core.v1 import Namespace, ServiceAccount
 from konverge.objects import Kind, ObjectMeta, Untyped
 
-__all__ = ["KINDS", "NAMESPACES", "WIDGET", "load", "widget_crd"]
+__all__ = ["KINDS", "NAMESPACES", "WIDGET", "each", "load", "unless_there", "widget_crd"]
 
 WIDGET = Kind("bench.example.com", "v1", "Widget", "widgets")
 POD = Kind("", "v1", "Pod", "pods")
@@ -135,25 +135,27 @@ async def load(kubeconfig: str, what: str, begin: int, end: int) -> None:
             made = await client.create(make(number))
             await client.patch(kind, made.key, {"status": status(number)}, subresource="status")
 
-        await _each(range(begin, end), put)
+        await each(range(begin, end), put)
 
 
 async def _prepare(client: Client, what: str) -> None:
     for name in NAMESPACES:
-        await _unless_there(client.create(Namespace(metadata=ObjectMeta(name=name))))
-        await _unless_there(client.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace=name))))
+        await unless_there(client.create(Namespace(metadata=ObjectMeta(name=name))))
+        await unless_there(client.create(ServiceAccount(metadata=ObjectMeta(name="default", namespace=name))))
     if what == "widgets":
-        await _unless_there(client.create(widget_crd()))
+        await unless_there(client.create(widget_crd()))
         await client.wait_for(CustomResourceDefinition, "widgets.bench.example.com", condition("Established"))
         await asyncio.sleep(3)  # the server answers for a new kind only after a while
 
 
-async def _unless_there(creation: Awaitable[object]) -> None:
+async def unless_there(creation: Awaitable[object]) -> None:
+    """Create something, or find it there."""
     with contextlib.suppress(AlreadyExists):
         await creation
 
 
-async def _each(numbers: range, act: Callable[[int], Awaitable[None]]) -> None:
+async def each(numbers: range, act: Callable[[int], Awaitable[None]]) -> None:
+    """Do something with each number, many at once."""
     left = iter(numbers)
 
     async def work() -> None:

@@ -1,7 +1,8 @@
 """The shop operator of the benchmark on konverge; see bench/bench_controller.py.
 
 The cluster is that of KUBECONFIG; SHOP_RESYNC is how many seconds after a reconcile an object is looked at again, 0 for
-never; SHOP_STAMPS is a file that the start of each reconcile goes to. SHOP_PROFILE is a file for a profile of the run.
+never; SHOP_STAMPS is a file that the start of each reconcile goes to. With SHOP_PROFILE a profile of
+each run goes to a file that begins with it.
 """
 
 from __future__ import annotations
@@ -64,6 +65,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     if "SHOP_PROFILE" in os.environ:
-        cProfile.run("main()", os.environ["SHOP_PROFILE"])
+        cProfile.run("main()", f"{os.environ['SHOP_PROFILE']}-{os.getpid()}")
     else:
         main()

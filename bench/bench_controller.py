@@ -1,0 +1,306 @@
+"""One operator written on four frameworks, side by side on one real API server: 2,000 shops, each of which owns a
+Deployment and a Service and has a status.
+
+Run by `make bench-controller`, after `make bench-peers`. Each contender runs alone, as a process and a user of its own,
+in shuffled rounds against the same server, eight reconciles at a time, without a limit on requests. What is counted is
+counted from outside: requests from the server's audit log, CPU time and memory from /proc. In each round:
+
+- converge: the shops are there, the operator starts. Objects a second from the start of the process to the last status;
+  requests for each object until it is quiet, without exception; CPU seconds for 1,000 objects; the most memory it had;
+- latency: 100 changes a second. From the moment that the server received a change to the begin of the reconcile that
+  has it (each operator writes name, generation and wall clock into a file);
+- restart: the operator starts again and nothing has changed. Seconds until it has looked at every object;
+  requests and writes in that time;
+- steady: then for 60 seconds, in which every object is looked at again once: requests, writes, CPU seconds.
+
+A write is a request that could change something, whether or not it did. Other work on the machine makes rates and
+latencies worse, for all alike; requests and CPU time hardly change.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from audit import Audit, Request
+from measuring import Measured, in_rounds, keep, verdict
+from operatorprocess import OperatorProcess
+from shopload import change, check, clear, load, prepare
+
+from konverge.client import Client, load_config
+from konverge.testing import ControlPlane
+
+PEERS = Path(__file__).parent / "peers"
+BUILT = PEERS / "built"
+PYTHON = [sys.executable, "-W", "ignore"]
+
+CONTENDERS: dict[str, list[str]] = {
+    "konverge": [*PYTHON, str(PEERS / "konverge_operator.py")],
+    "controller-runtime": [str(BUILT / "controller-runtime"), "update"],
+    "controller-runtime, apply": [str(BUILT / "controller-runtime"), "apply"],
+    "kube-rs": [str(BUILT / "kube-rs-operator")],
+    "kopf": [*PYTHON, str(PEERS / "kopf_operator.py")],
+}
+COLUMNS = {
+    "rate": ("objects/s", 1.0, 0),
+    "requests": ("requests/object", 1.0, 2),
+    "cpu": ("cpu s/1,000", 1.0, 2),
+    "peak": ("peak MB", 1e-6, 0),
+    "p50": ("p50 ms", 1e3, 1),
+    "p99": ("p99 ms", 1e3, 1),
+    "restart_seconds": ("restart s", 1.0, 1),
+    "restart_requests": ("restart requests", 1.0, 0),
+    "restart_writes": ("restart writes", 1.0, 0),
+    "steady_requests": ("steady requests", 1.0, 0),
+    "steady_writes": ("steady writes", 1.0, 0),
+    "steady_cpu": ("steady cpu s", 1.0, 2),
+}
+CHANGES_A_SECOND = 100.0
+STEADY = 60.0
+SELDOM = 3600.0
+QUIET = 3.0
+PATIENCE = 600.0
+
+Figures = dict[str, float]
+
+
+class Trial:
+    """One contender in one round: its shops are made, measured and cleared away."""
+
+    def __init__(self, plane: ControlPlane, client: Client, audit: Audit, *, name: str, count: int) -> None:
+        self._client = client
+        self._audit = audit
+        self._count = count
+        self._command = CONTENDERS[name]
+        self._user = f"{name.replace(', ', '-')}-{time.time_ns()}"
+        self._kubeconfig = plane.kubeconfig_for(self._user, groups=["system:masters"])
+
+    async def run(self, *, steady: bool) -> Figures:
+        """Measure everything once."""
+        await load(self._client, self._count)
+        self._audit.forget()
+        with tempfile.TemporaryDirectory() as directory:
+            operator = partial(OperatorProcess, self._command, kubeconfig=self._kubeconfig, directory=Path(directory))
+            with operator(resync=SELDOM) as process:
+                figures = await self._converge(process)
+                figures |= await self._latency(process)
+            await self._quiet()
+            with operator(resync=STEADY) as process:
+                figures |= await self._restart(process)
+                if steady:
+                    figures |= await self._steady(process)
+        await clear(self._client)
+        return figures
+
+    async def _converge(self, process: OperatorProcess) -> Figures:
+        first = await self._observed(process, since=process.began)
+        cpu = process.cpu()
+        await self._quiet()
+        await check(self._client, self._count)
+        return {
+            "rate": self._count / (max(first.values()) - process.began),
+            "requests": len(self._audit.of(self._user)) / self._count,
+            "cpu": cpu * 1000 / self._count,
+            "peak": process.peak(),
+        }
+
+    async def _latency(self, process: OperatorProcess) -> Figures:
+        begin = time.time()
+        await change(self._client, self._count, per_second=CHANGES_A_SECOND)
+        await self._observed(process, since=begin)
+        await self._quiet()
+        await check(self._client, self._count)
+        changes = [one for one in self._audit.requests if (one.verb, one.resource) == ("patch", "shops")]
+        received = {one.name: one.received for one in changes if one.user == "admin" and one.received >= begin}
+        started: dict[str, float] = {}
+        for name, generation, moment in process.stamps(since=begin):
+            if generation == 2:
+                started.setdefault(name, moment)
+        delays = [started[name] - moment for name, moment in received.items()]
+        centiles = statistics.quantiles(delays, n=100)
+        return {"p50": centiles[49], "p99": centiles[98]}
+
+    async def _restart(self, process: OperatorProcess) -> Figures:
+        def looked_at() -> bool:
+            return len({name for name, _, _ in process.stamps()}) >= self._count
+
+        await self._until(looked_at, process)
+        first: dict[str, float] = {}
+        for name, _, moment in process.stamps():
+            first.setdefault(name, moment)
+        idle = max(first.values())
+        await asyncio.sleep(1)
+        self._audit.read()
+        asked = self._audit.of(self._user, since=process.began, until=idle + 1)
+        return {
+            "restart_seconds": idle - process.began,
+            "restart_requests": len(asked),
+            "restart_writes": sum(one.is_write for one in asked),
+        }
+
+    async def _steady(self, process: OperatorProcess) -> Figures:
+        begin, cpu = time.time(), process.cpu()
+        await asyncio.sleep(STEADY)
+        spent = process.cpu() - cpu
+        self._audit.read()
+        asked = self._audit.of(self._user, since=begin, until=begin + STEADY)
+        looks = len({name for name, _, moment in process.stamps(since=begin)})
+        print(f"{self._user}: {looks} objects of {self._count} looked at", file=sys.stderr, flush=True)
+        return {
+            "steady_requests": len(asked),
+            "steady_writes": sum(one.is_write for one in asked),
+            "steady_cpu": spent,
+        }
+
+    # Waiting
+
+    async def _observed(self, process: OperatorProcess, *, since: float) -> dict[str, float]:
+        """Wait until a status of every shop was written; give when it was, by name."""
+        written: dict[str, float] = {}
+
+        def all_written() -> bool:
+            self._audit.read()
+            for one in self._audit.of(self._user, since=since):
+                if _is_status(one):
+                    written.setdefault(one.name, one.answered)
+            return len(written) >= self._count
+
+        await self._until(all_written, process)
+        return written
+
+    async def _until(self, there: Callable[[], bool], process: OperatorProcess) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not there():
+            process.check()
+            if time.monotonic() > deadline:
+                raise SystemExit(f"{self._user} is not done after {PATIENCE:g} s")
+            await asyncio.sleep(0.5)
+
+    async def _quiet(self) -> None:
+        """Wait until the operator has not asked for anything for a while."""
+        while True:
+            self._audit.read()
+            mine = self._audit.of(self._user)
+            if not mine or mine[-1].answered < time.time() - QUIET:
+                return
+            await asyncio.sleep(0.5)
+
+
+def _is_status(one: Request) -> bool:
+    return one.resource == "shops/status" and one.verb in ("patch", "update") and one.code == 200
+
+
+def measure(asked: argparse.Namespace) -> dict[str, dict[str, Measured]]:
+    """Run all contenders in shuffled rounds; give their figures by name."""
+    found: dict[str, list[Figures]] = {name: [] for name in asked.contenders}
+    # A Service has an address of its own, and the audit log must not be cut while it is read.
+    flags = ("--service-cluster-ip-range=10.96.0.0/16", "--audit-log-maxsize=100000")
+    with ControlPlane(audit=True, extra_flags=flags) as plane:
+        audit = Audit(plane.audit_log)
+
+        async def run_once(name: str) -> Figures:
+            async with Client.connect(load_config(kubeconfig=str(plane.kubeconfig))) as client:
+                await prepare(client)
+                trial = Trial(plane, client, audit, name=name, count=asked.count)
+                return await trial.run(steady=len(found[name]) < asked.steady_rounds)
+
+        def run(name: str) -> float:
+            figures = asyncio.run(run_once(name))
+            print(f"{name}: {_shown(figures)}", file=sys.stderr, flush=True)
+            found[name].append(figures)
+            return figures["cpu"]
+
+        in_rounds({name: partial(run, name) for name in asked.contenders}, rounds=asked.rounds, seed=asked.seed)
+        audit.close()
+    return {
+        name: {
+            column: Measured(column, [one[column] for one in runs if column in one])
+            for column in COLUMNS
+            if column in runs[0]
+        }
+        for name, runs in found.items()
+    }
+
+
+def _shown(figures: Figures) -> str:
+    there = ((figures[name], *COLUMNS[name]) for name in COLUMNS if name in figures)
+    return ", ".join(f"{title} {value * unit:.{digits}f}" for value, title, unit, digits in there)
+
+
+def table(figures: dict[str, dict[str, Measured]], *columns: str) -> str:
+    """Show some figures of all contenders, with how far the rounds lie apart."""
+    rows = ["| | " + " | ".join(COLUMNS[one][0] for one in columns) + " |", "|---|" + "--:|" * len(columns)]
+    for name, measured in figures.items():
+        cells = (_cell(measured[column], *COLUMNS[column][1:]) for column in columns if column in measured)
+        rows.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(rows) + "\n\n"
+
+
+def _cell(one: Measured, unit: float, digits: int) -> str:
+    median, spread = one.median * unit, one.spread * unit
+    return f"{median:,.{digits}f}" + (f" ± {spread / 2:,.{digits}f}" if spread > 0.5 * 10**-digits else "")
+
+
+def verdicts(figures: dict[str, dict[str, Measured]], count: int) -> list[str]:
+    """Hold the figures against the targets."""
+    ours = {column: one.median for column, one in figures["konverge"].items()}
+    peers = {name: measured for name, measured in figures.items() if name != "konverge"}
+    lines = []
+
+    def against(words: str, column: str, peer: str, holds: Callable[[float], bool]) -> None:
+        if peer in peers:
+            ratio = ours[column] / peers[peer][column].median
+            lines.append(verdict(f"{words} {peer} ({ratio:.2f}x)", holds(ratio)))
+
+    for peer in peers:
+        against("requests for each object at most those of", "requests", peer, lambda ratio: ratio <= 1.001)
+    against("rate at least 0.9x", "rate", "controller-runtime", lambda ratio: ratio >= 0.9)
+    against("rate at least 3x", "rate", "kopf", lambda ratio: ratio >= 3)
+    against("p99 at most 1.5x", "p99", "controller-runtime", lambda ratio: ratio <= 1.5)
+    against("peak memory below", "peak", "controller-runtime", lambda ratio: ratio < 1)
+    limit = 2 * count
+    writes = ours["restart_writes"]
+    lines.append(verdict(f"no write after a restart, at most one a child ({writes:.0f})", writes <= limit))
+    if "steady_writes" in ours:
+        writes = ours["steady_writes"]
+        lines.append(verdict(f"no write in steady state ({writes:.0f})", writes == 0))
+    return lines
+
+
+def main(asked: argparse.Namespace) -> None:
+    figures = measure(asked)
+    text = f"{asked.count:,} shops. Median of {asked.rounds} shuffled rounds (steady state: {asked.steady_rounds}), ± "
+    text += "half of the spread.\n\n### converge, and 100 changes a second\n\n"
+    text += table(figures, "rate", "requests", "cpu", "peak", "p50", "p99")
+    text += "### restart, and 60 seconds in which nothing changes\n\n"
+    text += table(figures, *(name for name in COLUMNS if name.startswith(("restart", "steady"))))
+    if "konverge" in figures:
+        text += "\n".join(verdicts(figures, asked.count)) + "\n"
+    if asked.keep:
+        keep("controller", text)
+    else:
+        print(text)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steady-rounds", type=int, default=3, help="in so many rounds the steady state is measured")
+    parser.add_argument("--count", type=int, default=2_000)
+    parser.add_argument("--seed", type=int, default=1, help="decides in which order the contenders run")
+    parser.add_argument("--contenders", nargs="+", choices=list(CONTENDERS), default=list(CONTENDERS))
+    parser.add_argument("--no-keep", dest="keep", action="store_false", help="only print the result")
+    found: Any = parser.parse_args()
+    return found  # type: ignore[no-any-return]
+
+
+if __name__ == "__main__":
+    main(arguments())
