@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from operators.webapp.api import WebApp
+from operators.webapp.lifecycle import Lifecycle
 from operators.webapp.reconciler import controllers
 
 from konverge.manager import Operator
 
-operator = Operator(name="webapp-operator", kinds=(WebApp,), controllers=controllers())
+_lifecycle = Lifecycle()
+
+operator = Operator(
+    name="webapp-operator",
+    kinds=(WebApp,),
+    controllers=controllers(_lifecycle),
+    metrics=(_lifecycle.transitions, _lifecycle.undeclared),
+)

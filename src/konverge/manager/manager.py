@@ -14,6 +14,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+from prometheus_client.registry import Collector
+
 from konverge.cache import CacheOptions
 from konverge.client import Client, ClientConfig
 from konverge.controller import EVENTS, LEASES, Controller, ControllerStats, Permission
@@ -105,6 +107,10 @@ class Manager:
         if self._setup.webhooks is not None:
             raise ValueError("this manager serves webhooks already: put all of them into one WebhookServing")
         self._setup = replace(self._setup, webhooks=serving)
+
+    def export(self, *metrics: Collector) -> None:
+        """Show metrics of one's own at /metrics beside ours; made with `registry=None`, so that nothing is global."""
+        self._setup = replace(self._setup, metrics=(*self._setup.metrics, *metrics))
 
     @property
     def controllers(self) -> tuple[Controller[Any], ...]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from prometheus_client.registry import Collector
+
 from konverge.client import Client, ClientConfig
 from konverge.controller import EVENTS, LEASES, Controller, Permission
 from konverge.manager.manager import Manager
@@ -29,7 +31,7 @@ class Operator:
 
     `name` is also the name of its field manager, its lease and what is made for it in a cluster. `kinds` are the custom
     resources that it brings: for each kind its class, or a tuple of the classes of its versions. `samples` are
-    manifests to try it with.
+    manifests to try it with, `metrics` what it counts itself.
     """
 
     name: str
@@ -37,11 +39,13 @@ class Operator:
     kinds: tuple[type[CustomResource[Any, Any]] | tuple[type[CustomResource[Any, Any]], ...], ...] = ()
     webhooks: tuple[AdmissionWebhook[Any] | ConversionWebhook, ...] = ()
     samples: tuple[Path, ...] = ()
+    metrics: tuple[Collector, ...] = ()
 
     def manager(self, client: Client | ClientConfig | None = None, **options: Any) -> Manager:
         """Give a manager of it; `options` are those of `Manager`."""
         manager = Manager(client, name=self.name, **options)
         manager.add(*self.controllers)
+        manager.export(*self.metrics)
         return manager
 
     def serving(self, namespace: str, *, port: int = 9443) -> WebhookServing:

@@ -24,6 +24,8 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, field
 from typing import Any
 
+from prometheus_client.registry import Collector
+
 from konverge.cache import Cache, CacheOptions
 from konverge.client import Client, ClientConfig, load_config
 from konverge.controller import Controller, Permission, Running
@@ -63,6 +65,7 @@ class Setup:
     webhooks: WebhookServing | None = None
     elections: Mapping[str, Election | None] = field(default_factory=dict)  # by controller
     leading_hooks: tuple[LeadingHook, ...] = ()
+    metrics: tuple[Collector, ...] = ()
 
 
 class Process:
@@ -84,6 +87,8 @@ class Process:
         self.recorder: EventRecorder | None = None
         self.webhooks = WebhookParts(setup.webhooks, stopping) if setup.webhooks is not None else None
         self.measures = Measures(self)
+        for metric in setup.metrics:
+            self.measures.registry.register(metric)
         self._controllers = controllers
         self._permissions = permissions
         self._stopping = stopping
