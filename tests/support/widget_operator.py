@@ -17,6 +17,7 @@ from konverge.client import load_config
 from konverge.controller import Builder
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.manager import Election
+from konverge.telemetry import configure_logs
 
 
 class WidgetSpec(Spec):
@@ -84,6 +85,7 @@ def main() -> None:
     for option in ("--kubeconfig", "--namespace", "--ledger", "--leader-elect", "--probes"):
         parser.add_argument(option)
     told = parser.parse_args()
+    configure_logs("json")
     config = load_config(kubeconfig=Path(told.kubeconfig))
     election = None
     if name := told.leader_elect:
