@@ -232,3 +232,25 @@ async def test_changes_of_an_image_go_through_every_revision() -> None:
             for one in await scene.all("replicasets.apps")
         }
         assert sets == {"1": None, "3": None, "4": "2"}
+
+
+@pytest.mark.parametrize("way", ["Foreground", "Background"])
+async def test_pods_of_a_job_that_is_deleted_are_held_by_nobody(way: Any) -> None:
+    async with embedded_scene() as scene:
+        await scene.create(job(parallelism=2, completions=2))
+        await settle()
+        await scene.start(count=1)
+        assert all(pod.metadata.finalizers for pod in await scene.pods())
+        await scene.client.delete("jobs.batch", "work", propagation=way)
+        await settle()
+        assert [pod.metadata.finalizers for pod in await scene.pods()] == [[], []]
+
+
+async def test_endpoints_that_someone_deletes_are_made_again() -> None:
+    async with embedded_scene() as scene:
+        await scene.create(service())
+        await settle()
+        (one,) = await scene.all("endpointslices.discovery.k8s.io", "kubernetes.io/service-name=web")
+        await scene.client.delete("endpointslices.discovery.k8s.io", one.name)
+        await settle()
+        assert len(await scene.all("endpointslices.discovery.k8s.io", "kubernetes.io/service-name=web")) == 1

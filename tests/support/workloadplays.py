@@ -75,15 +75,24 @@ async def change(scene: Scene, patch: dict[str, Any], name: str = "web", kind: s
     await scene.settle()
 
 
-async def follow(scene: Scene, rounds: int = 12) -> None:
+async def follow(scene: Scene, rounds: int = 15) -> None:
     """Be the kubelet until nothing is left to be done."""
     for _ in range(rounds):
         await scene.settle()
         pods = await scene.pods()
-        if all(pod.spec.node_name and pod.metadata.deletion_timestamp is None for pod in pods):
+        served = all(pod.spec.node_name and pod.metadata.deletion_timestamp is None for pod in pods)
+        if served and all(map(_has_rolled, await scene.all("deployments.apps"))):
             return
         await scene.start()
         await scene.reap()
+
+
+def _has_rolled(deployment: dict[str, Any]) -> bool:
+    """Tell whether a controller has nothing more to do with a deployment, however slow it is."""
+    spec, status = deployment["spec"], deployment["status"]
+    counts = [status.get(name, 0) for name in ("replicas", "updatedReplicas", "availableReplicas")]
+    seen_it = status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
+    return bool(spec.get("paused")) or (seen_it and counts == [spec["replicas"]] * 3)
 
 
 @play
