@@ -73,8 +73,10 @@ class JobReconciler(Reconciler[Job]):
         pods = await hold(job, selector, Pod, ctx, finalizers=(TRACKING,))
         failures = self._failures.get(job.key, Failures())
         run = JobRun(job, pods, ctx, failures=failures, now=moment(self._clock))
-        await run.run()
-        self._failures[job.key] = run.failures
+        try:
+            await run.run()
+        finally:
+            self._failures[job.key] = run.failures
         return run
 
     def _next(self, run: JobRun) -> Result:

@@ -54,7 +54,8 @@ class _Counts:
 class JobRun:
     """One pass. `wrote` says that it wrote something, `wait` in how many seconds there is something to be done.
 
-    A refusal of some writes is kept in `problem` until the status is written.
+    `failures` is what is known of failed pods, and right also when the pass itself fails. A refusal of some writes is
+    kept in `problem` until the status is written.
     """
 
     def __init__(self, job: Job, pods: Sequence[Pod], ctx: Context, *, failures: Failures, now: datetime) -> None:
@@ -89,8 +90,7 @@ class JobRun:
                 self._note_suspension()
         status = job.status
         status.active, status.ready, status.terminating = counts.active or None, counts.ready, counts.terminating
-        await self._count(tally, decided)
-        self.failures = failures
+        await self._count(tally, decided, failures)
         if self.problem is not None:
             raise self.problem
 
@@ -150,12 +150,14 @@ class JobRun:
             self.job.status.start_time = whole(self._now)
             self._ctx.event("Resumed", "Job resumed")
 
-    async def _count(self, tally: Tally, decided: JobCondition | None) -> None:
+    async def _count(self, tally: Tally, decided: JobCondition | None, failures: Failures) -> None:
         """Note the pods that have ended, let them go, count them, and end the Job if none is left."""
         ledger = note_ended(self.job, self._pods, tally, decided)
         if decided is not None and condition_of(self.job.status.conditions, decided.type) is None:
             self.job.status.conditions.append(decided)
         await self._save()
+        # From here on the pods are noted: who begins anew does not see these failures as new ones.
+        self.failures = failures
         released = await together(ledger.released, self._release)
         self._account(released)
         tracked = {pod.uid for pod in self._pods if is_tracked(pod)} - set(released.done)
