@@ -36,6 +36,7 @@ from konverge.controlplane.workloads import workload_controllers
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Pod
 from konverge.k8s.events.v1 import Event
+from konverge.objects import from_wire
 from konverge.testing import settle
 from konverge.testing.faults import Asked
 from konverge.testing.faultytransport import FaultyTransport
@@ -53,9 +54,9 @@ def _clock() -> float:
 
 
 def webapp(name: str = "web", *, annotations: dict[str, str] | None = None, **spec: Any) -> WebApp:
-    """Make a WebApp; nginx:1.25 with two copies unless said otherwise."""
+    """Make a WebApp, with a spec in wire names; nginx:1.25 with two copies unless said otherwise."""
     metadata = ObjectMeta(name=name, namespace="default", annotations=annotations or {})
-    return WebApp(metadata=metadata, spec=WebAppSpec(**{"image": "nginx:1.25", "replicas": 2, **spec}))
+    return WebApp(metadata=metadata, spec=from_wire(WebAppSpec, {"image": "nginx:1.25", "replicas": 2, **spec}))
 
 
 class Kubelet(Reconciler[Pod]):
