@@ -13,7 +13,7 @@ from widget_operator import Widget, Widgets, widgets
 from widget_processes import Audited, OperatorProcess, audited_writes, operator_process
 from widget_rigs import Way, WidgetRig, real_widgets, virtual_widgets
 
-from konverge import Context, Key, ObjectMeta, Quantity, Reconciler, controller_for
+from konverge import Context, Key, ObjectMeta, Reconciler, controller_for
 from konverge.k8s.apps.v1 import Deployment, DeploymentSpec
 from konverge.k8s.coordination.v1 import Lease
 from konverge.k8s.core.v1 import ConfigMap, Container, PodSpec, PodTemplateSpec, ResourceRequirements
@@ -117,7 +117,7 @@ class _Sized(Reconciler[Widget]):
     """Wants a quantity that the server stores in other letters."""
 
     async def reconcile(self, obj: Widget, ctx: Context) -> None:
-        resources = ResourceRequirements(requests={"cpu": Quantity("1000m"), "memory": Quantity("1024Mi")})
+        resources = ResourceRequirements(requests={"cpu": "1000m", "memory": "1024Mi"})
         container = Container(name="app", image="example.com/app:1", resources=resources)
         template = PodTemplateSpec(metadata=ObjectMeta(labels={"app": obj.name}), spec=PodSpec(containers=[container]))
         spec = DeploymentSpec(selector=LabelSelector(match_labels={"app": obj.name}), template=template)

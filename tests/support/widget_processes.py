@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,11 +16,23 @@ from datetime import datetime
 from pathlib import Path
 
 import widget_operator
+import yaml
 
+from konverge.controlplane.authority import Authority
 from konverge.testing import ControlPlane
+from konverge.testing.faultproxy import FaultProxy
 from konverge.testing.servers import free_port
 
-__all__ = ["Audited", "OperatorProcess", "audited_writes", "operator_process"]
+__all__ = [
+    "Audited",
+    "OperatorProcess",
+    "RotatingProxy",
+    "audit",
+    "audited_writes",
+    "kubeconfig_of",
+    "operator_process",
+    "swap",
+]
 
 _ASIDE = ("events", "leases", "selfsubjectaccessreviews")
 
@@ -34,6 +47,12 @@ class Audited:
     resource: str
     name: str
     code: int
+    uri: str
+
+    @property
+    def lists(self) -> bool:
+        """Whether a whole collection is asked for, as a list or as the start of a watch."""
+        return self.verb == "list" or "sendInitialEvents" in self.uri
 
 
 def audit(plane: ControlPlane, namespace: str) -> list[Audited]:
@@ -52,6 +71,7 @@ def audit(plane: ControlPlane, namespace: str) -> list[Audited]:
                 resource=about.get("resource", ""),
                 name=about.get("name", ""),
                 code=event.get("responseStatus", {}).get("code", 0),
+                uri=event["requestURI"],
             )
         )
     return sorted(found, key=lambda one: one.received)
@@ -115,6 +135,53 @@ class OperatorProcess:
 
     def threads(self) -> int:
         return len(os.listdir(f"/proc/{self.pid}/task"))
+
+
+def kubeconfig_of(path: Path, server: str, *, ca: Path, **user: str) -> Path:
+    """Write a kubeconfig that names files; `user` is how it says who asks, with underscores for hyphens."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "test",
+        "clusters": [{"name": "test", "cluster": {"server": server, "certificate-authority": str(ca)}}],
+        "users": [{"name": "test", "user": {name.replace("_", "-"): value for name, value in user.items()}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test", "namespace": "default"}}],
+    }
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def swap(directory: Path, **files: bytes) -> None:
+    """Replace files as a kubelet does: a new directory, and a link that points to it from one moment to the next.
+
+    The files are then found in `directory/..data`; underscores in their names are dots.
+    """
+    fresh = directory / f"..{time.time_ns()}"
+    fresh.mkdir(parents=True)
+    for name, content in files.items():
+        (fresh / name.replace("_", ".")).write_bytes(content)
+    link = directory / "..fresh"
+    link.symlink_to(fresh.name)
+    link.replace(directory / "..data")
+
+
+class RotatingProxy(FaultProxy):
+    """A proxy whose certificate can come from another authority from one moment to the next."""
+
+    @property
+    def ca(self) -> bytes:
+        """What a client has to trust."""
+        return self._authority.certificate
+
+    def make_authority(self) -> bytes:
+        """Make the next authority, and give what a client will have to trust."""
+        self._authority = Authority("konverge-fault-proxy-ca")
+        return self.ca
+
+    async def restart(self) -> None:
+        """Break every connection, and come back with a certificate of the present authority."""
+        await self.stop_listening()
+        await self.listen_again()
 
 
 @contextmanager

@@ -32,6 +32,10 @@ class Users:
         self._tokens.append((token, {"username": name, "groups": [*groups, _AUTHENTICATED]}))
         return token
 
+    def remove(self, token: str) -> None:
+        """Accept a token no more; one that is not known is no error."""
+        self._tokens = [(known, user) for known, user in self._tokens if known != token]
+
     def of_token(self, header: str) -> Mapping[str, Any] | None:
         """The user of an Authorization header, or None when it is not accepted."""
         scheme, _, token = header.partition(" ")

@@ -1,0 +1,442 @@
+"""Scenarios T15, T17, T20, T23 and T26 to T28 with the operator as a process, seen from outside only."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from askprobes import ask
+from rigs import embedded_config
+from widget_operator import Widget, Widgets, widgets
+from widget_processes import (
+    Audited,
+    OperatorProcess,
+    RotatingProxy,
+    audit,
+    audited_writes,
+    kubeconfig_of,
+    operator_process,
+    swap,
+)
+from widget_rigs import WidgetRig, install_widgets, real_widgets
+
+from konverge import Client, Manager
+from konverge.client import InProcessTransport, Settings, load_config
+from konverge.controller import rules_of
+from konverge.controlplane.embedded import EmbeddedServer
+from konverge.k8s.coordination.v1 import Lease
+from konverge.testing import ControlPlane
+from konverge.testing.faults import Asked, Fault
+from konverge.testing.rawproxy import RawProxy
+
+ADMINS = ["system:masters"]
+
+
+async def is_ready(operator: OperatorProcess) -> bool:
+    try:
+        return (await ask(operator.port, "/readyz")).status == 200
+    except OSError:
+        assert operator.alive, operator.log()
+        return False
+
+
+async def lease_of(rig: WidgetRig) -> Lease:
+    return await rig.user.get(Lease, "widgets", namespace=rig.namespace)
+
+
+# T17
+
+
+@pytest.mark.parametrize("seconds", [7, pytest.param(30, marks=pytest.mark.faults)])
+@pytest.mark.real_time(limit=180)
+async def test_t17_a_handler_that_blocks_the_loop_costs_neither_lease_nor_watches_nor_probes(
+    audited_plane: ControlPlane, tmp_path: Path, seconds: int
+) -> None:
+    async with real_widgets(audited_plane, full=False) as rig:
+        kubeconfig = audited_plane.kubeconfig_for("blocked", groups=ADMINS)
+        with operator_process(kubeconfig, tmp_path, namespace=rig.namespace, identity="blocked") as operator:
+            await rig.until(lambda: is_ready(operator), within=60)
+            await rig.create("good")
+            await rig.converges(within=60)
+            before, begin = await lease_of(rig), time.time()
+
+            await rig.create("bad", payload=f"block {seconds}")
+            await rig.until(lambda: "The main loop is blocked" in operator.log(), within=30)
+            for path in ("/healthz", "/readyz", "/metrics"):
+                assert (await ask(operator.port, path)).status == 200, path
+            await rig.converges(within=seconds + 30)
+            assert time.time() - begin >= seconds
+            await rig.create("after")
+            await rig.converges(within=30)
+
+            after = await lease_of(rig)
+            assert after.spec.lease_transitions == before.spec.lease_transitions == 0
+            assert after.spec.renew_time is not None
+            assert before.spec.renew_time is not None
+            assert after.spec.renew_time > before.spec.renew_time
+            warning = next(line for line in operator.log().splitlines() if "The main loop is blocked" in line)
+            assert f"widget {rig.namespace}/bad" in warning
+            assert "widget_operator.py" in warning
+            asked = [one for one in audit(audited_plane, rig.namespace) if one.user == "blocked"]
+            assert not [one for one in asked if one.lists and one.received > begin], "the watches went on"
+
+
+# T23
+
+
+@pytest.mark.real_time(limit=180)
+async def test_t23_a_process_that_is_told_to_end_finishes_what_runs_and_starts_nothing(
+    audited_plane: ControlPlane, tmp_path: Path
+) -> None:
+    async with real_widgets(audited_plane, full=False) as rig:
+        kubeconfig = audited_plane.kubeconfig_for("told", groups=ADMINS)
+        running = [f"w{number}" for number in range(20)]
+        with operator_process(kubeconfig, tmp_path, namespace=rig.namespace, identity="told") as operator:
+            await rig.until(lambda: is_ready(operator), within=60)
+            await rig.create(*running, payload="sleep 2")
+            await rig.until(lambda: len(operator.ledger()) >= 20, within=60)
+            operator.signal(signal.SIGTERM)
+            told = time.time()
+            await rig.create("late")
+            assert await operator.ended() == 0, operator.log()
+
+        assert time.time() - told < 20
+        entries = [entry for entry in operator.ledger() if entry[3] > told + 1]
+        assert not entries, "no reconcile starts after it was told to end"
+        assert {text.split()[0] for text in await rig.problems()} == {"late"}, "what ran has ended, all of it"
+        assert not (await lease_of(rig)).spec.holder_identity
+
+        other = audited_plane.kubeconfig_for("next", groups=ADMINS)
+        with operator_process(other, tmp_path, namespace=rig.namespace, identity="next", name="next"):
+            await rig.converges(within=60)
+        writes = audited_writes(audited_plane, rig.namespace, "told")
+        assert len([one for one in writes if one.resource == "configmaps"]) == 20
+
+
+# T26
+
+
+@asynccontextmanager
+async def behind_proxy(plane: ControlPlane, directory: Path) -> AsyncIterator[tuple[RotatingProxy, Path]]:
+    """A proxy before a real server, and a kubeconfig that leads to it."""
+    async with RotatingProxy(plane) as proxy:
+        ca = directory / "proxy-ca.crt"
+        ca.write_bytes(proxy.ca)
+        yield proxy, kubeconfig_of(directory / "proxy.kubeconfig", proxy.config.server, ca=ca)
+
+
+class Executioner:
+    """Kills a process at its n-th write; the write itself comes through."""
+
+    def __init__(self, at: int) -> None:
+        self._at = at
+        self._seen = 0
+        self.pid = 0
+        self.done = asyncio.Event()
+
+    def __call__(self, asked: Asked) -> bool:
+        counts = asked.method != "GET" and not any(part in asked.path for part in ("/events", "accessreviews"))
+        self._seen += counts
+        if counts and self._seen == self._at and not self.done.is_set():
+            os.kill(self.pid, signal.SIGKILL)
+            self.done.set()
+        return False
+
+
+@pytest.mark.parametrize("at", [3, *(pytest.param(at, marks=pytest.mark.faults) for at in (1, 2, 4, 5, 6, 7))])
+@pytest.mark.real_time(limit=180)
+async def test_t26_killed_right_after_a_write_it_ends_as_if_nothing_had_happened(
+    audited_plane: ControlPlane, tmp_path: Path, at: int
+) -> None:
+    async with real_widgets(audited_plane, full=False) as rig, behind_proxy(audited_plane, tmp_path) as (proxy, config):
+        executioner = Executioner(at)
+        proxy.script.add(executioner, Fault())
+        with operator_process(config, tmp_path, namespace=rig.namespace, name="first") as operator:
+            executioner.pid = operator.pid
+            await rig.create("a", replicas=2, payload="x")
+            if at > 4:
+                await rig.converges(within=60)
+                await rig.change("a", replicas=1)
+            if at > 6:
+                await rig.converges(within=60)
+                await rig.delete("a")
+            await asyncio.wait_for(executioner.done.wait(), 60)
+            await operator.ended()
+        with operator_process(config, tmp_path, namespace=rig.namespace, name="second") as operator:
+            await rig.until(lambda: is_ready(operator), within=60)
+            await rig.converges(within=60)
+        await proxy.stop_listening()
+
+        made = [one.name for one in _children_writes(audited_plane, rig) if one.code == 201]
+        gone = [one.name for one in _children_writes(audited_plane, rig) if one.verb == "delete" and one.code == 200]
+        assert sorted(made) == ["a-0", "a-1"]
+        assert gone == (["a-1"] if at > 4 else [])
+        closed = [word for word, *_ in operator.ledger() if word == "close"]
+        assert bool(closed) == (at > 6)
+
+
+def _children_writes(plane: ControlPlane, rig: WidgetRig) -> list[Audited]:
+    return [one for one in audited_writes(plane, rig.namespace, "admin") if one.resource == "configmaps"]
+
+
+# T27
+
+
+@pytest.mark.real_time(limit=180)
+async def test_t27_a_token_and_an_authority_that_are_swapped_are_taken_up(tmp_path: Path) -> None:
+    async with (
+        EmbeddedServer() as server,
+        RotatingProxy(embedded_config(server)) as proxy,
+        Client(InProcessTransport(server.handle), settings=Settings(namespace="default")) as user,
+    ):
+        await install_widgets(user)
+        rig = WidgetRig(user, lambda: InProcessTransport(server.handle), "default", slack=30)
+        token = server.users.add("operator-0", ADMINS)
+        swap(tmp_path, ca_crt=proxy.ca, token=token.encode())
+        ca, file = tmp_path / "..data" / "ca.crt", tmp_path / "..data" / "token"
+        kubeconfig = kubeconfig_of(tmp_path / "kubeconfig", proxy.config.server, ca=ca, tokenFile=str(file))
+        manager = Manager(load_config(kubeconfig=kubeconfig), name="widget-operator")
+        manager.add(widgets().build(Widgets(rig.ledger)))
+        async with manager.running():
+            await rig.create("a")
+            await rig.converges(within=30)
+            for number in range(1, 3):
+                old, token = token, server.users.add(f"operator-{number}", ADMINS)
+                swap(tmp_path, ca_crt=proxy.make_authority(), token=token.encode())
+                server.users.remove(old)
+                await proxy.restart()
+                await rig.change("a", payload=str(number))
+                await rig.converges(within=30)
+
+
+@pytest.mark.faults
+@pytest.mark.real_time(limit=600)
+async def test_t27_token_and_authority_rotated_every_thirty_seconds_before_a_real_server(
+    audited_plane: ControlPlane, tmp_path: Path
+) -> None:
+    async with real_widgets(audited_plane, full=False) as rig, RotatingProxy(audited_plane) as proxy:
+        accounts = Accounts(audited_plane, rig.namespace)
+        swap(tmp_path, ca_crt=proxy.ca, token=accounts.next_token())
+        ca, file = tmp_path / "..data" / "ca.crt", tmp_path / "..data" / "token"
+        kubeconfig = kubeconfig_of(tmp_path / "kubeconfig", proxy.config.server, ca=ca, tokenFile=str(file))
+        with operator_process(kubeconfig, tmp_path, namespace=rig.namespace) as operator:
+            await rig.create("a")
+            await rig.converges(within=60)
+            for number in range(5):
+                swap(tmp_path, ca_crt=proxy.make_authority(), token=accounts.next_token())
+                await proxy.restart()
+                await rig.change("a", payload=f"at once {number}")
+                await rig.converges(within=30)
+                await asyncio.sleep(30)
+                await rig.change("a", payload=f"later {number}")
+                await rig.converges(within=5)
+            assert operator.alive
+
+
+@pytest.mark.faults
+@pytest.mark.real_time(limit=600)
+async def test_t27_a_client_certificate_rotated_every_thirty_seconds(
+    audited_plane: ControlPlane, tmp_path: Path
+) -> None:
+    async with real_widgets(audited_plane, full=False) as rig:
+        issue = audited_plane.credentials.authority.issue
+        users = [f"certified-{number}" for number in range(4)]
+        pairs = [issue(user, file=f"{rig.namespace}-{user}", groups=ADMINS) for user in users]
+        data = tmp_path / "..data"
+        kubeconfig = kubeconfig_of(
+            tmp_path / "kubeconfig",
+            audited_plane.url,
+            ca=audited_plane.ca_file,
+            client_certificate=str(data / "tls.crt"),
+            client_key=str(data / "tls.key"),
+        )
+        swap(tmp_path, tls_crt=pairs[0].cert.read_bytes(), tls_key=pairs[0].key.read_bytes())
+        with operator_process(kubeconfig, tmp_path, namespace=rig.namespace) as operator:
+            await rig.create("a", payload="first")
+            await rig.converges(within=60)
+            for user, pair in zip(users[1:], pairs[1:], strict=True):
+                swap(tmp_path, tls_crt=pair.cert.read_bytes(), tls_key=pair.key.read_bytes())
+                await asyncio.sleep(30)
+                await rig.change("a", payload=user)
+                await rig.converges(within=10)
+                assert audited_writes(audited_plane, rig.namespace, user), "it asks as whom the new one names"
+            assert operator.alive
+
+
+class Accounts:
+    """A service account that may do anything, and tokens of it; the one before the last is not valid any more."""
+
+    def __init__(self, plane: ControlPlane, namespace: str) -> None:
+        self._plane = plane
+        self._namespace = namespace
+        self._secrets: list[str] = []
+        self._post(f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "operator"}})
+        subject = {"kind": "ServiceAccount", "name": "operator", "namespace": namespace}
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+        self._post(
+            "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+            {"metadata": {"name": f"operator-{namespace}"}, "roleRef": role, "subjects": [subject]},
+        )
+
+    def next_token(self) -> bytes:
+        """Give a token that is valid as long as its Secret is there, and take those of before."""
+        secrets = f"/api/v1/namespaces/{self._namespace}/secrets"
+        name = f"token-{len(self._secrets)}"
+        uid = self._post(secrets, {"metadata": {"name": name}})["metadata"]["uid"]
+        bound = {"apiVersion": "v1", "kind": "Secret", "name": name, "uid": uid}
+        made = self._post(
+            f"/api/v1/namespaces/{self._namespace}/serviceaccounts/operator/token",
+            {"spec": {"boundObjectRef": bound, "expirationSeconds": 600}},
+        )
+        for old in self._secrets[-1:]:
+            self._plane.request("DELETE", f"{secrets}/{old}")
+        self._secrets.append(name)
+        return str(made["status"]["token"]).encode()
+
+    def _post(self, path: str, body: dict[str, Any]) -> Any:
+        answer = self._plane.request("POST", path, body=body)
+        assert answer.status == 201, answer.body
+        return answer.json()
+
+
+# T28
+
+
+@pytest.mark.faults
+@pytest.mark.real_time(limit=300)
+async def test_t28_rights_that_are_revoked_and_restored(audited_plane: ControlPlane, tmp_path: Path) -> None:
+    async with real_widgets(audited_plane, full=False) as rig, RawProxy(audited_plane) as proxy:
+        rights = "/apis/rbac.authorization.k8s.io/v1/namespaces/" + rig.namespace
+        rules = rules_of(widgets().build(Widgets(rig.ledger)).permissions())
+        role = {"metadata": {"name": "limited"}, "rules": rules}
+        binding = {
+            "metadata": {"name": "limited"},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "limited"},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "limited"}],
+        }
+        assert audited_plane.request("POST", f"{rights}/roles", body=role).status == 201
+        assert audited_plane.request("POST", f"{rights}/rolebindings", body=binding).status == 201
+        kubeconfig = tmp_path / "limited.kubeconfig"
+        given = audited_plane.kubeconfig_for("limited").read_text()
+        kubeconfig.write_text(given.replace(audited_plane.url, proxy.config.server))
+        with operator_process(kubeconfig, tmp_path, namespace=rig.namespace) as operator:
+            await rig.create("a")
+            await rig.converges(within=60)
+            await rig.until(lambda: is_ready(operator), within=60)
+
+            audited_plane.request("DELETE", f"{rights}/rolebindings/limited")
+            proxy.cut()
+            await rig.until(lambda: _says(operator, "(needs"), within=120)
+            said = (await ask(operator.port, "/readyz")).text
+            for words in ("ConfigMap", "Widget", "watch on configmaps", "watch on widgets.contract.konverge.dev"):
+                assert words in said
+            await rig.change("a", replicas=3)
+
+            assert audited_plane.request("POST", f"{rights}/rolebindings", body=binding).status == 201
+            await rig.until(lambda: is_ready(operator), within=120)
+            await rig.converges(within=30)
+            assert operator.alive
+
+
+async def _says(operator: OperatorProcess, words: str) -> bool:
+    return words in (await ask(operator.port, "/readyz")).text
+
+
+# T15
+
+
+@pytest.mark.faults
+@pytest.mark.real_time(limit=300)
+async def test_t15_a_hot_key_makes_no_other_wait_and_memory_stays_flat(
+    audited_plane: ControlPlane, tmp_path: Path
+) -> None:
+    async with real_widgets(audited_plane, full=False) as rig:
+        cold = [f"w{number:03}" for number in range(100)]
+        await rig.create("hot", *cold, replicas=0)
+        late: list[float] = []
+
+        async def heat(end: float) -> None:
+            for number in itertools.count():
+                if rig.now() > end:
+                    return
+                await rig.change("hot", payload=str(number))
+                await asyncio.sleep(0.002)
+
+        async def stir(end: float) -> None:
+            for name in itertools.cycle(cold):
+                if rig.now() > end:
+                    return
+                begin = rig.now()
+                made = await rig.user.patch(Widget, name, {"spec": {"payload": str(begin)}}, namespace=rig.namespace)
+                while (await rig.get(name)).status.observed_generation < (made.metadata.generation or 0):
+                    await asyncio.sleep(0.01)
+                late.append(rig.now() - begin)
+
+        kubeconfig = audited_plane.kubeconfig_for("hot", groups=ADMINS)
+        with operator_process(kubeconfig, tmp_path, namespace=rig.namespace) as operator:
+            await rig.converges(within=60)
+            memory: list[int] = []
+            for _ in range(6):
+                end = rig.now() + 10
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(heat(end))
+                    tasks.create_task(stir(end))
+                memory.append(operator.memory())
+            await rig.converges(within=30)
+
+        late.sort()
+        assert late[int(len(late) * 0.99) - 1] <= 1.0 + rig.slack / 10, late[-10:]
+        assert memory[-1] <= memory[1] * 1.05 + 2 * 2**20, memory
+
+
+# T20
+
+
+@pytest.mark.faults
+@pytest.mark.real_time(limit=7200)
+async def test_t20_half_an_hour_of_reconnects_and_rotations_leaves_nothing_behind(
+    audited_plane: ControlPlane, tmp_path: Path
+) -> None:
+    minutes = float(os.environ.get("KONVERGE_SOAK_MINUTES", "30"))
+    reconnects, rotations, dice = 200, 20, Random(20)
+    async with real_widgets(audited_plane, full=False) as rig, RawProxy(audited_plane) as proxy:
+        accounts = Accounts(audited_plane, rig.namespace)
+        swap(tmp_path, token=accounts.next_token())
+        kubeconfig = kubeconfig_of(
+            tmp_path / "kubeconfig",
+            proxy.config.server,
+            ca=audited_plane.ca_file,
+            tokenFile=str(tmp_path / "..data" / "token"),
+        )
+        names = [f"w{number:03}" for number in range(100)]
+        await rig.create(*names, replicas=2)
+        with operator_process(kubeconfig, tmp_path, namespace=rig.namespace, identity="soak") as operator:
+            await rig.converges(within=60)
+            seen: list[tuple[int, int, int]] = []
+            for number in range(reconnects):
+                end = rig.now() + minutes * 60 / reconnects
+                if number % (reconnects // rotations) == 0:
+                    swap(tmp_path, token=accounts.next_token())
+                proxy.cut()
+                await rig.change(*dice.sample(names, 5), payload=str(number), replicas=dice.randrange(4))
+                await rig.converges(within=60)
+                await asyncio.sleep(max(0.0, end - rig.now()))
+                seen.append((operator.memory(), operator.descriptors(), operator.threads()))
+            assert operator.alive
+
+        for before, after in zip(_median(seen[20:60]), _median(seen[-40:]), strict=True):
+            assert after <= before * 1.05 + 4, seen[::20]
+        print(f"memory, descriptors, threads: {seen[10]} ... {seen[-1]}")  # noqa: T201
+
+
+def _median(seen: list[tuple[int, int, int]]) -> list[int]:
+    return [sorted(values)[len(values) // 2] for values in zip(*seen, strict=True)]
