@@ -1,0 +1,164 @@
+"""How containers behave that nobody runs: what a test, a file or an annotation says about them.
+
+    Behaviour(image="bad:*", never_ready=True)
+    Behaviour.parse("image=bad:*,never-ready")            # on a command line
+    Behaviour.from_wire({"image": "bad:*", "neverReady": True})   # in a file
+
+Rules that hold here:
+
+1. A behaviour says something only about the containers that all of its selectors fit: image, pod name and container
+   name by shell patterns, labels by a selector.
+2. Of several that fit, each adds what it says; where two say something about the same, the later one counts.
+3. An annotation of the pod, `nodes.konverge.dev/never-ready: "true"`, counts most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from fnmatch import fnmatchcase
+from typing import Any, Final, get_type_hints
+
+from konverge.objects import LabelSelector
+
+__all__ = ["ANNOTATION", "Behaviour", "Program"]
+
+ANNOTATION: Final = "nodes.konverge.dev/"
+_SELECTORS: Final = ("image", "name", "namespace", "container", "labels")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Behaviour:
+    """What containers do; None leaves it to others, and in the end to what is usual.
+
+    - `image`, `name` (of the pod), `namespace`, `container`: shell patterns; `labels`: a selector. "" fits all.
+    - `start_after`: seconds that the image and the container take. Usual: 0.
+    - `ready_after`: seconds from the start until it is ready. Usual: 0, or what its readiness probe waits first.
+    - `never_ready`: it runs, and its readiness probe fails.
+    - `runs_for`: seconds until it ends by itself. Usual: for ever, or 1 s where the pod is not restarted always.
+    - `exit_code`: how it ends then. Usual: 0.
+    - `crashes`: so many runs end with `exit_code` (or 1) after `runs_for` (or 1 s); -1 for all of them.
+    - `pull_fails`: its image cannot be pulled.
+    - `stops_after`: seconds that it takes to end when it is told to; the grace period limits it. Usual: 0.
+    """
+
+    image: str = ""
+    name: str = ""
+    namespace: str = ""
+    container: str = ""
+    labels: str = ""
+    start_after: float | None = None
+    ready_after: float | None = None
+    never_ready: bool | None = None
+    runs_for: float | None = None
+    exit_code: int | None = None
+    crashes: int | None = None
+    pull_fails: bool | None = None
+    stops_after: float | None = None
+
+    def __post_init__(self) -> None:
+        LabelSelector.parse(self.labels)
+        for name in ("start_after", "ready_after", "runs_for", "stops_after"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise ValueError(f"{name} is a number of seconds, 0 or more, got {value!r}")
+
+    @classmethod
+    def from_wire(cls, wire: Mapping[str, Any]) -> Behaviour:
+        """Read one of a file: the names are those of the fields, in camelCase or with dashes or underscores.
+
+        Raises: ValueError for a name that is none, or a value that does not fit it.
+        """
+        given: dict[str, Any] = {}
+        for name, value in wire.items():
+            known = _NAMES.get(_plain(name))
+            if known is None:
+                raise ValueError(f"{name!r} is no part of a behaviour: write one of {', '.join(sorted(_DASHED))}")
+            given[known] = _value(known, value)
+        return cls(**given)
+
+    @classmethod
+    def parse(cls, text: str) -> Behaviour:
+        """Read one of a command line: "image=bad:*,never-ready,ready-after=5"."""
+        parts = [part.strip().partition("=") for part in text.split(",") if part.strip()]
+        return cls.from_wire({name: value if equals else "true" for name, equals, value in parts})
+
+    def fits(self, image: str, container: str, pod: PodWords) -> bool:
+        """Tell whether it is about a container of a pod."""
+        pairs = (
+            (self.image, image),
+            (self.container, container),
+            (self.name, pod.name),
+            (self.namespace, pod.namespace),
+        )
+        if not all(not pattern or fnmatchcase(text, pattern) for pattern, text in pairs):
+            return False
+        return not self.labels or LabelSelector.parse(self.labels).matches(pod.labels)
+
+    def under(self, other: Behaviour) -> Behaviour:
+        """Give this one, and what another says over it."""
+        said = {name: getattr(other, name) for name in _EFFECTS if getattr(other, name) is not None}
+        return replace(self, **said)
+
+
+@dataclass(frozen=True)
+class PodWords:
+    """What behaviours know a pod by."""
+
+    name: str
+    namespace: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+
+class Program:
+    """Behaviours in the order in which they were told."""
+
+    def __init__(self, behaviours: Iterable[Behaviour] = ()) -> None:
+        self._told = list(behaviours)
+
+    def add(self, *behaviours: Behaviour) -> None:
+        """Let these count too, over what was told before."""
+        self._told.extend(behaviours)
+
+    def clear(self) -> None:
+        """Forget all that was told."""
+        self._told.clear()
+
+    def of(self, image: str, container: str, pod: PodWords) -> Behaviour:
+        """Give all that is said about a container.
+
+        Raises: ValueError when an annotation of the pod says something that is no behaviour.
+        """
+        found = Behaviour()
+        for one in self._told:
+            if one.fits(image, container, pod):
+                found = found.under(one)
+        said = {
+            key.removeprefix(ANNOTATION): value for key, value in pod.annotations.items() if key.startswith(ANNOTATION)
+        }
+        return found.under(Behaviour.from_wire(said)) if said else found
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "").replace("_", "").lower()
+
+
+_EFFECTS: Final = tuple(one.name for one in fields(Behaviour) if one.name not in _SELECTORS)
+_NAMES: Final = {_plain(one.name): one.name for one in fields(Behaviour)}
+_DASHED: Final = [one.name.replace("_", "-") for one in fields(Behaviour)]
+_TYPES: Final = get_type_hints(Behaviour)
+
+
+def _value(name: str, value: Any) -> Any:
+    if name in _SELECTORS:
+        return str(value)
+    wanted = str(_TYPES[name])
+    text = str(value).strip().lower()
+    try:
+        if "bool" in wanted:
+            return {"true": True, "false": False}[text]
+        return float(text) if "float" in wanted else int(text)
+    except (KeyError, ValueError):
+        kind = "true or false" if "bool" in wanted else "a number"
+        raise ValueError(f"{name.replace('_', '-')} takes {kind}, got {value!r}") from None

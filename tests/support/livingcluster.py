@@ -1,0 +1,85 @@
+"""A cluster that lives: an embedded server with its controllers and nodes that are played, on virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ownerships import client_of, virtual_clock
+
+from konverge import Client, Manager
+from konverge.controlplane.embedded import EmbeddedServer
+from konverge.controlplane.garbage import GarbageCollector
+from konverge.controlplane.namespaces import namespace_controllers
+from konverge.controlplane.nodes import NodeStandIn
+from konverge.controlplane.workloads import workload_controllers
+from konverge.objects import Untyped
+from konverge.testing import settle
+
+
+@dataclass
+class Living:
+    server: EmbeddedServer
+    client: Client
+    nodes: NodeStandIn
+
+    async def pods(self, labels: str = "") -> list[Untyped]:
+        return sorted(await self.client.list("pods", namespace="default", labels=labels), key=lambda pod: pod.name)
+
+    async def pod(self, name: str) -> Untyped:
+        return await self.client.get("pods", name)
+
+    async def events(self, name: str = "") -> list[str]:
+        found = [one for one in await self.client.list("events") if name in ("", one["involvedObject"]["name"])]
+        return [f"{one['reason']}: {one['message']}" for one in found]
+
+
+@asynccontextmanager
+async def living_cluster(
+    *, nodes: int = 2, workloads: bool = False, garbage: bool = False, **options: Any
+) -> AsyncGenerator[Living]:
+    """Give a cluster with as much of it at work as a test needs."""
+    server = EmbeddedServer(clock=virtual_clock, seed=1)
+    options = {"lifecycle": True, "heartbeat": 0.0, **options}
+    stand_in = NodeStandIn(client_of(server), nodes=nodes, clock=virtual_clock, **options)
+    async with AsyncExitStack() as stack:
+        if workloads:
+            manager = Manager(client_of(server), name="kube-controller-manager")
+            manager.add(*workload_controllers(clock=virtual_clock), *namespace_controllers(clock=virtual_clock))
+            await stack.enter_async_context(manager.running())
+        if garbage:
+            await stack.enter_async_context(GarbageCollector(client_of(server)).running())
+        await stack.enter_async_context(stand_in.running())
+        await settle()
+        yield Living(server, client_of(server), stand_in)
+
+
+def pod(name: str, **spec: Any) -> Untyped:
+    """Make a pod of one container, unless the spec says otherwise."""
+    metadata = {"name": name, "namespace": "default"}
+    for part in ("labels", "annotations", "finalizers"):
+        if part in spec:
+            metadata[part] = spec.pop(part)
+    image = spec.pop("image", "app:1")
+    spec = {"containers": [{"name": "c", "image": image}], **spec}
+    return Untyped({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+
+def deployment(name: str, replicas: int = 2, image: str = "app:1") -> Untyped:
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": image}]}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
+    metadata = {"name": name, "namespace": "default"}
+    return Untyped({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+
+
+def conditions(obj: Untyped) -> dict[str, str]:
+    return {one["type"]: one["status"] for one in obj.get("status", {}).get("conditions", ())}
+
+
+def state(obj: Untyped, container: str = "c") -> dict[str, Any]:
+    status = obj["status"]
+    every = (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
+    found: dict[str, Any] = next(one for one in every if one["name"] == container)
+    return found
