@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from operators.webapp.admission import check, fill_in
 from operators.webapp.api import WebApp
+from operators.webapp.beta import WebAppV1Beta1, conversion
 from operators.webapp.lifecycle import Lifecycle
 from operators.webapp.reconciler import controllers
 
@@ -12,7 +16,9 @@ _lifecycle = Lifecycle()
 
 operator = Operator(
     name="webapp-operator",
-    kinds=(WebApp,),
+    kinds=((WebApp, WebAppV1Beta1),),
     controllers=controllers(_lifecycle),
+    webhooks=(check, fill_in, conversion),
+    samples=(Path(__file__).parent / "samples" / "nginx-app.yaml",),
     metrics=(_lifecycle.transitions, _lifecycle.undeclared),
 )

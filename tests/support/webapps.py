@@ -15,6 +15,7 @@ from typing import Any
 from operators.webapp.api import Phase, WebApp, WebAppSpec
 from operators.webapp.children import KINDS
 from operators.webapp.lifecycle import Lifecycle
+from operators.webapp.operator import operator
 from operators.webapp.reconciler import controllers
 
 from konverge import (
@@ -40,6 +41,7 @@ from konverge.objects import from_wire
 from konverge.testing import settle
 from konverge.testing.faults import Asked
 from konverge.testing.faultytransport import FaultyTransport
+from konverge.webhooks import Address, Webhooks, configurations_for
 from konverge.wire.messages import Transport
 
 __all__ = ["Kubelet", "WebAppWorld", "is_write", "moves", "undeclared", "webapp", "webapp_world"]
@@ -194,6 +196,16 @@ def moves(lifecycle: Lifecycle) -> Counter[str]:
     )
 
 
+async def ask_webhooks(world: WebAppWorld) -> None:
+    """Have the server ask the operator's webhooks, in this process."""
+    address = Address(service="webapp-operator-webhooks", namespace="operators")
+    world.server.callouts.serve("operators", "webapp-operator-webhooks", Webhooks(*operator.webhooks).handle)
+    for crd in operator.crds(address):
+        await world.client.create(crd)
+    for configuration in configurations_for(operator.webhooks, address, name=operator.name):
+        await world.client.create(configuration)
+
+
 @asynccontextmanager
 async def _builtin(world: WebAppWorld, name: str, *given: Controller[Any]) -> AsyncGenerator[None]:
     manager = Manager(Client(InProcessTransport(world.server.handle)), name=name)
@@ -203,11 +215,17 @@ async def _builtin(world: WebAppWorld, name: str, *given: Controller[Any]) -> As
 
 
 @asynccontextmanager
-async def webapp_world(*, strict: bool = True) -> AsyncGenerator[WebAppWorld]:
-    """Give a cluster that knows the kind WebApp. With `strict` a transition that is not declared fails the test."""
+async def webapp_world(*, strict: bool = True, webhooks: bool = False) -> AsyncGenerator[WebAppWorld]:
+    """Give a cluster that knows the kind WebApp, and asks the operator's webhooks on request.
+
+    With `strict` a transition that is not declared fails the test.
+    """
     world = WebAppWorld(EmbeddedServer(clock=_clock, seed=1))
     await world.client.create(Untyped(NODE))
-    await world.client.create(crd_for(WebApp))
+    if webhooks:
+        await ask_webhooks(world)
+    else:
+        await world.client.create(crd_for(WebApp))
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(_builtin(world, "kube-controller-manager", *workload_controllers(clock=_clock)))
         node = controller_for(Pod).named("kubelet").concurrency(64).build(world.kubelet)
