@@ -8,6 +8,8 @@ masked, and so is what depends on how fast a kubelet is (see `workloadscene`).
 from __future__ import annotations
 
 import asyncio
+import difflib
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,23 +27,32 @@ AT_ONCE = 8
 
 
 @pytest.fixture(scope="module")
-def real_pages() -> Iterator[dict[str, Any]]:
-    """What each play leaves on the real control plane; they run side by side, each in a namespace of its own."""
+def pages() -> Iterator[dict[str, tuple[Any, Any]]]:
+    """What each play leaves on both; on the real server they run side by side, each in a namespace of its own."""
     try:
         find_binaries((*NEEDED, "kube-controller-manager"))
     except ControlPlaneError as missing:
         pytest.skip(str(missing))
+    ours = {name: run_virtually(_play_embedded(name), debug=False) for name in PLAYS}
     with ControlPlane(controller_manager=True) as plane:
-        yield asyncio.run(_play_all(plane))
+        theirs = asyncio.run(_play_all(plane, ours))
+    yield {name: (theirs[name], ours[name]) for name in PLAYS}
 
 
-async def _play_all(plane: ControlPlane) -> dict[str, Any]:
+async def _play_embedded(name: str) -> dict[str, Any]:
+    async with embedded_scene() as scene:
+        notes = Notes(scene)
+        await PLAYS[name](scene, notes)
+        return notes.pages
+
+
+async def _play_all(plane: ControlPlane, expected: dict[str, Any]) -> dict[str, Any]:
     pages: dict[str, Any] = {}
     places = asyncio.Semaphore(AT_ONCE)
 
     async def one(number: int, name: str) -> None:
         async with places, real_scene(plane, f"play-{number}") as scene:
-            notes = Notes(scene)
+            notes = Notes(scene, expected[name])
             try:
                 await PLAYS[name](scene, notes)
             except Exception as error:  # told by the test of this play, not by all
@@ -54,16 +65,15 @@ async def _play_all(plane: ControlPlane) -> dict[str, Any]:
     return pages
 
 
-async def _play_embedded(name: str) -> dict[str, Any]:
-    async with embedded_scene() as scene:
-        notes = Notes(scene)
-        await PLAYS[name](scene, notes)
-        return notes.pages
-
-
 @pytest.mark.parametrize("name", PLAYS)
-def test_a_play_leaves_the_same_on_both(name: str, real_pages: dict[str, Any]) -> None:
-    ours = run_virtually(_play_embedded(name))
-    for point, page in real_pages[name].items():
-        assert ours.get(point) == page, point
-    assert ours.keys() == real_pages[name].keys()
+def test_a_play_leaves_the_same_on_both(name: str, pages: dict[str, tuple[Any, Any]]) -> None:
+    theirs, ours = pages[name]
+    for point, page in theirs.items():
+        assert "\n".join(_differences(page, ours.get(point))) == "", point
+    assert ours.keys() == theirs.keys()
+
+
+def _differences(real: Any, ours: Any) -> Iterator[str]:
+    """Give the lines in which two pages differ, so that a red test says what is wrong in few words."""
+    one, other = (json.dumps(page, indent=1, sort_keys=True).splitlines() for page in (real, ours))
+    return difflib.unified_diff(one, other, "real", "ours", n=3, lineterm="")

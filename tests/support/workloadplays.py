@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from workloadscene import Scene, seen, told
@@ -20,23 +21,33 @@ ROLLOUTS = ("deployments.apps", "replicasets.apps")
 
 
 class Notes:
-    """What was seen at which point of a play."""
+    """What was seen at which point of a play.
 
-    def __init__(self, scene: Scene) -> None:
+    `expected` is what is expected to be seen, by point: where it is not there yet, it is waited for. On a real server
+    nobody knows when everything has happened.
+    """
+
+    def __init__(self, scene: Scene, expected: dict[str, Any] | None = None) -> None:
         self.scene = scene
         self.pages: dict[str, Any] = {}
+        self._expected = expected or {}
 
     async def note(self, point: str, *kinds: str) -> None:
-        await self.scene.settle()
-        self._keep(point, await seen(self.scene, *kinds))
+        await self._keep(point, lambda: seen(self.scene, *kinds))
 
     async def note_events(self) -> None:
-        await self.scene.settle()
-        self._keep("events", await told(self.scene))
+        await self._keep("events", lambda: told(self.scene))
 
-    def _keep(self, point: str, page: Any) -> None:
-        text = json.dumps(page).replace(f" {self.scene.namespace}/", " <namespace>/")
-        self.pages[point] = json.loads(text)
+    async def _keep(self, point: str, look: Callable[[], Awaitable[Any]]) -> None:
+        await self.scene.settle()
+
+        async def is_there() -> bool:
+            text = json.dumps(await look()).replace(f" {self.scene.namespace}/", " <namespace>/")
+            self.pages[point] = json.loads(text)
+            return point not in self._expected or bool(self.pages[point] == self._expected[point])
+
+        with suppress(AssertionError):  # what is there instead is the answer
+            await self.scene.until(is_there, point, limit=45)
 
 
 Play = Callable[[Scene, Notes], Awaitable[None]]

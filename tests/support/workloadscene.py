@@ -68,13 +68,13 @@ class Scene:
         return list(await self.client.list(kind, namespace=self.namespace, labels=labels))
 
     async def settle(self) -> None:
-        """Wait until nothing happens any more; on a real server, for three seconds."""
+        """Wait until nothing happens any more; on a real server, for two seconds."""
         if isinstance(asyncio.get_running_loop(), VirtualTimeLoop):
             await settle()
             return
         before: object = None
         quiet = 0
-        while quiet < 12:
+        while quiet < 8:
             await asyncio.sleep(0.25)
             now = await self._versions()
             quiet = quiet + 1 if now == before else 0
