@@ -27,7 +27,7 @@ AT_ONCE = 8
 
 
 @pytest.fixture(scope="module")
-def pages() -> Iterator[dict[str, tuple[Any, Any]]]:
+def pages() -> dict[str, tuple[Any, Any]]:
     """What each play leaves on both; on the real server they run side by side, each in a namespace of its own."""
     try:
         find_binaries((*NEEDED, "kube-controller-manager"))
@@ -36,7 +36,7 @@ def pages() -> Iterator[dict[str, tuple[Any, Any]]]:
     ours = {name: run_virtually(_play_embedded(name), debug=False) for name in PLAYS}
     with ControlPlane(controller_manager=True) as plane:
         theirs = asyncio.run(_play_all(plane, ours))
-    yield {name: (theirs[name], ours[name]) for name in PLAYS}
+    return {name: (theirs[name], ours[name]) for name in PLAYS}
 
 
 async def _play_embedded(name: str) -> dict[str, Any]:
