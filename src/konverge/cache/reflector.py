@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from random import Random, getrandbits
 from typing import TypeVar
 
@@ -31,6 +32,9 @@ _log = logging.getLogger("konverge.cache")
 
 _INITIAL_EVENTS_IN_ALL = 10
 """The initial events may take so many times their deadline for silence."""
+
+_NEVER = 1e9
+"""So long may a stream be silent that cannot stall."""
 
 _QUIETEST = 3
 """A watch is made half as long so many times at most."""
@@ -65,6 +69,8 @@ class Reflector:
         self._sink = sink
         self._kind = kind
         self._patience = patience or Patience()
+        if not getattr(source, "can_stall", True):
+            self._patience = replace(self._patience, silence=_NEVER)
         self._spacing = spacing or Spacing()
         self._random = random or Random(getrandbits(64))
         self._following = Following(selection, kind=kind)

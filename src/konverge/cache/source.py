@@ -18,6 +18,9 @@ class Source(Protocol):
 
     Each call is one request: the reflector decides itself when to ask again. Both raise the ApiError of a refusal,
     TransportError when no answer came.
+
+    A source that says `can_stall = False` has streams that end or go on, and never just stop coming: the silence of
+    those is not looked at.
     """
 
     async def list(self, options: ListOptions) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from konverge.cli.cluster import cluster, nodes
 from konverge.cli.crd import crd, sample
 from konverge.cli.demo import demo
 from konverge.cli.manifests.command import manifests
@@ -20,10 +21,12 @@ def main() -> None:
     """Kubernetes operators in Python."""
 
 
+main.add_command(cluster)
 main.add_command(crd)
 main.add_command(demo)
 main.add_command(manifests)
 main.add_command(models)
+main.add_command(nodes)
 main.add_command(run)
 main.add_command(sample)
 main.add_command(why)

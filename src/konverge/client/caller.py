@@ -73,6 +73,7 @@ class Caller:
         self._observers = observers
         self._random = random or Random(getrandbits(64))
         self._warned: dict[str, None] = {}
+        self._warns = True
 
     def without_repeats(self) -> Caller:
         """Give a caller that sends each request once; all else is shared."""
@@ -84,6 +85,12 @@ class Caller:
         """Give a caller whose writes ask this guard; all else is shared."""
         twin = copy.copy(self)
         twin._guard = guard
+        return twin
+
+    def without_warnings(self) -> Caller:
+        """Give a caller that logs no warnings of the server; all else is shared."""
+        twin = copy.copy(self)
+        twin._warns = False
         return twin
 
     def observed_by(self, observers: tuple[Observer, ...]) -> Caller:
@@ -170,7 +177,7 @@ class Caller:
                 _log.exception("An observer of API requests failed")
 
     def _warn(self, text: str, asked: Asked) -> None:
-        if text in self._warned:
+        if text in self._warned or not self._warns:
             return
         if len(self._warned) >= _WARNINGS_REMEMBERED:
             del self._warned[next(iter(self._warned))]

@@ -124,6 +124,12 @@ class Client(Reader):
         twin._caller = self._caller.guarded_by(guard)
         return twin
 
+    def without_warnings(self) -> Self:
+        """Give a client on the same connections that logs no warnings of the server: for those who know better."""
+        twin = copy.copy(self)
+        twin._caller = self._caller.without_warnings()
+        return twin
+
     def observed(self, *observers: Observer) -> Self:
         """Give a client on the same connections whose exchanges are told to these observers as well."""
         twin = copy.copy(self)

@@ -19,7 +19,8 @@ class Collection:
     """The objects of a kind in one namespace, or in all when `namespace` is "".
 
     Promises: each call is one request, not repeated after a failure: whoever follows a collection paces itself. With
-    `metadata_only` the server leaves out all but the metadata of each object.
+    `metadata_only` the server leaves out all but the metadata of each object. `can_stall` says whether a stream may
+    stop coming without a word, as sockets do.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Collection:
         extra_headers: tuple[tuple[str, str], ...] = (),
     ) -> None:
         self._caller = caller.without_repeats()
+        self.can_stall: bool = getattr(caller.transport, "can_stall", True)
         self._path = collection_path(kind, namespace)
         self._kind = kind.kind
         self._namespace = namespace

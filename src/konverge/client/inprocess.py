@@ -20,8 +20,10 @@ class InProcessTransport:
 
     Promises: nothing else happens between the two, so it works on any event loop, that of virtual time included. A
     request's timeout holds for `handle` and, unless it is a stream, for the reading of the body. What `handle` raises
-    comes through unchanged.
+    comes through unchanged. There is no connection that could die in silence (`can_stall`).
     """
+
+    can_stall = False
 
     def __init__(self, handle: Callable[[Request], Awaitable[Response]]) -> None:
         self._handle = handle

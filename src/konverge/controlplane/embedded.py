@@ -60,7 +60,8 @@ class EmbeddedServer:
 
     `plain` listens over HTTP instead (a token is needed all the same). `open_to_all` asks nobody for credentials.
     `clock` is the wall clock in seconds; `seed` makes uids and generated names repeatable; `history` is how many
-    changes of each collection can be watched from behind.
+    changes of each collection can be watched from behind. `service_accounts` refuses pods whose account is not there;
+    it needs somebody who makes the accounts, as `EmbeddedCluster` does.
     """
 
     def __init__(
@@ -71,12 +72,13 @@ class EmbeddedServer:
         history: int = HISTORY,
         plain: bool = False,
         open_to_all: bool = False,
+        service_accounts: bool = False,
     ) -> None:
         self.cluster = Cluster(storage=Storage(history=history), clock=clock, seed=seed)
         register_builtins(self.cluster.registry, self.cluster.storage)
         self.callouts = Callouts()
         self.cluster.admission.append(NamespaceLifecycle(self.cluster.storage))
-        self.cluster.admission.extend(builtin_admission(self.cluster))
+        self.cluster.admission.extend(builtin_admission(self.cluster, service_accounts=service_accounts))
         self.cluster.admission.append(WebhookAdmission(self.cluster, self.callouts))
         bootstrap(self.cluster)
         CustomResources(self.cluster, call_webhook=self.callouts.convert)

@@ -1,0 +1,150 @@
+"""`konverge cluster` and `konverge nodes`: a cluster on this machine, and nodes for a control plane without any."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from konverge.errors import KonvergeError
+
+if TYPE_CHECKING:
+    from konverge.controlplane.nodes import Behaviour
+
+__all__ = ["cluster", "nodes"]
+
+_KUBECONFIG = Path("konverge.kubeconfig")
+_BEHAVES = (
+    'How containers behave, e.g. "image=bad:*,never-ready" or "name=web-*,crashes=3"; may be given more than once.'
+)
+
+
+@click.command(context_settings={"auto_envvar_prefix": "KONVERGE", "show_default": True})
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on loopback; 0 takes a free one.")
+@click.option("--nodes", "count", type=click.IntRange(0, 100), default=3, help="How many nodes.")
+@click.option(
+    "--kubeconfig", type=click.Path(dir_okay=False, path_type=Path), default=_KUBECONFIG, help="Kubeconfig to write."
+)
+@click.option("--behaves", multiple=True, help=_BEHAVES)
+@click.option("--quiet", is_flag=True, help="Do not show what happens.")
+def cluster(port: int, count: int, kubeconfig: Path, behaves: tuple[str, ...], quiet: bool) -> None:
+    """Start a cluster in this process: API server, built-in controllers, nodes that run nothing. Ctrl-C ends it.
+
+    Deployments become ready and orphans go, kubectl works, and nothing is left behind.
+
+    Example: konverge cluster --nodes 3 & kubectl --kubeconfig konverge.kubeconfig get nodes
+    """
+    behaviours = _behaviours(behaves)
+    try:
+        asyncio.run(_cluster(port, count, kubeconfig, behaviours, quiet))
+    finally:
+        kubeconfig.unlink(missing_ok=True)
+    click.echo("ended, nothing is left")
+
+
+@click.command(context_settings={"auto_envvar_prefix": "KONVERGE", "show_default": True})
+@click.option(
+    "--kubeconfig", type=click.Path(exists=True, dir_okay=False), help="Kubeconfig; else as kubectl finds it."
+)
+@click.option("--context", help="Context of the kubeconfig.")
+@click.option("--nodes", "count", type=click.IntRange(1, 100), default=3, help="How many nodes.")
+@click.option("--behaves", multiple=True, help=_BEHAVES)
+def nodes(kubeconfig: str | None, context: str | None, count: int, behaves: tuple[str, ...]) -> None:
+    """Play nodes for a control plane that has none: pods are scheduled and become ready, and nothing is run.
+
+    Meant for a kube-apiserver and kube-controller-manager without kubelets. Never point it at a cluster that matters:
+    its nodes take pods that then run nowhere.
+
+    Example: konverge nodes --kubeconfig admin.kubeconfig --nodes 3
+    """
+    from konverge.client import Client, load_config
+    from konverge.controlplane.nodes import NodeStandIn
+
+    behaviours = _behaviours(behaves)
+
+    async def play() -> None:
+        async with Client.connect(load_config(kubeconfig=kubeconfig, context=context)) as client:
+            stand_in = NodeStandIn(client, nodes=count)
+            stand_in.program(*behaviours)
+            async with stand_in.running():
+                click.echo(f"{count} nodes: {', '.join(stand_in.machines)}; Ctrl-C ends them")
+                await _until_told_to_stop()
+
+    try:
+        asyncio.run(play())
+    except KonvergeError as error:
+        raise click.ClickException(str(error)) from error
+
+
+async def _cluster(port: int, count: int, kubeconfig: Path, behaviours: list[Behaviour], quiet: bool) -> None:
+    from konverge.controlplane.embeddedcluster import EmbeddedCluster
+
+    async with EmbeddedCluster(nodes=count, behaviours=behaviours) as running:
+        try:
+            await running.listen(port=port)
+        except OSError as error:
+            raise click.ClickException(f"port {port} cannot be listened on: {error.strerror or error}") from error
+        running.write_kubeconfig(kubeconfig)
+        click.echo(f"API server   {running.server.url}")
+        click.echo(f"nodes        {', '.join(running.nodes.machines) or 'none'}")
+        click.echo(f"kubeconfig   {kubeconfig}")
+        click.echo(
+            f"try          kubectl --kubeconfig {kubeconfig} create deployment web --image=nginx:1.25 --replicas=3"
+        )
+        click.echo("Ctrl-C ends it.")
+        async with _shown(running, quiet):
+            await _until_told_to_stop()
+
+
+@asynccontextmanager
+async def _shown(running: Any, quiet: bool) -> AsyncGenerator[None]:
+    """Print each event of the cluster while the block runs: the live log."""
+    if quiet:
+        yield
+        return
+    client = running.client()
+
+    async def follow() -> None:
+        while True:
+            async for change in client.watch("events.events.k8s.io"):
+                if change.type != "DELETED":
+                    _show(change.object)
+
+    task = asyncio.ensure_future(follow())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def _show(event: dict[str, Any]) -> None:
+    about = event.get("regarding") or {}
+    place = f"{about.get('namespace')}/{about.get('name')}" if about.get("namespace") else about.get("name", "")
+    words = f"{event.get('reason', '')}: {event.get('note', '')}"
+    click.echo(f"{event.get('type', ''):8}{about.get('kind', ''):12}{place}  {words}"[:200])
+
+
+def _behaviours(texts: tuple[str, ...]) -> list[Behaviour]:
+    from konverge.controlplane.nodes import Behaviour
+
+    try:
+        return [Behaviour.parse(text) for text in texts]
+    except (TypeError, ValueError) as error:
+        raise click.UsageError(f"--behaves: {error}") from error
+
+
+async def _until_told_to_stop() -> None:
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, told.set)
+    try:
+        await told.wait()
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
