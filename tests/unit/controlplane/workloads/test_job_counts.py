@@ -58,7 +58,7 @@ def test_a_pod_on_its_way_out_has_failed_unless_only_ended_ones_are_replaced() -
 def test_ended_pods_are_noted_released_and_then_counted() -> None:
     work = job(completions=3)
     pods = [tracked("a", "Succeeded"), tracked("b", "Failed"), tracked("c", "Running")]
-    ledger = note_ended(work, pods, tally_of(work, pods), None)
+    ledger = note_ended(work, tally_of(work, pods), pods=pods, decided=None)
     assert [one.name for one in ledger.released] == ["a", "b"]
     noted = work.status.uncounted_terminated_pods
     assert noted is not None
@@ -75,7 +75,7 @@ def test_when_a_job_fails_what_still_runs_counts_as_failed_but_not_when_it_is_co
     for decided, failures in ((FAILED, ["uid-c"]), (MET, [])):
         work = job(completions=3)
         pods = [tracked("c", "Running")]
-        ledger = note_ended(work, pods, tally_of(work, pods), decided)
+        ledger = note_ended(work, tally_of(work, pods), pods=pods, decided=decided)
         assert [one.name for one in ledger.released] == ["c"]
         assert work.status.uncounted_terminated_pods.failed == failures  # type: ignore[union-attr]
 
@@ -83,7 +83,7 @@ def test_when_a_job_fails_what_still_runs_counts_as_failed_but_not_when_it_is_co
 def test_a_status_holds_no_more_than_five_hundred_pods_at_a_time() -> None:
     work = job(completions=600)
     pods = [tracked(f"p{i}", "Succeeded") for i in range(600)]
-    ledger = note_ended(work, pods, tally_of(work, pods), None)
+    ledger = note_ended(work, tally_of(work, pods), pods=pods, decided=None)
     assert ledger.full
     assert len(ledger.released) == 500
 
@@ -104,7 +104,8 @@ def test_a_crash_at_any_step_loses_no_pod_and_counts_none_twice(
         tally = tally_of(stored, pods)
         assert (tally.succeeded, tally.failed) == (phases.count("Succeeded"), phases.count("Failed"))
         work = from_wire(Job, to_wire(stored))
-        ledger = note_ended(work, [*pods, *(pod(name, phase=phase) for name, phase in free.items())], tally, None)
+        everything = [*pods, *(pod(name, phase=phase) for name, phase in free.items())]
+        ledger = note_ended(work, tally, pods=everything, decided=None)
         if step == 0:
             continue
         stored = from_wire(Job, to_wire(work))
@@ -149,7 +150,7 @@ def test_an_indexed_job_counts_indexes_not_pods() -> None:
     ]
     tally = tally_of(work, pods)
     assert (tally.succeeded, tally.done, tally.done_before) == (2, {0, 1}, {0})
-    ledger = note_ended(work, pods, tally, None)
+    ledger = note_ended(work, tally, pods=pods, decided=None)
     assert len(ledger.released) == 4
     assert (work.status.succeeded, work.status.completed_indexes) == (2, "0,1")
     assert work.status.uncounted_terminated_pods.succeeded == []  # type: ignore[union-attr]
@@ -164,7 +165,7 @@ def test_an_index_that_failed_too_often_is_given_up_and_others_are_replaced() ->
     tally = tally_of(work, pods)
     assert tally.given_up == {0}
     assert {index: one.name for index, one in tally.to_replace.items()} == {1: "b"}
-    ledger = note_ended(work, pods, tally, None)
+    ledger = note_ended(work, tally, pods=pods, decided=None)
     assert [one.name for one in ledger.released] == ["a"]
     assert work.status.failed_indexes == "0"
 

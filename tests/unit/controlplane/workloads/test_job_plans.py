@@ -32,7 +32,7 @@ def tracked(name: str, phase: str = "Running", index: int | None = None, **more:
 
 
 def plan(work: Job, pods: list[Pod], failures: Failures | None = None, now: datetime = NOW) -> Plan:
-    return plan_of(work, tally_of(work, pods), failures or Failures(), now)
+    return plan_of(work, tally_of(work, pods), failures=failures or Failures(), now=now)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_failures_that_do_not_count_are_counted_apart() -> None:
 
 
 def judged(work: Job, *pods: Pod, now: datetime = NOW) -> tuple[str, str | None] | None:
-    condition = verdict(work, tally_of(work, pods), pods, now)
+    condition = verdict(work, tally_of(work, pods), pods=pods, now=now)
     return (condition.type, condition.reason) if condition is not None else None
 
 

@@ -45,7 +45,8 @@ class Rollout:
     async def run(self) -> None:
         """Do what is due."""
         selector = LabelSelector.from_structure(self._deployment.spec.selector)
-        sets = sets_of(self._deployment, await hold(self._deployment, selector, ReplicaSet, self._ctx))
+        found = await hold(self._deployment, ReplicaSet, selector=selector, ctx=self._ctx)
+        sets = sets_of(self._deployment, found)
         if is_being_deleted(self._deployment):
             await self._finish_scaling(await self._control.number(sets))
             return

@@ -63,7 +63,7 @@ def is_suspended(job: Job) -> bool:
     return bool(job.spec.suspend)
 
 
-def verdict(job: Job, tally: Tally, pods: Sequence[Pod], now: datetime) -> JobCondition | None:
+def verdict(job: Job, tally: Tally, *, pods: Sequence[Pod], now: datetime) -> JobCondition | None:
     """Say how a Job ends, if that is decided by more than the number of its successes.
 
     What was decided before stays so; then a policy for failed pods, the limits, and a policy for successes.
@@ -72,7 +72,7 @@ def verdict(job: Job, tally: Tally, pods: Sequence[Pod], now: datetime) -> JobCo
     missed = condition_of(job.status.conditions, FAILURE)
     if met is not None or missed is not None:
         return met or missed
-    reason, message = _failure(job, tally, pods, now)
+    reason, message = _failure(job, tally, pods=pods, now=now)
     if reason:
         return new_condition(FAILURE, "True", reason=reason, message=message, now=now)
     if is_indexed(job):
@@ -120,7 +120,7 @@ def until_deadline(job: Job, now: datetime) -> float | None:
     return (start + timedelta(seconds=limit) - now).total_seconds()
 
 
-def _failure(job: Job, tally: Tally, pods: Sequence[Pod], now: datetime) -> tuple[str, str]:
+def _failure(job: Job, tally: Tally, *, pods: Sequence[Pod], now: datetime) -> tuple[str, str]:
     """Give reason and message of a failure, "" when there is none."""
     for pod in pods:
         message = handling_of(job.spec.pod_failure_policy, pod).message if has_failed(job, pod) else ""

@@ -37,7 +37,7 @@ class Plan:
     wait: float | None = None
 
 
-def plan_of(job: Job, tally: Tally, failures: Failures, now: datetime) -> Plan:
+def plan_of(job: Job, tally: Tally, *, failures: Failures, now: datetime) -> Plan:
     """Decide; removing comes before creating, and after a failure comes a wait."""
     if is_suspended(job):
         return Plan(remove=list(tally.active))
@@ -55,7 +55,7 @@ def plan_of(job: Job, tally: Tally, failures: Failures, now: datetime) -> Plan:
             return Plan(wait=max(wait, _SHORTEST_WAIT))
     if not is_indexed(job):
         return Plan(create=[None] * missing)
-    return _indexed(job, tally, missing, now)
+    return _indexed(job, tally, missing=missing, now=now)
 
 
 def _wanted(job: Job, tally: Tally) -> int:
@@ -89,7 +89,7 @@ def _misplaced(active: Sequence[Pod], completions: int) -> list[Pod]:
     return found
 
 
-def _indexed(job: Job, tally: Tally, missing: int, now: datetime) -> Plan:
+def _indexed(job: Job, tally: Tally, *, missing: int, now: datetime) -> Plan:
     taken = tally.done | indexes_of(tally.active) | (tally.given_up or set())
     if only_failed_are_replaced(job):
         taken |= indexes_of(tally.terminating)

@@ -70,7 +70,7 @@ class JobReconciler(Reconciler[Job]):
         return Result.again(reason="the Job goes on")
 
     async def _pass(self, job: Job, selector: LabelSelector, ctx: Context) -> JobRun:
-        pods = await hold(job, selector, Pod, ctx, finalizers=(TRACKING,))
+        pods = await hold(job, Pod, selector=selector, ctx=ctx, finalizers=(TRACKING,))
         failures = self._failures.get(job.key, Failures())
         run = JobRun(job, pods, ctx, failures=failures, now=moment(self._clock))
         try:

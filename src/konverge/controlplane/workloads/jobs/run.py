@@ -79,7 +79,7 @@ class JobRun:
         if job.status.start_time is None and not is_suspended(job):
             job.status.start_time = whole(now)
         failures = after(self.failures, tally.ended_well, tally.ended_badly)
-        decided = verdict(job, tally, self._pods, now)
+        decided = verdict(job, tally, pods=self._pods, now=now)
         if decided is not None:
             decided = decided if await self._stop(tally, counts) else None
         else:
@@ -104,7 +104,7 @@ class JobRun:
         return not outcome.failed
 
     async def _manage(self, tally: Tally, counts: _Counts, failures: Failures) -> None:
-        plan = plan_of(self.job, tally, failures, self._now)
+        plan = plan_of(self.job, tally, failures=failures, now=self._now)
         self.wait = plan.wait
         if plan.remove:
             removed = await together(plan.remove, self._remove)
@@ -152,7 +152,7 @@ class JobRun:
 
     async def _count(self, tally: Tally, decided: JobCondition | None, failures: Failures) -> None:
         """Note the pods that have ended, let them go, count them, and end the Job if none is left."""
-        ledger = note_ended(self.job, self._pods, tally, decided)
+        ledger = note_ended(self.job, tally, pods=self._pods, decided=decided)
         if decided is not None and condition_of(self.job.status.conditions, decided.type) is None:
             self.job.status.conditions.append(decided)
         await self._save()

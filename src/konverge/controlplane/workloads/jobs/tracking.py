@@ -32,7 +32,7 @@ class Ledger:
     full: bool = False
 
 
-def note_ended(job: Job, pods: Sequence[Pod], tally: Tally, decided: JobCondition | None) -> Ledger:
+def note_ended(job: Job, tally: Tally, *, pods: Sequence[Pod], decided: JobCondition | None) -> Ledger:
     """Note the pods that have ended in the status of the Job; all of them once it is decided how it ends."""
     noted = job.status.uncounted_terminated_pods = job.status.uncounted_terminated_pods or UncountedTerminatedPods()
     done = set(tally.done_before)

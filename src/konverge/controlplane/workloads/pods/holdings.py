@@ -19,10 +19,10 @@ T = TypeVar("T", bound=Resource)
 
 async def hold(
     owner: Resource,
-    selector: LabelSelector,
     kind: type[T],
-    ctx: Context,
     *,
+    selector: LabelSelector,
+    ctx: Context,
     among: Callable[[T], bool] = lambda _: True,
     finalizers: tuple[str, ...] = (),
 ) -> list[T]:
@@ -36,12 +36,12 @@ async def hold(
     claims = claim(owner, selector, filter(among, candidates.values()))
     held = claims.kept
     if claims.adopted or claims.released:
-        held = held + await _settle(owner, claims, kind, ctx, finalizers)
+        held = held + await _settle(owner, claims, kind=kind, ctx=ctx, finalizers=finalizers)
     return sorted(held, key=lambda obj: obj.key)
 
 
 async def _settle(
-    owner: Resource, claims: Claims[T], kind: type[T], ctx: Context, finalizers: tuple[str, ...]
+    owner: Resource, claims: Claims[T], *, kind: type[T], ctx: Context, finalizers: tuple[str, ...]
 ) -> list[T]:
     client = writer_of(ctx)
     for obj in claims.released:

@@ -56,7 +56,7 @@ class ReplicaSetReconciler(Reconciler[ReplicaSet]):
         """Bring the pods of a ReplicaSet to the number that it asks for, and write its status."""
         selector = LabelSelector.from_structure(obj.spec.selector)
         self._selections.put(obj.key, selector)
-        pods = await hold(obj, selector, Pod, ctx, among=is_active)
+        pods = await hold(obj, Pod, selector=selector, ctx=ctx, among=is_active)
         problem: KonvergeError | None = None
         missing = abs(len(pods) - _replicas(obj))
         if not is_being_deleted(obj):
