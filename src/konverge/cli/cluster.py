@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -64,6 +63,7 @@ def nodes(kubeconfig: str | None, context: str | None, count: int, behaves: tupl
     """
     from konverge.client import Client, load_config
     from konverge.controlplane.nodes import NodeStandIn
+    from konverge.manager.signals import stopped_by_signals
 
     behaviours = _behaviours(behaves)
 
@@ -71,9 +71,10 @@ def nodes(kubeconfig: str | None, context: str | None, count: int, behaves: tupl
         async with Client.connect(load_config(kubeconfig=kubeconfig, context=context)) as client:
             stand_in = NodeStandIn(client, nodes=count)
             stand_in.program(*behaviours)
-            async with stand_in.running():
+            told = asyncio.Event()
+            async with stopped_by_signals(told.set), stand_in.running():
                 click.echo(f"{count} nodes: {', '.join(stand_in.machines)}; Ctrl-C ends them")
-                await _until_told_to_stop()
+                await told.wait()
 
     try:
         asyncio.run(play())
@@ -83,8 +84,10 @@ def nodes(kubeconfig: str | None, context: str | None, count: int, behaves: tupl
 
 async def _cluster(port: int, count: int, kubeconfig: Path, behaviours: list[Behaviour], quiet: bool) -> None:
     from konverge.controlplane.embeddedcluster import EmbeddedCluster
+    from konverge.manager.signals import stopped_by_signals
 
-    async with EmbeddedCluster(nodes=count, behaviours=behaviours) as running:
+    told = asyncio.Event()
+    async with stopped_by_signals(told.set), EmbeddedCluster(nodes=count, behaviours=behaviours) as running:
         try:
             await running.listen(port=port)
         except OSError as error:
@@ -98,7 +101,7 @@ async def _cluster(port: int, count: int, kubeconfig: Path, behaviours: list[Beh
         )
         click.echo("Ctrl-C ends it.")
         async with _shown(running, quiet):
-            await _until_told_to_stop()
+            await told.wait()
 
 
 @asynccontextmanager
@@ -137,14 +140,3 @@ def _behaviours(texts: tuple[str, ...]) -> list[Behaviour]:
         return [Behaviour.parse(text) for text in texts]
     except (TypeError, ValueError) as error:
         raise click.UsageError(f"--behaves: {error}") from error
-
-
-async def _until_told_to_stop() -> None:
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told.set)
-    try:
-        await told.wait()
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
