@@ -69,7 +69,9 @@ async def _play_all(plane: ControlPlane, expected: dict[str, Any]) -> dict[str, 
 def test_a_play_leaves_the_same_on_both(name: str, pages: dict[str, tuple[Any, Any]]) -> None:
     theirs, ours = pages[name]
     for point, page in theirs.items():
-        assert "\n".join(_differences(page, ours.get(point))) == "", point
+        different = "\n".join(_differences(page, ours.get(point)))
+        if different:
+            pytest.fail(f"{point}:\n{different}", pytrace=False)
     assert ours.keys() == theirs.keys()
 
 

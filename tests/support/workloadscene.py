@@ -264,6 +264,7 @@ def _bare(kind: str, row: Untyped) -> dict[str, Any]:
         bare["metadata"]["labels"].pop("topology.kubernetes.io/zone", None)
     if kind == "endpointslices.discovery.k8s.io":
         del bare["metadata"]["generation"]
+        bare["endpoints"] = sorted(bare["endpoints"] or [], key=_order)  # a real one puts them in as they come
     if kind == "deployments.apps":
         for condition in bare["status"].get("conditions", ()):
             # Which of the two is seen when a rollout has just begun is a matter of who comes first.
