@@ -1,12 +1,13 @@
 """Random families of owners, collected by our garbage collector and by the real one: what is left is the same.
 
-Each family is acted on one step at a time, and everything comes to rest before the next: what two deletions at the same
-moment lead to depends on the moment, on the real one too.
+Each family is acted on one step at a time, and everything comes to rest before the next. Families for which it matters
+who is looked at first are left out: what becomes of those is a matter of luck on the real one, too.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from random import Random
@@ -25,6 +26,7 @@ from ownerships import (
     steps_of,
     what_is_left,
 )
+from ownerworlds import is_determined
 
 from konverge import Client, crd_for
 from konverge.client import condition, load_config
@@ -111,7 +113,8 @@ async def embedded_outcome(families: list[Family]) -> list[dict[int, Any]]:
 
 @pytest.mark.real_time(limit=900)
 async def test_what_is_left_of_random_families_is_the_same_on_both(managed_plane: ControlPlane) -> None:
-    families = [family_from(Random(seed)) for seed in range(FAMILIES)]
+    drawn = (family_from(Random(seed)) for seed in itertools.count())
+    families = list(itertools.islice(filter(is_determined, drawn), FAMILIES))
     ours = await asyncio.to_thread(_virtually, families)
     async with real_collection(managed_plane) as client:
         theirs = await play(client, families, lambda: quiet(client))

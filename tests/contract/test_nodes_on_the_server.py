@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -35,9 +36,16 @@ def connect(plane: ControlPlane) -> Client:
     return Client.connect(load_config(kubeconfig=plane.kubeconfig))
 
 
+@asynccontextmanager
+async def played(plane: ControlPlane) -> AsyncGenerator[tuple[Client, NodeStandIn]]:
+    """Give a client of a control plane that has two nodes now."""
+    async with connect(plane) as client, connect(plane) as own, NodeStandIn(own, nodes=2).running() as nodes:
+        yield client, nodes
+
+
 @pytest.mark.real_time(limit=400)
 async def test_a_deployment_on_a_real_control_plane_becomes_ready_rolls_and_goes(managed_plane: ControlPlane) -> None:
-    async with connect(managed_plane) as client, NodeStandIn(connect(managed_plane), nodes=2).running() as nodes:
+    async with played(managed_plane) as (client, nodes):
         await client.create(deployment("web", replicas=3))
         await client.wait_for(Deployment, "web", rolled_out(), timeout=LIMIT)
         said = await asyncio.to_thread(managed_plane.kubectl, "get", "nodes,pods", "-o", "json")
@@ -67,7 +75,7 @@ async def test_a_deployment_on_a_real_control_plane_becomes_ready_rolls_and_goes
 
 @pytest.mark.real_time(limit=400)
 async def test_pods_fail_on_a_real_control_plane_as_they_are_told_to(managed_plane: ControlPlane) -> None:
-    async with connect(managed_plane) as client, NodeStandIn(connect(managed_plane), nodes=2).running():
+    async with played(managed_plane) as (client, _):
         job: dict[str, Any] = {
             "apiVersion": "batch/v1",
             "kind": "Job",
@@ -96,7 +104,7 @@ async def test_pods_fail_on_a_real_control_plane_as_they_are_told_to(managed_pla
 
 @pytest.mark.real_time(limit=400)
 async def test_the_real_controller_manager_finds_out_that_a_node_is_gone(managed_plane: ControlPlane) -> None:
-    async with connect(managed_plane) as client, NodeStandIn(connect(managed_plane), nodes=2).running() as nodes:
+    async with played(managed_plane) as (client, nodes):
         tolerations = [
             {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
             for key in ("node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready")

@@ -122,13 +122,14 @@ class OwnerGraph:
     def _touched(self, before: Thing | None, thing: Thing) -> Iterator[str]:
         if before is not None and _facts(before) == _facts(thing):
             return
+        if before is None or not before.is_waiting:
+            # Dependents may have come first, and been looked at before their owner was known, or before it waited.
+            # They are looked at before it: once it waits no more, those that do not block it would stay.
+            yield from self._dependents.get(thing.uid, ())
         if thing.owners or thing.deleting:
             yield thing.uid
         yield from self._waiting_owners(before)
         yield from self._waiting_owners(thing)
-        if before is None or not before.is_waiting:
-            # Dependents may have come first, and been looked at before their owner was known, or before it waited.
-            yield from self._dependents.get(thing.uid, ())
 
     def _waiting_owners(self, thing: Thing | None) -> Iterator[str]:
         for owner in thing.owners if thing is not None else ():

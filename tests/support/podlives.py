@@ -1,0 +1,85 @@
+"""A pod without a server: its life is played step by step on a clock of its own."""
+
+from __future__ import annotations
+
+import copy
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from konverge.controlplane.nodes import Behaviour, Place, Program, Step, live
+from konverge.controlplane.nodes.behaviours import PodWords
+
+START = datetime(2027, 1, 15, tzinfo=UTC)
+
+
+class PodLife:
+    """A pod, and all states that it went through; `at(seconds)` plays it up to a moment."""
+
+    def __init__(self, *behaviours: Behaviour, **spec: Any) -> None:
+        self.program = Program(behaviours)
+        spec = {"containers": [{"name": "c", "image": "app:1"}], "restartPolicy": "Always", **spec}
+        metadata = {"name": "p", "namespace": "default", "uid": "u", "generation": 1}
+        self.pod: dict[str, Any] = {"metadata": metadata, "spec": spec, "status": {}}
+        self.now = START
+        self.states: list[dict[str, Any]] = []
+        self.told: list[str] = []
+        self.gone = False
+        self.steps = 0
+
+    def step(self) -> Step:
+        words = PodWords("p", "default", {}, self.pod["metadata"].get("annotations", {}))
+        made = live(
+            self.pod,
+            self.now,
+            Place("172.30.0.2", "10.64.0.2"),
+            lambda container: self.program.of(container["image"], container["name"], words),
+        )
+        if made.status != self.pod["status"]:
+            self.pod["status"] = copy.deepcopy(made.status)
+            self.states.append(made.status)
+        self.told += [f"{one.reason}: {one.message}" for one in made.told]
+        self.gone = made.gone
+        self.steps += 1
+        return made
+
+    def at(self, seconds: float) -> PodLife:
+        """Play until so many seconds after the start."""
+        end = START + timedelta(seconds=seconds)
+        while not self.gone:
+            after = self.step().after
+            if after is None or self.now + timedelta(seconds=after) > end:
+                break
+            self.now += timedelta(seconds=after)
+        self.now = max(self.now, end)
+        if not self.gone:
+            self.step()
+        return self
+
+    def delete(self, grace: int = 30) -> None:
+        metadata = self.pod["metadata"]
+        metadata["deletionTimestamp"] = (self.now + timedelta(seconds=grace)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        metadata |= {"deletionGracePeriodSeconds": grace, "generation": metadata["generation"] + 1}
+
+    # Looking at it
+
+    @property
+    def phase(self) -> str:
+        return str(self.pod["status"].get("phase", ""))
+
+    @property
+    def conditions(self) -> dict[str, str]:
+        return {one["type"]: one["status"] for one in self.pod["status"]["conditions"]}
+
+    def reason(self, type_: str) -> tuple[str, str]:
+        found = next(one for one in self.pod["status"]["conditions"] if one["type"] == type_)
+        return found.get("reason", ""), found.get("message", "")
+
+    def container(self, name: str = "c") -> dict[str, Any]:
+        status = self.pod["status"]
+        every = (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
+        found: dict[str, Any] = next(one for one in every if one["name"] == name)
+        return found
+
+    def state(self, name: str = "c") -> str:
+        ((word, facts),) = self.container(name)["state"].items()
+        return f"{word} {facts['reason']}" if "reason" in facts else word
