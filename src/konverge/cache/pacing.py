@@ -106,6 +106,9 @@ class Spacing:
         self._all_within = all_within
         self._next = float("-inf")
         self._members = 0
+        # Across the wait for a turn: the next one counts from the moment that this one is taken, not from when it was
+        # due. A loop that stood still would let all go at once that were due meanwhile.
+        self._taking = asyncio.Lock()
 
     def join(self) -> None:
         """Count one more collection."""
@@ -117,8 +120,8 @@ class Spacing:
 
     async def turn(self) -> None:
         """Wait for a turn; when nobody had one lately, it is at once."""
-        now = asyncio.get_running_loop().time()
-        mine = max(now, self._next)
-        self._next = mine + min(self._apart, self._all_within / max(1, self._members))
-        if mine > now:
-            await asyncio.sleep(mine - now)
+        now = asyncio.get_running_loop().time
+        async with self._taking:
+            if self._next > now():
+                await asyncio.sleep(self._next - now())
+            self._next = now() + min(self._apart, self._all_within / max(1, self._members))

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from konverge.cache.pacing import Pace, Patience, Spacing
+from konverge.testing import VirtualTimeLoop
 
 
 def pace(seed: int = 1) -> Pace:
@@ -108,14 +109,34 @@ async def test_hundreds_that_ask_together_come_within_ten_seconds() -> None:
     assert max(await turns(300)) < 10
 
 
-async def test_who_gives_up_while_waiting_keeps_nobody_else_waiting_for_long() -> None:
+async def test_turns_that_came_due_while_the_loop_stood_still_are_not_taken_at_once() -> None:
+    spacing = Spacing()
+    taken: list[float] = []
+
+    async def one() -> None:
+        await spacing.turn()
+        taken.append(asyncio.get_running_loop().time())
+
+    def stand_still() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop)
+        loop._jumping.now += 2
+
+    asyncio.get_running_loop().call_later(0.6, stand_still)
+    await asyncio.gather(*(one() for _ in range(8)))
+
+    assert taken[:3] == [0, 0.25, 0.5]
+    assert all(later - earlier >= 0.25 for earlier, later in itertools.pairwise(taken)), taken
+
+
+async def test_who_gives_up_while_waiting_keeps_nobody_else_waiting() -> None:
     spacing = Spacing()
     waiting = [asyncio.create_task(spacing.turn()) for _ in range(3)]
     await asyncio.sleep(0)
     waiting[1].cancel()
     await asyncio.wait(waiting)
 
-    assert asyncio.get_running_loop().time() == 0.5
+    assert asyncio.get_running_loop().time() == 0.25
 
 
 async def turns(count: int) -> list[float]:
