@@ -16,7 +16,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from operators.webapp.api import Phase
-from prometheus_client import Counter
+from prometheus_client import Counter, Gauge
+from prometheus_client.registry import Collector
+
+from konverge import Key
 
 __all__ = ["DECLARED", "Facts", "Lifecycle", "Standing", "standing_of"]
 
@@ -129,22 +132,40 @@ def _scaling(facts: Facts) -> Standing:
 
 
 class Lifecycle:
-    """Watches over transitions, and counts those that are not declared."""
+    """Watches over transitions, and counts: applications by phase, transitions, and those that are not declared.
+
+    `metrics` are for the manager to export. None names an application.
+    """
 
     def __init__(self) -> None:
+        labels = ["before", "after"]
+        self.applications = Gauge("webapp_applications", "WebApps by phase", ["phase"], registry=None)
+        self.transitions = Counter("webapp_transitions", "Changes of phase", labels, registry=None)
         self.undeclared = Counter(
-            "webapp_undeclared_transitions",
-            "Transitions between phases that are not declared",
-            ["before", "after"],
-            registry=None,
+            "webapp_undeclared_transitions", "Changes of phase that are not declared", labels, registry=None
         )
-        self.transitions = Counter(
-            "webapp_transitions", "Transitions between phases", ["before", "after"], registry=None
-        )
+        self._phases: dict[Key, Phase] = {}
 
-    def moved(self, key: str, before: Phase, after: Phase) -> None:
-        """Note a transition."""
+    @property
+    def metrics(self) -> tuple[Collector, ...]:
+        return self.applications, self.transitions, self.undeclared
+
+    def stands(self, key: Key, before: Phase, after: Phase) -> None:
+        """Note the phase of an application, which was another one or the same."""
+        counted = self._phases.get(key)
+        if counted is not after:
+            self.forget(key)
+            self._phases[key] = after
+            self.applications.labels(after).inc()
+        if before is after:
+            return
         self.transitions.labels(before, after).inc()
         if after not in DECLARED[before]:
             self.undeclared.labels(before, after).inc()
-            _log.warning("Undeclared transition", extra={"key": key, "before": str(before), "after": str(after)})
+            _log.warning("Undeclared transition", extra={"key": str(key), "before": str(before), "after": str(after)})
+
+    def forget(self, key: Key) -> None:
+        """Count an application no more: it is gone."""
+        counted = self._phases.pop(key, None)
+        if counted is not None:
+            self.applications.labels(counted).dec()

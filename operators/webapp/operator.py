@@ -20,5 +20,5 @@ operator = Operator(
     controllers=controllers(_lifecycle),
     webhooks=(check, fill_in, conversion),
     samples=(Path(__file__).parent / "samples" / "nginx-app.yaml",),
-    metrics=(_lifecycle.transitions, _lifecycle.undeclared),
+    metrics=_lifecycle.metrics,
 )

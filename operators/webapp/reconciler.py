@@ -28,7 +28,7 @@ from operators.webapp.observation import facts_of, image_to_run, rollback_wanted
 from operators.webapp.rules import problems_of
 from operators.webapp.standing import Observed, stand
 
-from konverge import Conflict, Context, Controller, KonvergeError, Reconciler, Result, Terminal, controller_for
+from konverge import Conflict, Context, Controller, Key, KonvergeError, Reconciler, Result, Terminal, controller_for
 from konverge.errors import WriteRefused
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.autoscaling.v2 import HorizontalPodAutoscaler
@@ -85,6 +85,9 @@ class WebAppReconciler(Reconciler[WebApp]):
             return Result.again(after=_GOING, reason=f"{left} parts are still there")
         ctx.event("Deleted", "all parts are deleted", action="Finalize")
         return Result.done()
+
+    def gone(self, key: Key) -> None:
+        self.lifecycle.forget(key)
 
     # Parts
 

@@ -38,8 +38,8 @@ def stand(app: WebApp, ctx: Context, observed: Observed, lifecycle: Lifecycle) -
     if app.status.failed_image != app.spec.image or not app.spec.rollback:
         app.status.failed_image = ""
     _set_conditions(app, ctx, standing)
+    lifecycle.stands(app.key, before, standing.phase)
     if standing.phase is not before:
-        lifecycle.moved(str(app.key), before, standing.phase)
         warning = standing.phase is Phase.DEGRADED
         ctx.event(standing.phase.value, f"{standing.reason}: {standing.message}", warning=warning, action="Reconcile")
 

@@ -106,6 +106,7 @@ class WebAppWorld:
         client = Client(transport or self.way, settings=Settings(namespace="default"))
         manager = Manager(client, name="webapp-operator", **options)
         manager.add(*(given or controllers(self.lifecycle)))
+        manager.export(*self.lifecycle.metrics)
         async with manager.running():
             yield manager
 

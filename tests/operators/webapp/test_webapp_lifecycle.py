@@ -11,6 +11,8 @@ from operators.webapp.api import Phase
 from operators.webapp.lifecycle import DECLARED, Facts, Lifecycle, standing_of
 from webapps import undeclared
 
+from konverge import Key
+
 NEW = Facts(image="a:1", observed=True, wanted=3)
 GOOD = replace(
     NEW, replicas=3, updated=3, available=3, rolled_out=True, good_image="a:1", good_replicas=3
@@ -93,8 +95,21 @@ def test_every_phase_is_declared_reaches_the_end_and_can_be_reached() -> None:
 
 def test_an_undeclared_transition_is_counted_and_logged_and_never_raised(caplog: pytest.LogCaptureFixture) -> None:
     lifecycle = Lifecycle()
-    lifecycle.moved("shop/web", Phase.CREATED, Phase.RECONCILING)
+    lifecycle.stands(Key("shop", "web"), Phase.CREATED, Phase.RECONCILING)
+    lifecycle.stands(Key("shop", "web"), Phase.RECONCILING, Phase.RECONCILING)
     assert undeclared(lifecycle) == {}
-    lifecycle.moved("shop/web", Phase.DELETING, Phase.READY)
+    lifecycle.stands(Key("shop", "web"), Phase.DELETING, Phase.READY)
     assert undeclared(lifecycle) == {"Deleting -> Ready": 1}
     assert "Undeclared transition" in caplog.text
+
+
+def test_applications_are_counted_by_phase_until_they_are_gone() -> None:
+    lifecycle = Lifecycle()
+    for name in ("a", "b"):
+        lifecycle.stands(Key("shop", name), Phase.CREATED, Phase.RECONCILING)
+    lifecycle.stands(Key("shop", "a"), Phase.RECONCILING, Phase.READY)
+    lifecycle.stands(Key("shop", "a"), Phase.READY, Phase.READY)
+    lifecycle.forget(Key("shop", "b"))
+    lifecycle.forget(Key("shop", "never"))
+    found = {one.labels["phase"]: one.value for metric in lifecycle.applications.collect() for one in metric.samples}
+    assert found == {"Reconciling": 0, "Ready": 1}
