@@ -10,7 +10,12 @@ from hypothesis import settings
 
 from konverge.testing import ControlPlane
 
-pytest_plugins = ["konverge.testing.fixtures", "konverge.testing.asynctests", "pytester"]
+pytest_plugins = [
+    "konverge.testing.fixtures",
+    "konverge.testing.asynctests",
+    "konverge.testing.clusters",
+    "pytester",
+]
 
 # Time is no property of what is tested here, and machines are shared. In CI every run draws the same examples, so that
 # a red run is about the change; on a desk they differ, so that something new is found.

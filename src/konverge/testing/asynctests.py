@@ -8,6 +8,7 @@ Rules:
 3. A task that is still running when its test ends fails the test.
 4. No test hangs: on virtual time a deadlock is an error at once, on real time a test has two minutes, or as many
    seconds as it says: `@pytest.mark.real_time(limit=900)`.
+5. An argument that says `enter_for_test` is entered on the test's loop before it begins (see `clusters`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -48,7 +50,10 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 async def _alone(test: Callable[..., Awaitable[None]], arguments: dict[str, Any], limit: float | None) -> None:
-    async with asyncio.timeout(limit):
+    async with asyncio.timeout(limit), AsyncExitStack() as entered:
+        for argument in arguments.values():
+            if getattr(argument, "enter_for_test", False):
+                await entered.enter_async_context(argument)
         await test(**arguments)
     for _ in range(10):  # what was cancelled or closed by the test gets a chance to end
         await asyncio.sleep(0)
