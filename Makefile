@@ -10,7 +10,7 @@ BENCH_STAMP := $(BENCH_VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types fast control-plane generate golden fuzz faults bench-objects bench-client \
-	bench-controlplane bench-builtins bench-peers bench-cache bench-cache-events bench-controller pins clean
+	bench-controlplane bench-cluster bench-builtins bench-peers bench-cache bench-cache-events bench-controller pins clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -71,6 +71,9 @@ bench-client: $(BENCH_STAMP) ## the client against kubernetes_asyncio, lightkube
 
 bench-controlplane: $(BENCH_STAMP) ## the embedded control plane against the real etcd and kube-apiserver
 	$(BENCH) bench/bench_controlplane.py
+
+bench-cluster: $(STAMP) ## the embedded cluster: time to a first ready Deployment, and what 500 of them cost
+	$(BIN)/python bench/bench_cluster.py
 
 bench-builtins: $(STAMP) ## what built-in objects cost the embedded control plane
 	$(BIN)/python bench/bench_builtins.py
