@@ -79,8 +79,7 @@ async def real_collection(plane: ControlPlane) -> AsyncGenerator[Client]:
         child["metadata"]["ownerReferences"] = [_refer(owner)]
         await client.create(Untyped(child))
         await client.delete(owner)
-        kind = await client.discovery.kind(owner.api_version, owner.kind)
-        await client.wait_for(kind, "child", lambda seen: seen is None, namespace="default", timeout=180)
+        await client.wait_for("sprockets.own.konverge.dev", "child", lambda seen: seen is None, namespace="default", timeout=180)
         yield client
 
 

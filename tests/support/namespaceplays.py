@@ -139,7 +139,7 @@ def _binding(pod: Untyped) -> dict[str, Any]:
 
 
 def _bare(obj: Any) -> dict[str, Any]:
-    wire = to_wire(obj)
+    wire: dict[str, Any] = to_wire(obj)
     metadata = wire.pop("metadata")
     wire["annotations"] = metadata.get("annotations")
     wire["managers"] = sorted(entry["manager"] for entry in metadata.get("managedFields", ()))

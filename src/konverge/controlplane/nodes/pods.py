@@ -12,7 +12,7 @@ from konverge.controlplane.nodes.placing import Placing
 from konverge.controlplane.nodes.runs import stamp
 from konverge.controlplane.nodes.scheduling import Unfit, requests_of
 from konverge.controlplane.workloads.moments import Clock, moment
-from konverge.errors import Conflict, KonvergeError, NotFound
+from konverge.errors import Conflict, KonvergeError, NotFound, Terminal
 from konverge.k8s.core.v1 import Pod
 from konverge.objects import Untyped, kind_of, merge_patch
 from konverge.reconcile import Context, Reconciler, Result
@@ -100,7 +100,11 @@ class PodReconciler(Reconciler[Untyped]):
 
     async def _bring_forward(self, pod: Untyped, machine: Machine, ctx: Context) -> Result | None:
         place = self._place(pod, machine)
-        behaviour = self._behaviours(pod)
+        try:
+            behaviour = self._behaviours(pod)
+        except ValueError as error:
+            ctx.event("UnknownBehaviour", str(error), warning=True, reporter="kubelet")
+            raise Terminal(f"an annotation of the pod is wrong: {error}") from error
         for _ in range(_STEPS_AT_ONCE):
             step = live(pod, moment(self._clock), place, behaviour)
             pod = await self._write(pod, step, ctx)
@@ -123,9 +127,11 @@ class PodReconciler(Reconciler[Untyped]):
         return Place(machine.host, pod["status"].get("podIP", ""))
 
     def _behaviours(self, pod: Untyped) -> Callable[[Mapping[str, Any]], Behaviour]:
-        metadata = pod.metadata
+        metadata, spec = pod.metadata, pod["spec"]
         words = PodWords(pod.name, pod.namespace, metadata.get("labels") or {}, metadata.get("annotations") or {})
-        return lambda container: self._program.of(container["image"], container["name"], words)
+        containers = [*spec.get("initContainers", ()), *spec["containers"]]
+        found = {one["name"]: self._program.of(one["image"], one["name"], words) for one in containers}
+        return lambda container: found[container["name"]]
 
     async def _write(self, pod: Untyped, step: Step, ctx: Context) -> Untyped:
         before = _without_nulls(pod.get("status") or {})

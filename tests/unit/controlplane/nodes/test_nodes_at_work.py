@@ -223,6 +223,36 @@ async def test_what_is_told_later_changes_pods_that_are_there() -> None:
         assert conditions(await cluster.pod("web")) == READY
 
 
+async def test_an_annotation_tells_a_pod_how_to_behave_and_a_wrong_one_is_told() -> None:
+    async with living_cluster() as cluster:
+        await cluster.client.create(pod("slow", annotations={"nodes.konverge.dev/ready-after": "30"}))
+        await cluster.client.create(pod("odd", annotations={"nodes.konverge.dev/ready-after": "soon"}))
+        await asyncio.sleep(29)
+        assert conditions(await cluster.pod("slow"))["Ready"] == "False"
+        await asyncio.sleep(2)
+        assert conditions(await cluster.pod("slow"))["Ready"] == "True"
+        assert "UnknownBehaviour: ready-after takes a number, got 'soon'" in await cluster.events("odd")
+
+        await cluster.client.patch(
+            "pods", "odd", {"metadata": {"annotations": {"nodes.konverge.dev/ready-after": "1"}}}
+        )
+        await asyncio.sleep(2)
+        assert conditions(await cluster.pod("odd"))["Ready"] == "True"
+
+
+async def test_pods_of_nodes_that_others_play_are_left_alone() -> None:
+    async with living_cluster() as cluster:
+        await cluster.client.create(pod("static", nodeName="elsewhere"))
+        await cluster.client.create(pod("gated", schedulingGates=[{"name": "example.com/wait"}]))
+        await cluster.client.create(pod("foreign", schedulerName="other"))
+        await settle()
+        assert {one["status"]["phase"] for one in await cluster.pods()} == {"Pending"}
+        assert "nodeName" not in (await cluster.pod("gated"))["spec"]
+        await cluster.client.patch("pods", "gated", {"spec": {"schedulingGates": None}})
+        await settle()
+        assert conditions(await cluster.pod("gated"))["Ready"] == "True"
+
+
 async def test_a_readiness_gate_holds_a_pod_until_somebody_opens_it() -> None:
     async with living_cluster() as cluster:
         await cluster.client.create(pod("web", readinessGates=[{"conditionType": "example.com/lit"}]))
