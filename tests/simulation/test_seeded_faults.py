@@ -7,9 +7,11 @@ seed that once failed stays here by its number.
 from __future__ import annotations
 
 import os
+from itertools import groupby
 
 import pytest
-from simulation_plays import STEPS, play_with_faults, play_without_faults
+from simulation_plays import STEPS, Ending, play_with_faults, play_with_two, play_without_faults
+from widget_rigs import Write
 
 from konverge.testing import run_virtually
 
@@ -17,14 +19,33 @@ FEW = range(4)
 MANY = range(100, 100 + int(os.environ.get("KONVERGE_SEEDS", "100")))
 
 
-@pytest.mark.parametrize("seed", [*FEW, *(pytest.param(seed, marks=pytest.mark.faults) for seed in MANY)])
-async def test_under_faults_it_ends_as_it_does_without(seed: int) -> None:
-    expected = await play_without_faults()
+@pytest.fixture(scope="module")
+def expected() -> Ending:
+    """How the play ends when nothing goes wrong."""
+    return run_virtually(play_without_faults())
 
+
+@pytest.mark.parametrize("seed", [*FEW, *(pytest.param(seed, marks=pytest.mark.faults) for seed in MANY)])
+async def test_under_faults_it_ends_as_it_does_without(seed: int, expected: Ending) -> None:
     play, ending = await play_with_faults(seed)
 
     assert ending == expected, f"after {play.crashes} crashes and {play.faults}"
     assert len(play.faults) > 3
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.faults) for seed in MANY)])
+async def test_of_two_who_compete_under_faults_never_two_write(seed: int, expected: Ending) -> None:
+    play, ending = await play_with_two(seed)
+
+    terms = [who for who, _ in groupby(sorted(play.rig.writes(), key=_arrival), key=lambda write: write.who)]
+    assert len(terms) == len(set(terms)), "nobody writes again after another has written"
+    assert len(terms) > 1
+    assert (ending.widgets, ending.children) == (expected.widgets, expected.children)
+    assert ending.counts == expected.counts
+
+
+def _arrival(write: Write) -> float:
+    return write.sent
 
 
 def test_a_seed_replays_exactly() -> None:

@@ -6,6 +6,7 @@ Each step waits until the one before it is done, so that what is made and delete
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -18,6 +19,7 @@ from widget_rigs import Way, WidgetRig, virtual_widgets
 
 from konverge.errors import TransportError
 from konverge.k8s.core.v1 import ConfigMap
+from konverge.manager import Election
 from konverge.testing.faults import answered
 from konverge.wire.messages import BufferedResponse, Request, Response, Transport
 
@@ -31,6 +33,7 @@ __all__ = [
     "Step",
     "play_with_crash",
     "play_with_faults",
+    "play_with_two",
     "play_without_faults",
 ]
 
@@ -302,6 +305,38 @@ async def _lives(play: Play, dice: Random) -> None:
             await asyncio.sleep(dice.choice((0.5, 2, 5, 20, 60)) * dice.random())
             play.crashes += 1
             way.die()
+
+
+# Two who compete
+
+
+async def play_with_two(seed: int, steps: tuple[Step, ...] = STEPS) -> tuple[Play, Ending]:
+    """Play it with two processes that compete for one lease, under faults, each killed and started anew at times."""
+    async with virtual_widgets() as rig:
+        play = Play(rig)
+        dice = Random(seed)
+        random.seed(seed)
+        async with asyncio.TaskGroup() as tasks:
+            crowd = [tasks.create_task(_candidates(play, dice, letter)) for letter in "ab"]
+            await _act(rig, steps, pause=lambda: dice.uniform(0, 20))
+            for each in crowd:
+                each.cancel()
+        return play, await play.ending()
+
+
+async def _candidates(play: Play, dice: Random, letter: str) -> None:
+    """One candidate after the other, each of a name of its own; who is killed gives nothing back."""
+    for number in itertools.count():
+        who = f"{letter}{number}"
+        way = Way(SeededFaults(play.rig.way(who), dice, play))
+        election = Election("widget-lease", play.rig.namespace, identity=who, clock=play.rig.now)
+        async with play.rig.operating(way=way, election=election) as (_, process), _cutting(way, dice):
+            end = play.rig.now() + dice.choice((5, 60, 300)) * dice.random()
+            while play.rig.now() < end and not process.lost:  # noqa: ASYNC110 - on virtual time looking costs nothing
+                await asyncio.sleep(0.5)
+            play.crashes += 1
+            if dice.random() < 0.7:
+                way.die()
 
 
 @asynccontextmanager
