@@ -4,7 +4,8 @@
         plane.write_kubeconfig(path)
 
 The layers can be used alone: `Storage` holds versioned bytes, `ApiServer` answers requests on a `Cluster` without a
-socket, and `EmbeddedServer` is all of it, on a port when one is wanted.
+socket, and `EmbeddedServer` is all of it, on a port when one is wanted. `EmbeddedCluster` adds what acts on objects:
+built-in controllers, garbage collection, nodes.
 """
 
 from __future__ import annotations
@@ -16,11 +17,18 @@ if TYPE_CHECKING:
     from konverge.controlplane.api.cluster import Cluster
     from konverge.controlplane.api.server import ApiServer
     from konverge.controlplane.embedded import EmbeddedServer
+    from konverge.controlplane.embeddedcluster import EmbeddedCluster
     from konverge.controlplane.storage import Storage
 
-__all__ = ["ApiServer", "Cluster", "EmbeddedServer", "Storage"]
+__all__ = ["ApiServer", "Cluster", "EmbeddedCluster", "EmbeddedServer", "Storage"]
 
-_HOMES = {"ApiServer": "api.server", "Cluster": "api.cluster", "EmbeddedServer": "embedded", "Storage": "storage"}
+_HOMES = {
+    "ApiServer": "api.server",
+    "Cluster": "api.cluster",
+    "EmbeddedCluster": "embeddedcluster",
+    "EmbeddedServer": "embedded",
+    "Storage": "storage",
+}
 
 
 def __getattr__(name: str) -> Any:
