@@ -13,6 +13,8 @@ counted from outside: requests from the server's audit log, CPU time and memory 
   requests and writes in that time;
 - steady: then for 60 seconds, in which every object is looked at again once: requests, writes, CPU seconds.
 
+Each run adds a line to a file of figures, and the tables show all runs that are in it: rounds can be run in parts.
+
 A write is a request that could change something, whether or not it did. Other work on the machine makes rates and
 latencies worse, for all alike; requests and CPU time hardly change.
 """
@@ -21,6 +23,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
+import os
 import statistics
 import sys
 import tempfile
@@ -62,14 +66,15 @@ COLUMNS = {
     "steady_requests": ("steady requests", 1.0, 0),
     "steady_writes": ("steady writes", 1.0, 0),
     "steady_cpu": ("steady cpu s", 1.0, 2),
+    "load": ("load", 1.0, 0),
 }
-CHANGES_A_SECOND = 100.0
 STEADY = 60.0
 SELDOM = 3600.0
 QUIET = 3.0
 PATIENCE = 600.0
 
 Figures = dict[str, float]
+Results = dict[str, dict[str, Measured]]
 
 
 class Trial:
@@ -83,7 +88,7 @@ class Trial:
         self._user = f"{name.replace(', ', '-')}-{time.time_ns()}"
         self._kubeconfig = plane.kubeconfig_for(self._user, groups=["system:masters"])
 
-    async def run(self, *, steady: bool) -> Figures:
+    async def run(self, *, pace: float, steady: bool) -> Figures:
         """Measure everything once."""
         await load(self._client, self._count)
         self._audit.forget()
@@ -91,7 +96,7 @@ class Trial:
             operator = partial(OperatorProcess, self._command, kubeconfig=self._kubeconfig, directory=Path(directory))
             with operator(resync=SELDOM) as process:
                 figures = await self._converge(process)
-                figures |= await self._latency(process)
+                figures |= await self._latency(process, pace)
             await self._quiet()
             with operator(resync=STEADY) as process:
                 figures |= await self._restart(process)
@@ -112,9 +117,9 @@ class Trial:
             "peak": process.peak(),
         }
 
-    async def _latency(self, process: OperatorProcess) -> Figures:
+    async def _latency(self, process: OperatorProcess, pace: float) -> Figures:
         begin = time.time()
-        await change(self._client, self._count, per_second=CHANGES_A_SECOND)
+        await change(self._client, self._count, per_second=pace)
         await self._observed(process, since=begin)
         await self._quiet()
         await check(self._client, self._count)
@@ -198,9 +203,8 @@ def _is_status(one: Request) -> bool:
     return one.resource == "shops/status" and one.verb in ("patch", "update") and one.code == 200
 
 
-def measure(asked: argparse.Namespace) -> dict[str, dict[str, Measured]]:
-    """Run all contenders in shuffled rounds; give their figures by name."""
-    found: dict[str, list[Figures]] = {name: [] for name in asked.contenders}
+def measure(asked: argparse.Namespace) -> None:
+    """Run all contenders in shuffled rounds; add the figures of each run to the file of figures, a line of JSON."""
     # A Service has an address of its own, and the audit log must not be cut while it is read.
     flags = ("--service-cluster-ip-range=10.96.0.0/16", "--audit-log-maxsize=100000")
     with ControlPlane(audit=True, extra_flags=flags) as plane:
@@ -210,23 +214,31 @@ def measure(asked: argparse.Namespace) -> dict[str, dict[str, Measured]]:
             async with Client.connect(load_config(kubeconfig=str(plane.kubeconfig))) as client:
                 await prepare(client)
                 trial = Trial(plane, client, audit, name=name, count=asked.count)
-                return await trial.run(steady=len(found[name]) < asked.steady_rounds)
+                return await trial.run(pace=asked.pace, steady=not asked.no_steady)
 
         def run(name: str) -> float:
-            figures = asyncio.run(run_once(name))
+            figures = asyncio.run(run_once(name)) | {"load": os.getloadavg()[1]}
             print(f"{name}: {_shown(figures)}", file=sys.stderr, flush=True)
-            found[name].append(figures)
+            with asked.figures.open("a") as file:
+                file.write(json.dumps({"name": name, **figures}) + "\n")
             return figures["cpu"]
 
         in_rounds({name: partial(run, name) for name in asked.contenders}, rounds=asked.rounds, seed=asked.seed)
         audit.close()
+
+
+def measured(figures: Path) -> Results:
+    """Give the figures of all runs in a file, by contender."""
+    lines = [json.loads(line) for line in figures.read_text().splitlines()]
+    runs = {name: [line for line in lines if line["name"] == name] for name in CONTENDERS}
     return {
         name: {
-            column: Measured(column, [one[column] for one in runs if column in one])
+            column: Measured(column, [one[column] for one in ours if column in one])
             for column in COLUMNS
-            if column in runs[0]
+            if any(column in one for one in ours)
         }
-        for name, runs in found.items()
+        for name, ours in runs.items()
+        if ours
     }
 
 
@@ -235,11 +247,11 @@ def _shown(figures: Figures) -> str:
     return ", ".join(f"{title} {value * unit:.{digits}f}" for value, title, unit, digits in there)
 
 
-def table(figures: dict[str, dict[str, Measured]], *columns: str) -> str:
+def table(figures: Results, *columns: str) -> str:
     """Show some figures of all contenders, with how far the rounds lie apart."""
     rows = ["| | " + " | ".join(COLUMNS[one][0] for one in columns) + " |", "|---|" + "--:|" * len(columns)]
     for name, measured in figures.items():
-        cells = (_cell(measured[column], *COLUMNS[column][1:]) for column in columns if column in measured)
+        cells = (_cell(measured[column], *COLUMNS[column][1:]) if column in measured else "" for column in columns)
         rows.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(rows) + "\n\n"
 
@@ -249,7 +261,7 @@ def _cell(one: Measured, unit: float, digits: int) -> str:
     return f"{median:,.{digits}f}" + (f" ± {spread / 2:,.{digits}f}" if spread > 0.5 * 10**-digits else "")
 
 
-def verdicts(figures: dict[str, dict[str, Measured]], count: int) -> list[str]:
+def verdicts(figures: Results, count: int) -> list[str]:
     """Hold the figures against the targets."""
     ours = {column: one.median for column, one in figures["konverge"].items()}
     peers = {name: measured for name, measured in figures.items() if name != "konverge"}
@@ -276,9 +288,14 @@ def verdicts(figures: dict[str, dict[str, Measured]], count: int) -> list[str]:
 
 
 def main(asked: argparse.Namespace) -> None:
-    figures = measure(asked)
-    text = f"{asked.count:,} shops. Median of {asked.rounds} shuffled rounds (steady state: {asked.steady_rounds}), ± "
-    text += "half of the spread.\n\n### converge, and 100 changes a second\n\n"
+    if asked.rounds:
+        measure(asked)
+    figures = measured(asked.figures)
+    rounds = max(len(one["cpu"].rounds) for one in figures.values())
+    loads = [load for one in figures.values() for load in one["load"].rounds]
+    text = f"{asked.count:,} shops. Median of {rounds} shuffled rounds, ± half of the spread. Meanwhile "
+    text += f"{min(loads):.0f} to {max(loads):.0f} processes wanted to run on the machine, most of them others.\n\n"
+    text += f"### converge, and {asked.pace:g} changes a second\n\n"
     text += table(figures, "rate", "requests", "cpu", "peak", "p50", "p99")
     text += "### restart, and 60 seconds in which nothing changes\n\n"
     text += table(figures, *(name for name in COLUMNS if name.startswith(("restart", "steady"))))
@@ -292,9 +309,11 @@ def main(asked: argparse.Namespace) -> None:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steady-rounds", type=int, default=3, help="in so many rounds the steady state is measured")
+    parser.add_argument("--rounds", type=int, default=3, help="0: only show what is in the file of figures")
+    parser.add_argument("--figures", type=Path, default=BUILT / "controller.jsonl", help="where runs are added")
+    parser.add_argument("--no-steady", action="store_true", help="leave out the minute of steady state")
     parser.add_argument("--count", type=int, default=2_000)
+    parser.add_argument("--pace", type=float, default=100.0, help="changes a second")
     parser.add_argument("--seed", type=int, default=1, help="decides in which order the contenders run")
     parser.add_argument("--contenders", nargs="+", choices=list(CONTENDERS), default=list(CONTENDERS))
     parser.add_argument("--no-keep", dest="keep", action="store_false", help="only print the result")
