@@ -14,6 +14,7 @@ from widget_operator import Widget, Widgets, widgets
 from widget_rigs import OpenWidgets, Way, WidgetRig, Write
 
 from konverge import Context, Key, ObjectMeta, OwnerReference, Reconciler, Result, controller_for
+from konverge.client import RetryPolicy
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.k8s.events.v1 import Event
 from konverge.testing.faults import Asked, Fault, answered
@@ -213,7 +214,10 @@ async def test_t19_a_restart_with_everything_converged_writes_nothing(open_widge
 # T21
 
 
-async def test_t21_nothing_is_asked_again_earlier_than_the_server_wishes(open_widgets: OpenWidgets) -> None:
+@pytest.mark.parametrize("attempts", [1, 4], ids=["by-the-queue", "by-the-client"])
+async def test_t21_nothing_is_asked_again_earlier_than_the_server_wishes(
+    open_widgets: OpenWidgets, attempts: int
+) -> None:
     dice = Random(21)
     refused: dict[tuple[str, str, bool], list[float]] = {}
 
@@ -229,7 +233,7 @@ async def test_t21_nothing_is_asked_again_earlier_than_the_server_wishes(open_wi
         way = rig.way()
         way.script.add(is_refused, too_many)
         await rig.create(*names(rig.share(100, 15)), replicas=2)
-        async with rig.operating(way=way):
+        async with rig.operating(way=way, retry=RetryPolicy(attempts=attempts)):
             for number in range(5):
                 await asyncio.sleep(3)
                 await rig.change(*names(5), payload=f"p{number}")
