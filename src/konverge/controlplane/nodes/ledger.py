@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 
@@ -69,7 +68,7 @@ class Ledger:
             self._addresses[stay.address] = uid
         return stay.address
 
-    def keys(self, node: str = "") -> Iterable[Key]:
+    def keys(self, node: str = "") -> list[Key]:
         """Give the keys of the pods on a node, or on all."""
         return [stay.key for stay in self._stays.values() if node in ("", stay.node)]
 

@@ -82,14 +82,19 @@ class Placing:
         return ()
 
     def node_changed(self, event: Event) -> Iterable[Key]:
-        """Take note of a node; give the pods that wait when it is another one to them."""
+        """Take note of a node; give the pods that wait when it is another one to them, and its own when it goes."""
         name = event.key.name
-        before = self._seats.get(name)
         if event.new is None:
             self._seats.pop(name, None)
-        else:
-            self._seats[name] = _seat(event.new.read(_Node))
-        return list(self._waiting) if self._seats.get(name) != before else ()
+            return self.ledger.keys(name)
+        seat, before = _seat(event.new.read(_Node)), self._seats.get(name)
+        self._seats[name] = seat
+        own = self.ledger.keys(name) if before is None else []
+        return [*own, *self._waiting] if seat != before else ()
+
+    def has_node(self, name: str) -> bool:
+        """Tell whether there is such a node."""
+        return name in self._seats
 
     def place(self, uid: str, key: Key, spec: dict[str, Any]) -> str | Unfit:
         """Choose a node for a pod, and count it there; one that fits nowhere waits."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from konverge.controlplane.nodes.behaviours import Behaviour, PodWords, Program
+from konverge.controlplane.nodes.evictions import collect
 from konverge.controlplane.nodes.life import Place, Step, live
 from konverge.controlplane.nodes.machines import Machine
 from konverge.controlplane.nodes.placing import Placing
@@ -23,12 +25,14 @@ PODS: Final = kind_of(Pod)
 _SCHEDULER: Final = "default-scheduler"
 _STEPS_AT_ONCE: Final = 10
 _LOOK_AGAIN: Final = 300.0
+_SURE_AFTER: Final = 40.0
 
 
 class PodReconciler(Reconciler[Untyped]):
     """Carries a pod through its life; what that is says `life.live`.
 
-    Pods of other nodes, and of nodes that are away, are left alone.
+    Pods of other nodes, and of nodes that are away, are left alone; with `lifecycle`, those of nodes that are no longer
+    there are removed.
     """
 
     sees_deleting: ClassVar[bool] = True
@@ -41,12 +45,15 @@ class PodReconciler(Reconciler[Untyped]):
         *,
         clock: Clock,
         schedules: bool,
+        lifecycle: bool,
     ) -> None:
         self._machines = machines
         self._program = program
         self._placing = placing
         self._clock = clock
         self._schedules = schedules
+        self._lifecycle = lifecycle
+        self._missed: dict[str, datetime] = {}  # nodes that are no longer there, and since when
 
     async def reconcile(self, obj: Untyped, ctx: Context) -> Result | None:
         """Give a pod a node, or bring it forward on the one it has."""
@@ -54,6 +61,9 @@ class PodReconciler(Reconciler[Untyped]):
         node = obj["spec"].get("nodeName", "")
         if not node:
             return await self._schedule(obj, ctx) if self._schedules else None
+        if self._lifecycle and not self._placing.has_node(node):
+            return await self._outlive(obj, node, ctx)
+        self._missed.pop(node, None)
         machine = self._machines.get(node)
         if machine is None or machine.away is not None:
             return None
@@ -61,6 +71,16 @@ class PodReconciler(Reconciler[Untyped]):
             return await self._bring_forward(obj, machine, ctx)
         except NotFound:
             return None  # it is gone, and its event is on the way
+
+    async def _outlive(self, pod: Untyped, node: str, ctx: Context) -> Result | None:
+        """Remove a pod whose node is no longer there, once that is sure."""
+        now = moment(self._clock)
+        since = self._missed.setdefault(node, now)
+        left = _SURE_AFTER - (now - since).total_seconds()
+        if left > 0:
+            return Result.again(left, reason="its node may come back")
+        await collect(pod, ctx, now=now)
+        return None
 
     # The scheduler
 

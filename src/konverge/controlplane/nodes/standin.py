@@ -94,7 +94,14 @@ class NodeStandIn:
 
     def controllers(self) -> tuple[Controller[Any], ...]:
         """Give the controllers, of pods and of nodes, for a manager; the nodes must be registered."""
-        pods = PodReconciler(self.machines, self._program, self._placing, clock=self._clock, schedules=self._schedules)
+        pods = PodReconciler(
+            self.machines,
+            self._program,
+            self._placing,
+            clock=self._clock,
+            schedules=self._schedules,
+            lifecycle=self._lifecycle,
+        )
         of_pods = (
             controller_for(PODS)
             .named("kubelet")

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from konverge.controlplane.nodes.evictions import evict, mark_unready
 from konverge.controlplane.nodes.machines import LEASE_SECONDS, Machine, lease_of, reported
 from konverge.controlplane.nodes.runs import stamp
-from konverge.controlplane.nodes.scheduling import is_tolerated
 from konverge.controlplane.workloads.moments import Clock, moment
 from konverge.errors import NotFound
 from konverge.k8s.coordination.v1 import Lease
-from konverge.k8s.core.v1 import Node
+from konverge.k8s.core.v1 import Node, Pod
 from konverge.objects import Key, Untyped, kind_of
 from konverge.reconcile import Context, Reconciler, Result
 
@@ -23,10 +23,11 @@ __all__ = ["NODES", "NodeReconciler"]
 
 NODES: Final = kind_of(Node)
 _LEASES: Final = kind_of(Lease)
+_PODS: Final = kind_of(Pod)
 _NOT_READY: Final = "node.kubernetes.io/not-ready"
 _UNREACHABLE: Final = "node.kubernetes.io/unreachable"
-_OURS: Final = (_NOT_READY, _UNREACHABLE)
-_CONTROLLER: Final = "node-controller"
+_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+_OURS: Final = (_NOT_READY, _UNREACHABLE, _UNSCHEDULABLE)
 
 
 class NodeReconciler(Reconciler[Untyped]):
@@ -37,20 +38,29 @@ class NodeReconciler(Reconciler[Untyped]):
         self._clock = clock
         self._heartbeat = heartbeat
         self._lifecycle = lifecycle
+        self._kept_out: dict[str, datetime] = {}  # by node, since when pods are kept from staying
 
     async def reconcile(self, obj: Untyped, ctx: Context) -> Result | None:
         """Say that a node is there, or see to it that it is not."""
-        obj.update({"apiVersion": "v1", "kind": "Node"})
+        obj.update({"apiVersion": "v1", "kind": "Node"})  # those of a list do not say it
         machine = self._machines.get(obj.name)
         if machine is None:
             return None
         now = moment(self._clock)
+        waits: list[float | None] = []
         if machine.away is None:
             await self._report(obj, now, ctx)
-            return Result.again(self._heartbeat, reason="the next heartbeat") if self._heartbeat else None
-        return await self._see_off(obj, machine.away, now, ctx) if self._lifecycle else None
+            waits.append(self._heartbeat or None)
+        if self._lifecycle:
+            waits.append(await self._oversee(obj, machine.away, now, ctx))
+        wait = min((one for one in waits if one is not None), default=None)
+        return None if wait is None else Result.again(wait, reason="a heartbeat, or the end of somebody's patience")
 
-    # A node that is there
+    def gone(self, key: Key) -> None:
+        """Forget since when a node that is gone has kept pods out."""
+        self._kept_out.pop(key.name, None)
+
+    # The kubelet
 
     async def _report(self, node: Untyped, now: datetime, ctx: Context) -> None:
         client = ctx.client.using(field_manager="kubelet")
@@ -63,92 +73,56 @@ class NodeReconciler(Reconciler[Untyped]):
         present = node["status"].get("conditions", [])
         if not any(one["type"] == "Ready" and one["status"] == "True" for one in present):
             await self._patch_conditions(node, reported(present, now), ctx)
-        if self._lifecycle:
-            await self._set_taints(node, [], ctx)
 
-    # A node that is not
+    # The node lifecycle controller
 
-    async def _see_off(self, node: Untyped, since: datetime, now: datetime, ctx: Context) -> Result | None:
-        left = (since + timedelta(seconds=LEASE_SECONDS) - now).total_seconds()
+    async def _oversee(self, node: Untyped, away: datetime | None, now: datetime, ctx: Context) -> float | None:
+        """See to the taints of a node, and to the pods that they keep out; give when to look again."""
+        left = 0.0 if away is None else (away + timedelta(seconds=LEASE_SECONDS) - now).total_seconds()
         if left > 0:
-            return Result.again(left, reason="it may come back")
-        pods = list(await ctx.client.list("pods", fields=f"spec.nodeName={node.name}"))
+            return left
+        if away is not None:
+            await self._declare_lost(node, now, ctx)
+        taints = await self._set_taints(node, away is not None, now, ctx)
+        executing = [one for one in taints if one["effect"] == "NoExecute"]
+        if not executing:
+            self._kept_out.pop(node.name, None)
+            return None
+        added = [datetime.fromisoformat(one["timeAdded"]) for one in executing if one.get("timeAdded")]
+        since = self._kept_out.setdefault(node.name, max(added, default=now))
+        return await evict(await self._pods_of(node, ctx), executing, ctx, since=since, now=now)
+
+    async def _declare_lost(self, node: Untyped, now: datetime, ctx: Context) -> None:
         present = node["status"].get("conditions", [])
         if any(one["type"] == "Ready" and one["status"] != "Unknown" for one in present):
             await self._patch_conditions(node, _unknown(present, now), ctx)
-            ctx.event("NodeNotReady", f"Node {node.name} status is now: NodeNotReady", reporter=_CONTROLLER)
-            for pod in pods:
-                await self._mark_unready(pod, now, ctx)
+            words = f"Node {node.name} status is now: NodeNotReady"
+            ctx.event("NodeNotReady", words, reporter="node-controller")
+            for pod in await self._pods_of(node, ctx):
+                await mark_unready(pod, ctx, now=now)
+
+    async def _pods_of(self, node: Untyped, ctx: Context) -> list[Untyped]:
+        return list(await ctx.client.list(_PODS, fields=f"spec.nodeName={node.name}"))
+
+    async def _set_taints(self, node: Untyped, lost: bool, now: datetime, ctx: Context) -> list[dict[str, Any]]:
+        """Let a node have the taints that its state makes, beside those of others; give all that it has then."""
+        present = node["spec"].get("taints", [])
+        wanted = [(_UNREACHABLE, "NoSchedule"), (_UNREACHABLE, "NoExecute")] if lost else []
+        if node["spec"].get("unschedulable"):
+            wanted.append((_UNSCHEDULABLE, "NoSchedule"))
+        ours = {(one["key"], one["effect"]): one for one in present if one["key"] in _OURS}
+        if ours.keys() == set(wanted):
+            return list(present)
         added = stamp(now)
-        taints = [
-            {"key": _UNREACHABLE, "effect": "NoSchedule", "timeAdded": added},
-            {"key": _UNREACHABLE, "effect": "NoExecute", "timeAdded": added},
-        ]
-        tainted = await self._set_taints(node, taints, ctx)
-        return await self._evict(pods, tainted, now, ctx)
-
-    async def _mark_unready(self, pod: Untyped, now: datetime, ctx: Context) -> None:
-        conditions = [dict(one) for one in (pod.get("status") or {}).get("conditions", ())]
-        ready = [one for one in conditions if one["type"] == "Ready" and one["status"] == "True"]
-        if not ready:
-            return
-        patch = {"type": "Ready", "status": "False", "lastTransitionTime": stamp(now)}
-        await self._patch_pod(pod, patch, ctx)
-        ctx.event("NodeNotReady", "Node is not ready", warning=True, about=_named(pod), reporter=_CONTROLLER)
-
-    async def _evict(self, pods: list[Untyped], tainted: datetime, now: datetime, ctx: Context) -> Result | None:
-        waits = []
-        for pod in pods:
-            if "deletionTimestamp" in pod.metadata:
-                continue
-            patience = _patience(pod["spec"].get("tolerations", ()))
-            if patience is None:
-                continue
-            left = (tainted + timedelta(seconds=patience) - now).total_seconds()
-            if left > 0:
-                waits.append(left)
-                continue
-            await self._remove(pod, now, ctx)
-        return Result.again(min(waits), reason="pods are patient with their node") if waits else None
-
-    async def _remove(self, pod: Untyped, now: datetime, ctx: Context) -> None:
-        words = f"Marking for deletion Pod {pod.key}"
-        ctx.event("TaintManagerEviction", words, about=_named(pod), reporter="taint-eviction-controller")
-        condition = {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "DeletionByTaintManager",
-            "message": "Taint manager: deleting due to NoExecute taint",
-            "lastTransitionTime": stamp(now),
-        }
-        await self._patch_pod(pod, condition, ctx)
-        await ctx.client.delete(_named(pod), missing_ok=True)
-
-    # Writing
-
-    async def _patch_pod(self, pod: Untyped, condition: dict[str, Any], ctx: Context) -> None:
+        made = [ours.get(one, {"key": one[0], "effect": one[1], "timeAdded": added}) for one in wanted]
+        taints = [*(one for one in present if one["key"] not in _OURS), *made]
         client = ctx.client.using(field_manager="kube-controller-manager")
-        patch = {"status": {"conditions": [condition]}}
-        try:
-            await client.patch("pods", pod.key, patch, patch_type="strategic", subresource="status")
-        except NotFound:
-            return
+        await client.patch(NODES, node.key, {"spec": {"taints": taints or None}})
+        return taints
 
     async def _patch_conditions(self, node: Untyped, conditions: list[dict[str, Any]], ctx: Context) -> None:
         patch = {"status": {"conditions": conditions}}
         await ctx.client.patch(NODES, node.key, patch, patch_type="strategic", subresource="status")
-
-    async def _set_taints(self, node: Untyped, wanted: list[dict[str, Any]], ctx: Context) -> datetime:
-        """Let a node have these taints of ours, beside those of others; give when they were added."""
-        present = node["spec"].get("taints", [])
-        ours = [one for one in present if one["key"] in _OURS]
-        if {(one["key"], one["effect"]) for one in ours} == {(one["key"], one["effect"]) for one in wanted}:
-            added = [one["timeAdded"] for one in ours if "timeAdded" in one]
-            return datetime.fromisoformat(added[0]) if added else moment(self._clock)
-        taints = [*(one for one in present if one["key"] not in _OURS), *wanted]
-        client = ctx.client.using(field_manager="kube-controller-manager")
-        await client.patch(NODES, node.key, {"spec": {"taints": taints or None}})
-        return moment(self._clock)
 
 
 def _unknown(present: list[Mapping[str, Any]], now: datetime) -> list[dict[str, Any]]:
@@ -159,17 +133,3 @@ def _unknown(present: list[Mapping[str, Any]], now: datetime) -> list[dict[str, 
         "lastTransitionTime": stamp(now),
     }
     return [{**one, **said} for one in present]
-
-
-def _patience(tolerations: Any) -> float | None:
-    """Give how long a pod stays on a node that cannot be reached, in seconds; None for ever."""
-    taint = {"key": _UNREACHABLE, "effect": "NoExecute"}
-    fitting = [one for one in tolerations if is_tolerated(taint, [one])]
-    if not fitting:
-        return 0.0
-    limits = [float(one["tolerationSeconds"]) for one in fitting if "tolerationSeconds" in one]
-    return min(limits) if limits else None
-
-
-def _named(pod: Untyped) -> Untyped:
-    return Untyped({**pod, "apiVersion": "v1", "kind": "Pod"})

@@ -211,6 +211,50 @@ async def test_a_node_that_comes_back_in_time_keeps_its_pods() -> None:
         assert (conditions(found), state(found)["restartCount"]) == (READY, 0)
 
 
+async def test_pods_of_a_node_that_is_deleted_are_removed() -> None:
+    async with living_cluster(workloads=True) as cluster:
+        await cluster.client.create(deployment("web", replicas=2))
+        await settle()
+        await cluster.client.delete("nodes", "node-1")
+        await asyncio.sleep(30)
+        assert len(await cluster.pods()) == 2
+        await asyncio.sleep(30)
+        assert [one["spec"]["nodeName"] for one in await cluster.pods()] == ["node-2", "node-2"]
+        assert (await cluster.client.get("deployments.apps", "web"))["status"]["readyReplicas"] == 2
+
+
+async def test_a_taint_sends_pods_away_when_their_patience_is_over() -> None:
+    async with living_cluster() as cluster:
+        tolerating = {"key": "work", "operator": "Exists", "effect": "NoExecute"}
+        place = {"nodeSelector": {"kubernetes.io/hostname": "node-1"}}
+        await cluster.client.create(pod("other", **place))
+        await cluster.client.create(pod("patient", **place, tolerations=[{**tolerating, "tolerationSeconds": 60}]))
+        await cluster.client.create(pod("calm", **place, tolerations=[tolerating]))
+        await settle()
+        taint = {"key": "work", "value": "on", "effect": "NoExecute"}
+        await cluster.client.patch("nodes", "node-1", {"spec": {"taints": [taint]}})
+        await asyncio.sleep(30)
+        assert [one.name for one in await cluster.pods()] == ["calm", "patient"]
+        await asyncio.sleep(40)
+        assert [one.name for one in await cluster.pods()] == ["calm"]
+        assert "TaintManagerEviction: Marking for deletion Pod default/other" in await cluster.events("other")
+
+
+async def test_a_cordoned_node_gets_no_pods() -> None:
+    async with living_cluster() as cluster:
+        await cluster.client.patch("nodes", "node-1", {"spec": {"unschedulable": True}})
+        await settle()
+        node = await cluster.client.get("nodes", "node-1")
+        assert [one["key"] for one in node["spec"]["taints"]] == ["node.kubernetes.io/unschedulable"]
+        await cluster.client.create(pod("one"))
+        await cluster.client.create(pod("two"))
+        await settle()
+        assert {one["spec"]["nodeName"] for one in await cluster.pods()} == {"node-2"}
+        await cluster.client.patch("nodes", "node-1", {"spec": {"unschedulable": None}})
+        await settle()
+        assert "taints" not in (await cluster.client.get("nodes", "node-1"))["spec"]
+
+
 async def test_what_is_told_later_changes_pods_that_are_there() -> None:
     async with living_cluster() as cluster:
         cluster.nodes.program(Behaviour(image="bad:*", pull_fails=True))

@@ -266,3 +266,25 @@ def test_whatever_is_told_a_life_is_sound(
     ranks = [order[phase] for phase in phases]
     assert ranks == sorted(ranks)
     assert all(one["state"] for state in life.states for one in state["containerStatuses"])
+
+
+@given(
+    st.lists(BEHAVIOURS, max_size=3),
+    st.sampled_from(["Always", "OnFailure", "Never"]),
+    st.sampled_from(["", "a", "s", "sa"]),
+    st.integers(1, 7),
+)
+def test_looking_more_often_than_needed_changes_nothing(
+    behaviours: list[Behaviour], policy: str, init: str, every: int
+) -> None:
+    lasting = {"restartPolicy": "Always"}
+    first = [{"name": name, "image": name, **(lasting if name == "s" else {})} for name in init]
+    lazy, eager = (PodLife(*behaviours, **two(policy, initContainers=first)) for _ in range(2))
+
+    lazy.at(210)
+    for second in range(0, 210, every):
+        eager.at(second)
+    eager.at(210)
+
+    assert eager.pod == lazy.pod
+    assert eager.told == lazy.told
