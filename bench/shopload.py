@@ -64,15 +64,15 @@ async def load(client: Client, count: int) -> None:
     await each(range(count), put)
 
 
-async def change(client: Client, count: int, *, per_second: float) -> None:
-    """Change each shop once, so many a second, whether or not the server keeps up."""
+async def change(client: Client, numbers: range, *, replicas: int, per_second: float) -> None:
+    """Change each of these shops once, so many a second, whether or not the server keeps up."""
     clock = asyncio.get_running_loop().time
     begin = clock()
     async with asyncio.TaskGroup() as group:
-        for number in range(count):
-            await asyncio.sleep(max(0.0, begin + number / per_second - clock()))
+        for place, number in enumerate(numbers):
+            await asyncio.sleep(max(0.0, begin + place / per_second - clock()))
             key = Key(NAMESPACE, f"shop-{number}")
-            group.create_task(client.patch(SHOP, key, {"spec": {"replicas": 2}}))
+            group.create_task(client.patch(SHOP, key, {"spec": {"replicas": replicas}}))
 
 
 async def check(client: Client, count: int) -> None:
