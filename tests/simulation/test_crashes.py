@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from simulation_plays import FEW_STEPS, STEPS, Crash, Step, play_with_crash, play_without_faults
+from simulation_plays import FEW_STEPS, STEPS, Crash, Step, deleted_while_down, play_with_crash, play_without_faults
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
@@ -20,3 +20,18 @@ async def test_t26_killed_at_any_write_it_ends_in_the_same_state_with_the_same_c
         if not play.crashes:
             break
     assert at > 3 * len(steps), "each write was the last one once"
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+async def test_what_was_opened_in_the_ledger_is_closed_also_when_the_object_is_deleted_while_the_process_is_down(
+    after: bool,
+) -> None:
+    at = 0
+    while True:
+        at += 1
+        play = await deleted_while_down(Crash(at, after))
+        ledger = play.rig.ledger
+        assert ledger.uids("open") <= ledger.uids("close"), f"killed {'after' if after else 'before'} write {at}"
+        if not play.crashes:
+            break
+    assert at > 4

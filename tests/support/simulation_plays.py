@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -31,6 +31,7 @@ __all__ = [
     "Play",
     "SeededFaults",
     "Step",
+    "deleted_while_down",
     "play_with_crash",
     "play_with_faults",
     "play_with_two",
@@ -223,6 +224,26 @@ async def _two_lives(rig: WidgetRig, crash: Crash) -> None:
         way.die()
     async with rig.operating(way=rig.way("second")):
         await asyncio.Event().wait()
+
+
+async def deleted_while_down(crash: Crash) -> Play:
+    """Kill the process at one write of a first reconcile, delete the widget, and only then start it again."""
+    async with virtual_widgets() as rig:
+        play = Play(rig)
+        way = Way(_Mortal(rig.way("first"), crash))
+        first = widgets().build(Widgets(_MortalLedger(rig.ledger, crash)))
+        async with rig.operating(first, way=way):
+            await rig.create("a", replicas=2)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(60):
+                    await crash.happened.wait()
+            way.die()
+        play.crashes = int(crash.happened.is_set())
+        await rig.delete("a")
+        async with rig.operating(way=rig.way("second")):
+            await rig.converges(within=60)
+            await asyncio.sleep(5)
+        return play
 
 
 # Faults that a seed decides
