@@ -15,6 +15,10 @@ counted from outside: requests from the server's audit log, CPU time and memory 
 
 Each run adds a line to a file of figures, and the tables show all runs that are in it: rounds can be run in parts.
 
+Eight reconciles at a time are at most eight requests at a time, save in kopf: its own patches come on top, and 24
+requests were under way on average. On a server that answers slowly this decides the rate, hence konverge with
+24 workers too.
+
 A write is a request that could change something, whether or not it did. Other work on the machine makes rates and
 latencies worse, for all alike; requests and CPU time hardly change.
 """
@@ -48,6 +52,7 @@ PYTHON = [sys.executable, "-W", "ignore"]
 
 CONTENDERS: dict[str, list[str]] = {
     "konverge": [*PYTHON, str(PEERS / "konverge_operator.py")],
+    "konverge, 24 workers": [*PYTHON, str(PEERS / "konverge_operator.py"), "24"],
     "controller-runtime": [str(BUILT / "controller-runtime"), "update"],
     "controller-runtime, apply": [str(BUILT / "controller-runtime"), "apply"],
     "kube-rs": [str(BUILT / "kube-rs-operator")],
@@ -271,7 +276,7 @@ def _cell(one: Measured, unit: float, digits: int) -> str:
 def verdicts(figures: Results, count: int) -> list[str]:
     """Hold the figures against the targets."""
     ours = {column: one.median for column, one in figures["konverge"].items()}
-    peers = {name: measured for name, measured in figures.items() if name != "konverge"}
+    peers = {name: measured for name, measured in figures.items() if not name.startswith("konverge")}
     lines = []
 
     def against(words: str, column: str, peer: str, holds: Callable[[float], bool]) -> None:
@@ -300,9 +305,11 @@ def main(asked: argparse.Namespace) -> None:
         measure(asked)
     figures = measured(asked.figures)
     rounds = max(len(one["cpu"].rounds) for one in figures.values())
-    loads = [load for one in figures.values() for load in one["load"].rounds]
-    text = f"{asked.count:,} shops. Median of {rounds} shuffled rounds, ± half of the spread. Meanwhile "
-    text += f"{min(loads):.0f} to {max(loads):.0f} processes wanted to run on the machine, most of them others.\n\n"
+    loads = [load for one in figures.values() if "load" in one for load in one["load"].rounds]
+    text = f"{asked.count:,} shops. Median of up to {rounds} shuffled rounds, ± half of the spread."
+    if loads:
+        text += f" The load average of the machine was {min(loads):.0f} to {max(loads):.0f}."
+    text += "\n\n"
     text += "### converge\n\n" + table(figures, "rate", "requests", "cpu", "peak")
     text += "### from a change to its reconcile\n\n" + table(figures, "calm_p50", "calm_p99", "p50", "p99")
     text += "### restart, and 60 seconds in which nothing changes\n\n"

@@ -1,14 +1,15 @@
 """The shop operator of the benchmark on konverge; see bench/bench_controller.py.
 
-The cluster is that of KUBECONFIG; SHOP_RESYNC is how many seconds after a reconcile an object is looked at again, 0 for
-never; SHOP_STAMPS is a file that the start of each reconcile goes to. With SHOP_PROFILE a profile of
-each run goes to a file that begins with it.
+Called as: konverge_operator.py [workers]. The cluster is that of KUBECONFIG; SHOP_RESYNC is how many seconds after a
+reconcile an object is looked at again, 0 for never; SHOP_STAMPS is a file that the start of each reconcile goes to.
+With SHOP_PROFILE a profile of each run goes to a file whose name begins so.
 """
 
 from __future__ import annotations
 
 import cProfile
 import os
+import sys
 
 from shops import Shop
 from stamps import stamp
@@ -19,6 +20,7 @@ from konverge.k8s.core.v1 import Container, ContainerPort, PodSpec, PodTemplateS
 from konverge.k8s.meta.v1 import LabelSelector
 
 RESYNC = float(os.environ["SHOP_RESYNC"])
+WORKERS = int(sys.argv[1]) if len(sys.argv) > 1 else 8
 
 
 class ShopReconciler(Reconciler[Shop]):
@@ -59,7 +61,7 @@ def service_for(shop: Shop) -> Service:
 
 def main() -> None:
     manager = Manager(name="shop-operator")
-    manager.add(controller_for(Shop).owns(Deployment).owns(Service).concurrency(8).build(ShopReconciler()))
+    manager.add(controller_for(Shop).owns(Deployment).owns(Service).concurrency(WORKERS).build(ShopReconciler()))
     manager.run()
 
 
