@@ -28,7 +28,18 @@ from operators.webapp.observation import facts_of, image_to_run, rollback_wanted
 from operators.webapp.rules import problems_of
 from operators.webapp.standing import Observed, stand
 
-from konverge import Conflict, Context, Controller, Key, KonvergeError, Reconciler, Result, Terminal, controller_for
+from konverge import (
+    ApiError,
+    Conflict,
+    Context,
+    Controller,
+    Key,
+    KonvergeError,
+    Reconciler,
+    Result,
+    Terminal,
+    controller_for,
+)
 from konverge.errors import WriteRefused
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.autoscaling.v2 import HorizontalPodAutoscaler
@@ -70,6 +81,8 @@ class WebAppReconciler(Reconciler[WebApp]):
         except (Conflict, WriteRefused, asyncio.CancelledError):
             raise  # not this application's trouble: somebody else was faster, or this process leads no more
         except Exception as error:
+            if _ends_with_its_namespace(error):
+                return Result.again(after=LOOK_AGAIN, reason="the namespace is being deleted, and the WebApp with it")
             await self._complain(app, ctx, error)
             raise
         return Result.again(after=LOOK_AGAIN)
@@ -146,6 +159,10 @@ class WebAppReconciler(Reconciler[WebApp]):
         app.status.last_error, app.status.retry_count = str(error), 0 if lasting else ctx.attempt
         with suppress(KonvergeError):  # the error itself is what counts, and it is raised
             await ctx.update_status(app)
+
+
+def _ends_with_its_namespace(error: Exception) -> bool:
+    return isinstance(error, ApiError) and any(cause.reason == "NamespaceTerminating" for cause in error.causes)
 
 
 def controllers(lifecycle: Lifecycle | None = None) -> tuple[Controller[WebApp], ...]:

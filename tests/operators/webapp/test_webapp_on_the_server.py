@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 import yaml
+from operators.webapp.admission import PROTECTED
 from operators.webapp.api import Phase, WebApp
 from operators.webapp.beta import WebAppV1Beta1
 from operators.webapp.operator import operator
@@ -119,6 +120,8 @@ async def test_the_whole_story_on_a_real_cluster_with_generated_rights_only(mana
         # S4: what is generated for the operator itself is admitted where only restricted pods are.
         await admin.wait_for(Deployment, operator.name, rolled_out(), namespace=HOME, timeout=LIMIT)
         assert refusals(manager) == []
+        await _end_of_a_namespace(client)
+        assert manager.stats()[0].queue.retries == 0
 
 
 async def _story(client: Client, plane: ControlPlane) -> None:
@@ -169,6 +172,18 @@ async def _story(client: Client, plane: ControlPlane) -> None:
         return not await client.list(ReplicaSet, namespace="shop")
 
     await until(collected)
+
+
+async def _end_of_a_namespace(client: Client) -> None:
+    """What is protected goes by nobody's hand, and with its namespace."""
+    app = webapp("kept", annotations={PROTECTED: "true"})
+    app.metadata.namespace = "shop"
+    await client.create(app)
+    await client.wait_for(WebApp, "kept", is_in(Phase.READY), timeout=LIMIT)
+    with pytest.raises(KonvergeError, match="it is protected"):
+        await client.delete(WebApp, "kept")
+    await client.delete(Namespace, "shop")
+    await client.wait_for(Namespace, "shop", deleted(), timeout=LIMIT)
 
 
 def _size(deployment: AnyObject) -> int | None:
