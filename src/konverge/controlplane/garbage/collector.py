@@ -53,6 +53,7 @@ class GarbageCollector:
     """
 
     def __init__(self, client: Client, *, patience: Patience | None = None) -> None:
+        client = client.without_warnings()  # kinds that are deprecated are followed because others use them
         self._client = client.using(field_manager=_MANAGER)
         self._graph = OwnerGraph()
         self._queue: WorkQueue[str] = WorkQueue("garbage", backoff=_BACKOFF)

@@ -40,7 +40,7 @@ class NamespaceReconciler(Reconciler[Namespace]):
 
     async def reconcile(self, obj: Namespace, ctx: Context) -> Result | None:
         """Furnish a namespace, or empty it."""
-        client = writer_of(ctx)
+        client = writer_of(ctx).without_warnings()  # what is deprecated is in namespaces, too
         if obj.metadata.deletion_timestamp is None:
             await furnish(client, obj.name, self._root_ca())
             return None
