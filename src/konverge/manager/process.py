@@ -193,7 +193,10 @@ class Process:
 
     @asynccontextmanager
     async def _check(self) -> AsyncGenerator[None]:
-        check = warn_of_missing(self._client, self._permissions, namespaces=self.setup.namespaces)
+        elections = {one for one in self.setup.elections.values() if one is not None}
+        leases = {Key(one.namespace or self._client.settings.namespace, one.name) for one in elections}
+        namespaces = self.setup.namespaces
+        check = warn_of_missing(self._client, self._permissions, namespaces=namespaces, leases=leases)
         async with background(_forgiving(check)):
             yield
 

@@ -65,7 +65,7 @@ def _bundles(release: Release) -> list[Untyped]:
     for one in release.webhook_configurations():
         plural = f"{one.kind.lower()}s"
         names.setdefault(("admissionregistration.k8s.io", plural), []).append(one.name)
-    for crd in release.operator.crds(release.address):
+    for crd in release.crds():
         if "conversion" in crd["spec"]:
             names.setdefault(("apiextensions.k8s.io", "customresourcedefinitions"), []).append(crd.name)
     rules = [

@@ -55,9 +55,19 @@ class Release:
             metadata["namespace"] = self.namespace
         return Untyped(apiVersion=api, kind=kind, metadata=metadata, **parts)
 
+    def crds(self) -> list[Untyped]:
+        """Give the CRDs of its kinds."""
+        made = self.operator.crds(self.address if self.operator.webhooks else None)
+        for crd in made:
+            crd.metadata["labels"] = {**self.labels, **crd.metadata.get("labels", {})}
+        return made
+
     def webhook_configurations(self) -> list[AnyObject]:
-        """Give what tells the API server of its webhooks."""
-        return list(configurations_for(self.operator.webhooks, self.address, name=self.name))
+        """Give what tells the API server of its webhooks; who made it is labelled as everything else of it."""
+        made = configurations_for(self.operator.webhooks, self.address, name=self.name)
+        for one in made:
+            one.metadata.labels = self.labels
+        return list(made)
 
 
 def files_of(release: Release) -> dict[str, str]:
@@ -69,7 +79,7 @@ def files_of(release: Release) -> dict[str, str]:
 
     base: dict[str, Iterable[AnyObject]] = {
         "namespace.yaml": [namespace_of(release)],
-        "crds.yaml": release.operator.crds(release.address if release.operator.webhooks else None),
+        "crds.yaml": release.crds(),
         "rbac.yaml": access_of(release),
         "operator.yaml": workload_of(release),
     }

@@ -18,14 +18,16 @@ _GRACE = 20
 def namespace_of(release: Release) -> AnyObject:
     """Give the namespace that it lives in, where only restricted pods may run."""
     made = release.made("Namespace", release.namespace, cluster=True)
-    made.metadata["labels"] = {**release.labels, "pod-security.kubernetes.io/enforce": "restricted"}
+    levels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
+    made.metadata["labels"] = {**release.labels, **levels}
     return made
 
 
 def workload_of(release: Release) -> list[AnyObject]:
     """Give the Deployment, the Services in front of it, and its disruption budget."""
     selector = {"app.kubernetes.io/name": release.name}
-    budget = {"minAvailable": 1, "selector": {"matchLabels": selector}}
+    # One that is not healthy guards nothing, and must not keep a node from being drained.
+    budget = {"minAvailable": 1, "selector": {"matchLabels": selector}, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
     objects: list[AnyObject] = [
         _deployment(release, selector),
         release.made(
@@ -71,6 +73,7 @@ def _deployment(release: Release, selector: dict[str, str]) -> Untyped:
             "runAsGroup": _USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
+        "topologySpreadConstraints": [_apart(selector)],
         "containers": [_container(release)],
         "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}}],
     }
@@ -86,6 +89,16 @@ def _deployment(release: Release, selector: dict[str, str]) -> Untyped:
     )
 
 
+def _apart(selector: dict[str, str]) -> dict[str, Any]:
+    """Replicas on different nodes where there are some: a node that goes takes one of them with it."""
+    return {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": selector},
+    }
+
+
 def _container(release: Release) -> dict[str, Any]:
     ports = [{"name": "metrics", "containerPort": _METRICS}]
     if release.operator.webhooks:
@@ -94,10 +107,7 @@ def _container(release: Release) -> dict[str, Any]:
         "name": "operator",
         "image": release.image,
         "args": _arguments(release),
-        "env": [
-            {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
-            {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
-        ],
+        "env": [_from_pod("POD_NAME", "metadata.name"), _from_pod("POD_NAMESPACE", "metadata.namespace")],
         "ports": ports,
         "livenessProbe": _probe("/healthz", initialDelaySeconds=10, periodSeconds=10, timeoutSeconds=5),
         "readinessProbe": _probe("/readyz", periodSeconds=5, timeoutSeconds=5),
@@ -118,6 +128,11 @@ def _arguments(release: Release) -> list[str]:
     if release.operator.webhooks:
         arguments.append(f"--webhook-port={_WEBHOOKS}")
     return arguments
+
+
+def _from_pod(name: str, path: str) -> dict[str, Any]:
+    # With its version: where the server fills it in, a server-side apply after a plain one is a conflict.
+    return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
 
 
 def _probe(path: str, **times: int) -> dict[str, Any]:
