@@ -89,7 +89,7 @@ def main() -> None:
     config = load_config(kubeconfig=Path(told.kubeconfig))
     election = None
     if name := told.leader_elect:
-        election = Election("widgets", told.namespace, identity=name, lease=8, renew_deadline=6, retry=0.5)
+        election = Election("widgets", told.namespace, identity=name, lease=6, renew_deadline=4.5, retry=0.5)
     namespaces = (told.namespace,) if told.namespace else ()
     manager = Manager(config, name="widget-operator", namespaces=namespaces, election=election, probes=told.probes)
     manager.add(widgets().build(Widgets(FileLedger(told.ledger or "/dev/null"))))
