@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import asynccontextmanager
-from typing import Any
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
 
 from konverge.client import Client
 from konverge.controller import Controller, controller_for
@@ -15,13 +16,15 @@ from konverge.controlplane.nodes.placing import Placing
 from konverge.controlplane.nodes.pods import PODS, PodReconciler
 from konverge.controlplane.nodes.watchers import NODES, NodeReconciler
 from konverge.controlplane.workloads.moments import Clock, moment
-from konverge.errors import AlreadyExists
+from konverge.errors import AlreadyExists, ServerError, TooManyRequests, TransportError
 from konverge.k8s.coordination.v1 import Lease
 from konverge.manager import Manager
 from konverge.objects import Key, Untyped
 from konverge.triggers import Channel, anything
 
 __all__ = ["NodeStandIn"]
+
+_TRIES: Final = 6
 
 
 class NodeStandIn:
@@ -120,13 +123,24 @@ class NodeStandIn:
         return (of_pods.build(pods), of_nodes.build(nodes))
 
     async def register(self) -> None:
-        """Register the nodes, as kubelets do when they start; those that are there already stay as they are."""
-        client = self._client.using(field_manager="kubelet")
+        """Register the nodes, as kubelets do when they start; those that are there already stay as they are.
+
+        A server that is in trouble is asked again for about a minute.
+        """
         for machine in self.machines.values():
-            try:
-                await client.create(Untyped(node_of(machine, moment(self._clock))))
-            except AlreadyExists:
-                continue
+            for attempt in range(_TRIES):
+                try:
+                    await self._register(machine)
+                    break
+                except (ServerError, TooManyRequests, TransportError):
+                    if attempt == _TRIES - 1:
+                        raise
+                    await asyncio.sleep(2.0**attempt)
+
+    async def _register(self, machine: Machine) -> None:
+        client = self._client.using(field_manager="kubelet")
+        with suppress(AlreadyExists):
+            await client.create(Untyped(node_of(machine, moment(self._clock))))
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[NodeStandIn]:
