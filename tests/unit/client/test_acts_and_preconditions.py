@@ -24,7 +24,7 @@ async def test_an_act_is_sent_to_the_subresource_of_an_object() -> None:
     await client.act(pod, "binding", binding)
 
     assert (await client.get(Pod, "p")).spec.node_name == "n1"
-    with pytest.raises(Conflict, match="binding of Pod default/p: .*already assigned to node"):
+    with pytest.raises(Conflict, match=r"binding of Pod default/p: .*already assigned to node"):
         await client.act(pod, "binding", binding)
 
 
