@@ -84,14 +84,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     for option in ("--kubeconfig", "--namespace", "--ledger", "--leader-elect", "--probes"):
         parser.add_argument(option)
+    parser.add_argument("--lease", type=int, default=6)
     told = parser.parse_args()
     configure_logs("json")
     config = load_config(kubeconfig=Path(told.kubeconfig))
-    election = None
-    if name := told.leader_elect:
-        election = Election("widgets", told.namespace, identity=name, lease=6, renew_deadline=4.5, retry=0.5)
-    namespaces = (told.namespace,) if told.namespace else ()
-    manager = Manager(config, name="widget-operator", namespaces=namespaces, election=election, probes=told.probes)
+    name, timing = told.leader_elect, {"lease": told.lease, "renew_deadline": 0.75 * told.lease, "retry": 0.5}
+    election = Election("widgets", told.namespace, identity=name, **timing) if name else None
+    manager = Manager(config, name="widgets", namespaces=(told.namespace,), election=election, probes=told.probes)
     manager.add(widgets().build(Widgets(FileLedger(told.ledger or "/dev/null"))))
     manager.run()
 

@@ -186,14 +186,14 @@ class RotatingProxy(FaultProxy):
 
 @contextmanager
 def operator_process(
-    kubeconfig: Path, directory: Path, *, namespace: str = "", identity: str = "", name: str = "operator"
+    kubeconfig: Path, directory: Path, *, namespace: str, identity: str = "", name: str = "operator", lease: int = 6
 ) -> Iterator[OperatorProcess]:
     """Start an operator; whatever becomes of it, it is gone in the end. With an identity it competes for a lease."""
     port = free_port()
     ledger, log = directory / "ledger", directory / f"{name}.log"
     command = [sys.executable, str(widget_operator.__file__), f"--kubeconfig={kubeconfig}", f"--ledger={ledger}"]
     command += [f"--probes=127.0.0.1:{port}", f"--namespace={namespace}"]
-    command += [f"--leader-elect={identity}"] if identity else []
+    command += [f"--leader-elect={identity}", f"--lease={lease}"] if identity else []
     with log.open("ab") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out)
         try:
