@@ -10,7 +10,8 @@ BENCH_STAMP := $(BENCH_VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lint types fast control-plane generate golden fuzz faults bench-objects bench-client \
-	bench-controlplane bench-cluster bench-builtins bench-peers bench-cache bench-cache-events bench-controller pins clean
+	bench-controlplane bench-cluster bench-builtins bench-peers bench-cache bench-cache-events bench-controller \
+	bench-webapp pins clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -93,6 +94,9 @@ bench-controller: bench-peers ## an operator on konverge, controller-runtime, ku
 
 bench-cache-events: $(BENCH_STAMP) ## the cache on 2,000 changes a second
 	$(BENCH) bench/bench_cache_events.py
+
+bench-webapp: $(STAMP) ## 1,000 WebApps: how soon they are ready, requests for each, memory of the operator
+	PYTHONPATH=. $(BIN)/python bench/bench_webapp.py
 
 pins: ## renew the constraint files from pyproject.toml
 	tools/pins
