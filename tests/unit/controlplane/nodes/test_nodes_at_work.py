@@ -120,6 +120,42 @@ async def test_a_deployment_becomes_ready_and_goes_with_its_pods() -> None:
         assert list(await cluster.client.list("replicasets.apps")) == []
 
 
+async def test_a_namespace_with_a_deployment_goes_with_all_that_is_in_it() -> None:
+    async with living_cluster(workloads=True, garbage=True) as cluster:
+        wish = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+        await cluster.client.create(Untyped(wish))
+        web = deployment("web", replicas=3)
+        web.metadata["namespace"] = "shop"
+        await cluster.client.create(web)
+        await settle()
+        assert {conditions(one)["Ready"] for one in await cluster.client.list("pods", namespace="shop")} == {"True"}
+
+        cluster.nodes.program(Behaviour(stops_after=10))
+        await cluster.client.delete("namespaces", "shop")
+        await asyncio.sleep(8)
+        assert (await cluster.client.get("namespaces", "shop"))["status"]["phase"] == "Terminating"
+        assert len(await cluster.client.list("deployments.apps", namespace="shop")) == 1  # pods go first
+        await asyncio.sleep(12)
+        with pytest.raises(NotFound):
+            await cluster.client.get("namespaces", "shop")
+        assert list(await cluster.client.list("pods", namespace="shop")) == []
+
+
+async def test_a_deployment_that_is_deleted_in_the_foreground_goes_last() -> None:
+    async with living_cluster(workloads=True, garbage=True) as cluster:
+        cluster.nodes.program(Behaviour(stops_after=10))
+        await cluster.client.create(deployment("web", replicas=2))
+        await settle()
+        await cluster.client.delete("deployments.apps", "web", propagation="Foreground")
+        await asyncio.sleep(5)
+        assert (await cluster.client.get("deployments.apps", "web")).metadata["finalizers"] == ["foregroundDeletion"]
+        assert all("deletionTimestamp" in one.metadata for one in await cluster.pods())
+        await asyncio.sleep(10)
+        with pytest.raises(NotFound):
+            await cluster.client.get("deployments.apps", "web")
+        assert await cluster.pods() == []
+
+
 async def test_a_job_succeeds_after_a_moment() -> None:
     async with living_cluster(workloads=True) as cluster:
         template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "job:1"}]}}
