@@ -26,7 +26,7 @@ $(BENCH_STAMP): pyproject.toml constraints/bench.txt
 	$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints/bench.txt --editable '.[bench]'
 	@touch $@
 
-demo: $(STAMP) ## the main job, as far as it is built, on the embedded API server, step by step
+demo: $(STAMP) ## the life of a WebApp on a cluster in this process, step by step, each checked (half a minute at most)
 	@$(BIN)/konverge demo
 
 check: lint types fast ## the fast part of `make test`: lint, types, tests without a control plane (under a minute)

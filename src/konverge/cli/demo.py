@@ -1,23 +1,159 @@
-"""`konverge demo`: what is built so far, on the embedded API server."""
+"""`konverge demo`: the WebApp operator at work, step by step, on a cluster of its own or on yours."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from konverge.errors import KonvergeError
+
+if TYPE_CHECKING:
+    from konverge.cli.demoground import Ground
+    from konverge.cli.replicas import Replicas
+    from konverge.cli.story import Teller
+    from konverge.manager import Operator
+    from konverge.objects import Untyped
+
 __all__ = ["demo"]
 
+TARGET = "operators/webapp"
+_LEASE = 3.0
+_REPLICAS = 2
+_INTERRUPTED = 130
 
-@click.command()
-def demo() -> None:
-    """Show what konverge does so far, step by step, on the embedded API server.
 
-    No cluster is needed and nothing is left behind. A step that does not hold ends it with exit code 1.
+@click.command(context_settings={"show_default": True})
+@click.option(
+    "--kubeconfig",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Tell it on this cluster; else on one of its own, in this process.",
+)
+@click.option("--context", help="Context of the kubeconfig.")
+def demo(kubeconfig: str | None, context: str | None) -> None:
+    """Tell the life of a WebApp, step by step, each step checked; no cluster is needed.
+
+    Two replicas of the operator run as processes; the one that leads is killed on the way. On a cluster of yours
+    everything happens in a namespace of its own, which is removed in the end, as is the CRD. A step that does not hold
+    ends it with exit code 1. Ctrl-C ends it at any time; nothing is left behind.
 
     Example: konverge demo
     """
-    # Loaded here: the other commands need no API server.
-    from konverge.cli.story import Story
+    if context and not kubeconfig:
+        raise click.UsageError("--context is one of a kubeconfig: give --kubeconfig as well")
+    if not Path(TARGET).is_dir():
+        raise click.UsageError(
+            f"there is no {TARGET} here: run it at the root of a clone of konverge (the package has no operators in it)"
+        )
+    try:
+        asyncio.run(_interruptible(kubeconfig, context))
+    except asyncio.CancelledError:
+        click.echo("interrupted; nothing is left behind", err=True)
+        raise click.exceptions.Exit(_INTERRUPTED) from None
+    except KonvergeError as error:
+        raise click.ClickException(str(error)) from error
 
-    asyncio.run(Story().tell())
+
+async def _interruptible(kubeconfig: str | None, context: str | None) -> None:
+    from konverge.manager.signals import stopped_by_signals
+
+    task = asyncio.current_task()
+    assert task is not None, "a coroutine runs in a task"
+
+    def stop() -> None:
+        task.cancel()
+
+    async with stopped_by_signals(stop):
+        await _play(kubeconfig, context)
+
+
+async def _play(kubeconfig: str | None, context: str | None) -> None:
+    # Loaded here: the other commands need none of it.
+    from konverge.cli.demoground import cluster_here, cluster_there
+    from konverge.cli.story import Teller
+    from konverge.cli.targets import load_operator
+
+    operator, teller = load_operator(TARGET), Teller()
+    with TemporaryDirectory(prefix="konverge-demo-") as name, _logs_in(Path(name)):
+        folder = Path(name)
+        opened = cluster_there(kubeconfig, context) if kubeconfig else cluster_here(folder)
+        async with opened as ground:
+            teller.say(f"cluster: {ground.words}")
+            await _on(ground, operator, teller, folder)
+    click.echo(f"Done in {teller.seconds:.1f} s, nothing is left behind.")
+
+
+async def _on(ground: Ground, operator: Operator, teller: Teller, folder: Path) -> None:
+    from konverge.cli.demoground import installed, namespace_of_its_own
+
+    async with namespace_of_its_own(ground) as client:
+        namespace = client.settings.namespace
+        sample = _sample(operator, namespace)
+        async with installed(ground, client, operator, sample) as hooked:
+            told = "webhooks answer from this process" if hooked else "no webhooks: it cannot call this machine"
+            teller.say(f"installed: CRD {', '.join(one.name for one in operator.crds())}; {told}")
+            with _running(ground, operator, namespace, folder) as replicas:
+                await _tell(ground, operator, teller, client=client, replicas=replicas, sample=sample, hooked=hooked)
+                codes = await asyncio.to_thread(replicas.stop)
+                if any(codes.values()):
+                    raise teller.failed(f"the operator did not end in order: exit codes {codes}")
+    teller.say("ended: operator stopped in order, CRD, webhooks and namespace removed")
+
+
+async def _tell(ground: Ground, operator: Operator, teller: Teller, **parts: Any) -> None:
+    from konverge.cli.story import Scene, Story
+
+    scene = Scene(kind=_hub(operator), lease=operator.name, limit=ground.limit, **parts)
+    try:
+        await Story(scene, teller).tell()
+    except click.ClickException:
+        click.echo(scene.replicas.last_words(), err=True)
+        raise
+
+
+@contextmanager
+def _running(ground: Ground, operator: Operator, namespace: str, folder: Path) -> Iterator[Replicas]:
+    from konverge.cli.replicas import replicas_of
+
+    place = [*ground.arguments, "--namespace", namespace, "--lease-namespace", namespace]
+    lease = ["--leader-elect", "--lease-duration", f"{_LEASE:g}", "--metrics-port", "0"]
+    with replicas_of([TARGET, *place, *lease], folder) as replicas:
+        for number in range(1, _REPLICAS + 1):
+            replicas.start(f"{operator.name}-{number}")
+        yield replicas
+
+
+def _sample(operator: Operator, namespace: str) -> Untyped:
+    import yaml
+
+    from konverge.objects import Untyped
+
+    sample = Untyped(yaml.safe_load(operator.samples[0].read_text()))
+    sample["metadata"]["namespace"] = namespace
+    return sample
+
+
+def _hub(operator: Operator) -> type[Any]:
+    versions = operator.kinds[0]
+    return versions[0] if isinstance(versions, tuple) else versions
+
+
+@contextmanager
+def _logs_in(folder: Path) -> Iterator[None]:
+    """Keep what this process logs out of the story; it is shown with the other logs when a step fails."""
+    log, handler = logging.getLogger("konverge"), logging.FileHandler(folder / "cluster.log")
+    before = log.propagate
+    log.addHandler(handler)
+    log.propagate = False
+    try:
+        yield
+    finally:
+        log.propagate = before
+        log.removeHandler(handler)
+        handler.close()

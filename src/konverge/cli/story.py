@@ -1,142 +1,220 @@
-"""The story of the demo: what is built so far, step by step on the embedded API server, each step checked.
+"""The story of the demo: the life of one WebApp, told step by step, each step checked on the API server.
 
-No cluster, no socket, nothing left behind. A step that does not hold is an error that says which.
+The operator runs in processes of its own, so that killing the one that leads is real. Nothing here knows how: the story
+looks at the cluster only, as somebody with kubectl does.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
 
 import click
 
-from konverge.cli.sample import WebApp, WebAppSpec
-from konverge.client import Client, InProcessTransport, condition
-from konverge.controlplane import EmbeddedServer
-from konverge.errors import ApplyConflict, Invalid, NotFound
-from konverge.k8s.apps.v1 import Deployment, DeploymentSpec
-from konverge.k8s.core.v1 import Container, PodSpec, PodTemplateSpec
-from konverge.k8s.meta.v1 import LabelSelector
-from konverge.objects import ObjectMeta, OwnerReference
-from konverge.schema import crd_for, validate
-from konverge.telemetry import Exchange
+from konverge.cli.replicas import Replicas
+from konverge.client import Client, rolled_out
+from konverge.errors import Invalid, KonvergeError, NotFound
+from konverge.k8s.apps.v1 import Deployment, ReplicaSet
+from konverge.k8s.coordination.v1 import Lease
+from konverge.k8s.core.v1 import Pod, Service
+from konverge.objects import Untyped
 
-__all__ = ["Story"]
+__all__ = ["Scene", "Story", "Teller"]
 
-_WRITES = ("create", "update", "patch", "apply", "delete")
+_PAUSE = 0.1
+_NEW_TAG = "1.26"
+
+
+class Teller:
+    """Says each step in a line: its number, the seconds since the one before, and what holds now."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self._began = self._before = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Since the first."""
+        return time.perf_counter() - self._began
+
+    def say(self, text: str) -> None:
+        now = time.perf_counter()
+        self.steps += 1
+        click.echo(f"{self.steps:2}. {now - self._before:5.1f} s  {text}")
+        self._before = now
+
+    def failed(self, what: str) -> click.ClickException:
+        """Give the error of a step that does not hold."""
+        return click.ClickException(f"step {self.steps + 1}: {what}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """Where the story plays: a client in a namespace of its own, the sample, the operator's replicas and its lease.
+
+    `kind` is the class of the sample, `hooked` whether webhooks are asked, `limit` how many seconds a step may take.
+    """
+
+    client: Client
+    kind: type[Any]
+    sample: Untyped
+    replicas: Replicas
+    lease: str
+    hooked: bool
+    limit: float
 
 
 class Story:
-    """The steps, in order; each says what it shows and fails loudly when that is not so."""
+    """The steps, in order. One that does not hold ends the story with an error that says which."""
 
-    def __init__(self) -> None:
-        self._writes: Counter[str] = Counter()
-        self._step = 0
+    def __init__(self, scene: Scene, teller: Teller) -> None:
+        self._scene = scene
+        self._teller = teller
+        self._client = scene.client
+        self._name = scene.sample.name
+        self._image: str = scene.sample["spec"]["image"]
+        self._count: int = scene.sample["spec"]["replicas"]
 
     async def tell(self) -> None:
-        began = time.perf_counter()
-        server = EmbeddedServer()
-        async with Client(InProcessTransport(server.handle), observers=(self._count,)) as client:
-            self._say(f"an API server in this process, up in {(time.perf_counter() - began) * 1000:.0f} ms")
-            await self._install(client)
-            app = await self._create(client)
-            await self._refuse(client)
-            await self._reconcile(client, app)
-            await self._heal(client, app)
-            await self._delete(client, app)
-        click.echo(
-            f"\nDone in {time.perf_counter() - began:.1f} s. Still being built: cache, controllers and manager (so a"
-            " reconcile was\ncalled by hand here), and the stand-ins that make pods run."
-        )
+        steps = (self._led, self._created, self._ready, self._scaled, self._healed, self._rolled)
+        for step in (*steps, self._refused, self._handed_over, self._deleted):
+            try:
+                self._teller.say(await step())
+            except KonvergeError as error:
+                raise self._teller.failed(str(error)) from error
 
-    async def _install(self, client: Client) -> None:
-        await client.apply(crd_for(WebApp))
-        await client.wait_for("crd", "webapps.example.com", condition("Established"), timeout=10)
-        self._say("the CRD of the Python class WebApp is installed and Established")
+    async def _led(self) -> str:
+        leader = await self._until("one of the replicas leads", self._leader)
+        return f"operator: {len(self._scene.replicas.names)} replicas run, {leader} leads"
 
-    async def _create(self, client: Client) -> WebApp:
-        app = WebApp(metadata=ObjectMeta(name="nginx-app"), spec=WebAppSpec(image="nginx:1.25", replicas=3))
-        app = await client.create(app)
-        self._check(app.metadata.generation == 1, "it has a generation")
-        self._say(f"WebApp {app.key} is created: image {app.spec.image}, {app.spec.replicas} replicas")
-        return app
+    async def _created(self) -> str:
+        made = await self._client.apply(self._scene.sample, force=True)
+        parts = [await self._part(kind, owner=made.uid) for kind in (Deployment, Service)]
+        app = await self._client.get(self._scene.kind, self._name)
+        self._check(bool(app.metadata.finalizers), "the operator's finalizer is on it")
+        return f"created: {made.kind} {self._name}; it owns {' and '.join(one.kind for one in parts)}"
 
-    async def _refuse(self, client: Client) -> None:
-        bad = WebApp(metadata=ObjectMeta(name="bad"), spec=WebAppSpec(image="nginx:1.25", replicas=300))
-        (problem,) = validate(bad)
+    async def _ready(self) -> str:
+        await self._settled()
+        return f"ready: {self._count} of {self._count} pods of {self._image} are available"
+
+    async def _scaled(self) -> str:
+        self._count += 2
+        await self._client.scale(self._scene.kind, self._name, self._count)
+        await self._settled()
+        return f"scaled: {self._count} of {self._count} pods are available"
+
+    async def _healed(self) -> str:
+        before = await self._client.get(Deployment, self._name)
+        await self._client.delete(before)
+        await self._part(Deployment, not_uid=before.uid)
+        await self._settled()
+        return f"healed: Deployment deleted by hand, a new one runs {self._count} pods"
+
+    async def _rolled(self) -> str:
+        before = self._image
+        self._image = f"{before.rpartition(':')[0]}:{_NEW_TAG}"
+        await self._client.patch(self._scene.kind, self._name, {"spec": {"image": self._image}})
+        await self._settled()
+        return f"rolled: {self._image}, no pod of {before} is left"
+
+    async def _refused(self) -> str:
+        spec = {"image": "nginx:latest"} if self._scene.hooked else {"image": self._image, "replicas": 5000}
+        bad = Untyped({**self._scene.sample, "metadata": {"name": "bad-app"}, "spec": spec})
         try:
-            await client.create(bad)
+            await self._client.create(bad)
         except Invalid as refused:
-            self._check(problem.path in str(refused), "konverge and the server name the same field")
-            self._say(f"a bad one is refused by konverge and by the server: {refused.causes[0].message}")
+            why = "; ".join(f"{cause.field}: {cause.message}" for cause in refused.causes) or str(refused)
         else:
-            self._check(False, "300 replicas are refused")
+            raise self._teller.failed("a bad manifest was not refused")
+        self._check(await self._is_gone(self._scene.kind, "bad-app"), "nothing of a refused manifest is stored")
+        return f"refused by the {'webhook' if self._scene.hooked else 'schema'}: {why}"
 
-    async def _reconcile(self, client: Client, app: WebApp) -> None:
-        await reconcile(client, app)
-        deployment = await client.get(Deployment, "nginx-app")
-        self._check(deployment.spec.replicas == 3, "the Deployment has 3 replicas")
-        self._say(f"a reconcile applies Deployment {deployment.key}, owned by the WebApp")
-        before = deployment.resource_version
-        await reconcile(client, await client.get(WebApp, "nginx-app"))
-        after = (await client.get(Deployment, "nginx-app")).resource_version
-        self._check(before == after, "nothing changed, so nothing is written")
-        self._say("a second reconcile changes nothing")
+    async def _handed_over(self) -> str:
+        leader = await self._until("one of the replicas leads", self._leader)
+        self._scene.replicas.kill(leader)
+        killed = time.perf_counter()
+        # While nobody leads something is broken by hand: the next leader has to see and mend it.
+        before = await self._client.get(Service, self._name)
+        await self._client.delete(before)
 
-    async def _heal(self, client: Client, app: WebApp) -> None:
-        by_hand = client.using(field_manager="somebody")
+        async def another() -> str | None:
+            found = await self._leader()
+            return found if found != leader else None
+
+        successor = await self._until("another replica leads", another)
+        took = time.perf_counter() - killed
+        await self._part(Service, not_uid=before.uid)
+        return f"handed over: {leader} killed, {successor} leads {took:.1f} s later and mends what broke meanwhile"
+
+    async def _deleted(self) -> str:
+        await self._client.delete(self._scene.kind, self._name)
+
+        async def gone() -> bool:
+            return await self._is_gone(self._scene.kind, self._name)
+
+        async def collected() -> bool:
+            lists = [await self._client.list(kind) for kind in (Deployment, ReplicaSet, Pod)]
+            return not any(map(len, lists)) and await self._is_gone(Service, self._name)
+
+        await self._until("it is gone, its finalizer done", gone)
+        await self._until("its parts and pods are collected", collected)
+        return "deleted: the finalizer is done, parts and pods are collected"
+
+    # Looking at the cluster
+
+    async def _leader(self) -> str | None:
+        """Give the replica that holds the lease, if it is one that runs."""
+        lease = await self._client.get(Lease, self._scene.lease)
+        name = (lease.spec.holder_identity or "").rpartition("_")[0]
+        return name if name in self._scene.replicas.names else None
+
+    async def _part(self, kind: type[Any], *, owner: str = "", not_uid: str = "") -> Any:
+        async def there() -> Any:
+            found = await self._client.get(kind, self._name)
+            owners = [one.uid for one in found.metadata.owner_references or ()]
+            return found if found.uid != not_uid and (not owner or owner in owners) else None
+
+        return await self._until(f"a {kind.__name__} {self._name} is there, owned by the WebApp", there)
+
+    async def _settled(self) -> None:
+        """Wait until the status says Ready of this very spec, and the pods are so in truth."""
+
+        async def holds() -> bool:
+            app = await self._client.get(self._scene.kind, self._name)
+            told = app.status.phase == "Ready" and app.status.observed_generation == app.metadata.generation
+            images = [pod.spec.containers[0].image for pod in await self._client.list(Pod)]
+            so = images == [self._image] * self._count and rolled_out()(await self._client.get(Deployment, self._name))
+            return so and told and app.status.available_replicas == self._count
+
+        await self._until(f"it is Ready with {self._count} pods of {self._image}, and no others", holds)
+
+    async def _is_gone(self, kind: type[Any], name: str) -> bool:
         try:
-            await by_hand.apply(deployment_for(app, replicas=1))
-        except ApplyConflict as conflict:
-            self._say(f"an edit by somebody else is a conflict that names owner and path: {conflict}")
-        else:
-            self._check(False, "an apply of somebody else conflicts")
-        await by_hand.scale(Deployment, "nginx-app", 1)
-        await reconcile(client, app)
-        self._check(await client.get_scale(Deployment, "nginx-app") == 3, "the replicas are back")
-        self._say("scaled to 1 by hand, put back to 3 by the next reconcile")
-
-    async def _delete(self, client: Client, app: WebApp) -> None:
-        await client.delete(app)
-        try:
-            await client.get(WebApp, "nginx-app")
+            await self._client.get(kind, name)
         except NotFound:
-            self._say(f"deleted. Writes in all: {sum(self._writes.values())}")
-        else:
-            self._check(False, "the WebApp is gone")
+            return True
+        return False
 
-    def _count(self, exchange: Exchange) -> None:
-        if exchange.verb.startswith(_WRITES):
-            self._writes[exchange.verb] += 1
-
-    def _say(self, text: str) -> None:
-        self._step += 1
-        click.echo(f"{self._step}. {text}")
+    async def _until(self, what: str, claim: Callable[[], Awaitable[Any]]) -> Any:
+        """Wait until a claim gives something; what the server refuses meanwhile is a no."""
+        deadline = time.monotonic() + self._scene.limit
+        trouble = ""
+        while time.monotonic() < deadline:
+            try:
+                self._scene.replicas.look_after()
+                if found := await claim():
+                    return found
+            except KonvergeError as error:
+                trouble = f" ({error})"
+            except ChildProcessError as error:
+                raise self._teller.failed(str(error)) from error
+            await asyncio.sleep(_PAUSE)
+        raise self._teller.failed(f"not so after {self._scene.limit:g} s: {what}{trouble}")
 
     def _check(self, holds: bool, claim: str) -> None:
         if not holds:
-            raise click.ClickException(f"step {self._step + 1}: not so: {claim}")
-
-
-def deployment_for(app: WebApp, *, replicas: int | None = None) -> Deployment:
-    """Give the Deployment that a WebApp asks for."""
-    labels = {"app": app.name}
-    owner = OwnerReference(api_version=app.api_version, kind=app.kind, name=app.name, uid=app.uid, controller=True)
-    return Deployment(
-        metadata=ObjectMeta(name=app.name, namespace=app.namespace, owner_references=[owner]),
-        spec=DeploymentSpec(
-            replicas=app.spec.replicas if replicas is None else replicas,
-            selector=LabelSelector(match_labels=labels),
-            template=PodTemplateSpec(
-                metadata=ObjectMeta(labels=labels),
-                spec=PodSpec(containers=[Container(name="web", image=app.spec.image)]),
-            ),
-        ),
-    )
-
-
-async def reconcile(client: Client, app: WebApp) -> None:
-    """Make the world as the WebApp wants it, and write down how far it is."""
-    deployment = await client.apply(deployment_for(app), force=True)
-    app.status.available_replicas = deployment.status.available_replicas or 0
-    await client.update_status(app)
+            raise self._teller.failed(f"not so: {claim}")

@@ -31,15 +31,6 @@ def test_an_unknown_command_is_one_clear_error(runner: CliRunner) -> None:
     assert "No such command 'smaple'" in result.output
 
 
-def test_the_demo_tells_its_story_and_ends_well(runner: CliRunner) -> None:
-    result = runner.invoke(main, ["demo"])
-    assert result.exit_code == 0, result.output
-    assert "WebApp default/nginx-app is created: image nginx:1.25, 3 replicas" in result.output
-    assert "should be less than or equal to 100" in result.output
-    assert ".spec.replicas is owned by 'konverge' (force=True takes it)" in result.output
-    assert "Still being built" in result.output
-
-
 def test_without_arguments_the_module_prints_the_sample_crd() -> None:
     done = subprocess.run([sys.executable, "-m", "konverge"], capture_output=True, text=True, check=True)
     crd = yaml.safe_load(done.stdout)

@@ -1,0 +1,73 @@
+"""The demo on a real control plane: the same story, and the cluster is as it was before."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from konverge.testing import ControlPlane
+
+pytestmark = [pytest.mark.control_plane, pytest.mark.usefixtures("control_plane")]
+
+ROOT = Path(__file__).parents[2]
+LIMIT = 420.0
+
+
+@contextmanager
+def nodes_of(plane: ControlPlane) -> Iterator[None]:
+    """Play nodes, as a process: nothing else here has a loop."""
+    command = [sys.executable, "-m", "konverge", "nodes", "--nodes", "2", "--kubeconfig", str(plane.kubeconfig)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def run_demo(plane: ControlPlane) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "konverge", "demo", "--kubeconfig", str(plane.kubeconfig)]
+    return subprocess.run(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT, check=False
+    )
+
+
+def test_the_same_story_is_told_on_a_real_cluster_and_nothing_stays() -> None:
+    with ControlPlane(controller_manager=True) as plane, nodes_of(plane):
+        before = seen(plane)
+        done = run_demo(plane)
+
+        assert done.returncode == 0, done.stdout
+        for step in ("refused by the webhook", "handed over", "deleted", "ended"):
+            assert f" s  {step}:" in done.stdout
+        assert seen(plane) == before
+
+        plane.kubectl("create", "-f", str(crd_file(plane.kubeconfig.parent)))
+        refused = run_demo(plane)
+        assert refused.returncode == 1
+        assert "the CRD webapps.example.com is in this cluster already" in refused.stdout
+        assert "webapps.example.com" in plane.kubectl("get", "crd", "-o", "name")
+
+
+def seen(plane: ControlPlane) -> list[str]:
+    """Give the names of what the demo makes outside of its namespace, and of namespaces."""
+    kinds = "namespaces,crd,validatingwebhookconfigurations,mutatingwebhookconfigurations"
+    return sorted(plane.kubectl("get", kinds, "-o", "name").split())
+
+
+def crd_file(folder: Path) -> Path:
+    made = subprocess.run(
+        [sys.executable, "-m", "konverge", "crd", "operators/webapp"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    path = folder / "crd.yaml"
+    path.write_text(made.stdout)
+    return path

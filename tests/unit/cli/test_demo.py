@@ -1,0 +1,147 @@
+"""The demo: its parts, and the whole of it as a process that leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from konverge.cli import main
+from konverge.cli.loopbackhooks import is_loopback
+from konverge.cli.replicas import Replicas, replicas_of
+from konverge.cli.story import Teller
+
+ROOT = Path(__file__).parents[3]
+LIMIT = 240.0
+STEPS = ["cluster", "installed", "operator", "created", "ready", "scaled", "healed", "rolled", "refused by the webhook"]
+
+
+class Demo:
+    """A demo in a process group and with a folder for temporary files of its own."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.folder = folder
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "konverge", "demo", *arguments],
+            cwd=ROOT,
+            env={**os.environ, "TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def read_until(self, words: str) -> str:
+        assert self.process.stdout is not None
+        lines = []
+        for line in self.process.stdout:
+            lines.append(line)
+            if words in line:
+                return "".join(lines)
+        raise AssertionError("".join(lines))
+
+    def left_behind(self) -> list[str]:
+        """Give the files that are left, and a word when a process is."""
+        files = [path.name for path in self.folder.iterdir()]
+        try:
+            os.killpg(self.process.pid, 0)
+        except ProcessLookupError:
+            return files
+        return [*files, "a process"]
+
+    def end(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate()
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[Demo]:
+    running = Demo(tmp_path)
+    yield running
+    running.end()
+
+
+def test_the_demo_tells_the_whole_story_and_leaves_nothing_behind(demo: Demo) -> None:
+    told, _ = demo.process.communicate(timeout=LIMIT)
+
+    assert demo.process.returncode == 0, told
+    steps = [line.split(" s  ", 1)[1].partition(":")[0] for line in told.splitlines()[:-1]]
+    assert steps == [*STEPS, "handed over", "deleted", "ended"]
+    assert told.splitlines()[-1].endswith("nothing is left behind.")
+    assert demo.left_behind() == []
+
+
+def test_a_demo_that_is_interrupted_leaves_nothing_behind(demo: Demo) -> None:
+    demo.read_until("operator:")
+
+    demo.process.send_signal(signal.SIGINT)
+    told, _ = demo.process.communicate(timeout=LIMIT)
+
+    assert demo.process.returncode == 130, told
+    assert "interrupted; nothing is left behind" in told
+    assert demo.left_behind() == []
+
+
+def test_outside_of_a_clone_the_demo_says_where_it_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, ["demo"])
+    assert result.exit_code == 2
+    assert "there is no operators/webapp here: run it at the root of a clone of konverge" in result.output
+
+
+def test_a_context_needs_a_kubeconfig() -> None:
+    result = CliRunner().invoke(main, ["demo", "--context", "prod"])
+    assert result.exit_code == 2
+    assert "give --kubeconfig as well" in result.output
+
+
+def test_steps_are_counted_and_a_failure_names_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    teller = Teller()
+    teller.say("created: one")
+    teller.say("ready: it")
+
+    first, second = capsys.readouterr().out.splitlines()
+    assert (first[:3], second[:3]) == (" 1.", " 2.")
+    assert second.endswith(" s  ready: it")
+    assert teller.failed("not so").message == "step 3: not so"
+
+
+@pytest.mark.parametrize(
+    ("url", "here"),
+    [
+        ("https://127.0.0.1:6443", True),
+        ("https://[::1]:6443", True),
+        ("http://localhost:8080/prefix", True),
+        ("https://10.0.0.1:6443", False),
+        ("https://localhost.example.com", False),
+    ],
+)
+def test_a_server_on_this_machine_is_known_by_its_address(url: str, here: bool) -> None:
+    assert is_loopback(url) is here
+
+
+def test_a_replica_that_ends_again_and_again_is_given_up_with_its_last_words(tmp_path: Path) -> None:
+    with replicas_of(["no/such/operator"], tmp_path) as replicas:
+        replicas.start("web-1")
+        with pytest.raises(ChildProcessError, match="web-1 ended by itself, with exit code 2"):
+            look_after_for_long(replicas)
+
+        assert "--- web-1" in replicas.last_words()
+        assert "there is no file, package or module" in replicas.last_words()
+
+
+def look_after_for_long(replicas: Replicas) -> None:
+    never, deadline = threading.Event(), time.monotonic() + LIMIT
+    while time.monotonic() < deadline:
+        replicas.look_after()
+        never.wait(0.05)
