@@ -79,7 +79,8 @@ async def real_collection(plane: ControlPlane) -> AsyncGenerator[Client]:
         child["metadata"]["ownerReferences"] = [_refer(owner)]
         await client.create(Untyped(child))
         await client.delete(owner)
-        await client.wait_for("sprockets.own.konverge.dev", "child", lambda seen: seen is None, namespace="default", timeout=180)
+        sprockets = "sprockets.own.konverge.dev"
+        await client.wait_for(sprockets, "child", lambda seen: seen is None, namespace="default", timeout=180)
         yield client
 
 
