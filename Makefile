@@ -62,7 +62,7 @@ fuzz: $(STAMP) ## thousands of generated requests on the embedded and the real s
 	KONVERGE_FUZZ_REQUESTS=$${KONVERGE_FUZZ_REQUESTS:-50000} $(BIN)/pytest tests/contract/test_differential.py
 
 faults: $(STAMP) ## the faults that last for minutes, on the real server
-	$(BIN)/pytest -m faults tests/faults
+	$(BIN)/pytest -m faults
 
 bench-objects: $(BENCH_STAMP) ## objects against json, orjson, lightkube, kubernetes_asyncio, pydantic
 	$(BENCH) bench/bench_objects.py
