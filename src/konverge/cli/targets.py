@@ -26,8 +26,8 @@ def load_operator(target: str) -> Operator:
     place, _, name = target.partition(":")
     module = _imported(module_of(place))
     found = getattr(module, name or "operator", None)
-    if found is None and not name:
-        # `operators/webapp` may keep it in `operators/webapp/operator.py`.
+    if not name and (found is None or isinstance(found, ModuleType)):
+        # `operators/webapp` may keep it in `operators/webapp/operator.py`, which is an attribute once it is imported.
         found = getattr(_submodule(module), "operator", None)
     if not isinstance(found, Operator):
         raise click.UsageError(

@@ -9,7 +9,9 @@ __all__ = ["dockerfile"]
 
 def dockerfile(release: Release) -> str:
     """Give a Dockerfile that installs konverge and the operator's folder; build it where TARGET was given."""
-    top = release.target.split(":", 1)[0].split("/", 1)[0]
+    place = release.target.partition(":")[0]
+    is_path = "/" in place or place.endswith(".py")
+    top = place.partition("/" if is_path else ".")[0]
     return f"""\
 # Made by `konverge manifests {release.target}`: docker build -t {release.image} .
 FROM python:3.12-slim
