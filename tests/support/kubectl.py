@@ -72,8 +72,15 @@ class Kubectl:
             "KUBECTL_EXTERNAL_DIFF": "diff -u",
         }
 
-    def run(self, arguments: list[str], *, text: str = "", environment: Mapping[str, str] | None = None) -> Run:
-        """Run kubectl to its end; `text` is what it reads."""
+    def run(
+        self,
+        arguments: list[str],
+        *,
+        text: str = "",
+        environment: Mapping[str, str] | None = None,
+        limit: float = 20,
+    ) -> Run:
+        """Run kubectl to its end, which must come within `limit` seconds; `text` is what it reads."""
         done = subprocess.run(
             [self._program, "--kubeconfig", self._kubeconfig, *arguments],
             input=text,
@@ -82,7 +89,7 @@ class Kubectl:
             cwd=self._directory,
             env={**self._environment, **(environment or {})},
             check=False,
-            timeout=20,
+            timeout=limit,
         )
         out = _ordered(done.stdout) if "--show-managed-fields" in arguments and not done.returncode else done.stdout
         return Run(done.returncode, masked(out), masked(done.stderr))

@@ -1,0 +1,206 @@
+"""kubectl on two clusters that live: the same commands that wait for somebody to act, the same ends.
+
+One is the embedded cluster on a port. The other is a real API server with the real controller manager, and with our
+stand-in for nodes. Scripts run side by side, each in a namespace of its own. Hashes, ages, addresses and nodes are
+masked, and so is what `rollout status` says on its way.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+from kubectl import Run
+from kubectlclusters import Line, embedded_ground, k, look, real_ground
+
+from konverge.errors import ControlPlaneError
+from konverge.testing import find_binaries
+from konverge.testing.binaries import NEEDED
+
+pytestmark = pytest.mark.control_plane
+
+AT_ONCE = 6
+
+
+def deployment(image: str = "web:1", **spec: str) -> str:
+    more = "".join(f"\n  {name}: {value}" for name, value in spec.items())
+    return f"""
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: web, labels: {{app: web}}}}
+spec:{more}
+  selector: {{matchLabels: {{app: web}}}}
+  template:
+    metadata: {{labels: {{app: web}}}}
+    spec:
+      containers: [{{name: web, image: "{image}"}}]
+"""
+
+
+STATUS = k("rollout status deployment/web --timeout=100s")
+READY = k("wait deployment/web --for=condition=Available --timeout=100s")
+
+SCRIPTS: dict[str, list[Line]] = {
+    "roll": [
+        k("create deployment web --image=web:1 --replicas=2"),
+        STATUS,
+        READY,
+        look("get deployments -o wide", " 2/2 2 2 "),
+        look("get replicasets -o wide", " 2 2 2 "),
+        look("get pods -o wide", " 1/1 Running 0 "),
+        k("scale deployment web --replicas=3"),
+        STATUS,
+        k("set image deployment/web web=web:2"),
+        STATUS,
+        look("get replicasets -o wide", " 0 0 0 ", " 3 3 3 "),
+        look("get deployments", " 3/3 3 3 "),
+    ],
+    "history": [
+        k("create deployment web --image=web:1"),
+        STATUS,
+        k("annotate deployment web kubernetes.io/change-cause=first"),
+        look("rollout history deployment/web", "1 first"),
+        k("set image deployment/web web=web:2"),
+        k("annotate deployment web kubernetes.io/change-cause=second --overwrite"),
+        STATUS,
+        look("rollout history deployment/web", "1 first", "2 second"),
+        k("rollout history deployment/web --revision=2"),
+        k("rollout undo deployment/web"),
+        STATUS,
+        look("rollout history deployment/web", "3 "),
+        look("get deployments -o wide", " web:1 ", " 1/1 1 1 "),
+        k("rollout undo deployment/web --to-revision=2"),
+        STATUS,
+        look("rollout history deployment/web", "4 "),
+        look("get deployments -o wide", " web:2 ", " 1/1 1 1 "),
+        k("rollout undo deployment/web --to-revision=9"),
+        k("rollout history deployment/web --revision=9"),
+    ],
+    "restart and pause": [
+        k("create -f -", deployment(replicas="2")),
+        STATUS,
+        k("rollout restart deployment/web"),
+        STATUS,
+        k("rollout history deployment/web --revision=2"),
+        k("rollout pause deployment/web"),
+        k("rollout pause deployment/web"),
+        k("rollout restart deployment/web"),
+        k("set image deployment/web web=web:2"),
+        look("get deployments", " 2/2 0 2 "),
+        k("rollout undo deployment/web"),
+        k("rollout status deployment/web --watch=false"),
+        k("rollout resume deployment/web"),
+        STATUS,
+        look("get replicasets -o wide", " 2 2 2 "),
+        look("rollout history deployment/web", "3 "),
+    ],
+    "fail": [
+        k("create -f -", deployment(replicas="2")),
+        STATUS,
+        k('patch deployment web -p {"spec":{"progressDeadlineSeconds":3}}'),
+        k("set image deployment/web web=bad:1"),
+        STATUS,
+        STATUS,
+        look("get deployments -o wide", " 2/2 1 2 "),
+        look("get pods", " 1/1 Running 0 ", " 0/1 Running 0 "),
+        k("wait deployment/web --for=condition=Progressing=False --timeout=100s"),
+        k("rollout undo deployment/web"),
+        STATUS,
+    ],
+    "job": [
+        k("create job once --image=tool:1 -- run it"),
+        k("wait job/once --for=condition=complete --timeout=100s"),
+        look("get jobs -o wide", " Complete 1/1 "),
+        look("get pods -o wide", " 0/1 Completed 0 "),
+        k("delete job once --timeout=100s"),
+        look("get pods", "No resources found"),
+    ],
+    "orphan": [
+        k("create -f -", deployment(replicas="2")),
+        STATUS,
+        k("delete deployment web --cascade=orphan --timeout=100s"),
+        k("get deployments"),
+        look("get replicasets -o wide", " 2 2 2 "),
+        k("delete replicasets --all --cascade=orphan --timeout=100s -o name"),
+        k("get replicasets"),
+        look("get pods", " 1/1 Running 0 "),
+        k("delete pods --all -o name --timeout=100s"),
+        k("get pods"),
+    ],
+    "foreground": [
+        k("create -f -", deployment("slow:1", replicas="2")),
+        STATUS,
+        k("delete deployment web --cascade=foreground --timeout=100s"),
+        k("get deployments,replicasets,pods"),
+    ],
+    "background": [
+        k("create -f -", deployment("slower:1", replicas="2")),
+        STATUS,
+        k("delete deployment web --cascade=background --timeout=100s"),
+        k("get deployments"),
+        look("get pods", " 1/1 Terminating 0 "),
+        k("wait pods -l app=web --for=delete --timeout=100s"),
+        k("get pods"),
+        k("wait pods -l app=web --for=delete --timeout=5s"),
+        k("wait pods -l app=web --for=condition=Ready --timeout=5s"),
+    ],
+    "namespace": [
+        k("create -f -", deployment("slow:1", replicas="2")),
+        k("create configmap settings --from-literal=a=1"),
+        k("create job once --image=tool:1 -- run it"),
+        STATUS,
+        k("wait job/once --for=condition=complete --timeout=100s"),
+        k("delete namespace <namespace> --timeout=100s"),
+        k("get namespace <namespace>"),
+        k("get deployments,pods,jobs,configmaps"),
+        k("create configmap settings --from-literal=a=1"),
+    ],
+}
+
+
+def _namespace(script: str) -> str:
+    return f"script-{script.replace(' ', '-')}"
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[Run], list[Run]]]:
+    """What each script gives on the real cluster and on ours."""
+    try:
+        find_binaries((*NEEDED, "kube-controller-manager", "kubectl"))
+    except ControlPlaneError as missing:
+        pytest.skip(str(missing))
+    with ExitStack() as stack:
+        starts = (real_ground, embedded_ground)
+        grounds = [stack.enter_context(start(tmp_path_factory.mktemp("ground"))) for start in starts]
+        pool = stack.enter_context(ThreadPoolExecutor(2 * AT_ONCE))
+        runs = {
+            name: [pool.submit(ground.play, _namespace(name), lines) for ground in grounds]
+            for name, lines in SCRIPTS.items()
+        }
+        return {name: (real.result(), ours.result()) for name, (real, ours) in runs.items()}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_ends_the_same_on_both_clusters(script: str, pages: dict[str, tuple[list[Run], list[Run]]]) -> None:
+    told = []
+    for line, theirs, ours in zip(SCRIPTS[script], *pages[script], strict=True):
+        if ours != theirs:
+            told.append(f"kubectl {line}\n--- real\n{_shown(theirs)}\n--- embedded\n{_shown(ours)}")
+        unseen = [word for word in line.words if word not in theirs.out + theirs.err]
+        if unseen:
+            told.append(f"kubectl {line}\nnever showed {unseen}\n{_shown(theirs)}")
+    assert not told, "\n\n".join(told)
+
+
+def _shown(run: Run) -> str:
+    return f"exit {run.code}\n{run.out}\n{run.err}".rstrip()
+
+
+def test_a_roll_out_that_fails_is_told_by_the_exit_code(pages: dict[str, tuple[list[Run], list[Run]]]) -> None:
+    lines = [line.line for line in SCRIPTS["fail"]]
+    for runs in pages["fail"]:
+        failed = runs[lines.index("set image deployment/web web=bad:1") + 1]
+        assert failed.code == 1
+        assert failed.err == 'error: deployment "web" exceeded its progress deadline'
+        assert runs[-1].out == 'deployment "web" successfully rolled out'
