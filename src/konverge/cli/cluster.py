@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import click
 from konverge.errors import KonvergeError
 
 if TYPE_CHECKING:
+    from konverge.controlplane.embeddedcluster import EmbeddedCluster
     from konverge.controlplane.nodes import Behaviour
 
 __all__ = ["cluster", "nodes"]
@@ -39,10 +40,7 @@ def cluster(port: int, count: int, kubeconfig: Path, behaves: tuple[str, ...], q
     Example: konverge cluster --nodes 3 & kubectl --kubeconfig konverge.kubeconfig get nodes
     """
     behaviours = _behaviours(behaves)
-    try:
-        asyncio.run(_cluster(port, count, kubeconfig, behaviours, quiet))
-    finally:
-        kubeconfig.unlink(missing_ok=True)
+    asyncio.run(_cluster(port, count, kubeconfig, behaviours, quiet))
     click.echo("ended, nothing is left")
 
 
@@ -92,20 +90,51 @@ async def _cluster(port: int, count: int, kubeconfig: Path, behaviours: list[Beh
             await running.listen(port=port)
         except OSError as error:
             raise click.ClickException(f"port {port} cannot be listened on: {error.strerror or error}") from error
-        running.write_kubeconfig(kubeconfig)
-        click.echo(f"API server   {running.server.url}")
-        click.echo(f"nodes        {', '.join(running.nodes.machines) or 'none'}")
-        click.echo(f"kubeconfig   {kubeconfig}")
-        click.echo(
-            f"try          kubectl --kubeconfig {kubeconfig} create deployment web --image=nginx:1.25 --replicas=3"
-        )
-        click.echo("Ctrl-C ends it.")
-        async with _shown(running, quiet):
-            await told.wait()
+        with _written(running, kubeconfig):
+            click.echo(f"API server   {running.server.url}")
+            click.echo(f"nodes        {', '.join(running.nodes.machines) or 'none'}")
+            click.echo(f"kubeconfig   {kubeconfig}")
+            click.echo(
+                f"try          kubectl --kubeconfig {kubeconfig} create deployment web --image=nginx:1.25 --replicas=3"
+            )
+            click.echo("Ctrl-C ends it.")
+            async with _shown(running, quiet):
+                await told.wait()
+
+
+@contextmanager
+def _written(running: EmbeddedCluster, path: Path) -> Iterator[None]:
+    """Have the kubeconfig at its place while the block runs; a file of somebody else is left alone."""
+    try:
+        if path.exists() and not _is_ours(path.read_bytes()):
+            raise click.ClickException(f"{path} is there and not of a konverge cluster (give another --kubeconfig)")
+        running.write_kubeconfig(path)
+        written = path.read_bytes()
+    except OSError as error:
+        raise click.ClickException(f"kubeconfig {path} cannot be written: {error.strerror or error}") from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            if path.read_bytes() == written:  # else a later cluster has put its own there
+                path.unlink()
+
+
+def _is_ours(content: bytes) -> bool:
+    """Tell whether a file is a kubeconfig that names nothing but an embedded cluster: one that was killed left it."""
+    import yaml
+
+    try:
+        document = yaml.safe_load(content)
+    except (yaml.YAMLError, UnicodeDecodeError):
+        return False
+    if not isinstance(document, dict):
+        return document is None
+    return [one.get("name") for one in document.get("clusters") or ()] == ["konverge"]
 
 
 @asynccontextmanager
-async def _shown(running: Any, quiet: bool) -> AsyncGenerator[None]:
+async def _shown(running: EmbeddedCluster, quiet: bool) -> AsyncGenerator[None]:
     """Print each event of the cluster while the block runs: the live log."""
     if quiet:
         yield
