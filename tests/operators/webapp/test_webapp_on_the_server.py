@@ -125,7 +125,7 @@ async def test_the_whole_story_on_a_real_cluster_with_generated_rights_only(mana
 
 
 async def _story(client: Client, plane: ControlPlane) -> None:
-    app = webapp(replicas=3, rollback=True, progressDeadlineSeconds=5, ingress={"host": "a.example.com"})
+    app = webapp(replicas=3, rollback=True, ingress={"host": "a.example.com"})
     app.metadata.namespace = "shop"
 
     async def refused() -> bool:
@@ -149,12 +149,13 @@ async def _story(client: Client, plane: ControlPlane) -> None:
     await client.wait_for(Deployment, "web", exists(), timeout=LIMIT)
     await client.wait_for(WebApp, "web", is_in(Phase.READY), timeout=LIMIT)
 
-    await client.patch(WebApp, "web", {"spec": {"image": "nginx:bad"}})
+    await client.patch(WebApp, "web", {"spec": {"image": "nginx:bad", "progressDeadlineSeconds": 5}})
     rolled = await client.wait_for(
         WebApp, "web", lambda one: isinstance(one, WebApp) and one.status.failed_image == "nginx:bad", timeout=LIMIT
     )
     assert rolled is not None
-    await client.patch(WebApp, "web", {"spec": {"image": "nginx:1.27", "ingress": None}})
+    good = {"image": "nginx:1.27", "progressDeadlineSeconds": 600, "ingress": None}
+    await client.patch(WebApp, "web", {"spec": good})
     await client.wait_for(WebApp, "web", is_in(Phase.READY), timeout=LIMIT)
 
     await client.patch(WebApp, "web", {"spec": {"autoscaling": {"minReplicas": 2, "maxReplicas": 8}}})
