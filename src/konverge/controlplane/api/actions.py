@@ -17,6 +17,7 @@ from konverge.controlplane.api.cluster import Cluster
 from konverge.controlplane.api.evictions import evict_pod
 from konverge.controlplane.api.options import WriteOptions
 from konverge.controlplane.api.strategy import Document
+from konverge.controlplane.api.topology import labels_of_place
 from konverge.controlplane.api.updates import change
 
 __all__ = ["ACTIONS", "Action", "bind_named_pod", "bind_pod"]
@@ -25,7 +26,12 @@ Action = Callable[[Cluster, Call], Awaitable[Answer]]
 
 
 async def bind_pod(cluster: Cluster, call: Call) -> Answer:
-    """Assign a pod to the node that the Binding names, once."""
+    """Assign a pod to the node that the Binding names, once; the pod gets the labels of where the node is."""
+    node = (read_act(call, "Binding").get("target") or {}).get("name", "")
+    return await _bind(cluster, call, labels_of_place(cluster.lookup, node))
+
+
+async def _bind(cluster: Cluster, call: Call, place: Mapping[str, str]) -> Answer:
     binding = read_act(call, "Binding")
     options = WriteOptions.read(call.query, "CreateOptions")
     if name_of(binding, call.name) != call.name:
@@ -38,14 +44,18 @@ async def bind_pod(cluster: Cluster, call: Call) -> Answer:
         assert pod is not None
         _check_unbound(pod)
         pod["spec"]["nodeName"] = node
-        annotations = (binding.get("metadata") or {}).get("annotations")
-        if annotations:
-            pod["metadata"]["annotations"] = pod["metadata"].get("annotations", {}) | annotations
+        _add_to(pod, "annotations", (binding.get("metadata") or {}).get("annotations") or {})
+        _add_to(pod, "labels", {**((binding.get("metadata") or {}).get("labels") or {}), **place})
         set_condition(pod, {"type": "PodScheduled", "status": "True"}, cluster.now())
         return pod
 
     await change(cluster, call, Unchecked(), make, options=options)
     return done()
+
+
+def _add_to(pod: Document, part: str, more: Mapping[str, str]) -> None:
+    if more:
+        pod["metadata"][part] = {**(pod["metadata"].get(part) or {}), **more}
 
 
 def _check_unbound(pod: Document) -> None:
@@ -59,12 +69,12 @@ def _check_unbound(pod: Document) -> None:
 
 
 async def bind_named_pod(cluster: Cluster, call: Call) -> Answer:
-    """Assign the pod that the Binding itself names: the older way."""
+    """Assign the pod that the Binding itself names: the older way, which knows of no places."""
     pods = cluster.registry.find("", "v1", "pods")
     name = name_of(read_act(call, "Binding"))
     if pods is None or not name:
         raise refusals.bad_request("name is required")
-    return await bind_pod(cluster, replace(call, strategy=pods, name=name, subresource="binding"))
+    return await _bind(cluster, replace(call, strategy=pods, name=name, subresource="binding"), {})
 
 
 ACTIONS: Final[Mapping[tuple[str, str, str], Action]] = {

@@ -13,10 +13,12 @@ from konverge.controlplane.api import refusals
 from konverge.controlplane.api.admission import Admission, AdmissionRequest
 from konverge.controlplane.api.cluster import Cluster, decode
 from konverge.controlplane.api.strategy import Document
+from konverge.controlplane.api.topology import labels_of_place
 
 __all__ = [
     "DefaultTolerations",
     "NodeTaints",
+    "PodPlace",
     "PodPriority",
     "PodRuntimeClass",
     "PodServiceAccount",
@@ -43,7 +45,8 @@ def builtin_admission(cluster: Cluster, *, service_accounts: bool = False) -> li
     """
     accounts: list[Admission] = [PodServiceAccount(cluster.lookup)] if service_accounts else []
     pods: list[Admission] = [PodPriority(cluster), DefaultTolerations()]
-    return [*accounts, NodeTaints(), *pods, StorageProtection(), PodRuntimeClass(cluster.lookup)]
+    last: list[Admission] = [PodRuntimeClass(cluster.lookup), PodPlace(cluster.lookup)]
+    return [*accounts, NodeTaints(), *pods, StorageProtection(), *last]
 
 
 def _is_new(request: AdmissionRequest, group: str, plural: str) -> bool:
@@ -244,6 +247,22 @@ class PodRuntimeClass(_Changing):
         overhead = found.get("overhead", {}).get("podFixed")
         if overhead:
             spec["overhead"] = dict(overhead)
+
+
+class PodPlace(_Changing):
+    """A pod that comes with a node gets the labels of where that node is; one that is bound gets them then."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        self._lookup = lookup
+
+    def handles(self, request: AdmissionRequest) -> bool:
+        return _is_new(request, "", "pods") and bool(_object(request)["spec"].get("nodeName"))
+
+    async def mutate(self, request: AdmissionRequest) -> None:
+        pod = _object(request)
+        labels = labels_of_place(self._lookup, pod["spec"]["nodeName"])
+        if labels:
+            pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **labels}
 
 
 class StorageProtection(_Changing):
