@@ -79,9 +79,10 @@ class View(Generic[T]):
         stores = [mirror.store for mirror in self._about(namespace)]
         return self._read_all(entry for store in stores for entry in store.find(index, value, namespace=namespace))
 
-    def owned_by(self, uid: str) -> Objects[T]:
-        """Read the objects that name this uid as an owner."""
-        return self._read_all(entry for mirror in self._about("") for entry in mirror.store.owned_by(uid))
+    def owned_by(self, uid: str, *, namespace: str = "") -> Objects[T]:
+        """Read the objects that name this uid as an owner, of a namespace or of all."""
+        found = (entry for mirror in self._about("") for entry in mirror.store.owned_by(uid))
+        return self._read_all(entry for entry in found if namespace in ("", entry.key.namespace))
 
     def entry(self, key: Key) -> Entry | None:
         """Give the entry of a key: the facts without the price of decoding."""

@@ -92,11 +92,13 @@ class Context:
         return found
 
     def owned(self, kind: type[T]) -> Objects[T]:
-        """Read the children of this object: those of a kind that name its uid as an owner.
+        """Read the children of this object: those of a kind that name its uid as an owner, in its own namespace.
+
+        An owner in a namespace owns nothing outside of it: who writes its uid elsewhere has no say here.
 
         Raises: ValueError when the kind is not declared with owns or watches.
         """
-        found = self.cache.view(kind).owned_by(self._owner.uid)
+        found = self.cache.view(kind).owned_by(self._owner.uid, namespace=self._owner.namespace)
         self._run.read(kind_of(kind).kind, Key(self.key.namespace, ""), f"{len(found)} owned")
         return found
 

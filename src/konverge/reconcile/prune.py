@@ -59,7 +59,7 @@ async def prune(
     views = [_view(cache, kind, owner, manager) for kind in kinds]
     gone: list[Key] = []
     for view in views:
-        for child in view.owned_by(owner.uid):
+        for child in view.owned_by(owner.uid, namespace=owner.namespace):
             unwanted = child not in applied and not is_deleting(child)
             if unwanted and is_applied_by(child, manager) and await _delete(client, child):
                 gone.append(child.key)
