@@ -7,6 +7,7 @@ import click
 from konverge.cli.cluster import cluster, nodes
 from konverge.cli.crd import crd, sample
 from konverge.cli.demo import demo
+from konverge.cli.dev import dev
 from konverge.cli.manifests.command import manifests
 from konverge.cli.models import models
 from konverge.cli.run import run
@@ -24,6 +25,7 @@ def main() -> None:
 main.add_command(cluster)
 main.add_command(crd)
 main.add_command(demo)
+main.add_command(dev)
 main.add_command(manifests)
 main.add_command(models)
 main.add_command(nodes)

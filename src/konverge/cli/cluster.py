@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from konverge.controlplane.embeddedcluster import EmbeddedCluster
     from konverge.controlplane.nodes import Behaviour
 
-__all__ = ["cluster", "nodes"]
+__all__ = ["cluster", "nodes", "written_kubeconfig"]
 
 _KUBECONFIG = Path("konverge.kubeconfig")
 _BEHAVES = (
@@ -90,7 +90,7 @@ async def _cluster(port: int, count: int, kubeconfig: Path, behaviours: list[Beh
             await running.listen(port=port)
         except OSError as error:
             raise click.ClickException(f"port {port} cannot be listened on: {error.strerror or error}") from error
-        with _written(running, kubeconfig):
+        with written_kubeconfig(running, kubeconfig):
             click.echo(f"API server   {running.server.url}")
             click.echo(f"nodes        {', '.join(running.nodes.machines) or 'none'}")
             click.echo(f"kubeconfig   {kubeconfig}")
@@ -103,7 +103,7 @@ async def _cluster(port: int, count: int, kubeconfig: Path, behaviours: list[Beh
 
 
 @contextmanager
-def _written(running: EmbeddedCluster, path: Path) -> Iterator[None]:
+def written_kubeconfig(running: EmbeddedCluster, path: Path) -> Iterator[None]:
     """Have the kubeconfig at its place while the block runs; a file of somebody else is left alone."""
     try:
         if path.exists() and not _is_ours(path.read_bytes()):

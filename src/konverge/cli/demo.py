@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,11 +75,12 @@ async def _interruptible(kubeconfig: str | None, context: str | None) -> None:
 async def _play(kubeconfig: str | None, context: str | None) -> None:
     # Loaded here: the other commands need none of it.
     from konverge.cli.demoground import cluster_here, cluster_there
+    from konverge.cli.logfiles import logs_in
     from konverge.cli.story import Teller
     from konverge.cli.targets import load_operator
 
     operator, teller = load_operator(TARGET), Teller()
-    with TemporaryDirectory(prefix="konverge-demo-") as name, _logs_in(Path(name)):
+    with TemporaryDirectory(prefix="konverge-demo-") as name, logs_in(Path(name) / "cluster.log"):
         folder = Path(name)
         opened = cluster_there(kubeconfig, context) if kubeconfig else cluster_here(folder)
         async with opened as ground:
@@ -142,18 +142,3 @@ def _sample(operator: Operator, namespace: str) -> Untyped:
 def _hub(operator: Operator) -> type[Any]:
     versions = operator.kinds[0]
     return versions[0] if isinstance(versions, tuple) else versions
-
-
-@contextmanager
-def _logs_in(folder: Path) -> Iterator[None]:
-    """Keep what this process logs out of the story; it is shown with the other logs when a step fails."""
-    log, handler = logging.getLogger("konverge"), logging.FileHandler(folder / "cluster.log")
-    before = log.propagate
-    log.addHandler(handler)
-    log.propagate = False
-    try:
-        yield
-    finally:
-        log.propagate = before
-        log.removeHandler(handler)
-        handler.close()

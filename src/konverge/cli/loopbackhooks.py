@@ -31,12 +31,13 @@ def is_loopback(url: str) -> bool:
 
 @asynccontextmanager
 async def loopback_hooks(
-    client: Client, operator: Operator, probe: Untyped, *, name: str, patience: float = 15.0
+    client: Client, operator: Operator, probe: Untyped | None, *, name: str, patience: float = 15.0
 ) -> AsyncGenerator[Address | None]:
     """Serve webhooks while the block runs, and tell the API server of them; None when it cannot call this process.
 
-    Whether it can is tried with `probe`, an object that all webhooks are asked about; it is not stored. The
-    configurations are called `name`, and are gone after the block. Certificates are in memory only.
+    Whether it can is tried with `probe`, an object that all webhooks are asked about; it is not stored. Without one it
+    is taken for granted. The configurations are called `name`, and are gone after the block. Certificates are in
+    memory only.
     """
     from konverge.webhooks import Address, CertificatePair, Webhooks, WebhookServer, configurations_for
     from konverge.webhooks.authorities import issue, make_authority
@@ -51,7 +52,7 @@ async def loopback_hooks(
         for one in configurations_for(operator.webhooks, address, name=name):
             configured.push_async_callback(client.delete, type(one), name, missing_ok=True)
             await client.apply(one, force=True)
-        if await _answers(client, server, probe, patience):
+        if probe is None or await _answers(client, server, probe, patience):
             yield address
         else:
             await configured.aclose()
