@@ -155,11 +155,11 @@ class _Notes(Reconciler[Widget]):
 
 async def test_a_foreign_write_that_is_hidden_by_an_own_later_one_wakes(control_plane: ControlPlane) -> None:
     async with real_widgets(control_plane, full=False) as rig:
-        way = Way(LateWatches(rig.way(), "configmaps", by=2.0))
+        way = Way(LateWatches(rig.way(), "configmaps", by=1.5))
         async with rig.operating(controller_for(Widget).owns(ConfigMap).build(_Notes()), way=way):
             await rig.create("a")
             await rig.until(lambda: _says(rig, 0, 1), within=30)
-            await asyncio.sleep(5)
+            await asyncio.sleep(3)
 
             await rig.user.patch(ConfigMap, "a", {"metadata": {"labels": {"foreign": "7"}}}, namespace=rig.namespace)
             await rig.change("a", payload="new")  # the operator writes to the child before it hears of the label

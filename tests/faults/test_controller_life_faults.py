@@ -359,7 +359,7 @@ class SignsOffThere(SignsOff):
 
 async def test_t33_two_operators_take_off_their_own_finalizers_only(open_widgets: OpenWidgets) -> None:
     async with open_widgets() as rig:
-        keys = names(rig.share(1_000, 40))
+        keys = names(rig.share(1_000, 20))
         here, there = SignsOffHere(rig, 1), SignsOffThere(rig, 2)
         async with (
             rig.operating(controller_for(Widget).concurrency(16).build(here), way=rig.way("here"), name="here"),

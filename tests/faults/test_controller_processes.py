@@ -114,9 +114,6 @@ async def test_t23_a_process_that_is_told_to_end_finishes_what_runs_and_starts_n
         assert {text.split()[0] for text in await rig.problems()} == {"late"}, "what ran has ended, all of it"
         assert not (await lease_of(rig)).spec.holder_identity
 
-        other = audited_plane.kubeconfig_for("next", groups=ADMINS)
-        with operator_process(other, tmp_path, namespace=rig.namespace, identity="next", name="next"):
-            await rig.converges(within=60)
         writes = audited_writes(audited_plane, rig.namespace, "told")
         assert len([one for one in writes if one.resource == "configmaps"]) == 20
 

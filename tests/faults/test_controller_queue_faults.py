@@ -57,7 +57,7 @@ async def test_t14_under_a_storm_of_updates_no_key_runs_twice_at_once_and_nothin
 ) -> None:
     dice = Random(14)
     async with open_widgets() as rig:
-        keys, updates = names(rig.share(200, 20)), rig.share(50_000, 400)
+        keys, updates = names(rig.share(200, 20)), rig.share(50_000, 250)
         await rig.create(*keys, replicas=1)
         watched = Watched(rig, takes=0.02)
         async with rig.operating(widgets().concurrency(64).build(watched)):
@@ -75,7 +75,7 @@ async def test_t14_under_a_storm_of_updates_no_key_runs_twice_at_once_and_nothin
 
 async def test_t15_a_hot_key_makes_no_other_wait(open_widgets: OpenWidgets) -> None:
     async with open_widgets() as rig:
-        cold, seconds = names(rig.share(100, 10)), rig.share(30, 1)
+        cold, seconds = names(rig.share(100, 8)), 30.0 if rig.full else 0.6
         await rig.create("hot", *cold, replicas=0)
         watched = Watched(rig, takes=0.01)
         changed: list[tuple[float, str, int]] = []
@@ -101,7 +101,7 @@ async def test_t15_a_hot_key_makes_no_other_wait(open_widgets: OpenWidgets) -> N
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(heat(end))
                 for number, name in enumerate(cold):
-                    tasks.create_task(stir(name, end, number / len(cold)))
+                    tasks.create_task(stir(name, end, number / len(cold) / 2))
             (stats,) = manager.stats()
             assert stats.queue.ready + stats.queue.delayed <= len(cold) + 1
             await rig.converges(within=10)
@@ -195,7 +195,7 @@ async def test_t18_a_late_watch_does_not_make_a_second_child(open_widgets: OpenW
 
 async def test_t19_a_restart_with_everything_converged_writes_nothing(open_widgets: OpenWidgets) -> None:
     async with open_widgets() as rig:
-        count = rig.share(10_000, 60)
+        count = rig.share(10_000, 30)
         await rig.create(*names(count), replicas=1, payload="x")
         async with rig.operating():
             await rig.converges(within=120)
@@ -232,7 +232,7 @@ async def test_t21_nothing_is_asked_again_earlier_than_the_server_wishes(
     async with open_widgets() as rig:
         way = rig.way()
         way.script.add(is_refused, too_many)
-        await rig.create(*names(rig.share(100, 15)), replicas=2)
+        await rig.create(*names(rig.share(100, 8)), replicas=2)
         async with rig.operating(way=way, retry=RetryPolicy(attempts=attempts)):
             for number in range(5):
                 await asyncio.sleep(3)
@@ -273,7 +273,7 @@ class Loud(Reconciler[Widget]):
 async def test_t22_ten_thousand_failures_are_a_few_events(open_widgets: OpenWidgets) -> None:
     async with open_widgets() as rig:
         await rig.create("same", payload="same")
-        await rig.create("other", *names(rig.share(50, 8)))
+        await rig.create("other", *names(rig.share(50, 4)))
         async with rig.operating(controller_for(Widget).build(Loud(1_000))):
             await asyncio.sleep(5 * MINUTE - 2)
             written = _event_writes(rig)
