@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any, Final
 
 __all__ = ["Ended", "Run", "read_run", "stamp", "write_run"]
@@ -105,15 +106,17 @@ def write_run(run: Run, uid: str) -> dict[str, Any]:
     """Write a container status, as a kubelet does."""
     begun = run.running is not None or run.ended is not None or run.last is not None
     identity = f"konverge://{uid}/{run.name}/{run.restarts}" if begun else ""
+    # A container that waits to be started again is still the one that ended.
+    before = identity if run.is_waiting else f"konverge://{uid}/{run.name}/{run.restarts - 1}"
     status: dict[str, Any] = {
         "name": run.name,
         "image": run.image,
-        "imageID": _IMAGE_ID + uid.replace("-", "")[:12] if begun else "",
+        "imageID": _IMAGE_ID + sha256(run.image.encode()).hexdigest() if begun else "",
         "ready": run.ready,
         "restartCount": run.restarts,
         "started": run.started,
         "state": _write_state(run, identity),
-        "lastState": {"terminated": _write_ended(run.last, identity)} if run.last is not None else {},
+        "lastState": {"terminated": _write_ended(run.last, before)} if run.last is not None else {},
     }
     return {**status, "containerID": identity} if identity else status
 
