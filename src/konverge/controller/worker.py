@@ -104,6 +104,9 @@ class Worker(Generic[T]):
                 await self._one(key)
             finally:
                 self.queue.done(key)
+            # A reconcile that finds all as it should be never waits: without this, a long line of them (a start) would
+            # hold up the watches and the heartbeat until its end.
+            await asyncio.sleep(0)
 
     async def _one(self, key: Key) -> None:
         clock = asyncio.get_running_loop().time

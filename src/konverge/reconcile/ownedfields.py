@@ -146,11 +146,13 @@ def _is_apply_of(manager: str, entry: Json) -> bool:
 
 
 def _below(owned: FieldTree) -> FieldTree:
-    return {element: inner for element, inner in owned.items() if element != "."}
+    return {element: inner for element, inner in owned.items() if element != "."} if "." in owned else owned
 
 
 def _look(owned: FieldTree, live: Any, desired: Any) -> Look:
     inner = _below(owned)
+    if not inner:
+        return _look_at_leaf(live, desired)
     sorts = {element[:2] for element in inner}
     if sorts == {"f:"} and isinstance(live, dict):
         return _look_at_fields(inner, live, desired)

@@ -505,3 +505,30 @@ async def test_a_thousand_keys_and_one_poison_key() -> None:
     async with operating(world, controller_for(Gadget).build(reconcile)):
         await settle()
         assert len(done) == 999
+
+
+async def test_reconciles_that_never_wait_do_not_hold_up_the_loop() -> None:
+    world = await world_with_gadgets()
+    for number in range(30):
+        await world.client.create(gadget(f"g-{number}"))
+    others: list[int] = []
+    turns: list[int] = []
+    done = asyncio.Event()
+
+    async def other() -> None:
+        while True:
+            others.append(1)
+            await asyncio.sleep(0)
+
+    async def look(obj: Gadget, ctx: Context) -> None:
+        turns.append(len(others))
+        if len(turns) == 30:
+            done.set()
+
+    async with asyncio.TaskGroup() as group:
+        beside = group.create_task(other())
+        async with operating(world, controller_for(Gadget).concurrency(1).build(look)):
+            await done.wait()
+        beside.cancel()
+
+    assert len(set(turns)) == 30, "something else had its turn between any two reconciles"
