@@ -96,7 +96,7 @@ async def _on(ground: Ground, operator: Operator, teller: Teller, folder: Path) 
         namespace = client.settings.namespace
         sample = _sample(operator, namespace)
         async with installed(ground, client, operator, sample) as hooked:
-            told = "webhooks answer from this process" if hooked else "no webhooks: it cannot call this machine"
+            told = "webhooks answer from this process" if hooked else "no webhooks: the server cannot call here"
             teller.say(f"installed: CRD {', '.join(one.name for one in operator.crds())}; {told}")
             with _running(ground, operator, namespace, folder) as replicas:
                 await _tell(ground, operator, teller, client=client, replicas=replicas, sample=sample, hooked=hooked)

@@ -16,9 +16,14 @@ import pytest
 from click.testing import CliRunner
 
 from konverge.cli import main
-from konverge.cli.loopbackhooks import is_loopback
+from konverge.cli.loopbackhooks import is_loopback, loopback_hooks
 from konverge.cli.replicas import Replicas, replicas_of
 from konverge.cli.story import Teller
+from konverge.cli.targets import load_operator
+from konverge.client import Client, InProcessTransport
+from konverge.controlplane import EmbeddedServer
+from konverge.k8s.admissionregistration.v1 import ValidatingWebhookConfiguration
+from konverge.objects import Untyped
 
 ROOT = Path(__file__).parents[3]
 LIMIT = 240.0
@@ -145,3 +150,23 @@ def look_after_for_long(replicas: Replicas) -> None:
     while time.monotonic() < deadline:
         replicas.look_after()
         never.wait(0.05)
+
+
+@pytest.mark.real_time(limit=60)
+async def test_where_webhooks_are_not_asked_they_are_taken_back() -> None:
+    operator = load_operator("operators.webapp")
+    server = EmbeddedServer()
+    async with Client(InProcessTransport(server.handle)) as client:
+        for crd in operator.crds():
+            await client.apply(crd)
+        app = Untyped({"apiVersion": "example.com/v1", "kind": "WebApp", "metadata": {"name": "web"}})
+        app["spec"] = {"image": "nginx:1.25"}
+        other = Untyped({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}})
+
+        async with loopback_hooks(client, operator, app, name="demo") as address:
+            assert address is not None
+            assert len(await client.list(ValidatingWebhookConfiguration)) == 1
+        async with loopback_hooks(client, operator, other, name="demo", patience=0.3) as address:
+            assert address is None
+            assert len(await client.list(ValidatingWebhookConfiguration)) == 0
+    await server.callouts.close()
