@@ -48,14 +48,14 @@ async def evict(
         words = f"Marking for deletion Pod {pod.key}"
         ctx.event("TaintManagerEviction", words, about=_named(pod), reporter="taint-eviction-controller")
         why = ("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")
-        await _patch(pod, {"conditions": [_disrupted(*why, now)]}, ctx)
+        await _patch(pod, {"conditions": [_disrupted(pod, *why, now=now)]}, ctx)
         await ctx.client.delete(_named(pod), missing_ok=True)
     return min(waits, default=None)
 
 
 async def collect(pod: Untyped, ctx: Context, *, now: datetime) -> None:
     """Remove a pod whose node is no longer there: nobody will end it."""
-    condition = _disrupted("DeletionByPodGC", "PodGC: node no longer exists", now)
+    condition = _disrupted(pod, "DeletionByPodGC", "PodGC: node no longer exists", now=now)
     status: dict[str, Any] = {"conditions": [condition]}
     if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
         status["phase"] = "Failed"
@@ -72,9 +72,9 @@ async def mark_unready(pod: Untyped, ctx: Context, *, now: datetime) -> None:
         ctx.event("NodeNotReady", "Node is not ready", warning=True, about=_named(pod), reporter="node-controller")
 
 
-def _disrupted(reason: str, message: str, now: datetime) -> dict[str, str]:
+def _disrupted(pod: Untyped, reason: str, message: str, *, now: datetime) -> dict[str, Any]:
     said = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
-    return {**said, "lastTransitionTime": stamp(now)}
+    return {**said, "lastTransitionTime": stamp(now), "observedGeneration": pod.metadata.get("generation", 1)}
 
 
 async def _patch(pod: Untyped, status: dict[str, Any], ctx: Context) -> None:
