@@ -80,6 +80,7 @@ CALM_PACE, CALM_CHANGES = 10.0, 200
 STEADY = 60.0
 SELDOM = 3600.0
 QUIET = 3.0
+BACKLOG = 1.0
 PATIENCE = 600.0
 
 Figures = dict[str, float]
@@ -264,7 +265,7 @@ def table(figures: Results, *columns: str) -> str:
     rows = ["| | " + " | ".join(COLUMNS[one][0] for one in columns) + " |", "|---|" + "--:|" * len(columns)]
     for name, measured in figures.items():
         cells = (_cell(measured[column], *COLUMNS[column][1:]) if column in measured else "" for column in columns)
-        rows.append(f"| {name} | " + " | ".join(cells) + " |")
+        rows.append(f"| {name} ({len(measured['cpu'].rounds)}) | " + " | ".join(cells) + " |")
     return "\n".join(rows) + "\n\n"
 
 
@@ -304,14 +305,18 @@ def main(asked: argparse.Namespace) -> None:
     if asked.rounds:
         measure(asked)
     figures = measured(asked.figures)
-    rounds = max(len(one["cpu"].rounds) for one in figures.values())
     loads = [load for one in figures.values() if "load" in one for load in one["load"].rounds]
-    text = f"{asked.count:,} shops. Median of up to {rounds} shuffled rounds, ± half of the spread."
+    text = f"{asked.count:,} shops. Median of the rounds (how many: in brackets), ± half of the spread."
     if loads:
         text += f" The load average of the machine was {min(loads):.0f} to {max(loads):.0f}."
     text += "\n\n"
     text += "### converge\n\n" + table(figures, "rate", "requests", "cpu", "peak")
     text += "### from a change to its reconcile\n\n" + table(figures, "calm_p50", "calm_p99", "p50", "p99")
+    if min(one["p50"].median for one in figures.values()) > BACKLOG:
+        text += (
+            "At 100 changes a second the server answered fewer requests than any operator had to send: what is shown "
+        )
+        text += "is how long the line of changes grew, not how soon an idle operator begins.\n\n"
     text += "### restart, and 60 seconds in which nothing changes\n\n"
     text += table(figures, *(name for name in COLUMNS if name.startswith(("restart", "steady"))))
     if "konverge" in figures:
