@@ -314,9 +314,9 @@ def main(asked: argparse.Namespace) -> None:
     text += "### from a change to its reconcile\n\n" + table(figures, "calm_p50", "calm_p99", "p50", "p99")
     if min(one["p50"].median for one in figures.values()) > BACKLOG:
         text += (
-            "At 100 changes a second the server answered fewer requests than any operator had to send: what is shown "
+            "At 100 changes a second every operator fell behind on this machine: what is shown is how long the line "
         )
-        text += "is how long the line of changes grew, not how soon an idle operator begins.\n\n"
+        text += "of changes grew, not how soon an idle operator begins.\n\n"
     text += "### restart, and 60 seconds in which nothing changes\n\n"
     text += table(figures, *(name for name in COLUMNS if name.startswith(("restart", "steady"))))
     if "konverge" in figures:
