@@ -261,17 +261,19 @@ def _shown(figures: Figures) -> str:
 
 
 def table(figures: Results, *columns: str) -> str:
-    """Show some figures of all contenders, with how far the rounds lie apart."""
+    """Show some figures of all contenders, with how far the rounds lie apart, and how many rounds there were."""
     rows = ["| | " + " | ".join(COLUMNS[one][0] for one in columns) + " |", "|---|" + "--:|" * len(columns)]
-    for name, measured in figures.items():
-        cells = (_cell(measured[column], *COLUMNS[column][1:]) if column in measured else "" for column in columns)
-        rows.append(f"| {name} ({len(measured['cpu'].rounds)}) | " + " | ".join(cells) + " |")
+    for name, found in figures.items():
+        rounds = len(found["cpu"].rounds)
+        cells = (_cell(found[column], rounds, *COLUMNS[column][1:]) if column in found else "" for column in columns)
+        rows.append(f"| {name} ({rounds}) | " + " | ".join(cells) + " |")
     return "\n".join(rows) + "\n\n"
 
 
-def _cell(one: Measured, unit: float, digits: int) -> str:
+def _cell(one: Measured, rounds: int, unit: float, digits: int) -> str:
     median, spread = one.median * unit, one.spread * unit
-    return f"{median:,.{digits}f}" + (f" ± {spread / 2:,.{digits}f}" if spread > 0.5 * 10**-digits else "")
+    apart = f" ± {spread / 2:,.{digits}f}" if spread > 0.5 * 10**-digits else ""
+    return f"{median:,.{digits}f}{apart}" + (f" ({len(one.rounds)})" if len(one.rounds) != rounds else "")
 
 
 def verdicts(figures: Results, count: int) -> list[str]:
