@@ -50,6 +50,29 @@ def names(count: int, letter: str = "w") -> list[str]:
     return [f"{letter}{number:05}" for number in range(count)]
 
 
+# T20, the quick half: what lasts for half an hour on a real server is in test_controller_processes
+
+
+async def test_t20_reconnects_leave_no_task_no_stream_and_no_key_behind() -> None:
+    async with virtual_widgets() as rig:
+        keys = names(5)
+        await rig.create(*keys)
+        way = rig.way()
+        async with rig.operating(way=way) as (manager, _):
+            await rig.converges(within=10)
+            await asyncio.sleep(10)
+            tasks, streams = len(asyncio.all_tasks()), way.streams
+            for number in range(15):
+                [way.cut_streams, way.end_streams, way.freeze_streams][number % 3]()
+                await rig.change(*keys, payload=str(number))
+                await rig.converges(within=60)
+            await asyncio.sleep(120)
+
+            assert (len(asyncio.all_tasks()), way.streams) == (tasks, streams)
+            (stats,) = manager.stats()
+            assert (stats.queue.ready, stats.queue.delayed, stats.busy) == (0, 0, 0)
+
+
 # T24
 
 

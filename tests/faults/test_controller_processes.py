@@ -415,7 +415,7 @@ async def test_t20_half_an_hour_of_reconnects_and_rotations_leaves_nothing_behin
             ca=audited_plane.ca_file,
             tokenFile=str(tmp_path / "..data" / "token"),
         )
-        names = [f"w{number:03}" for number in range(100)]
+        names = [f"w{number:03}" for number in range(20)]
         await rig.create(*names, replicas=2)
         with operator_process(kubeconfig, tmp_path, namespace=rig.namespace, identity="soak", lease=30) as operator:
             await rig.converges(within=60)
@@ -432,7 +432,8 @@ async def test_t20_half_an_hour_of_reconnects_and_rotations_leaves_nothing_behin
                 (tmp_path / "soak.txt").write_text("\n".join(map(str, seen)))  # for who wants to see it grow, or not
             assert operator.alive
 
-        for before, after in zip(_median(seen[20:60]), _median(seen[-40:]), strict=True):
+        # By the sixtieth the journal has its ten runs of each widget, and grows no more.
+        for before, after in zip(_median(seen[60:100]), _median(seen[-40:]), strict=True):
             assert after <= before * 1.05 + 4, seen[::20]
 
 
