@@ -39,7 +39,7 @@ class Load:
 
 
 SHORT = Load(rate=40, seconds=4, swap=0.5, slow=20)
-LONG = Load(rate=200, seconds=60, swap=5, slow=100)
+LONG = Load(rate=200, seconds=20, swap=5, slow=100)
 
 
 @validating(WebApp, name="shaky")
