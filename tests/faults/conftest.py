@@ -63,6 +63,12 @@ def open_widgets(request: pytest.FixtureRequest) -> widget_rigs.OpenWidgets:
     return functools.partial(widget_rigs.real_widgets, request.getfixturevalue("control_plane"))
 
 
+@pytest.fixture(params=["virtual", pytest.param("full", marks=pytest.mark.faults)])
+def open_virtual_widgets(request: pytest.FixtureRequest) -> widget_rigs.OpenWidgets:
+    """Opens such a rig on virtual time only, for what would measure this very process on a real one."""
+    return functools.partial(widget_rigs.virtual_widgets, full=request.param == "full")
+
+
 def _opener(request: pytest.FixtureRequest, *, plane: str = "forgetful_plane") -> rigs.OpenRig:
     if request.param == "virtual":
         return rigs.virtual

@@ -73,8 +73,8 @@ async def test_t14_under_a_storm_of_updates_no_key_runs_twice_at_once_and_nothin
 # T15
 
 
-async def test_t15_a_hot_key_makes_no_other_wait(open_widgets: OpenWidgets) -> None:
-    async with open_widgets() as rig:
+async def test_t15_a_hot_key_makes_no_other_wait(open_virtual_widgets: OpenWidgets) -> None:
+    async with open_virtual_widgets() as rig:
         cold, seconds = names(rig.share(100, 8)), 30.0 if rig.full else 0.6
         await rig.create("hot", *cold, replicas=0)
         watched = Watched(rig, takes=0.01)
