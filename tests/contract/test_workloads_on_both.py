@@ -23,7 +23,7 @@ from konverge.testing.binaries import NEEDED
 
 pytestmark = pytest.mark.control_plane
 
-AT_ONCE = 8
+AT_ONCE = 12
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,8 @@ def pages() -> dict[str, tuple[Any, Any]]:
     except ControlPlaneError as missing:
         pytest.skip(str(missing))
     ours = {name: run_virtually(_play_embedded(name), debug=False) for name in PLAYS}
-    with ControlPlane(controller_manager=True) as plane:
+    # The node of the plays sends no sign of life: a slow play must not see it declared dead.
+    with ControlPlane(controller_manager=True, manager_flags=["--node-monitor-grace-period=1h"]) as plane:
         theirs = asyncio.run(_play_all(plane, ours))
     return {name: (theirs[name], ours[name]) for name in PLAYS}
 

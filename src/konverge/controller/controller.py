@@ -43,7 +43,10 @@ class Controller(Generic[T]):
         return kind_of(self.type)
 
     def permissions(self) -> tuple[Permission, ...]:
-        """Give what this controller must be allowed to do, by what it declares."""
+        """Give what this controller must be allowed to do, by what it declares, and no more.
+
+        What a reconciler does beside that (reads by `ctx.client`, `recreate`) it says with `needs`.
+        """
         found = set(self.needs)
         for trigger in self.triggers:
             found.update(permissions_on(kind_of(trigger.kind)))
@@ -51,7 +54,7 @@ class Controller(Generic[T]):
                 found.update(permissions_on(kind_of(trigger.kind), ("create", "patch", "delete")))
         found.update(permissions_on(self.kind, ("patch",), "status"))
         if self.reconciler.finalizer:
-            found.update(permissions_on(self.kind, ("patch",)))
+            found.update(permissions_on(self.kind, ("get", "patch")))  # read again when somebody else wrote first
         # An owner reference that blocks deletion may be set only by who may set the owner's finalizers.
         if any(trigger.owned for trigger in self.triggers):
             found.update(permissions_on(self.kind, ("update",), "finalizers"))

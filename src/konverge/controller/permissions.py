@@ -10,7 +10,7 @@ from konverge.objects import Kind
 
 __all__ = ["EVENTS", "LEASES", "Permission", "permissions_on", "rules_of"]
 
-_READ = ("get", "list", "watch")
+_FOLLOW = ("list", "watch")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -35,7 +35,7 @@ LEASES = tuple(Permission("coordination.k8s.io", "leases", "", verb) for verb in
 """What leader election needs."""
 
 
-def permissions_on(kind: Kind, verbs: Iterable[str] = _READ, subresource: str = "") -> list[Permission]:
+def permissions_on(kind: Kind, verbs: Iterable[str] = _FOLLOW, subresource: str = "") -> list[Permission]:
     """Give permissions for some verbs on a kind."""
     return [Permission(kind.group, kind.plural, subresource, verb) for verb in verbs]
 

@@ -23,7 +23,7 @@ __all__ = ["missing_permissions", "rules_yaml", "warn_of_missing"]
 
 _log = logging.getLogger("konverge.manager")
 
-_AT_ONCE = 10
+_AT_ONCE = 4
 
 
 class _Question(NamedTuple):

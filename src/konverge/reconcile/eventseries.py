@@ -81,8 +81,8 @@ class Said(msgspec.Struct, frozen=True):
 class Series:
     """An event, how often it was seen, and how much of that is on the server.
 
-    `created` says that an Event of this name is there; `paid` that the write to come has its tokens; `busy` that a write
-    is on its way; `due` is when it is looked at next. Times are the loop's.
+    `created` says that an Event of this name is there; `paid` that the write to come has its tokens; `busy` that a
+    write is on its way; `due` is when it is looked at next. Times are the loop's.
     """
 
     __slots__ = (

@@ -44,8 +44,8 @@ class ControlPlane:
     deletion, and the aggregated roles (view, edit, admin) are empty.
 
     `audit` keeps a log of all requests. `port` asks for a fixed port of the API server (0 picks a free one).
-    `extra_flags` go to kube-apiserver, after its own. `binaries` is the directory of the programs, looked up by
-    default.
+    `extra_flags` go to kube-apiserver, `manager_flags` to kube-controller-manager, after their own. `binaries` is the
+    directory of the programs, looked up by default.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class ControlPlane:
         audit: bool = False,
         port: int = 0,
         extra_flags: Iterable[str] = (),
+        manager_flags: Iterable[str] = (),
         binaries: Path | None = None,
         start_timeout: float = 60.0,
     ) -> None:
@@ -62,6 +63,7 @@ class ControlPlane:
         self._with_audit = audit
         self._port = port
         self._extra_flags = tuple(extra_flags)
+        self._manager_flags = tuple(manager_flags)
         self._binaries = binaries
         self._start_timeout = start_timeout
         self._undo: ExitStack | None = None
@@ -258,7 +260,7 @@ class ControlPlane:
         account = "/api/v1/namespaces/default/serviceaccounts/default"
         return Server(
             self._programs / "kube-controller-manager",
-            lambda port: flags.controller_manager_flags(credentials, port=port),
+            lambda port: [*flags.controller_manager_flags(credentials, port=port), *self._manager_flags],
             lambda port: is_ok(port, "/healthz", tls=tls) and is_ok(self._apiserver.port, account, tls=tls),
             leash=leash,
         )

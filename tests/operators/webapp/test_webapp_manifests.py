@@ -47,11 +47,6 @@ class Use(NamedTuple):
 UNSEEN = {
     # Looked at by the admission of owner references: `owning_needs_a_right` shows it.
     Use("example.com", "webapps/finalizers", "update"),
-    # Tells nothing that list and watch do not tell, and is needed as soon as a child is made anew by `recreate`.
-    Use("apps", "deployments", "get"),
-    Use("autoscaling", "horizontalpodautoscalers", "get"),
-    Use("networking.k8s.io", "ingresses", "get"),
-    Use("", "services", "get"),
 }
 
 

@@ -24,9 +24,10 @@ UNSEEN = {
 def is_implied(right: Permission, needed: set[Permission]) -> bool:
     """Tell whether a right goes with one that was used.
 
-    An apply that creates is seen as a patch; a server that does not stream lists is listed; what conflicts is read.
+    An apply that creates is seen as a patch; a server that does not stream lists is listed; what conflicts with a
+    patch of finalizers is read again.
     """
-    companions = {"create": "patch", "list": "watch", "get": "watch"}
+    companions = {"create": "patch", "list": "watch", "get": "patch"}
     return replace(right, verb=companions.get(right.verb, "none")) in needed
 
 
