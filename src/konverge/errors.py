@@ -19,6 +19,7 @@
       WriteRefused        the write guard said no: nothing was sent
       UnknownKind         the server does not serve this kind
       Terminal            raised by a reconciler: retrying will not help
+      OwnedByAnother      an object to be applied as a child has another controller
       LeaseLost           this process led and does not any more: it must end
       QueueClosed         a work queue hands out nothing any more
       WaitTimeout         what was waited for did not come true in time (also a TimeoutError)
@@ -51,6 +52,7 @@ __all__ = [
     "LeaseLost",
     "NotFound",
     "NotSynced",
+    "OwnedByAnother",
     "QueueClosed",
     "ServerError",
     "Terminal",
@@ -200,6 +202,10 @@ class WriteRefused(KonvergeError):
 
 class Terminal(KonvergeError):
     """Retrying will not help: only a change of the object, or of what it depends on, is reason for another try."""
+
+
+class OwnedByAnother(KonvergeError):
+    """An object that was to become a child has another object as its controller: two of them would fight for it."""
 
 
 class LeaseLost(KonvergeError):

@@ -9,6 +9,7 @@ import click
 
 from konverge.cli.targets import load_operator
 from konverge.errors import KonvergeError
+from konverge.objects import safe_name
 
 __all__ = ["run"]
 
@@ -45,6 +46,11 @@ def run(target: str, **options: Any) -> None:
     from konverge.client import load_config
     from konverge.telemetry import configure_logs
 
+    for namespace in options["namespaces"]:
+        if not namespace or safe_name(namespace) != namespace:
+            raise click.UsageError(
+                f"--namespace: {namespace!r} is no name of a namespace (leave it out for all of them)"
+            )
     operator = load_operator(target)
     configure_logs(options["log_format"], options["log_level"].upper())
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from typing import Any
+from urllib.parse import quote
 
 import click
 
@@ -23,7 +24,7 @@ def why(controller: str, key: str, address: str, as_json: bool) -> None:
 
     Example: konverge why WebApp shop/web
     """
-    found = asyncio.run(_ask(address, f"/debug/why/{controller.lower()}/{key}"))
+    found = asyncio.run(_ask(address, f"/debug/why/{quote(controller.lower())}/{quote(key)}"))
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
@@ -34,7 +35,7 @@ def why(controller: str, key: str, address: str, as_json: bool) -> None:
 
 async def _ask(address: str, path: str) -> list[dict[str, Any]]:
     host, _, port = address.rpartition(":")
-    if not port.isdecimal():
+    if not port.isdecimal() or int(port) > 65535:
         raise click.UsageError(f"--address is host:port, got {address!r}")
     try:
         reader, writer = await asyncio.wait_for(asyncio.open_connection(host or "127.0.0.1", int(port)), 5)

@@ -68,7 +68,7 @@ class Running(Generic[T]):
             rate=controller.rate,
             observe=(lambda seconds: observer.waited(name, seconds)) if observer is not None else None,
         )
-        self._tools = replace(tools, observed=self._observed)
+        self._tools = replace(tools, observed=self._observed, stopping=lambda: self.queue.closed)
         self._observer = observer
         self._generations = GenerationClock()
         self._views: dict[str, View[Any]] = {}

@@ -124,14 +124,21 @@ class Worker(Generic[T]):
         try:
             async with limit:
                 result = await self._cycle(key, run)
-        except asyncio.CancelledError:
-            run.finish(error="cancelled: the process stops")
+        except (KeyboardInterrupt, GeneratorExit):
             raise
-        except Exception as error:
-            if isinstance(error, TimeoutError) and limit.expired():
-                error = KonvergeError(f"not done after {self.controller.timeout:g} s, cancelled")
-            return self._failed(key, run, error)
+        except BaseException as error:  # whatever an author's code raises stays with its key [1]
+            if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
+                run.finish(error="cancelled: the process stops")
+                raise
+            return self._failed(key, run, self._in_words(error, late=limit.expired()))
         return self._ended(key, run, result)
+
+    def _in_words(self, error: BaseException, *, late: bool) -> BaseException:
+        if isinstance(error, TimeoutError) and late:
+            return KonvergeError(f"not done after {self.controller.timeout:g} s, cancelled")
+        if isinstance(error, asyncio.CancelledError):
+            return KonvergeError("something that it waited for was cancelled")
+        return error
 
     async def _cycle(self, key: Key, run: Run) -> Result:
         """Carry one key through: read it, see to its finalizer, and hand it to the author."""
@@ -186,7 +193,7 @@ class Worker(Generic[T]):
         self.queue.add(key, after=result.after, priority=Priority.LOW)
         return Outcome.REQUEUE_AFTER
 
-    def _failed(self, key: Key, run: Run, error: Exception) -> Outcome:
+    def _failed(self, key: Key, run: Run, error: BaseException) -> Outcome:
         run.finish(error=f"{type(error).__name__}: {error}")
         trouble = self._troubles.setdefault(key, _Trouble())
         trouble.error = str(error)
@@ -211,6 +218,12 @@ class Worker(Generic[T]):
     def forget(self, key: Key) -> None:
         """Forget what is remembered of a key whose object is gone."""
         self._troubles.pop(key, None)
+
+
+def _is_being_cancelled() -> bool:
+    """Tell whether somebody cancels this task; an author's code may raise the same error by itself."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _checked(result: Any) -> Result:

@@ -210,6 +210,11 @@ class WorkQueue(Generic[K]):
         """Tell whether a key is handed out."""
         return key in self._running
 
+    @property
+    def closed(self) -> bool:
+        """Whether it hands out nothing any more."""
+        return self._closed
+
     def stats(self) -> QueueStats:
         """Say how the queue stands."""
         now = _now()

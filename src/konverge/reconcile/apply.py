@@ -20,12 +20,12 @@ import msgspec
 from konverge.cache import Cache, Entry
 from konverge.client import Client
 from konverge.client.targets import Target, key_in, target_of_object
-from konverge.errors import ApplyConflict, Invalid, NotFound
+from konverge.errors import ApplyConflict, Invalid, NotFound, OwnedByAnother
 from konverge.objects import AnyObject, Key, Kind, Resource, Untyped, encode, whole
 from konverge.reconcile.handover import part_to_hand_over
 from konverge.reconcile.memo import Memo, Memory, hash_of, hash_of_rest
 from konverge.reconcile.ownedfields import fields_of, look, wants_nothing, without_emptied, without_identity
-from konverge.reconcile.ownerrefs import made_ready
+from konverge.reconcile.ownerrefs import made_ready, other_controller
 from konverge.reconcile.prune import Applied
 from konverge.reconcile.recreation import clear_the_way
 
@@ -88,7 +88,8 @@ class Applier:
         anew an object that cannot be changed as wanted. `applied` is told what was wanted, whatever comes of it.
 
         Raises: ApplyConflict with `force=False` when another manager owns a field that would change; ValueError when
-        the owner cannot own it; AlreadyExists when it is to be made anew and the old one is not gone yet.
+        the owner cannot own it; OwnedByAnother when another
+        object is its controller; AlreadyExists when it is to be made anew and the old one is not gone yet.
         """
         target: Target[R] = await target_of_object(desired, self._client.discovery)
         ready = made_ready(desired, target.kind, owner=owner, namespace=self._client.settings.namespace)
@@ -98,6 +99,11 @@ class Applier:
         live = await self._live(target, wanted.key)
         if live is None:
             self._memory.forget(wanted.kind, wanted.key)
+        elif owner is not None and (holder := other_controller(live.owner_references(), owner)) is not None:
+            raise OwnedByAnother(
+                f"apply {wanted.kind.kind} {wanted.key}: it belongs to {holder.kind} {holder.name}, so {owner.kind}"
+                f" {owner.name} cannot have it (give its children names of their own)"
+            )
         elif self._is_so(wanted, live):
             return live.read(target.type)
         made = await self._send(wanted, live, force=force, recreate=recreate)

@@ -38,6 +38,7 @@ class Tools:
     memory: Memory
     recorder: EventRecorder | None = None
     observed: Callable[[Key, int], None] = lambda *_: None  # told which generation a status observes
+    stopping: Callable[[], bool] = lambda: False  # whether the process stops
 
 
 class Context:
@@ -66,6 +67,10 @@ class Context:
         self._applied = Applied()
         self.client = tools.client.telling(self._written)
         self._applier = Applier(self.client, tools.cache, field_manager=tools.field_manager, memory=tools.memory)
+
+    def stopping(self) -> bool:
+        """Tell whether the process stops: for reconciles that take long, and can end early."""
+        return self._tools.stopping()
 
     # Reading
 

@@ -13,7 +13,7 @@ import msgspec
 
 from konverge.objects import AnyObject, Key, Kind, OwnerReference, Resource, Untyped, to_wire
 
-__all__ = ["controller_reference", "made_ready"]
+__all__ = ["controller_reference", "made_ready", "other_controller"]
 
 R = TypeVar("R", bound=AnyObject)
 
@@ -40,6 +40,17 @@ def made_ready(desired: R, kind: Kind, *, owner: AnyObject | None, namespace: st
             " collector would delete it (apply it with owned=False, and delete it in finalize)"
         )
     return _with(desired, key.namespace, _owners(desired, key, owner))
+
+
+def other_controller(references: list[OwnerReference], owner: AnyObject) -> OwnerReference | None:
+    """Give the controller of an object when it is another one; an earlier object of the owner's name does not count.
+
+    What an earlier one left is taken over: it would go with its owner, which is gone.
+    """
+    for one in references:
+        if one.controller and one.uid != owner.uid and (one.kind, one.name) != (owner.kind, owner.name):
+            return one
+    return None
 
 
 def controller_reference(owner: AnyObject) -> OwnerReference:

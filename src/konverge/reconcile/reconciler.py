@@ -11,10 +11,13 @@ from konverge.objects import AnyObject, Key
 from konverge.reconcile.blocking import BlockingContext
 from konverge.reconcile.context import Context
 from konverge.reconcile.results import Result
+from konverge.reconcile.threads import start_in_thread
 
 __all__ = ["Reconcile", "Reconciler", "reconciler_of"]
 
 T = TypeVar("T", bound=AnyObject)
+
+_LOOK_EVERY = 0.5
 
 Reconcile: TypeAlias = Callable[[T, Context], Awaitable[Result | None]] | Callable[[T, BlockingContext], Result | None]
 """A function as reconciler; one that is not async runs in a thread, with a context that blocks."""
@@ -102,15 +105,20 @@ class _InThreads(Reconciler[T]):
 async def _in_thread(function: Callable[[Any, Any], Result | None], obj: Any, ctx: Context) -> Result | None:
     """Run a function in a thread, to its end: a thread cannot be cancelled, and its key must not run twice.
 
-    After a cancellation (the deadline, a stop) its context refuses every call, so that it ends at its next one.
+    After a cancellation (the deadline, a stop) its context refuses every call, so that it ends at its next one. When
+    the process stops nobody waits for it any more.
     """
     blocking = BlockingContext(ctx, asyncio.get_running_loop())
-    call = asyncio.ensure_future(asyncio.to_thread(function, obj, blocking))
+    call = start_in_thread(function, obj, blocking)
     try:
-        return await asyncio.shield(call)
+        error, result = await asyncio.shield(call)
     except asyncio.CancelledError:
         blocking.refuse()
-        await asyncio.wait([call])
-        if not call.cancelled():
-            call.exception()
+        if not ctx.stopping():
+            ctx.log.warning("A reconcile in a thread has passed its deadline; its key waits until it ends")
+        while not call.done() and not ctx.stopping():
+            await asyncio.wait([call], timeout=_LOOK_EVERY)
         raise
+    if error is not None:
+        raise error
+    return cast("Result | None", result)

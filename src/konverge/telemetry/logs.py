@@ -6,7 +6,8 @@ Messages are constant, facts are fields: `log.info("Scaled", extra={"replicas": 
 1. A record becomes one line (in the human form its traceback follows), whatever is in it; formatting never raises.
 2. Lines are bounded: long texts are cut, large values are shown by their beginning.
 3. No secrets: objects are shown by their `repr`, which for a Secret is its name only. A field whose *name* says that it
-   is a secret (password, token, ...) is hidden. What code puts into a message itself is its own concern.
+   is a secret (password, token, ...) is hidden, and what looks like one in a message or a traceback is too. That is a
+   net, not a wall: what code puts into a message itself is its own concern.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any, Final, Literal, TextIO
+
+from konverge.telemetry.secrets import without_secrets
 
 __all__ = ["ContextLogger", "HumanFormatter", "JsonFormatter", "configure_logs"]
 
@@ -156,7 +159,7 @@ def _fields(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
 
 def _message(record: logging.LogRecord) -> str:
     try:
-        return record.getMessage()
+        return without_secrets(record.getMessage())
     except Exception:
         # Arguments that do not fit the message, or one whose str fails: say it without them.
         return f"{record.msg!s:.1000} (its arguments could not be shown)" if isinstance(record.msg, str) else "?"
@@ -193,6 +196,7 @@ def _printable(text: str) -> str:
 def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
     try:
         text = formatter.formatException(record.exc_info) if record.exc_info and record.exc_info[0] else ""
+        text = without_secrets(text)
     except Exception:
         text = "<the error cannot be shown>"
     stack = str(record.stack_info) if record.stack_info else ""

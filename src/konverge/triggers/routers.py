@@ -13,7 +13,7 @@ from konverge.queue import Priority
 from konverge.triggers.differences import content_changed
 from konverge.triggers.mappers import Mapper
 from konverge.triggers.predicates import Predicate
-from konverge.triggers.wakes import Wake
+from konverge.triggers.wakes import AUTHORS_ERRORS, Wake
 
 __all__ = ["Route", "Router", "Trigger"]
 
@@ -85,7 +85,7 @@ class Router:
     def _passes(self, event: Event) -> bool:
         try:
             return self._trigger.predicate(event)
-        except Exception:
+        except AUTHORS_ERRORS:
             facts = {"trigger": self._trigger.name, "controller": self._controller, "key": str(event.key)}
             _log.exception("A predicate failed", extra=facts)
             return True
@@ -93,7 +93,7 @@ class Router:
     def _keys_of(self, event: Event) -> Iterable[Key]:
         try:
             return list(self._trigger.mapper(event))
-        except Exception:
+        except AUTHORS_ERRORS:
             facts = {"trigger": self._trigger.name, "controller": self._controller, "key": str(event.key)}
             _log.exception("A mapper failed", extra=facts)
             return ()

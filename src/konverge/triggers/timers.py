@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 
 from konverge.objects import Key
-from konverge.triggers.wakes import Wake
+from konverge.triggers.wakes import AUTHORS_ERRORS, Wake
 
 __all__ = ["Timer"]
 
@@ -40,7 +40,7 @@ class Timer:
     def _now(self) -> list[Key]:
         try:
             return list(dict.fromkeys(self._keys()))
-        except Exception:
+        except AUTHORS_ERRORS:
             _log.exception("The keys of a timer could not be listed", extra={"timer": repr(self)})
             return []
 

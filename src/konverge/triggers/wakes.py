@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 
 from konverge.objects import Key
 
-__all__ = ["Wake"]
+__all__ = ["AUTHORS_ERRORS", "Wake"]
+
+AUTHORS_ERRORS = (Exception, SystemExit, asyncio.CancelledError)
+"""What a plain function of an author may raise by mistake. None of it may end anything but that call."""
 
 
 class Wake(msgspec.Struct, frozen=True, gc=False):

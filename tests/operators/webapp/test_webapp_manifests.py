@@ -239,6 +239,7 @@ async def test_every_right_that_is_generated_is_used_and_nothing_else_is_asked_f
                 await redirect(admin, port)
                 await story(client, proxy)
             assert refusals(plane) == []
+            assert [one for one in caplog.messages if "Permissions are missing" in one] == []
             # A server that streams no lists, and a certificate that must be made anew.
             proxy.script.add(streams_a_list, answered(400, reason="BadRequest"))
             async with running(proxy.config, port, "127.0.0.1", "localhost"):
@@ -246,4 +247,3 @@ async def test_every_right_that_is_generated_is_used_and_nothing_else_is_asked_f
     used = {use for line in told(plane) for use in uses_of(line)}
     assert used - granted() == set(), "asked for without being allowed"
     assert granted() - used == UNSEEN, "allowed and never asked for"
-    assert [one for one in caplog.messages if "Permissions are missing" in one] == []

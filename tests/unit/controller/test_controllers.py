@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from itertools import groupby
 from typing import Any
 
@@ -532,3 +533,90 @@ async def test_reconciles_that_never_wait_do_not_hold_up_the_loop() -> None:
         beside.cancel()
 
     assert len(set(turns)) == 30, "something else had its turn between any two reconciles"
+
+
+class Unruly(BaseException):
+    """An error that is no Exception."""
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), SystemExit(3), Unruly(), StopAsyncIteration()])
+async def test_whatever_an_author_raises_stays_with_its_key(error: BaseException) -> None:
+    world = await world_with_gadgets()
+    done: list[str] = []
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        if obj.name.startswith("bad"):
+            raise error
+        done.append(obj.name)
+
+    for number in range(3):
+        await world.client.create(gadget(f"bad-{number}"))
+    async with operating(world, controller_for(Gadget).concurrency(2).build(reconcile)) as manager:
+        await asyncio.sleep(10)
+        await world.client.create(gadget("good"))
+        await settle()
+        assert done == ["good"]
+        assert manager.why("gadget", Key("default", "bad-0"))[0]["attempt"] > 1
+
+
+@pytest.mark.parametrize("error", [StopIteration(), SystemExit(3), RuntimeError()])
+async def test_whatever_a_plain_function_raises_stays_with_its_key(error: BaseException) -> None:
+    world = await world_with_gadgets()
+    done: list[str] = []
+
+    def reconcile(obj: Gadget, ctx: BlockingContext) -> None:
+        if obj.name == "bad":
+            raise error
+        done.append(obj.name)
+
+    await world.client.create(gadget("bad"))
+    async with operating(world, controller_for(Gadget).concurrency(1).timeout(5).build(reconcile)):
+        await asyncio.sleep(10)
+        await world.client.create(gadget("good"))
+        await settle()
+    assert done == ["good"]
+
+
+@pytest.mark.real_time(limit=60)
+async def test_plain_functions_that_hang_starve_no_other_controller_and_do_not_hold_up_the_end() -> None:
+    world = await world_with_gadgets()
+    free, made = threading.Event(), asyncio.Event()
+
+    def hang(obj: Gadget, ctx: BlockingContext) -> None:
+        free.wait(60)
+
+    async def see(obj: ConfigMap, ctx: Context) -> None:
+        made.set()
+
+    for number in range(8):
+        await world.client.create(gadget(f"g-{number}"))
+    hanging = controller_for(Gadget).timeout(0.2).build(hang)
+    try:
+        async with operating(world, hanging, controller_for(ConfigMap).build(see), grace=0.2):
+            await asyncio.sleep(1)
+            await world.client.create(ConfigMap(metadata=ObjectMeta(name="m", namespace="default")))
+            await asyncio.wait_for(made.wait(), 20)
+            began = now()
+        assert now() - began < 20
+    finally:
+        free.set()
+
+
+async def test_two_owners_that_want_the_same_child_do_not_fight_for_it() -> None:
+    world = await world_with_gadgets()
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        await ctx.apply(ConfigMap(metadata=ObjectMeta(name="shared"), data={"by": obj.name}))
+
+    for name in ("a", "b"):
+        await world.client.create(gadget(name))
+    controller = controller_for(Gadget).owns(ConfigMap).concurrency(1).backoff(STEADY).build(reconcile)
+    async with operating(world, controller) as manager:
+        await asyncio.sleep(60)
+        shared = await world.client.get(ConfigMap, "shared")
+        loser = "b" if shared.data == {"by": "a"} else "a"
+        assert len([write for write in world.writes if "configmaps" in write]) == 1
+        assert (
+            f"it belongs to Gadget {shared.data and shared.data['by']}"
+            in manager.why("gadget", Key("default", loser))[0]["error"]
+        )
