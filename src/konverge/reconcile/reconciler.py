@@ -118,6 +118,7 @@ async def _in_thread(function: Callable[[Any, Any], Result | None], obj: Any, ct
             ctx.log.warning("A reconcile in a thread has passed its deadline; its key waits until it ends")
         while not call.done() and not ctx.stopping():
             await asyncio.wait([call], timeout=_LOOK_EVERY)
+        call.cancel()  # whoever ends after the loop has nobody to tell
         raise
     if error is not None:
         raise error

@@ -37,7 +37,7 @@ class _OneThread(Executor):
             if future.set_running_or_notify_cancel():
                 future.set_result(fn(*args, **kwargs))
 
-        Thread(target=work, name="reconcile", daemon=True).start()
+        Thread(target=work, name="konverge-function", daemon=True).start()
         return future
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
-from contextlib import suppress
-from threading import Thread
 from typing import Any
+
+from konverge.reconcile.threads import start_in_thread
 
 __all__ = ["FunctionFailed", "Runner"]
 
@@ -43,39 +41,17 @@ class Runner:
 
     async def _in_thread(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         await self._free.acquire()
-        loop = asyncio.get_running_loop()
-
-        def ended() -> None:
-            with suppress(RuntimeError):  # the loop is closed, and nobody waits for the place
-                loop.call_soon_threadsafe(self._free.release)
-
-        context = contextvars.copy_context()
-        error, result = await loop.run_in_executor(_OneThread(ended), context.run, _call, function, args)
+        try:
+            running = start_in_thread(_listed, function, args)
+        except BaseException:
+            self._free.release()
+            raise
+        # Its place is taken until it has ended, also when nobody waits for it any more.
+        running.add_done_callback(lambda _: self._free.release())
+        error, result = await asyncio.shield(running)
         if error is not None:
             raise error
         return result
-
-
-class _OneThread(Executor):
-    """A thread for one call. It is a daemon: the process may end while it hangs, which the threads of a pool forbid."""
-
-    def __init__(self, ended: Callable[[], None]) -> None:
-        self._ended = ended
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-
-        def work() -> None:
-            if future.set_running_or_notify_cancel():
-                future.set_result(fn(*args, **kwargs))
-            self._ended()
-
-        try:
-            Thread(target=work, name="webhook", daemon=True).start()
-        except RuntimeError:
-            self._ended()
-            raise
-        return future
 
 
 def is_async(function: Callable[..., Any]) -> bool:
@@ -83,12 +59,7 @@ def is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
-def _call(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[BaseException | None, Any]:
-    """Give what a function raised or returned as a value: a future takes neither StopIteration nor SystemExit."""
-    try:
-        result = function(*args)
-        return None, list(result) if isinstance(result, Iterator) else result
-    except StopIteration:
-        return RuntimeError("the function raised StopIteration"), None
-    except BaseException as error:
-        return error, None
+def _listed(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Call a function, and run a generator to its end while still in its thread."""
+    result = function(*args)
+    return list(result) if isinstance(result, Iterator) else result

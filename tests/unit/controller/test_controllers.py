@@ -581,8 +581,10 @@ async def test_whatever_a_plain_function_raises_stays_with_its_key(error: BaseEx
 async def test_plain_functions_that_hang_starve_no_other_controller_and_do_not_hold_up_the_end() -> None:
     world = await world_with_gadgets()
     free, made = threading.Event(), asyncio.Event()
+    begun = threading.Barrier(9)
 
     def hang(obj: Gadget, ctx: BlockingContext) -> None:
+        begun.wait(60)
         free.wait(60)
 
     async def see(obj: ConfigMap, ctx: Context) -> None:
@@ -593,7 +595,7 @@ async def test_plain_functions_that_hang_starve_no_other_controller_and_do_not_h
     hanging = controller_for(Gadget).timeout(0.2).build(hang)
     try:
         async with operating(world, hanging, controller_for(ConfigMap).build(see), grace=0.2):
-            await asyncio.sleep(1)
+            await asyncio.to_thread(begun.wait, 60)
             await world.client.create(ConfigMap(metadata=ObjectMeta(name="m", namespace="default")))
             await asyncio.wait_for(made.wait(), 20)
             began = now()
