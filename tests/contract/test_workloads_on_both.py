@@ -14,16 +14,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from stillness import Stillness
 from workloadplays import PLAYS, Notes
-from workloadscene import embedded_scene, real_scene
+from workloadscene import WATCHED, embedded_scene, real_scene
 
+from konverge.client import Client, load_config
 from konverge.errors import ControlPlaneError
 from konverge.testing import ControlPlane, find_binaries, run_virtually
 from konverge.testing.binaries import NEEDED
 
 pytestmark = pytest.mark.control_plane
-
-AT_ONCE = 12
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +49,9 @@ async def _play_embedded(name: str) -> dict[str, Any]:
 
 async def _play_all(plane: ControlPlane, expected: dict[str, Any]) -> dict[str, Any]:
     pages: dict[str, Any] = {}
-    places = asyncio.Semaphore(AT_ONCE)
 
     async def one(number: int, name: str) -> None:
-        async with places, real_scene(plane, f"play-{number}") as scene:
+        async with real_scene(plane, f"play-{number}", stillness) as scene:
             notes = Notes(scene, expected[name])
             try:
                 await PLAYS[name](scene, notes)
@@ -60,7 +59,11 @@ async def _play_all(plane: ControlPlane, expected: dict[str, Any]) -> dict[str, 
                 notes.pages["failed"] = repr(error)
             pages[name] = notes.pages
 
-    async with asyncio.TaskGroup() as group:
+    async with (
+        Client.connect(load_config(kubeconfig=plane.kubeconfig)) as client,
+        Stillness(WATCHED).followed(client) as stillness,
+        asyncio.TaskGroup() as group,
+    ):
         for number, name in enumerate(PLAYS):
             group.create_task(one(number, name))
     return pages

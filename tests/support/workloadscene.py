@@ -14,6 +14,8 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+from stillness import Stillness
+
 from konverge.client import Client, InProcessTransport, load_config
 from konverge.controlplane.embedded import EmbeddedServer
 from konverge.controlplane.workloads import workload_controllers
@@ -24,7 +26,7 @@ from konverge.objects import Key, Untyped, encode, kind_of
 from konverge.testing import ControlPlane, VirtualTimeLoop, settle
 from konverge.wire import Transport
 
-__all__ = ["NODE", "EmbeddedScene", "Scene", "embedded_scene", "real_scene", "seen", "told"]
+__all__ = ["NODE", "WATCHED", "EmbeddedScene", "Scene", "embedded_scene", "real_scene", "seen", "told"]
 
 START = 1_800_000_000.0
 WATCHED = (
@@ -46,9 +48,11 @@ class Scene:
     collects = True
     """Whether somebody else takes care of what an owner leaves."""
 
-    def __init__(self, client: Client, namespace: str) -> None:
-        self.client = client.using(namespace=namespace, field_manager="test")
+    def __init__(self, client: Client, namespace: str, stillness: Stillness | None = None) -> None:
+        client = client.using(namespace=namespace, field_manager="test")
+        self.client = client if stillness is None else stillness.disturbed_by(client, namespace)
         self.namespace = namespace
+        self._stillness = stillness
         self._addresses = 0
 
     # The world
@@ -68,20 +72,11 @@ class Scene:
         return list(await self.client.list(kind, namespace=self.namespace, labels=labels))
 
     async def settle(self) -> None:
-        """Wait until nothing happens any more; on a real server, for two seconds."""
-        if isinstance(asyncio.get_running_loop(), VirtualTimeLoop):
+        """Wait until nothing happens any more; on a real server, until nothing has happened for two seconds."""
+        if self._stillness is None:
             await settle()
-            return
-        before: object = None
-        quiet = 0
-        while quiet < 8:
-            await asyncio.sleep(0.25)
-            now = await self._versions()
-            quiet = quiet + 1 if now == before else 0
-            before = now
-
-    async def _versions(self) -> object:
-        return [[one.resource_version for one in await self.all(kind)] for kind in WATCHED]
+        else:
+            await self._stillness.wait(self.namespace)
 
     async def until(self, claim: Callable[[], Any], what: str, limit: float = 90) -> None:
         """Wait until something is so, as time passes."""
@@ -207,12 +202,12 @@ async def embedded_scene() -> AsyncGenerator[EmbeddedScene]:
 
 
 @asynccontextmanager
-async def real_scene(plane: ControlPlane, namespace: str) -> AsyncGenerator[Scene]:
-    """Give a namespace of a real server whose controller manager is at work."""
+async def real_scene(plane: ControlPlane, namespace: str, stillness: Stillness) -> AsyncGenerator[Scene]:
+    """Give a namespace of a real server whose controller manager is at work; `stillness` follows that server."""
     async with Client.connect(load_config(kubeconfig=plane.kubeconfig)) as client:
         await client.create(Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
         await client.apply(Untyped(NODE))
-        scene = Scene(client, namespace)
+        scene = Scene(client, namespace, stillness)
 
         async def has_account() -> bool:
             return any(one.name == "default" for one in await scene.all("serviceaccounts"))

@@ -1,0 +1,62 @@
+"""When nothing happens any more on a real server: its watches say so, and nobody asks again and again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+
+from konverge.client import Client
+from konverge.telemetry import Exchange
+
+__all__ = ["Stillness"]
+
+READS = ("get", "list", "watch")
+
+
+class Stillness:
+    """Since when nothing has happened in each namespace; what has no namespace is in "".
+
+    Promises: a change of a followed kind, by whomever, ends the stillness of its namespace, and so does any write of a
+    client that `disturbed_by` gave, before the write returns.
+    """
+
+    def __init__(self, kinds: Iterable[str]) -> None:
+        self._kinds = tuple(kinds)
+        self._since: defaultdict[str, float] = defaultdict(asyncio.get_running_loop().time)
+
+    @asynccontextmanager
+    async def followed(self, client: Client) -> AsyncGenerator[Stillness]:
+        """Watch the kinds in all namespaces while the block runs."""
+        async with asyncio.TaskGroup() as group:
+            watches = [group.create_task(self._follow(client, kind)) for kind in self._kinds]
+            yield self
+            for watch in watches:
+                watch.cancel()
+
+    def disturbed_by(self, client: Client, namespace: str) -> Client:
+        """Give a client whose writes count as something that happens in that namespace."""
+
+        def notice(exchange: Exchange) -> None:
+            if exchange.verb not in READS:
+                self._disturb(namespace)
+
+        return client.observed(notice)
+
+    async def wait(self, *namespaces: str, seconds: float = 2.0) -> None:
+        """Wait until nothing has happened in any of these namespaces for so long."""
+        loop = asyncio.get_running_loop()
+        while True:
+            rest = max(self._since[one] for one in namespaces) + seconds - loop.time()
+            if rest <= 0:
+                return
+            await asyncio.sleep(rest)
+
+    async def _follow(self, client: Client, kind: str) -> None:
+        while True:  # a stream that ends is opened again, and tells first what is there
+            async for event in client.watch(kind):
+                self._disturb(event.object.namespace or "")
+
+    def _disturb(self, namespace: str) -> None:
+        self._since[namespace] = asyncio.get_running_loop().time()
