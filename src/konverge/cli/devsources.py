@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from konverge.cli.targets import module_of
+from konverge.cli.targets import shown, source_of, split_target
 
 __all__ = ["changed", "folder_of", "snapshot"]
 
@@ -20,15 +20,13 @@ def folder_of(target: str) -> Path:
 
     Raises: click.UsageError when there is none.
     """
-    place = Path(target.partition(":")[0])
-    if place.exists():
-        return place if place.is_dir() else place.parent
-    try:
-        found = find_spec(module_of(str(place)))
-    except ModuleNotFoundError:
-        found = None
-    if found is None or not found.origin:
-        raise click.UsageError(f"there is no file, package or module {str(place)!r}")
+    place, _ = split_target(target)
+    source = source_of(place)
+    if source is not None:
+        return source.parent
+    found = find_spec(place)
+    if found is None or not found.has_location or found.origin is None:
+        raise click.UsageError(f"{shown(place)} has no source that could be watched")
     return Path(found.origin).parent
 
 

@@ -16,7 +16,8 @@ from konverge.controller import EVENTS, LEASES, Controller, Permission
 from konverge.manager.manager import Manager
 from konverge.manager.webhookparts import WebhookServing
 from konverge.objects import Key, Untyped
-from konverge.schema import CustomResource, crd_for
+from konverge.objects.names import dns_label_errors
+from konverge.schema import CustomResource, crd_for, definition_of
 from konverge.webhooks import AdmissionWebhook, ConversionWebhook, Webhooks
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class Operator:
     `name` is also the name of its field manager, its lease and what is made for it in a cluster. `kinds` are the custom
     resources that it brings: for each kind its class, or a tuple of the classes of its versions. `samples` are
     manifests to try it with, `metrics` what it counts itself.
+
+    Raises: ValueError for a name that is no DNS label, TypeError for parts that are none.
     """
 
     name: str
@@ -40,6 +43,23 @@ class Operator:
     webhooks: tuple[AdmissionWebhook[Any] | ConversionWebhook, ...] = ()
     samples: tuple[Path, ...] = ()
     metrics: tuple[Collector, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or dns_label_errors(self.name):
+            raise ValueError(
+                f"name is lower-case letters, digits and '-', 63 at most, as in 'webapp-operator': {self.name!r:.80}"
+            )
+        for part in ("controllers", "kinds", "webhooks", "samples", "metrics"):
+            if not isinstance(getattr(self, part), tuple):
+                raise TypeError(f"{part} is a tuple: write {part}=(one, two), and {part}=(one,) for a single one")
+        for kind in self.kinds:
+            for version in kind if isinstance(kind, tuple) else (kind,):
+                definition_of(version)
+        for controller in self.controllers:
+            if not isinstance(controller, Controller):
+                raise TypeError(
+                    f"a controller is made by controller_for(Kind).build(reconcile), not {controller!r:.80}"
+                )
 
     def manager(self, client: Client | ClientConfig | None = None, **options: Any) -> Manager:
         """Give a manager of it; `options` are those of `Manager`."""

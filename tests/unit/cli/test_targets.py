@@ -1,0 +1,224 @@
+"""Targets: files whatever they are called, and whatever somebody may write for one."""
+
+from __future__ import annotations
+
+import operator as standard_operator
+import os
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from konverge.cli import main
+from konverge.cli.sources import root_of
+from konverge.cli.targets import load_operator, source_of
+
+PLAIN = "from konverge.manager import Operator\noperator = Operator(name={name!r}, controllers=())\n"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A working directory; what is loaded from it is forgotten with the test."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = dict(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - set(before):
+        if str(tmp_path) in str(getattr(sys.modules[name], "__spec__", "")):
+            del sys.modules[name]
+
+
+def write(path: str, text: str) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(textwrap.dedent(text))
+
+
+def crd(target: str) -> Result:
+    return CliRunner().invoke(main, ["crd", target])
+
+
+def refusal(target: str) -> str:
+    """Give the one line that a target is refused with."""
+    result = crd(target)
+    assert isinstance(result.exception, SystemExit), result.exc_info
+    *usage, line = result.output.splitlines()
+    assert line.startswith("Error: "), result.output
+    assert result.exit_code == (2 if usage else 1)
+    return line
+
+
+@pytest.mark.parametrize("target", ["operator.py", "operator", ".", "./operator.py", "operator.py:operator"])
+def test_a_file_is_loaded_from_its_path_though_the_standard_library_has_its_name(target: str) -> None:
+    write("operator.py", PLAIN.format(name="mine"))
+
+    assert load_operator(target).name == "mine"
+    assert sys.modules["operator"] is standard_operator
+
+
+def test_a_file_is_loaded_once() -> None:
+    write("operator.py", PLAIN.format(name="mine"))
+    assert load_operator("operator.py") is load_operator(".") is load_operator(os.path.abspath("operator.py"))
+
+
+def test_files_beside_a_file_can_be_imported() -> None:
+    write("operator.py", "from beside import name\n" + PLAIN.replace("{name!r}", "name"))
+    write("beside.py", "name = 'told-beside'")
+    write("things/operator.py", "from near import name\n" + PLAIN.replace("{name!r}", "name"))
+    write("things/near.py", "name = 'told-near'")
+
+    assert load_operator("operator.py").name == "told-beside"
+    assert load_operator("things").name == "told-near"
+    assert load_operator("things/operator.py").name == "told-near"
+
+
+@pytest.mark.parametrize("init", [True, False], ids=["package", "folder"])
+@pytest.mark.parametrize("folder", ["shop", "platform", "shop/parts", "json"])
+def test_relative_imports_work_in_a_package_whatever_it_is_called(folder: str, init: bool) -> None:
+    source = "from .names import NAME\n" + PLAIN.replace("{name!r}", "NAME")
+    write(f"{folder}/operator.py", source)
+    write(f"{folder}/names.py", "NAME = 'related'")
+    if init:
+        write(f"{folder}/__init__.py", "")
+
+    assert load_operator(folder).name == "related"
+    assert load_operator(f"{folder}/operator.py").name == "related"
+    assert load_operator(folder.replace("/", ".")).name == "related"
+
+
+def test_a_module_of_a_package_keeps_its_dotted_name() -> None:
+    write("store/__init__.py", "")
+    write(
+        "store/operator.py",
+        PLAIN.format(name="store") + "where = Operator(name=__name__.replace('.', '-'), controllers=())",
+    )
+    assert load_operator("store/operator.py:where").name == "store-operator"
+
+
+@pytest.mark.parametrize("init", [True, False], ids=["package", "folder"])
+def test_folders_with_a_dot_in_their_name_are_places_too(init: bool) -> None:
+    write("shop.v2/inner/operator.py", PLAIN.format(name="dotted"))
+    write("shop.v2/operator.v3.py", PLAIN.format(name="third"))
+    if init:
+        write("shop.v2/__init__.py", "")
+        write("shop.v2/operator.py", "from .names import NAME\n" + PLAIN.replace("{name!r}", "NAME"))
+        write("shop.v2/names.py", "NAME = 'related'")
+        assert load_operator("shop.v2").name == "related"
+
+    assert load_operator("shop.v2/inner").name == "dotted"
+    assert load_operator("shop.v2/operator.v3.py").name == "third"
+
+
+def test_a_module_that_is_missing_inside_is_told_with_file_and_line() -> None:
+    write("operator.py", "x = 1\nimport helper_of_mine\n")
+    write("helper_of_mine.py", "\n\nfrom not_installed.deep import thing\n")
+    write("package/__init__.py", "")
+    write("package/operator.py", "import not_installed\n")
+
+    told = "there is no module 'not_installed' (install it beside konverge, or correct the import)"
+    assert refusal("operator.py") == f"Error: helper_of_mine.py, line 3: {told}"
+    assert refusal("package") == f"Error: package/operator.py, line 1: {told}"
+    assert refusal("package.operator") == f"Error: package/operator.py, line 1: {told}"
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("x = 1\ndef (:\n", "operator.py, line 2: this is no Python: invalid syntax"),
+        ("\n1 / 0\n", "operator.py, line 2: ZeroDivisionError: division by zero"),
+        ("raise ValueError('a\\nb')\n", "operator.py, line 1: ValueError: a b"),
+        ("import sys\nsys.exit(3)\n", "operator.py, line 2: SystemExit: 3"),
+        ("raise KeyError\n", "operator.py, line 1: KeyError"),
+        ("from json import nothing_such\n", "operator.py, line 1: ImportError: cannot import name 'nothing_such'"),
+        ("operator = 3\n", "'operator.py': a value of type int, and no Operator, is called 'operator' in operator.py"),
+        ("", "'operator.py': there is no Operator called 'operator' in operator.py"),
+    ],
+)
+def test_what_is_wrong_in_a_source_is_one_line(source: str, line: str) -> None:
+    write("operator.py", source)
+    assert refusal("operator.py").startswith(f"Error: {line}")
+
+
+@pytest.mark.parametrize(
+    ("parts", "why"),
+    [
+        (
+            "name='o', controllers=(), kinds=(int,)",
+            "TypeError: <class 'int'> is no custom resource (write class WebApp",
+        ),
+        ("name='o', controllers=(), kinds=((int, str),)", "TypeError: <class 'int'> is no custom resource"),
+        ("name='o', controllers=(), kinds=int", "TypeError: kinds is a tuple: write kinds=(one, two)"),
+        ("name='o', controllers=(print,)", "TypeError: a controller is made by controller_for(Kind).build(reconcile)"),
+        ("name='', controllers=()", "ValueError: name is lower-case letters, digits and '-', 63 at most"),
+        ("name='a\\nb: c', controllers=()", "ValueError: name is lower-case letters, digits and '-', 63 at most"),
+        ("name='x' * 64, controllers=()", "ValueError: name is lower-case letters, digits and '-', 63 at most"),
+        ("name=3, controllers=()", "ValueError: name is lower-case letters, digits and '-', 63 at most"),
+    ],
+)
+def test_an_operator_of_parts_that_are_none_is_told_where_it_is_written(parts: str, why: str) -> None:
+    write("operator.py", f"from konverge.manager import Operator\n\noperator = Operator({parts})\n")
+    assert refusal("operator.py").startswith(f"Error: operator.py, line 3: {why}")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"), [(b"\x7fELF\x00\x01", "null bytes"), (b"\xff\xfe", "can't decode byte 0xff")]
+)
+def test_a_binary_file_is_no_python(content: bytes, why: str) -> None:
+    Path("operator.py").write_bytes(content)
+    Path("program").write_bytes(content)
+
+    assert "this is no Python" in refusal("operator.py")
+    assert why in refusal("operator.py")
+    assert refusal("program") == "Error: 'program' is no Python file (its name would end in .py)"
+
+
+def test_a_pipe_is_not_waited_for() -> None:
+    os.mkfifo("operator.py")
+    assert "is no Python file" in refusal("operator.py")
+
+
+def test_a_folder_without_python_is_said_to_be_one() -> None:
+    write("manifests/a.yaml", "")
+    line = "Error: the folder 'manifests' has no __init__.py and no operator.py in it (name the file with the operator)"
+    assert refusal("manifests") == line
+
+
+@pytest.mark.parametrize(
+    "target", ["", " ", ":", "\n", "no/such", "no_such", "a b", "x" * 5000, "a\0b", ":operator", "..."]
+)
+def test_what_is_no_target_is_one_short_line(target: str) -> None:
+    assert len(refusal(target)) < 250
+
+
+@given(st.text(max_size=30).filter(lambda text: not os.path.exists(text.rpartition(":")[0] or text)))
+@settings(max_examples=100, deadline=None)
+def test_no_text_at_all_makes_a_traceback(text: str) -> None:
+    with pytest.raises(click.ClickException) as refused:
+        load_operator(text)
+    assert "\n" not in refused.value.format_message()
+
+
+@pytest.mark.parametrize("command", ["crd", "run", "dev", "manifests"])
+def test_every_command_about_an_operator_refuses_a_target_alike(command: str) -> None:
+    result = CliRunner().invoke(main, [command, "no/such/operator.py"])
+    assert result.exit_code == 2
+    assert result.output.splitlines()[-1] == "Error: there is no file, package or module 'no/such/operator.py'"
+
+
+def test_names_start_at_the_working_directory_or_above_the_first_package(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write("above/pkg/__init__.py", "")
+    file = here / "above" / "pkg" / "operator.py"
+    assert root_of(file) == here
+    monkeypatch.chdir(file.parent)
+    assert root_of(file) == here / "above"
+
+
+def test_a_module_that_is_installed_has_no_file_to_load() -> None:
+    assert source_of("konverge.cli") is None
