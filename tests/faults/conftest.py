@@ -11,7 +11,9 @@ import widget_rigs
 
 from konverge.testing import ControlPlane
 
-REAL = [pytest.mark.faults, pytest.mark.control_plane, pytest.mark.real_time(limit=900)]
+# The short half of each scenario runs in asyncio's debug mode; the long one would measure that.
+FULL = [pytest.mark.faults, pytest.mark.plain_loop]
+REAL = [*FULL, pytest.mark.control_plane, pytest.mark.real_time(limit=1800)]
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +56,7 @@ def open_aging_rig(request: pytest.FixtureRequest) -> rigs.OpenRig:
 
 
 @pytest.fixture(
-    params=["virtual", pytest.param("full", marks=pytest.mark.faults), pytest.param("real", marks=REAL)],
+    params=["virtual", pytest.param("full", marks=FULL), pytest.param("real", marks=REAL)],
 )
 def open_widgets(request: pytest.FixtureRequest) -> widget_rigs.OpenWidgets:
     """Opens a rig for the Widget operator: `async with open_widgets() as rig`."""
@@ -63,7 +65,7 @@ def open_widgets(request: pytest.FixtureRequest) -> widget_rigs.OpenWidgets:
     return functools.partial(widget_rigs.real_widgets, request.getfixturevalue("control_plane"))
 
 
-@pytest.fixture(params=["virtual", pytest.param("full", marks=pytest.mark.faults)])
+@pytest.fixture(params=["virtual", pytest.param("full", marks=FULL)])
 def open_virtual_widgets(request: pytest.FixtureRequest) -> widget_rigs.OpenWidgets:
     """Opens such a rig on virtual time only, for what would measure this very process on a real one."""
     return functools.partial(widget_rigs.virtual_widgets, full=request.param == "full")

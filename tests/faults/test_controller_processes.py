@@ -353,6 +353,7 @@ async def _says(operator: OperatorProcess, words: str) -> bool:
 
 
 @pytest.mark.faults
+@pytest.mark.plain_loop
 @pytest.mark.real_time(limit=300)
 async def test_t15_a_hot_key_makes_no_other_wait_and_memory_stays_flat(
     audited_plane: ControlPlane, tmp_path: Path

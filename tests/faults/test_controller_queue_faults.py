@@ -198,7 +198,7 @@ async def test_t19_a_restart_with_everything_converged_writes_nothing(open_widge
         count = rig.share(10_000, 30)
         await rig.create(*names(count), replicas=1, payload="x")
         async with rig.operating():
-            await rig.converges(within=120)
+            await rig.converges(within=rig.time_for(writes=3 * count))
         assert len(rig.writes()) == 3 * count, "a finalizer, a child and a status each"
         rig.audit.clear()
         opened = len(rig.ledger.lines)

@@ -4,7 +4,8 @@ Rules:
 
 1. An `async def test_...` runs on virtual time. One that is marked `real_time`, or asks for the real control plane,
    runs on an ordinary loop.
-2. asyncio's debug mode is on.
+2. asyncio's debug mode is on, which makes everything about three times as slow. A test that is long or measures
+   time goes without: `@pytest.mark.plain_loop`.
 3. A task that is still running when its test ends fails the test.
 4. No test hangs: on virtual time a deadlock is an error at once, on real time a test has two minutes, or as many
    seconds as it says: `@pytest.mark.real_time(limit=900)`.
@@ -29,6 +30,9 @@ REAL_TIME_LIMIT = 120.0
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "real_time: an async test that needs real time, for sockets or processes")
+    config.addinivalue_line(
+        "markers", "plain_loop: an async test that is too long, or too exact, for asyncio's debug mode"
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -44,7 +48,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if marker or REAL_TIME_FIXTURES & set(pyfuncitem.fixturenames):
         factory = asyncio.new_event_loop
         limit = marker.kwargs.get("limit", REAL_TIME_LIMIT) if marker else REAL_TIME_LIMIT
-    with asyncio.Runner(debug=True, loop_factory=factory) as runner:
+    debug = pyfuncitem.get_closest_marker("plain_loop") is None
+    with asyncio.Runner(debug=debug, loop_factory=factory) as runner:
         runner.run(_alone(test, arguments, limit))
     return True
 
