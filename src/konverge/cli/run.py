@@ -3,37 +3,52 @@
 from __future__ import annotations
 
 import os
+import socket
 from typing import Any
 
 import click
 
+from konverge.cli.options import PORT, host, lease_seconds, namespace, object_name, option, seconds
 from konverge.cli.targets import load_operator
 from konverge.errors import KonvergeError
-from konverge.objects import safe_name
 
 __all__ = ["run"]
 
+_SECONDS = {"metavar": "SECONDS"}
+_NAME = {"metavar": "NAME"}
 
-@click.command(context_settings={"auto_envvar_prefix": "KONVERGE", "show_default": True})
+
+@click.command(context_settings={"show_default": True})
 @click.argument("target")
-@click.option(
-    "--kubeconfig", type=click.Path(exists=True, dir_okay=False), help="Kubeconfig; else as kubectl finds it."
+@option("--kubeconfig", type=click.Path(exists=True, dir_okay=False), help="Kubeconfig; else as kubectl finds it.")
+@option("--context", help="Context of the kubeconfig.")
+@option(
+    "--namespace",
+    "-n",
+    "namespaces",
+    variable="KONVERGE_NAMESPACES",
+    multiple=True,
+    type=namespace,
+    help="Only this namespace; may be given more than once (in the variable: with spaces between).",
+    **_NAME,
 )
-@click.option("--context", help="Context of the kubeconfig.")
-@click.option(
-    "--namespace", "-n", "namespaces", multiple=True, help="Only this namespace; may be given more than once."
+@option("--leader-elect/--no-leader-elect", default=False, help="Work only while holding the lease.")
+@option("--lease-name", type=object_name, help="Name of the Lease; the operator's name unless given.", **_NAME)
+@option("--lease-namespace", type=namespace, help="Namespace of the Lease; the client's own unless given.", **_NAME)
+@option(
+    "--lease-duration",
+    type=lease_seconds,
+    default=15.0,
+    help="Whole seconds until others may take an unrenewed lease.",
+    **_SECONDS,
 )
-@click.option("--leader-elect/--no-leader-elect", default=False, help="Work only while holding the lease.")
-@click.option("--lease-name", help="Name of the Lease; the operator's name unless given.")
-@click.option("--lease-namespace", help="Namespace of the Lease; the client's own unless given.")
-@click.option("--lease-duration", type=float, default=15.0, help="Seconds until others may take an unrenewed lease.")
-@click.option("--metrics-port", type=int, default=8080, help="Port of metrics and probes; 0 for none.")
-@click.option("--metrics-host", default="", help="Address to listen on; all unless given.")
-@click.option("--protect-metrics", is_flag=True, help="Ask the API server who may read /metrics and /debug.")
-@click.option("--webhook-port", type=int, default=0, help="Port of the webhooks; 0 does not serve them.")
-@click.option("--grace", type=float, default=20.0, help="Seconds that running reconciles get when it stops.")
-@click.option("--log-format", type=click.Choice(["human", "json"]), default="human", help="For people or for machines.")
-@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
+@option("--metrics-port", type=PORT, default=8080, help="Port of metrics and probes; 0 for none.")
+@option("--metrics-host", type=host, default="", help="Address to listen on; all unless given.", metavar="HOST")
+@option("--protect-metrics", is_flag=True, help="Ask the API server who may read /metrics and /debug.")
+@option("--webhook-port", type=PORT, default=0, help="Port of the webhooks; 0 does not serve them.")
+@option("--grace", type=seconds, default=20.0, help="Seconds that running reconciles get when it stops.", **_SECONDS)
+@option("--log-format", type=click.Choice(["human", "json"]), default="human", help="For people or for machines.")
+@option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
 def run(target: str, **options: Any) -> None:
     """Run an operator against the current cluster, as in production.
 
@@ -46,22 +61,44 @@ def run(target: str, **options: Any) -> None:
     from konverge.client import load_config
     from konverge.telemetry import configure_logs
 
-    for namespace in options["namespaces"]:
-        if not namespace or safe_name(namespace) != namespace:
-            raise click.UsageError(
-                f"--namespace: {namespace!r} is no name of a namespace (leave it out for all of them)"
-            )
     operator = load_operator(target)
+    _check_ports(options, webhooks=bool(operator.webhooks))
     configure_logs(options["log_format"], options["log_level"].upper())
     try:
         config = load_config(kubeconfig=options["kubeconfig"], context=options["context"])
         manager = operator.manager(config, **_manager_options(operator.name, options))
         if options["webhook_port"] and operator.webhooks:
-            namespace = os.environ.get("POD_NAMESPACE") or config.namespace
-            manager.serve_webhooks(operator.serving(namespace, port=options["webhook_port"]))
+            home = os.environ.get("POD_NAMESPACE") or config.namespace
+            manager.serve_webhooks(operator.serving(home, port=options["webhook_port"]))
         manager.run()
     except (KonvergeError, ValueError) as error:
         raise click.ClickException(str(error)) from error
+
+
+def _check_ports(options: dict[str, Any], *, webhooks: bool) -> None:
+    """Refuse ports that cannot be had, while the names of their options are still known."""
+    metrics, hooks = options["metrics_port"], options["webhook_port"] if webhooks else 0
+    if metrics and metrics == hooks:
+        raise click.UsageError(
+            f"--metrics-port (env var: 'KONVERGE_METRICS_PORT') and --webhook-port (env var: 'KONVERGE_WEBHOOK_PORT')"
+            f" are both {metrics}: give each its own"
+        )
+    if metrics:
+        _check_port(options["metrics_host"], metrics, "metrics")
+    if hooks:
+        _check_port("", hooks, "webhook")
+
+
+def _check_port(address: str, port: int, what: str) -> None:
+    family = socket.AF_INET6 if address.startswith("[") else socket.AF_INET
+    try:
+        socket.create_server((address.strip("[]"), port), family=family).close()
+    except OSError as error:
+        place = f"{address}:{port}" if address else f"port {port}"
+        raise click.ClickException(
+            f"{place} cannot be listened on: {error.strerror or error}"
+            f" (choose another: --{what}-port, env var: 'KONVERGE_{what.upper()}_PORT')"
+        ) from error
 
 
 def _manager_options(name: str, options: dict[str, Any]) -> dict[str, Any]:

@@ -122,10 +122,3 @@ def test_why_without_an_operator_says_what_to_do() -> None:
     result = CliRunner().invoke(main, ["why", "WebApp", "shop/web", "--address", "127.0.0.1:1"])
     assert result.exit_code == 1
     assert "no operator answers at 127.0.0.1:1" in result.output
-
-
-@pytest.mark.parametrize("namespace", ["", "Bad_NS", "ä"])
-def test_run_refuses_what_is_no_namespace(package: str, namespace: str) -> None:
-    result = CliRunner().invoke(main, ["run", package, "--namespace", namespace])
-    assert result.exit_code == 2
-    assert "is no name of a namespace" in result.output

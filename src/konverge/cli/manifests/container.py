@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from konverge.cli.manifests.release import Release
 
 __all__ = ["dockerfile"]
@@ -12,14 +14,15 @@ def dockerfile(release: Release) -> str:
     place = release.target.partition(":")[0]
     is_path = "/" in place or place.endswith(".py")
     top = place.partition("/" if is_path else ".")[0]
+    # Arguments as JSON: a path may have spaces in it, and none of it is read by a shell.
     return f"""\
 # Made by `konverge manifests {release.target}`: docker build -t {release.image} .
 FROM python:3.12-slim
 RUN pip install --no-cache-dir konverge
 WORKDIR /app
-COPY {top} ./{top}
+COPY {json.dumps([top, f"./{top}"])}
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 USER 65532:65532
 ENTRYPOINT ["konverge"]
-CMD ["run", "{release.target}"]
+CMD {json.dumps(["run", release.target])}
 """

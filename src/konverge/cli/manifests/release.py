@@ -13,10 +13,13 @@ from typing import Any
 
 from konverge.manager import Operator
 from konverge.objects import AnyObject, Untyped
+from konverge.objects.names import dns_label_errors
 from konverge.schema import to_yaml
 from konverge.webhooks import Address, configurations_for
 
 __all__ = ["Release", "files_of"]
+
+_LONGEST_NAME = 63 - len("-webhooks")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +28,8 @@ class Release:
 
     `target` is what `konverge run` is told in the container; `namespaces` limits it to these, by Roles there instead of
     a ClusterRole.
+
+    Raises: ValueError for names that no cluster, or no container runtime, takes.
     """
 
     operator: Operator
@@ -33,6 +38,21 @@ class Release:
     image: str
     replicas: int = 2
     namespaces: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.name) > _LONGEST_NAME:
+            raise ValueError(
+                f"the operator's name has {len(self.name)} characters, and may have {_LONGEST_NAME}:"
+                f" what is made for it is called {self.name}-webhooks and the like"
+            )
+        for namespace in (self.namespace, *self.namespaces):
+            if dns_label_errors(namespace):
+                raise ValueError(f"{namespace!r} is no name of a namespace")
+        for what, text in (("image", self.image), ("target", self.target)):
+            if not text or not text.isprintable():
+                raise ValueError(f"{text!r} is no {what} that can be written to a file")
+        if self.replicas < 1:
+            raise ValueError(f"replicas is 1 or more, got {self.replicas}")
 
     @property
     def name(self) -> str:

@@ -66,6 +66,8 @@ def _deployment(release: Release, selector: dict[str, str]) -> Untyped:
     pod = {
         "serviceAccountName": release.name,
         "automountServiceAccountToken": True,
+        # Else a Service called konverge-metrics, of whomever, would set KONVERGE_METRICS_PORT.
+        "enableServiceLinks": False,
         "terminationGracePeriodSeconds": _GRACE + 10,
         "securityContext": {
             "runAsNonRoot": True,
