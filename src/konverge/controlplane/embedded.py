@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import ssl
 import tempfile
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -35,6 +34,7 @@ from konverge.controlplane.http import Front
 from konverge.controlplane.storage import HISTORY, Storage
 from konverge.controlplane.users import Users
 from konverge.controlplane.webhooks import WebhookAdmission
+from konverge.objects import wall_clock
 from konverge.wire.messages import Request
 
 __all__ = ["EmbeddedServer"]
@@ -67,7 +67,7 @@ class EmbeddedServer:
     def __init__(
         self,
         *,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = wall_clock,
         seed: int | None = None,
         history: int = HISTORY,
         plain: bool = False,

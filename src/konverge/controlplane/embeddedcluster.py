@@ -7,7 +7,6 @@ async with EmbeddedCluster(nodes=3) as cluster:
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -21,6 +20,7 @@ from konverge.controlplane.namespaces import namespace_controllers
 from konverge.controlplane.nodes import Behaviour, NodeStandIn
 from konverge.controlplane.workloads import workload_controllers
 from konverge.manager import Manager
+from konverge.objects import wall_clock
 
 __all__ = ["EmbeddedCluster"]
 
@@ -43,7 +43,7 @@ class EmbeddedCluster:
         *,
         nodes: int = 3,
         behaviours: Iterable[Behaviour] = (),
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = wall_clock,
         seed: int | None = None,
         heartbeat: float = 10.0,
         plain: bool = False,

@@ -14,7 +14,7 @@ from konverge.objects.models import Model, field
 from konverge.objects.names import safe_name
 from konverge.objects.quantities import Quantity, QuantityText
 from konverge.objects.resources import AnyObject, Resource, Untyped, kind_of, same_object
-from konverge.objects.times import MicroTime, Time, now
+from konverge.objects.times import MicroTime, Time, now, wall_clock
 
 __all__ = [
     "AnyObject",
@@ -58,5 +58,6 @@ __all__ = [
     "set_condition",
     "split_api_version",
     "to_wire",
+    "wall_clock",
     "whole",
 ]

@@ -7,23 +7,43 @@ Two wire forms exist, and the server does not take one for the other:
 - `MicroTime` has six decimals, always: ``2026-01-01T00:00:00.000000Z`` (leases, events). A plain datetime would drop
   the zeros and the server would answer 400, so it is a type of its own; msgspec hands every subclass of datetime to
   the hooks, which call `from_wire` and `to_wire`.
+
+What is stamped with the present (conditions, events, leases) asks `wall_clock`: a simulated day has a date of its own.
 """
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 from typing import Annotated, TypeAlias
 
 import msgspec
 
-__all__ = ["MicroTime", "Time", "now"]
+__all__ = ["MicroTime", "Time", "now", "wall_clock"]
 
 Time: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
+def wall_clock(loop: asyncio.AbstractEventLoop | None = None) -> float:
+    """Give the seconds since 1970 by the clock of an event loop: the one that runs here, unless another is named.
+
+    A loop that has a date of its own, as on virtual time, says it with a method `wall_time`. All others, and code
+    without a loop, are on the clock of the system.
+    """
+    if loop is None:
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return time.time()
+    own: Callable[[], float] = getattr(loop, "wall_time", time.time)
+    return own()
+
+
 def now() -> datetime:
     """Return the present in UTC, in whole seconds: what the server would keep of it."""
-    return datetime.now(UTC).replace(microsecond=0)
+    return datetime.fromtimestamp(int(wall_clock()), UTC)
 
 
 class MicroTime(datetime):
@@ -36,7 +56,7 @@ class MicroTime(datetime):
     @classmethod
     def now(cls, tz: tzinfo | None = UTC) -> MicroTime:
         """Return the present, in UTC unless told otherwise, with microseconds."""
-        return super().now(tz or UTC)
+        return cls.fromtimestamp(wall_clock(), tz or UTC)
 
     @classmethod
     def of(cls, moment: datetime) -> MicroTime:

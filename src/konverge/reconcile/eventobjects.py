@@ -7,7 +7,9 @@ from functools import lru_cache
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from konverge.objects import MicroTime, ObjectMeta, safe_name
+from msgspec.structs import replace
+
+from konverge.objects import ObjectMeta, safe_name
 from konverge.objects.names import MAX_SUBDOMAIN_LENGTH, dns_subdomain_errors, label_key_errors
 from konverge.reconcile.eventseries import Reference, Said, Series
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from konverge.k8s.core.v1 import ObjectReference
     from konverge.k8s.events.v1 import Event
 
-__all__ = ["NOTE_BYTES", "WORD_BYTES", "check_controller", "cut", "event_name", "event_of", "namespace_of", "said"]
+__all__ = ["NOTE_BYTES", "WORD_BYTES", "check_controller", "checked", "cut", "event_name", "event_of", "namespace_of"]
 
 NOTE_BYTES: Final = 1024
 WORD_BYTES: Final = 128
@@ -34,37 +36,24 @@ def cut(text: str, limit: int) -> str:
     return raw[: limit - len(_MORE)].decode("utf-8", "ignore") + _MORE
 
 
-def said(
-    about: Reference,
-    *,
-    controller: str,
-    type: str,  # noqa: A002 - the field's own name
-    reason: str,
-    message: str,
-    action: str,
-    related: Reference | None,
-) -> Said:
-    """Put one event together.
+def checked(event: Said) -> Said:
+    """Give an event in words that fit.
 
     Raises: ValueError when the server would refuse it for something that the caller wrote.
     """
-    if type not in _TYPES:
-        raise ValueError(f"the type of an event is 'Normal' or 'Warning', got {type!r}")
-    if not isinstance(message, str):
-        raise ValueError(f"the message of an event is a str, got {message!r:.100}")
-    check_controller(controller)
-    _check(about)
-    if related is not None:
-        _check(related)
-    return Said(
-        controller,
-        about,
-        related,
-        type,
-        _word(reason, "reason"),
-        _word(action, "action"),
-        cut(message, NOTE_BYTES),
-        MicroTime.now(),
+    if event.type not in _TYPES:
+        raise ValueError(f"the type of an event is 'Normal' or 'Warning', got {event.type!r}")
+    if not isinstance(event.note, str):
+        raise ValueError(f"the message of an event is a str, got {event.note!r:.100}")
+    check_controller(event.controller)
+    _check(event.about)
+    if event.related is not None:
+        _check(event.related)
+    return replace(
+        event,
+        reason=_word(event.reason, "reason"),
+        action=_word(event.action, "action"),
+        note=cut(event.note, NOTE_BYTES),
     )
 
 

@@ -14,15 +14,24 @@ import threading
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC
 from random import Random, getrandbits
 from typing import Any, Final
 
 from konverge.client import Client
 from konverge.errors import AlreadyExists, KonvergeError, NotFound, ServerError, TooManyRequests, TransportError
-from konverge.objects import Key
+from konverge.objects import Key, MicroTime, wall_clock
 from konverge.reconcile.eventagenda import Agenda
 from konverge.reconcile.eventlimits import Allowance, EventLimits, Share
-from konverge.reconcile.eventobjects import WORD_BYTES, check_controller, cut, event_name, event_of, namespace_of, said
+from konverge.reconcile.eventobjects import (
+    WORD_BYTES,
+    check_controller,
+    checked,
+    cut,
+    event_name,
+    event_of,
+    namespace_of,
+)
 from konverge.reconcile.eventseries import EventBook, Reference, Said, Series
 
 __all__ = ["EventLimits", "EventRecorder", "EventStats", "Reference"]
@@ -120,14 +129,17 @@ class EventRecorder:
 
         Raises: ValueError for an unknown type, a reason or action that is not one word, or no object.
         """
-        event = said(
-            about,
-            controller=controller or self._controller,
-            type=type,
-            reason=reason,
-            message=message,
-            action=action or reason,
-            related=related,
+        event = checked(
+            Said(
+                controller=controller or self._controller,
+                about=about,
+                related=related,
+                type=type,
+                reason=reason,
+                action=action or reason,
+                note=message,
+                moment=self._moment(),
+            )
         )
         with self._counting:
             self._recorded += 1
@@ -183,6 +195,10 @@ class EventRecorder:
         )
 
     # Taking
+
+    def _moment(self) -> MicroTime:
+        """Give the date by the loop that sends, whichever thread asks: a thread has none of its own."""
+        return MicroTime.fromtimestamp(wall_clock(self._loop), UTC)
 
     def _hand_in(self, event: Said) -> None:
         """Leave an event where `run` finds it: its loop is not this one, or not known yet."""

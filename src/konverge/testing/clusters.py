@@ -13,7 +13,6 @@ It is entered before the test begins, by `asynctests`, and left when it ends.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -25,13 +24,10 @@ from konverge.controller import Controller
 from konverge.controlplane.embeddedcluster import EmbeddedCluster
 from konverge.errors import WaitTimeout
 from konverge.manager import Manager
-from konverge.objects import Untyped
-from konverge.testing.virtualtime import VirtualTimeLoop
+from konverge.objects import Untyped, wall_clock
+from konverge.testing.virtualtime import START, VirtualTimeLoop
 
 __all__ = ["TestCluster", "cluster"]
-
-START = 1_800_000_000.0
-"""When virtual time begins, in seconds since 1970."""
 
 
 def virtual_clock() -> float:
@@ -94,4 +90,4 @@ class TestCluster(EmbeddedCluster):
 def cluster(request: pytest.FixtureRequest) -> TestCluster:
     """A fresh cluster with three nodes."""
     real = request.node.get_closest_marker("real_time") is not None
-    return TestCluster(clock=time.time if real else virtual_clock)
+    return TestCluster(clock=wall_clock if real else virtual_clock)

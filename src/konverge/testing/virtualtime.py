@@ -12,11 +12,14 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 __all__ = ["VirtualTimeLoop", "run_virtually", "settle"]
 
 T = TypeVar("T")
+
+START: Final = 1_800_000_000.0
+"""When virtual time begins, in seconds since 1970."""
 
 
 class _JumpingSelector(selectors.DefaultSelector):
@@ -52,7 +55,10 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """An event loop whose time starts at 0 and jumps from timer to timer."""
+    """An event loop whose time starts at 0 and jumps from timer to timer.
+
+    Its date goes with its time: whoever asks `konverge.objects.wall_clock` on it sees a day begin and end.
+    """
 
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
@@ -60,6 +66,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._jumping.now
+
+    def wall_time(self) -> float:
+        """Give the seconds since 1970, as this loop has them."""
+        return START + self._jumping.now
 
     async def settle(self) -> None:
         """Wait until everything has happened that can happen now: every other task waits for time to pass."""

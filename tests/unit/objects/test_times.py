@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import pickle
+import time
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge.objects.times import MicroTime, Time, now
+from konverge.objects.times import MicroTime, Time, now, wall_clock
 
 moments = st.datetimes(timezones=st.just(UTC))
 offsets = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
@@ -119,3 +121,28 @@ def test_now_has_a_timezone_and_whole_seconds() -> None:
 
 def test_micro_now_is_in_utc() -> None:
     assert MicroTime.now().tzinfo is UTC
+
+
+def test_without_a_loop_the_wall_clock_is_the_systems() -> None:
+    before = time.time()
+    assert before <= wall_clock() <= time.time()
+
+
+async def test_on_virtual_time_the_date_goes_with_the_time() -> None:
+    begin, stamp = now(), MicroTime.now()
+    await asyncio.sleep(86_400)
+
+    assert now() - begin == timedelta(days=1)
+    assert MicroTime.now() - stamp == timedelta(days=1)
+    assert wall_clock() == stamp.timestamp() + 86_400
+
+
+async def test_a_thread_may_ask_for_the_date_of_a_loop() -> None:
+    await asyncio.sleep(3600)
+    assert await asyncio.to_thread(wall_clock, asyncio.get_running_loop()) == wall_clock()
+
+
+@pytest.mark.real_time(limit=30)
+async def test_on_an_ordinary_loop_the_date_is_the_systems() -> None:
+    before = time.time()
+    assert before <= wall_clock() <= time.time()

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from random import Random
 
 import pytest
@@ -16,7 +17,7 @@ from konverge.client import Client, InProcessTransport
 from konverge.controlplane.embedded import EmbeddedServer
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.k8s.events.v1 import Event
-from konverge.objects import ObjectMeta
+from konverge.objects import MicroTime, ObjectMeta
 from konverge.reconcile.recorder import EventLimits, EventRecorder, Reference
 from konverge.testing.faults import Asked, FaultScript, answered, cut, frozen, refused, refusing
 from konverge.testing.faultytransport import FaultyTransport
@@ -553,3 +554,32 @@ async def test_one_that_is_closed_before_it_runs_sends_what_it_has_and_ends() ->
 def test_limits_are_checked(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         EventLimits(**wrong)  # type: ignore[arg-type]
+
+
+# The date
+
+
+async def test_events_of_a_simulated_day_have_the_date_of_that_day() -> None:
+    async with running() as it:
+        begin = MicroTime.now()
+        await asyncio.sleep(86_400)
+        it.fail()
+        await asyncio.sleep(10)
+        it.fail()
+        await asyncio.sleep(FIVE_MINUTES)
+        event = await it.event()
+    assert event.event_time == begin + timedelta(days=1)
+    assert event.series is not None
+    assert event.series.last_observed_time == begin + timedelta(days=1, seconds=10)
+    created = event.metadata.creation_timestamp
+    assert created is not None
+    assert abs(created - event.event_time) <= timedelta(seconds=1)
+
+
+async def test_an_event_of_another_thread_has_the_date_of_the_loop_that_sends_it() -> None:
+    async with running() as it:
+        await asyncio.sleep(86_400)
+        await asyncio.to_thread(it.fail)
+        moment = MicroTime.now()
+        await asyncio.sleep(1)
+        assert (await it.event()).event_time == moment

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +14,7 @@ from konverge.controlplane.api.registry import Registry
 from konverge.controlplane.api.strategy import Document, Strategy
 from konverge.controlplane.patches.endpoints import Endpoint
 from konverge.controlplane.storage import Collection, Entry, Storage
+from konverge.objects import wall_clock
 
 __all__ = ["Cluster", "decode", "encode", "key_of"]
 
@@ -40,7 +40,7 @@ class Cluster:
         *,
         storage: Storage | None = None,
         registry: Registry | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = wall_clock,
         seed: int | None = None,
     ) -> None:
         self.storage = storage or Storage()

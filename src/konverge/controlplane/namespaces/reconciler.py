@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Final
 
@@ -16,7 +15,7 @@ from konverge.controlplane.workloads.moments import Clock, moment, whole
 from konverge.controlplane.workloads.writers import writer_of, written
 from konverge.errors import KonvergeError, NotFound
 from konverge.k8s.core.v1 import ConfigMap, Namespace, NamespaceStatus, ServiceAccount
-from konverge.objects import Key, Kind, kind_of, to_wire
+from konverge.objects import Key, Kind, kind_of, to_wire, wall_clock
 from konverge.reconcile import Context, Reconciler, Result
 
 __all__ = ["NamespaceReconciler", "namespace_controllers"]
@@ -82,7 +81,9 @@ def _only(name: str) -> CacheOptions:
     return CacheOptions(metadata_only=True, fields=f"metadata.name={name}")
 
 
-def namespace_controllers(*, root_ca: Callable[[], str] = str, clock: Clock = time.time) -> tuple[Controller[Any], ...]:
+def namespace_controllers(
+    *, root_ca: Callable[[], str] = str, clock: Clock = wall_clock
+) -> tuple[Controller[Any], ...]:
     """Give the controller of namespaces.
 
     `root_ca` gives the certificate, as PEM, that pods shall trust the API server by; `clock` is the wall clock of the

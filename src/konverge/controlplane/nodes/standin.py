@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
@@ -19,7 +18,7 @@ from konverge.controlplane.workloads.moments import Clock, moment
 from konverge.errors import AlreadyExists, ServerError, TooManyRequests, TransportError
 from konverge.k8s.coordination.v1 import Lease
 from konverge.manager import Manager
-from konverge.objects import Key, Untyped
+from konverge.objects import Key, Untyped, wall_clock
 from konverge.triggers import Channel, anything
 
 __all__ = ["NodeStandIn"]
@@ -52,7 +51,7 @@ class NodeStandIn:
         heartbeat: float = 10.0,
         lifecycle: bool = False,
         schedules: bool = True,
-        clock: Clock = time.time,
+        clock: Clock = wall_clock,
         capacity: Mapping[str, str] | None = None,
     ) -> None:
         made = _machines(nodes, capacity or {}) if isinstance(nodes, int) else nodes

@@ -11,7 +11,6 @@ scheduling of Jobs. Of a slice with several ports, and of several subsets, the o
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from konverge.controller import Controller
@@ -21,11 +20,12 @@ from konverge.controlplane.workloads.jobs.reconciler import job_controller
 from konverge.controlplane.workloads.moments import Clock
 from konverge.controlplane.workloads.replicasets.reconciler import replica_set_controller
 from konverge.controlplane.workloads.services.reconciler import endpoints_controller, service_controller
+from konverge.objects import wall_clock
 
 __all__ = ["workload_controllers"]
 
 
-def workload_controllers(*, clock: Clock = time.time) -> tuple[Controller[Any], ...]:
+def workload_controllers(*, clock: Clock = wall_clock) -> tuple[Controller[Any], ...]:
     """Give the controllers of workloads; `clock` is the wall clock of the cluster, in seconds.
 
     They are for Deployment, ReplicaSet, Job, Service, Endpoints and (`job-pod-finalizers`) Pod.

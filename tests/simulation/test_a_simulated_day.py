@@ -1,0 +1,43 @@
+"""A day of an operator on virtual time: whatever is stamped with the present has the date of that day."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+from gadgets import Gadget, gadget
+
+from konverge import Context, ObjectMeta, Result, controller_for, crd_for
+from konverge.k8s.core.v1 import ConfigMap
+from konverge.k8s.events.v1 import Event
+from konverge.objects import Untyped, now, to_wire
+from konverge.testing.clusters import TestCluster
+
+
+async def look_each_hour(obj: Gadget, ctx: Context) -> Result:
+    await ctx.apply(ConfigMap(metadata=ObjectMeta(name=obj.name), data={"size": str(obj.spec.size)}))
+    if ctx.condition(obj, "Large", obj.spec.size > 1, reason="Looked"):
+        ctx.event("SizeChanged", f"it has size {obj.spec.size}")
+        await ctx.update_status(obj)
+    return Result.again(after=3600)
+
+
+async def test_events_and_conditions_have_the_date_of_the_simulated_day(cluster: TestCluster) -> None:
+    client = await cluster.install(Untyped(to_wire(crd_for(Gadget))))
+    async with cluster.operator(controller_for(Gadget).owns(ConfigMap).build(look_each_hour)):
+        made = await client.create(gadget("lamp"))
+        await asyncio.sleep(86_400)
+        changed = now()
+        await client.patch(Gadget, made.key, {"spec": {"size": 2}})
+        await cluster.settle()
+
+    # The event of the first day is gone by now, as on every server: they live for an hour.
+    (told,) = [event.event_time for event in await client.list(Event) if event.reason == "SizeChanged"]
+    (condition,) = (await client.get(Gadget, made.key)).status.conditions
+    created, transition = made.metadata.creation_timestamp, condition.last_transition_time
+    assert told is not None
+    assert created is not None
+    assert transition is not None
+    assert abs(changed - told) < timedelta(minutes=1)
+    assert abs(transition - changed) < timedelta(minutes=1)
+    assert changed - created >= timedelta(days=1)
