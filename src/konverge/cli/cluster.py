@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from konverge.cli.options import PORT, option
 from konverge.errors import KonvergeError
 
 if TYPE_CHECKING:
@@ -19,39 +20,55 @@ if TYPE_CHECKING:
 __all__ = ["cluster", "nodes", "written_kubeconfig"]
 
 _KUBECONFIG = Path("konverge.kubeconfig")
-_BEHAVES = (
-    'How containers behave, e.g. "image=bad:*,never-ready" or "name=web-*,crashes=3"; may be given more than once.'
+
+
+def _behaviour(text: str) -> Behaviour:
+    # Loaded here: the other commands need no nodes.
+    from konverge.controlplane.nodes import Behaviour
+
+    try:
+        return Behaviour.parse(text)
+    except (TypeError, ValueError) as error:
+        raise click.BadParameter(str(error)) from error
+
+
+_behaves = option(
+    "--behaves",
+    "behaviours",
+    type=_behaviour,
+    multiple=True,
+    metavar="TEXT",
+    help='How containers behave: "image=bad:*,never-ready" or "name=web-*,crashes=3"; may be given more than once.',
 )
 
 
-@click.command(context_settings={"auto_envvar_prefix": "KONVERGE", "show_default": True})
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on loopback; 0 takes a free one.")
-@click.option("--nodes", "count", type=click.IntRange(0, 100), default=3, help="How many nodes.")
-@click.option(
+@click.command(context_settings={"show_default": True})
+@option("--port", type=PORT, default=0, help="Port on loopback; 0 takes a free one.")
+@option("--nodes", "count", type=click.IntRange(0, 100), default=3, help="How many nodes.")
+@option(
     "--kubeconfig", type=click.Path(dir_okay=False, path_type=Path), default=_KUBECONFIG, help="Kubeconfig to write."
 )
-@click.option("--behaves", multiple=True, help=_BEHAVES)
-@click.option("--quiet", is_flag=True, help="Do not show what happens.")
-def cluster(port: int, count: int, kubeconfig: Path, behaves: tuple[str, ...], quiet: bool) -> None:
+@_behaves
+@option("--quiet", is_flag=True, help="Do not show what happens.")
+def cluster(port: int, count: int, kubeconfig: Path, behaviours: tuple[Behaviour, ...], quiet: bool) -> None:
     """Start a cluster in this process: API server, built-in controllers, nodes that run nothing. Ctrl-C ends it.
 
     Deployments become ready and orphans go, kubectl works, and nothing is left behind.
 
-    Example: konverge cluster --nodes 3 & kubectl --kubeconfig konverge.kubeconfig get nodes
+    Example: konverge cluster --nodes 3
+
+    In another terminal: kubectl --kubeconfig konverge.kubeconfig get nodes
     """
-    behaviours = _behaviours(behaves)
     asyncio.run(_cluster(port, count, kubeconfig, behaviours, quiet))
     click.echo("ended, nothing is left")
 
 
-@click.command(context_settings={"auto_envvar_prefix": "KONVERGE", "show_default": True})
-@click.option(
-    "--kubeconfig", type=click.Path(exists=True, dir_okay=False), help="Kubeconfig; else as kubectl finds it."
-)
-@click.option("--context", help="Context of the kubeconfig.")
-@click.option("--nodes", "count", type=click.IntRange(1, 100), default=3, help="How many nodes.")
-@click.option("--behaves", multiple=True, help=_BEHAVES)
-def nodes(kubeconfig: str | None, context: str | None, count: int, behaves: tuple[str, ...]) -> None:
+@click.command(context_settings={"show_default": True})
+@option("--kubeconfig", type=click.Path(exists=True, dir_okay=False), help="Kubeconfig; else as kubectl finds it.")
+@option("--context", help="Context of the kubeconfig.")
+@option("--nodes", "count", type=click.IntRange(1, 100), default=3, help="How many nodes.")
+@_behaves
+def nodes(kubeconfig: str | None, context: str | None, count: int, behaviours: tuple[Behaviour, ...]) -> None:
     """Play nodes for a control plane that has none: pods are scheduled and become ready, and nothing is run.
 
     Meant for a kube-apiserver and kube-controller-manager without kubelets. Never point it at a cluster that matters:
@@ -59,14 +76,15 @@ def nodes(kubeconfig: str | None, context: str | None, count: int, behaves: tupl
 
     Example: konverge nodes --kubeconfig admin.kubeconfig --nodes 3
     """
+    from konverge.cli.reachability import check_answers
     from konverge.client import Client, load_config
     from konverge.controlplane.nodes import NodeStandIn
     from konverge.manager.signals import stopped_by_signals
 
-    behaviours = _behaviours(behaves)
-
     async def play() -> None:
-        async with Client.connect(load_config(kubeconfig=kubeconfig, context=context)) as client:
+        config = load_config(kubeconfig=kubeconfig, context=context)
+        await check_answers(config)
+        async with Client.connect(config) as client:
             stand_in = NodeStandIn(client, nodes=count)
             stand_in.program(*behaviours)
             told = asyncio.Event()
@@ -80,7 +98,7 @@ def nodes(kubeconfig: str | None, context: str | None, count: int, behaves: tupl
         raise click.ClickException(str(error)) from error
 
 
-async def _cluster(port: int, count: int, kubeconfig: Path, behaviours: list[Behaviour], quiet: bool) -> None:
+async def _cluster(port: int, count: int, kubeconfig: Path, behaviours: tuple[Behaviour, ...], quiet: bool) -> None:
     from konverge.controlplane.embeddedcluster import EmbeddedCluster
     from konverge.manager.signals import stopped_by_signals
 
@@ -160,12 +178,3 @@ def _show(event: dict[str, Any]) -> None:
     place = f"{about.get('namespace')}/{about.get('name')}" if about.get("namespace") else about.get("name", "")
     words = f"{event.get('reason', '')}: {event.get('note', '')}"
     click.echo(f"{event.get('type', ''):8}{about.get('kind', ''):12}{place}  {words}"[:200])
-
-
-def _behaviours(texts: tuple[str, ...]) -> list[Behaviour]:
-    from konverge.controlplane.nodes import Behaviour
-
-    try:
-        return [Behaviour.parse(text) for text in texts]
-    except (TypeError, ValueError) as error:
-        raise click.UsageError(f"--behaves: {error}") from error

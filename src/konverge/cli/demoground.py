@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from konverge.cli.loopbackhooks import is_loopback, loopback_hooks
+from konverge.cli.reachability import check_answers
 from konverge.client import Client, ClientConfig, condition, deleted, exists, load_config
 from konverge.errors import NotFound
 from konverge.k8s.apiextensions.v1 import CustomResourceDefinition
@@ -51,8 +52,12 @@ async def cluster_here(folder: Path) -> AsyncGenerator[Ground]:
 
 @asynccontextmanager
 async def cluster_there(kubeconfig: str, context: str | None) -> AsyncGenerator[Ground]:
-    """Take the cluster of a kubeconfig."""
+    """Take the cluster of a kubeconfig.
+
+    Raises: click.ClickException when it does not answer.
+    """
     config = load_config(kubeconfig=kubeconfig, context=context)
+    await check_answers(config)
     arguments = ("--kubeconfig", kubeconfig, *(("--context", context) if context else ()))
     yield Ground(config=config, arguments=arguments, words=config.server, limit=_THERE)
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from konverge.cli.options import PORT, option
+
 if TYPE_CHECKING:
     from konverge.cli.liveview import View
     from konverge.client import Client
@@ -27,14 +29,14 @@ _GRACE = 10.0
 _LOG_LINES = 10
 
 
-@click.command(context_settings={"auto_envvar_prefix": "KONVERGE", "show_default": True})
+@click.command(context_settings={"show_default": True})
 @click.argument("target")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the API server; 0 takes a free one.")
-@click.option("--nodes", "count", type=click.IntRange(0, 100), default=3, help="How many nodes.")
-@click.option(
+@option("--port", type=PORT, default=0, help="Port of the API server; 0 takes a free one.")
+@option("--nodes", "count", type=click.IntRange(0, 100), default=3, help="How many nodes.")
+@option(
     "--kubeconfig", type=click.Path(dir_okay=False, path_type=Path), default=_KUBECONFIG, help="Kubeconfig to write."
 )
-@click.option("--plain", is_flag=True, help="Lines instead of tables; so without a terminal.")
+@option("--plain", is_flag=True, help="Lines instead of tables; so without a terminal.")
 def dev(target: str, port: int, count: int, kubeconfig: Path, plain: bool) -> None:
     """Develop an operator: a cluster in this process, the operator with its webhooks and samples. Ctrl-C ends it.
 

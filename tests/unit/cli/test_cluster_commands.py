@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import click
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -23,6 +24,7 @@ from livingcluster import deployment, pod
 
 from konverge import Client
 from konverge.cli import main
+from konverge.cli.reachability import check_answers
 from konverge.client import condition, load_config
 from konverge.controlplane import EmbeddedServer
 
@@ -217,13 +219,19 @@ def test_a_kubeconfig_that_a_killed_cluster_left_is_replaced_and_that_of_a_later
         ("image=bad:*,never-reddy", "'never-reddy' is no part of a behaviour"),
         ("crashes=often", "crashes takes a number, got 'often'"),
         ("runs-for=-1", "runs_for is a number of seconds, 0 or more"),
+        ("runs-for=nan", "runs_for is a number of seconds, 0 or more"),
+        ("ready-after=inf", "ready_after is a number of seconds, 0 or more"),
+        ("crashes=-2", "crashes is a number of runs, 0 or more, or -1 for all of them"),
+        ("", "'' does not say what containers do: write one or more of start-after, ready-after, never-ready"),
+        ("image=bad:*", "'image=bad:*' does not say what containers do"),
+        ("name=,never-ready", "nothing follows name="),
     ],
 )
 def test_a_behaviour_that_is_none_is_a_mistake_in_usage(command: str, text: str, why: str) -> None:
     result = CliRunner().invoke(main, [command, "--behaves", text])
 
     assert result.exit_code == 2
-    assert f"--behaves: {why}" in result.output
+    assert f"'--behaves' (env var: 'KONVERGE_BEHAVES'): {why}" in result.output
 
 
 # konverge nodes
@@ -280,3 +288,39 @@ def test_nodes_for_a_kubeconfig_or_context_that_is_not_there_is_an_error(tmp_pat
     other = CliRunner().invoke(main, ["nodes", "--kubeconfig", str(kubeconfig), "--context", "other"])
     assert other.exit_code == 1
     assert "other" in other.output
+
+
+def _kubeconfig_of(path: Path, server: str) -> Path:
+    document = {
+        "clusters": [{"name": "far", "cluster": {"server": server, "insecure-skip-tls-verify": True}}],
+        "contexts": [{"name": "far", "context": {"cluster": "far", "user": "me"}}],
+        "users": [{"name": "me", "user": {"token": "mine"}}],
+        "current-context": "far",
+    }
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+@pytest.mark.parametrize("command", ["nodes", "demo"])
+def test_a_server_that_is_not_there_is_said_at_once_with_its_address(command: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        server = f"https://127.0.0.1:{closed.getsockname()[1]}"
+    started = time.monotonic()
+
+    result = CliRunner().invoke(main, [command, "--kubeconfig", str(_kubeconfig_of(tmp_path / "config", server))])
+
+    assert result.exit_code == 1
+    assert f"Error: the API server {server} does not answer: " in result.output
+    assert "refused" in result.output
+    assert time.monotonic() - started < 15, "no second try: the patience of an operator takes longer"
+
+
+@pytest.mark.real_time(limit=30)
+async def test_a_server_that_says_nothing_is_not_waited_for(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        server = f"https://127.0.0.1:{silent.getsockname()[1]}"
+        config = load_config(kubeconfig=_kubeconfig_of(tmp_path / "config", server))
+        with pytest.raises(
+            click.ClickException, match=f"the API server {server} does not answer: nothing came within 0.2"
+        ):
+            await check_answers(config, patience=0.2)

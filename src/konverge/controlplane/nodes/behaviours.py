@@ -14,6 +14,7 @@ Rules that hold here:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
@@ -60,8 +61,12 @@ class Behaviour:
         LabelSelector.parse(self.labels)
         for name in ("start_after", "ready_after", "runs_for", "stops_after"):
             value = getattr(self, name)
-            if value is not None and value < 0:
+            if value is not None and not 0 <= value < math.inf:
                 raise ValueError(f"{name} is a number of seconds, 0 or more, got {value!r}")
+        if self.crashes is not None and self.crashes < -1:
+            raise ValueError(f"crashes is a number of runs, 0 or more, or -1 for all of them, got {self.crashes}")
+        if self.exit_code is not None and not 0 <= self.exit_code <= 255:
+            raise ValueError(f"exit_code is a number from 0 to 255, got {self.exit_code}")
 
     @classmethod
     def from_wire(cls, wire: Mapping[str, Any]) -> Behaviour:
@@ -79,9 +84,19 @@ class Behaviour:
 
     @classmethod
     def parse(cls, text: str) -> Behaviour:
-        """Read one of a command line: "image=bad:*,never-ready,ready-after=5"."""
+        """Read one of a command line: "image=bad:*,never-ready,ready-after=5".
+
+        Raises: ValueError for a text that is none, and for one that says nothing of what containers do.
+        """
         parts = [part.strip().partition("=") for part in text.split(",") if part.strip()]
-        return cls.from_wire({name: value if equals else "true" for name, equals, value in parts})
+        for name, equals, value in parts:
+            if equals and not value.strip():
+                raise ValueError(f"nothing follows {name}=")
+        found = cls.from_wire({name: value if equals else "true" for name, equals, value in parts})
+        if all(getattr(found, name) is None for name in _EFFECTS):
+            effects = ", ".join(name.replace("_", "-") for name in _EFFECTS)
+            raise ValueError(f"{text!r} does not say what containers do: write one or more of {effects}")
+        return found
 
     def fits(self, image: str, container: str, pod: PodWords) -> bool:
         """Tell whether it is about a container of a pod."""

@@ -56,6 +56,14 @@ def test_a_command_line_and_a_file_say_the_same() -> None:
         ("never-ready=maybe", "never-ready takes true or false, got 'maybe'"),
         ("crashes=often", "crashes takes a number, got 'often'"),
         ("ready-after=-1", "ready_after is a number of seconds, 0 or more, got -1.0"),
+        ("runs-for=nan", "runs_for is a number of seconds, 0 or more, got nan"),
+        ("start-after=inf", "start_after is a number of seconds, 0 or more, got inf"),
+        ("crashes=-2", "crashes is a number of runs, 0 or more, or -1 for all of them, got -2"),
+        ("exit-code=-1", "exit_code is a number from 0 to 255, got -1"),
+        ("exit-code=256", "exit_code is a number from 0 to 255, got 256"),
+        ("image=,never-ready", "nothing follows image="),
+        ("", "'' does not say what containers do: write one or more of start-after, ready-after, never-ready"),
+        ("image=bad:*", "does not say what containers do"),
     ],
 )
 def test_a_mistake_says_what_to_write(text: str, message: str) -> None:
