@@ -1,8 +1,8 @@
 """The journal: for each key why it ran, what it read and wrote, and how it ended.
 
 It is for people who ask "why was this reconciled?", and it is always on. So it is bounded in every direction, holds no
-object and no error (an error would keep its whole stack alive), only names, versions and short texts, and a run costs a
-few microseconds. Texts of errors are kept without what looks like a secret.
+object and no error (an error would keep its whole stack alive), only names, versions and short texts, packed into some
+250 bytes when a run ends; a run costs a few microseconds. Texts of errors are kept without what looks like a secret.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ import asyncio
 import itertools
 import secrets
 import time
-from collections import deque
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
-from konverge.objects import Key
+from konverge.objects import Key, wall_clock
+from konverge.reconcile.journalrecords import Facts, Read, Reason, Write, pack, seconds, shorten, tell_reasons, unpack
 from konverge.reconcile.journaltexts import render
 from konverge.telemetry.secrets import without_secrets
 
@@ -24,26 +23,8 @@ __all__ = ["Journal", "JournalStats", "Reason", "Run", "render"]
 
 _ENTRIES = 50
 _WAKES = 10
-_TEXT = 500
-_LOOKED_AT = 4 * _TEXT  # of an error; a secret that begins in what is kept is seen whole
+_LOOKED_AT = 2000  # of an error; a secret that begins in what is kept is seen whole
 _WAITING = 10  # times the number of keys
-
-
-class Reason(Protocol):
-    """What woke a key: a trigger, and which object at which version made it."""
-
-    @property
-    def trigger(self) -> str: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def key(self) -> Key: ...
-    @property
-    def version(self) -> str: ...
-    @property
-    def what(self) -> str: ...
-    @property
-    def listed(self) -> bool: ...
 
 
 class Run:
@@ -56,46 +37,49 @@ class Run:
         "_begin",
         "_duration",
         "_error",
+        "_kept",
         "_more",
+        "_place",
         "_reads",
         "_result",
         "_started",
-        "_waited",
-        "_wakes",
+        "_woken",
         "_writes",
         "attempt",
         "key",
         "reconcile_id",
     )
 
-    def __init__(self, key: Key, reconcile_id: str, attempt: int, woken: _Woken | None) -> None:
+    def __init__(self, key: Key, reconcile_id: str, *, attempt: int, woken: _Woken | None, place: _Runs) -> None:
         self.key = key
         self.reconcile_id = reconcile_id
         self.attempt = attempt
-        self._started = time.time()
+        self._started = wall_clock()
         self._begin = _now()
-        self._wakes = woken
-        self._waited = None if woken is None else self._begin - woken.since
-        self._reads: list[tuple[str, Key | str, str]] = []
-        self._writes: list[tuple[str, str, Key | str, str]] = []
+        self._woken = woken
+        self._reads: list[Read] = []
+        self._writes: list[Write] = []
         self._more = 0
         self._duration: float | None = None
         self._result = "running"
         self._error = ""
+        self._place = place  # the runs of the key
+        self._kept: Run | bytes = self  # what stands there for this one
+        place.append(self)
 
     def read(self, kind: str, key: Key | str, found: str = "") -> None:
         """Note a read: of which object or namespace, and the version or what else was found; "" for nothing."""
         if len(self._reads) < _ENTRIES and self._duration is None:
             self._reads.append((kind, key, found))
         else:
-            self._more += 1
+            self._count_more()
 
     def wrote(self, verb: str, kind: str, key: Key | str, version: str = "") -> None:
         """Note a write that succeeded, and the version that it made."""
         if len(self._writes) < _ENTRIES and self._duration is None:
             self._writes.append((verb, kind, key, version))
         else:
-            self._more += 1
+            self._count_more()
 
     def finish(self, *, result: str = "done", error: str | BaseException = "") -> None:
         """Note how it ended; only the first end counts."""
@@ -104,31 +88,46 @@ class Run:
         self._duration = max(0.0, _now() - self._begin)
         if error:
             text = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
-            self._result, self._error = "error", _short(without_secrets(text[:_LOOKED_AT]))
+            self._result, self._error = "error", shorten(without_secrets(text[:_LOOKED_AT]))
         else:
-            self._result = _short(result)
+            self._result = shorten(result)
+        self._keep()
 
     def to_json(self) -> dict[str, Any]:
         """Give all of it as plain values."""
-        return {
-            "result": self._result,
-            "error": self._error,
-            "reconcile_id": self.reconcile_id,
-            "attempt": self.attempt,
-            "started": _moment(self._started),
-            "waited_seconds": _seconds(self._waited),
-            "duration_seconds": _seconds(self._duration),
-            **_woken_by(self._wakes),
-            "read": [
-                {"kind": _short(kind), "key": _short(str(key)), "found": _short(found)}
-                for kind, key, found in self._reads
-            ],
-            "wrote": [
-                {"verb": _short(verb), "kind": _short(kind), "key": _short(str(key)), "version": _short(version)}
-                for verb, kind, key, version in self._writes
-            ],
-            "not_kept": self._more,
-        }
+        return unpack(self.key, self._packed())
+
+    def _packed(self) -> bytes:
+        woken = self._woken
+        facts = Facts(
+            result=self._result,
+            error=self._error,
+            reconcile_id=self.reconcile_id,
+            attempt=self.attempt,
+            started=self._started,
+            waited=None if woken is None else self._begin - woken.since,
+            duration=self._duration,
+            more_wakes=0 if woken is None else woken.more,
+            not_kept=self._more,
+        )
+        reasons = () if woken is None else woken.reasons
+        return pack(self.key, facts, reasons, reads=self._reads, writes=self._writes)
+
+    def _count_more(self) -> None:
+        self._more += 1
+        if self._duration is not None:
+            self._keep()
+
+    def _keep(self) -> None:
+        packed = self._packed()
+        for number, one in enumerate(self._place):
+            if one is self._kept:
+                self._place[number] = packed
+        self._kept = packed
+
+
+_Runs: TypeAlias = list[Run | bytes]
+"""The runs of a key, oldest first: those under way as they are, those that ended packed."""
 
 
 class _Woken:
@@ -169,7 +168,7 @@ class Journal:
             raise ValueError(f"a journal keeps at least one run of one key, got {limit_runs} and {limit_keys}")
         self._limit_runs = limit_runs
         self._limit_keys = limit_keys
-        self._runs: dict[Key, deque[Run]] = {}  # the key that ran longest ago in front
+        self._runs: dict[Key, _Runs] = {}  # the key that ran longest ago in front
         self._waiting: dict[Key, _Woken] = {}  # the key that was woken first in front
         self._prefix = secrets.token_hex(4)
         self._numbers = itertools.count(1)
@@ -186,15 +185,16 @@ class Journal:
 
     def begin(self, key: Key, *, attempt: int = 1) -> Run:
         """Note that a run begins; all that woke the key until now is why."""
-        run = Run(key, f"{self._prefix}-{next(self._numbers):06x}", attempt, self._waiting.pop(key, None))
         runs = self._runs.pop(key, None)
         if runs is None:
-            runs = deque(maxlen=self._limit_runs)
+            runs = []
             if len(self._runs) >= self._limit_keys:
                 del self._runs[next(iter(self._runs))]
+        elif len(runs) >= self._limit_runs:
+            del runs[0]
         self._runs[key] = runs
-        runs.append(run)
-        return run
+        reconcile_id = f"{self._prefix}-{next(self._numbers):06x}"
+        return Run(key, reconcile_id, attempt=attempt, woken=self._waiting.pop(key, None), place=runs)
 
     def forget(self, key: Key) -> None:
         """Keep nothing of a key."""
@@ -207,11 +207,13 @@ class Journal:
 
     def why(self, key: Key) -> list[dict[str, Any]]:
         """Give what is known of a key as plain values, newest first; a key that waits for its run says so in front."""
-        found = [run.to_json() for run in reversed(self._runs.get(key, ()))]
+        runs = reversed(self._runs.get(key, ()))
+        found = [unpack(key, run) if isinstance(run, bytes) else run.to_json() for run in runs]
         woken = self._waiting.get(key)
         if woken is not None:
-            waited = _seconds(_now() - woken.since)
-            found.insert(0, {"result": "waiting", "waited_seconds": waited, **_woken_by(woken)})
+            waiting = {"result": "waiting", "waited_seconds": seconds(_now() - woken.since)}
+            reasons = {"woken_by": tell_reasons(key, woken.reasons), "more_wakes": woken.more}
+            found.insert(0, waiting | reasons)
         return found
 
     def stats(self) -> JournalStats:
@@ -225,32 +227,3 @@ def _now() -> float:
         return asyncio.get_running_loop().time()
     except RuntimeError:
         return time.monotonic()
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _TEXT else text[: _TEXT - 3] + "..."
-
-
-def _seconds(duration: float | None) -> float | None:
-    return None if duration is None else round(duration, 6)
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _woken_by(woken: _Woken | None) -> dict[str, Any]:
-    if woken is None:
-        return {"woken_by": [], "more_wakes": 0}
-    return {"woken_by": [_reason(reason) for reason in woken.reasons], "more_wakes": woken.more}
-
-
-def _reason(reason: Reason) -> dict[str, Any]:
-    return {
-        "trigger": _short(reason.trigger),
-        "what": _short(str(reason.what)),
-        "kind": _short(reason.kind),
-        "key": _short(str(reason.key)),
-        "version": _short(reason.version),
-        "listed": reason.listed,
-    }

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 import time
+import tracemalloc
 import weakref
 from dataclasses import dataclass
 
@@ -183,6 +184,48 @@ def test_secrets_in_errors_are_not_kept(text: str) -> None:
     journal = Journal()
     journal.begin(WEB).finish(error=ValueError(text))
     assert "hunter2" not in json.dumps(journal.why(WEB))
+
+
+def test_what_ended_is_kept_in_few_bytes_and_few_objects() -> None:
+    journal = Journal(limit_runs=10)
+    keys = [Key("shop", f"w{number}") for number in range(100)]
+    gc.collect()
+    objects = len(gc.get_objects())
+    tracemalloc.start()
+    for number in range(1000):
+        key = keys[number % 100]
+        journal.woken(key, Wake(key=key, version=str(number)))
+        run = journal.begin(key)
+        run.read("WebApp", key, str(number))
+        run.wrote("apply", "Deployment", key, str(number))
+        run.wrote("apply", "Service", key, str(number))
+        run.finish(result="again after 30 s")
+    held = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    gc.collect()
+    assert journal.stats().runs == 1000
+    assert held < 1000 * 500
+    assert len(gc.get_objects()) - objects < 1000
+
+
+def test_a_run_that_ends_after_it_was_forgotten_disturbs_nobody() -> None:
+    journal = Journal(limit_runs=1)
+    first, second = journal.begin(WEB), journal.begin(WEB)
+    first.finish(result="late")
+    assert [run["result"] for run in journal.why(WEB)] == ["running"]
+    journal.forget(WEB)
+    second.finish()
+    assert journal.why(WEB) == []
+
+
+def test_what_is_no_unicode_is_replaced() -> None:
+    journal = Journal()
+    run = journal.begin(WEB)
+    run.read("File", "na\udcefve", "x")
+    run.finish(error="no such file: \udcff")
+    (told,) = journal.why(WEB)
+    assert told["error"] == "no such file: ?"
+    assert told["read"] == [{"kind": "File", "key": "na?ve", "found": "x"}]
 
 
 def test_a_key_can_be_forgotten() -> None:
