@@ -2,7 +2,7 @@
 
 Of the document only metadata is decoded; spec and status are skipped over. Rules that hold here:
 
-1. Of managedFields only the entries of our own manager stay; they are cut out of the bytes, nothing else moves.
+1. Of managedFields only what our own manager applied stays; all else is cut out of the bytes, and nothing moves.
 2. Items of lists come without apiVersion and kind: they are put in, so that every entry says what it is.
 3. Only an object without a readable name and version is refused. Whatever else is odd about one is kept, and odd.
 4. A transform that fails leaves the object as it came, and says so in the log.
@@ -31,8 +31,9 @@ Transform = Callable[[Untyped], Any]
 
 _NOTHING = msgspec.Raw(b"")
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-_POOLED = 4096
-"""So many distinct labels and owners are known at once; entries that came later just share less."""
+_POOLED = 256
+"""So many distinct labels and owners are known at once. Objects that share them mostly come one after the other, and
+where none do, what is known here is held for nothing."""
 
 _MANAGED = b'"managedFields":'
 _METADATA = b'"metadata":'
@@ -66,6 +67,8 @@ class _Owner(msgspec.Struct, gc=False):
 
 class _Manager(msgspec.Struct, gc=False):
     manager: str = ""
+    operation: str = ""
+    subresource: str = ""
 
 
 class _OnlyMetadata(msgspec.Struct, gc=False):
@@ -235,14 +238,17 @@ class Intake:
         return raw[:start] + raw[end:].removeprefix(b",")
 
     def _ours(self, managers: bytes) -> bytes:
-        """Give the entries of our own manager as JSON; b"" when there are none."""
+        """Give what our own manager applied as JSON; b"" when that is nothing."""
         if not self._manager_mark or self._manager_mark not in managers:
             return b""
         try:
-            kept = [bytes(one) for one in _raw_items(managers) if _manager(one).manager == self._manager]
+            kept = [bytes(one) for one in _raw_items(managers) if self._is_applied(_manager(one))]
         except _UNREADABLE:
             return b""
         return b"[" + b",".join(kept) + b"]" if kept else b""
+
+    def _is_applied(self, one: _Manager) -> bool:
+        return one.manager == self._manager and one.operation == "Apply" and not one.subresource
 
 
 def _rebuilt(raw: bytes, managers: bytes) -> bytes:

@@ -21,7 +21,7 @@ class CacheOptions:
     - `metadata_only`: ask for metadata only and keep nothing else.
     - `compress`: hold objects compressed (needs `konverge[zstd]`); a read then costs a few microseconds more.
     - `transform`: a function that changes an object before it is kept, to drop what nobody reads.
-    - `manager`: the field manager whose managedFields are kept; all others are dropped.
+    - `manager`: the field manager whose applied fields are kept; all other managedFields are dropped.
     - `ordered`: False for a server whose resourceVersions are not numbers in order: there own writes are seen when
       they come back by the watch.
     - `indexes`: by name; see `by_path` and `by_function`.

@@ -50,6 +50,21 @@ def test_of_managed_fields_only_our_own_stay() -> None:
     assert json.loads(entry.json)["metadata"]["managedFields"] == [manager("ours", b={})]
 
 
+def test_what_our_own_manager_did_not_apply_is_cut_out_too() -> None:
+    updated = manager("ours", b={}) | {"operation": "Update"}
+    of_status = manager("ours", b={}) | {"subresource": "status"}
+    raw = thing("a", 1, managedFields=[updated, of_status], labels={"a": "b"})
+    assert Intake(THING, manager="ours").take(raw).json == thing("a", 1, labels={"a": "b"})
+
+
+def test_labels_are_shared_by_objects_that_come_one_after_the_other() -> None:
+    intake = Intake(THING)
+    for number in range(2_000):
+        intake.take(thing(f"t{number}", 1, labels={"app": f"app-{number}"}))
+    entries = [intake.take(thing(f"t{number}", 2, labels={"app": f"app-{number // 10}"})) for number in range(2_000)]
+    assert len({id(entry.labels) for entry in entries}) <= 201
+
+
 @pytest.mark.parametrize("name", ["", "nobody", "our"])
 def test_managed_fields_of_others_are_cut_out(name: str) -> None:
     raw = thing("a", 1, managedFields=[manager("ours", b={})], labels={"a": "b"})
