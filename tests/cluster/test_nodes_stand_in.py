@@ -28,6 +28,10 @@ pytestmark = pytest.mark.control_plane
 
 Pages = dict[str, dict[str, Any]]
 
+HEARTBEAT = 2.0
+# A node is gone after eight heartbeats that did not come: soon, and yet not when this machine only has much to do.
+IMPATIENT = ["--node-monitor-period=1s", "--node-monitor-grace-period=16s"]
+
 
 @pytest.fixture(scope="module")
 def pages() -> tuple[Pages, Pages]:
@@ -37,7 +41,7 @@ def pages() -> tuple[Pages, Pages]:
     except ControlPlaneError as missing:
         pytest.skip(str(missing))
     ours = run_virtually(_play_embedded(), debug=False)
-    with ControlPlane(controller_manager=True) as plane:
+    with ControlPlane(controller_manager=True, manager_flags=IMPATIENT) as plane:
         theirs = asyncio.run(_play_real(plane))
     return theirs, ours
 
@@ -51,7 +55,7 @@ async def _play_embedded() -> Pages:
 async def _play_real(plane: ControlPlane) -> Pages:
     config = load_config(kubeconfig=plane.kubeconfig)
     async with Client.connect(config) as client, Client.connect(config) as own:
-        stand_in = NodeStandIn(own, nodes=2)
+        stand_in = NodeStandIn(own, nodes=2, heartbeat=HEARTBEAT)
         stand_in.program(*PROGRAM)
         async with stand_in.running():
             return await _play_all(client, stand_in)

@@ -24,11 +24,14 @@ from konverge.testing import ControlPlane
 pytestmark = pytest.mark.usefixtures("control_plane")
 
 LIMIT = 120
+HEARTBEAT = 2.0
+# A node is gone after eight heartbeats that did not come: soon, and yet not when this machine only has much to do.
+IMPATIENT = ["--node-monitor-period=1s", "--node-monitor-grace-period=16s"]
 
 
 @pytest.fixture(scope="module")
 def managed_plane() -> Iterator[ControlPlane]:
-    with ControlPlane(controller_manager=True) as plane:
+    with ControlPlane(controller_manager=True, manager_flags=IMPATIENT) as plane:
         yield plane
 
 
@@ -39,7 +42,11 @@ def connect(plane: ControlPlane) -> Client:
 @asynccontextmanager
 async def played(plane: ControlPlane) -> AsyncGenerator[tuple[Client, NodeStandIn]]:
     """Give a client of a control plane that has two nodes now."""
-    async with connect(plane) as client, connect(plane) as own, NodeStandIn(own, nodes=2).running() as nodes:
+    async with (
+        connect(plane) as client,
+        connect(plane) as own,
+        NodeStandIn(own, nodes=2, heartbeat=HEARTBEAT).running() as nodes,
+    ):
         yield client, nodes
 
 

@@ -48,7 +48,12 @@ API_VERSIONS = {
     "Depot": "own.konverge.dev/v1",
 }
 CLUSTER_SCOPED = ("Depot",)
-PLURALS = {"ConfigMap": "configmaps", "Secret": "secrets", "Sprocket": "sprockets.own.konverge.dev"}
+PLURALS = {
+    "ConfigMap": "configmaps",
+    "Secret": "secrets",
+    "Sprocket": "sprockets.own.konverge.dev",
+    "Depot": "depots.own.konverge.dev",
+}
 
 
 @dataclass(frozen=True)
