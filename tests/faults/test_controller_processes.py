@@ -8,7 +8,8 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -352,48 +353,96 @@ async def _says(operator: OperatorProcess, words: str) -> bool:
 # T15
 
 
+@dataclass
+class Stirring:
+    """Widgets that are changed once a second each, and how long it takes until their status says that it was seen.
+
+    That is more than the wait for a reconcile to start: the reconcile, its write and the news of it are in it.
+    """
+
+    rig: WidgetRig
+    names: list[str]
+    late: list[float] = field(default_factory=list)
+    _sent: dict[tuple[str, int], float] = field(default_factory=dict)
+    _seen: dict[str, int] = field(default_factory=dict)
+
+    async def stir(self, end: float) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            following = tasks.create_task(self._follow())
+            stirring = [tasks.create_task(self._stir(name, end)) for name in self.names]
+            await asyncio.wait(stirring)
+            await self.rig.until(lambda: not self._sent, within=30)
+            following.cancel()
+
+    async def _stir(self, name: str, end: float) -> None:
+        await asyncio.sleep(self.names.index(name) / len(self.names))
+        while (begin := self.rig.now()) < end:
+            change = {"spec": {"payload": str(begin)}}
+            made = await self.rig.user.patch(Widget, name, change, namespace=self.rig.namespace)
+            self._sent[name, made.metadata.generation or 0] = self.rig.now()
+            self._count(name)
+            await asyncio.sleep(max(0.0, begin + 1.0 - self.rig.now()))
+
+    async def _follow(self) -> None:
+        while True:  # a server may end a stream whenever it likes
+            others = self.rig.user.watch(Widget, namespace=self.rig.namespace, fields="metadata.name!=hot")
+            async with aclosing(others) as events:  # type: ignore[type-var]
+                async for event in events:
+                    self._seen[event.object.name] = event.object.status.observed_generation
+                    self._count(event.object.name)
+
+    def _count(self, name: str) -> None:
+        """The news of a status may be here before the answer to the change."""
+        for sent in [one for one in self._sent if one[0] == name and one[1] <= self._seen.get(name, 0)]:
+            self.late.append(self.rig.now() - self._sent.pop(sent))
+
+    @property
+    def p99(self) -> float:
+        return sorted(self.late)[int(len(self.late) * 0.99) - 1]
+
+
+async def heat(rig: WidgetRig, end: float) -> int:
+    """Change one widget as fast as the server takes it: a real one on two cores takes a few hundred a second."""
+    for number in itertools.count():
+        if rig.now() > end:
+            return number
+        await rig.change("hot", payload=str(number))
+        await asyncio.sleep(0.002)
+    return 0
+
+
 @pytest.mark.faults
 @pytest.mark.plain_loop
-@pytest.mark.real_time(limit=300)
+@pytest.mark.real_time(limit=600)
 async def test_t15_a_hot_key_makes_no_other_wait_and_memory_stays_flat(
     audited_plane: ControlPlane, tmp_path: Path
 ) -> None:
-    async with real_widgets(audited_plane, full=False) as rig:
-        cold = [f"w{number:03}" for number in range(100)]
-        await rig.create("hot", *cold, replicas=0)
-        late: list[float] = []
-
-        async def heat(end: float) -> None:
-            for number in itertools.count():
-                if rig.now() > end:
-                    return
-                await rig.change("hot", payload=str(number))
-                await asyncio.sleep(0.002)
-
-        async def stir(end: float) -> None:
-            for name in itertools.cycle(cold):
-                if rig.now() > end:
-                    return
-                begin = rig.now()
-                made = await rig.user.patch(Widget, name, {"spec": {"payload": str(begin)}}, namespace=rig.namespace)
-                while (await rig.get(name)).status.observed_generation < (made.metadata.generation or 0):  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
-                late.append(rig.now() - begin)
-
-        kubeconfig = audited_plane.kubeconfig_for("hot", groups=ADMINS)
-        with operator_process(kubeconfig, tmp_path, namespace=rig.namespace) as operator:
+    kubeconfig = audited_plane.kubeconfig_for("hot", groups=ADMINS)
+    calm_place = tmp_path / "calm"
+    calm_place.mkdir()
+    async with (
+        real_widgets(audited_plane, full=False) as rig,
+        # What the same machine and server take at the same time from an operator without a hot key.
+        real_widgets(audited_plane, full=False) as calm_rig,
+    ):
+        cold = Stirring(rig, [f"w{number:03}" for number in range(100)])
+        calm = Stirring(calm_rig, ["w0", "w1", "w2", "w3", "w4"])
+        await rig.create("hot", *cold.names, replicas=0)
+        await calm_rig.create(*calm.names, replicas=0)
+        with (
+            operator_process(kubeconfig, tmp_path, namespace=rig.namespace) as operator,
+            operator_process(kubeconfig, calm_place, namespace=calm_rig.namespace),
+        ):
             await rig.converges(within=60)
+            await calm_rig.converges(within=60)
             memory: list[int] = []
             for _ in range(6):
                 end = rig.now() + 10
-                async with asyncio.TaskGroup() as tasks:
-                    tasks.create_task(heat(end))
-                    tasks.create_task(stir(end))
+                await asyncio.gather(heat(rig, end), cold.stir(end), calm.stir(end))
                 memory.append(operator.memory())
             await rig.converges(within=30)
 
-        late.sort()
-        assert late[int(len(late) * 0.99) - 1] <= 1.0 + rig.slack / 10, late[-10:]
+        assert cold.p99 <= 1.0 + calm.p99, f"{cold.p99} s beside a hot key, {calm.p99} s without"
         assert memory[-1] <= memory[1] * 1.05 + 2 * 2**20, memory
 
 

@@ -315,7 +315,7 @@ async def test_t12_five_restarts_under_writes_lose_nothing_and_make_no_storm(ope
             await writing
             for number, it in enumerate(followed):
                 await rig.becomes_equal(it, within=35, labels=f"n={number}")
-            _check_attempts([asked.time for asked in rig.script.asked(since=begin)], rig.scale)
+            _check_attempts(rig, [asked.time for asked in rig.script.asked(since=begin)])
 
 
 async def _write(rig: Rig, *, seconds: float) -> None:
@@ -332,10 +332,14 @@ async def _write(rig: Rig, *, seconds: float) -> None:
         await rig.pass_time(0.25)
 
 
-def _check_attempts(times: list[float], scale: float) -> None:
-    """At most five in any second."""
-    for one, sixth in zip(times, times[5:], strict=False):
-        assert (sixth - one) / scale >= 0.99, f"six attempts from {one} to {sixth}"
+def _check_attempts(rig: Rig, times: list[float]) -> None:
+    """At most five in any second, and in the mean of any ten."""
+    # Noted is when a request arrives: on a busy machine one may come late, and those after it seem too near.
+    late = 0.5 if rig.slack else 0.01
+    for seconds in (1, 10):
+        for one, other in zip(times, times[5 * seconds :], strict=False):
+            apart = (other - one) / rig.scale
+            assert apart >= seconds - late, f"{5 * seconds + 1} attempts in {apart} s"
 
 
 # T13

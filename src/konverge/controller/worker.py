@@ -4,7 +4,8 @@ Rules that hold here:
 
 1. Whatever happens to a key stays with that key: it is logged once, kept in the journal, and its key backs off.
 2. A key is given back to the queue when its reconcile has really ended, also after a deadline: never two at once.
-3. A conflict is not an error: somebody else wrote first. It is tried again at once, three times, then as an error.
+3. A conflict is not an error: somebody else wrote first. It is tried again, three times: at once, and then after a
+   moment for the news of that write to come, which wakes the key earlier. The fourth is an error.
 4. An object that does not fit its class is told so, on itself, and waits for its next change.
 """
 
@@ -50,7 +51,7 @@ _log = logging.getLogger("konverge.controller")
 
 T = TypeVar("T", bound=AnyObject)
 
-_CONFLICTS_AT_ONCE = 3
+_AFTER_CONFLICTS = (0.0, 0.1, 0.5)
 
 
 class Outcome(StrEnum):
@@ -182,6 +183,7 @@ class Worker(Generic[T]):
     # What becomes of the key
 
     def _ended(self, key: Key, run: Run, result: Result) -> Outcome:
+        self.tools.restless.ended(run, well=True)
         run.finish(result=str(result))
         self._troubles.pop(key, None)
         if result.after == 0:
@@ -194,14 +196,15 @@ class Worker(Generic[T]):
         return Outcome.REQUEUE_AFTER
 
     def _failed(self, key: Key, run: Run, error: BaseException) -> Outcome:
+        self.tools.restless.ended(run, well=False)
         run.finish(error=f"{type(error).__name__}: {error}")
         trouble = self._troubles.setdefault(key, _Trouble())
         trouble.error = str(error)
         if isinstance(error, WriteRefused):
             return Outcome.REFUSED
-        if isinstance(error, Conflict) and trouble.conflicts < _CONFLICTS_AT_ONCE:
+        if isinstance(error, Conflict) and trouble.conflicts < len(_AFTER_CONFLICTS):
+            self.queue.add(key, after=_AFTER_CONFLICTS[trouble.conflicts], priority=Priority.HIGH)
             trouble.conflicts += 1
-            self.queue.add(key, priority=Priority.HIGH)
             return Outcome.CONFLICT
         trouble.conflicts = 0
         facts = {"controller": self.controller.name, "kind": self.view.kind.kind, "key": str(key)}
@@ -218,6 +221,7 @@ class Worker(Generic[T]):
     def forget(self, key: Key) -> None:
         """Forget what is remembered of a key whose object is gone."""
         self._troubles.pop(key, None)
+        self.tools.restless.forget(key)
 
 
 def _is_being_cancelled() -> bool:

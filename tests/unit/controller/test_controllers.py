@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from gadgets import Gadget, GadgetSpec, GadgetStatus, gadget, operating, world_with_gadgets
+from latewatches import LateWatches
 
 from konverge import (
     Client,
@@ -31,6 +32,7 @@ from konverge.queue import Backoff
 from konverge.reconcile import BlockingContext
 from konverge.testing import settle
 from konverge.testing.faults import answered
+from konverge.testing.faultytransport import FaultyTransport
 from konverge.triggers import Channel, to_keys
 
 STEADY = Backoff(jitter=0.0)
@@ -210,7 +212,27 @@ async def test_conflict_after_conflict_backs_off() -> None:
         await asyncio.sleep(10)
 
     begin = runs[0]
-    assert [round(at - begin) for at in runs] == [0, 0, 0, 0, 1, 1]
+    assert [round(at - begin, 3) for at in runs] == [0, 0, 0.1, 0.6, 1.6, 1.6]
+
+
+async def test_after_a_conflict_the_news_of_the_other_write_is_waited_for() -> None:
+    world = await world_with_gadgets()
+    world.way = FaultyTransport(LateWatches(InProcessTransport(world.server.handle), "gadgets", by=0.3))
+    runs: list[float] = []
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        runs.append(now())
+        obj.status.parts = 7
+        if len(runs) == 1:
+            await world.client.patch(Gadget, obj.key, {"metadata": {"labels": {"by": "hand"}}})
+        await ctx.update_status(obj)
+
+    await world.client.create(gadget("a"))
+    async with operating(world, controller_for(Gadget).backoff(STEADY).build(reconcile)):
+        await asyncio.sleep(10)
+        assert (await world.client.get(Gadget, "a")).status.parts == 7
+
+    assert [round(at - runs[0], 3) for at in runs[:4]] == [0, 0, 0.1, 0.3], "sooner than after an error"
 
 
 async def test_a_reconcile_that_hangs_is_cancelled_at_its_deadline_and_others_go_on() -> None:
