@@ -93,7 +93,7 @@ def look(owned: FieldTree, live: Json, desired: Json) -> Look:
     wanted = without_identity(desired)
     if not _below(owned):
         return Look(None, not wanted or _is_nothing(wanted, live))
-    return _look(owned, live, wanted)
+    return Look(*_look(owned, live, wanted))
 
 
 def wants_nothing(desired: Json) -> bool:
@@ -149,29 +149,38 @@ def _below(owned: FieldTree) -> FieldTree:
     return {element: inner for element, inner in owned.items() if element != "."} if "." in owned else owned
 
 
-def _look(owned: FieldTree, live: Any, desired: Any) -> Look:
-    inner = _below(owned)
-    if not inner:
-        return _look_at_leaf(live, desired)
-    sorts = {element[:2] for element in inner}
-    if sorts == {"f:"} and isinstance(live, dict):
-        return _look_at_fields(inner, live, desired)
-    if sorts in ({"k:"}, {"v:"}) and isinstance(live, list):
-        return _look_at_items(inner, live, desired)
+def _look(owned: FieldTree, live: Any, desired: Any) -> tuple[Any, bool]:
+    """Give what `Look` holds, as a pair: there are dozens of them in one object."""
+    sort = _sort_of(owned)
+    if sort == "f:" and isinstance(live, dict):
+        return _look_at_fields(owned, live, desired)
+    if sort in ("k:", "v:") and isinstance(live, list):
+        return _look_at_items(_below(owned), live, desired)
     return _look_at_leaf(live, desired)
 
 
-def _look_at_leaf(live: Any, desired: Any) -> Look:
+def _sort_of(owned: FieldTree) -> str:
+    """Give what the elements of a tree begin with; nothing for a leaf, and where they differ."""
+    found = ""
+    for element in owned:
+        if element != "." and element[:2] != found:
+            if found:
+                return ""
+            found = element[:2]
+    return found
+
+
+def _look_at_leaf(live: Any, desired: Any) -> tuple[Any, bool]:
     if _is_filled_in(live, desired):
-        return Look(None, True)
-    return Look("absent" if live is _ABSENT else [live], _same(live, desired))
+        return None, True
+    return "absent" if live is _ABSENT else [live], _same(live, desired)
 
 
 def _is_filled_in(live: Any, desired: Any) -> bool:
     """Tell whether a leaf that is wanted empty is as it should be, whatever is there [2]."""
     if live is _ABSENT:
         return desired is not _ABSENT and not desired
-    return desired in ({}, []) and type(live) is type(desired)
+    return not desired and isinstance(desired, dict | list) and type(live) is type(desired)
 
 
 def _is_nothing(desired: Any, live: Any) -> bool:
@@ -182,51 +191,47 @@ def _is_nothing(desired: Any, live: Any) -> bool:
     return desired == [] and (live is _ABSENT or live == [])
 
 
-def _look_at_fields(owned: FieldTree, live: Json, desired: Any) -> Look:
-    names = {element[2:]: inner for element, inner in owned.items()}
+def _look_at_fields(owned: FieldTree, live: Json, desired: Any) -> tuple[Any, bool]:
     wanted = desired if isinstance(desired, dict) else {}
-    agrees = names.keys() <= wanted.keys() and all(
-        name in names or _is_nothing(value, live.get(name, _ABSENT)) for name, value in wanted.items()
-    )
-    looks = {
-        name: _look(inner, live.get(name, _ABSENT), wanted.get(name, _ABSENT)) for name, inner in sorted(names.items())
-    }
-    return Look({name: one.values for name, one in looks.items()}, agrees and all(one.agrees for one in looks.values()))
+    agrees, values = True, {}
+    for element, inner in owned.items():
+        if element != ".":
+            name = element[2:]
+            values[name], same = _look(inner, live.get(name, _ABSENT), wanted.get(name, _ABSENT))
+            agrees = agrees and same and name in wanted
+    for name, value in wanted.items():
+        agrees = agrees and (name in values or _is_nothing(value, live.get(name, _ABSENT)))
+    return values, agrees
 
 
-def _look_at_items(owned: FieldTree, live: list[Any], desired: Any) -> Look:
+def _look_at_items(owned: FieldTree, live: list[Any], desired: Any) -> tuple[Any, bool]:
     there = _places(owned, live)
     wanted = _places(owned, desired) if isinstance(desired, list) else {}
-    looks = {
-        element: _look(
-            inner,
-            live[there[element]] if element in there else _ABSENT,
-            desired[wanted[element]] if element in wanted else _ABSENT,
-        )
-        for element, inner in owned.items()
-    }
+    agrees = isinstance(desired, list) and len(wanted) == len(owned) == len(desired)
+    values = {}
+    for element, inner in owned.items():
+        item = live[there[element]] if element in there else _ABSENT
+        values[element], same = _look(inner, item, desired[wanted[element]] if element in wanted else _ABSENT)
+        agrees = agrees and same
     order = sorted(there, key=there.__getitem__)
-    agrees = (
-        isinstance(desired, list)
-        and len(wanted) == len(owned) == len(desired)
-        and order == sorted(wanted, key=wanted.__getitem__)
-        and all(one.agrees for one in looks.values())
-    )
-    return Look([[element, looks[element].values] for element in order], agrees)
+    agrees = agrees and order == sorted(wanted, key=wanted.__getitem__)
+    return [[element, values[element]] for element in order], agrees
 
 
 def _places(owned: FieldTree, items: list[Any]) -> dict[str, int]:
     """Find where in a list each owned item is: by all its keys, then, for what is left, by those that are written."""
     found: dict[str, int] = {}
-    indexes: dict[tuple[str, ...], dict[bytes, int]] = {}
+    indexes: dict[tuple[str, ...], dict[Any, int]] = {}
     for element in owned:
-        names, text = _read_element(element)
+        names, mark = _read_element(element)
         if names not in indexes:
-            indexes[names] = {_text_of(item, names): place for place, item in enumerate(items)}
-        if text in indexes[names]:
-            found[element] = indexes[names][text]
+            indexes[names] = {_mark_of(item, names): place for place, item in enumerate(items)}
+        if (place := indexes[names].get(mark)) is not None:
+            found[element] = place
+    if len(found) == len(items):
+        return found
     left = [place for place in range(len(items)) if place not in set(found.values())]
-    for element in owned if left else ():
+    for element in owned:
         place = next((place for place in left if _fits(element, items[place])), None)
         if element not in found and place is not None:
             found[element] = place
@@ -235,18 +240,23 @@ def _places(owned: FieldTree, items: list[Any]) -> dict[str, int]:
 
 
 @lru_cache(8192)
-def _read_element(element: str) -> tuple[tuple[str, ...], bytes]:
-    """Give the names of the keys of an item, none in a set, and the text that it is found by."""
+def _read_element(element: str) -> tuple[tuple[str, ...], Any]:
+    """Give the names of the keys of an item, none in a set, and the mark that it is found by."""
     value = json.loads(element[2:])
-    return (tuple(sorted(value)) if element[:2] == "k:" else (), _text(value))
+    names = tuple(sorted(value)) if element[:2] == "k:" else ()
+    return names, _mark_of(value, names)
 
 
-def _text_of(item: Any, names: tuple[str, ...]) -> bytes:
+def _mark_of(item: Any, names: tuple[str, ...]) -> Any:
+    """Give what equal items have alike, and only they: as JSON, since `1`, `1.0` and `true` differ there."""
     if not names:
         return _text(item)
-    if not isinstance(item, dict) or any(name not in item for name in names):
-        return b""
-    return _text({name: item[name] for name in names})
+    if not isinstance(item, dict):
+        return None
+    values = [item.get(name) for name in names]
+    if all(type(value) is str for value in values):
+        return values[0] if len(values) == 1 else tuple(values)
+    return None if any(name not in item for name in names) else _text(values)
 
 
 def _fits(element: str, item: Any) -> bool:
