@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
-import subprocess
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
 
+from konverge.cli.childprocesses import ChildProcess
 from konverge.cli.options import PORT, option
 
 if TYPE_CHECKING:
@@ -61,21 +60,17 @@ class DevProcess:
 
     def __init__(self, target: str, kubeconfig: Path, log: Path | None) -> None:
         self.address = f"127.0.0.1:{_free_port()}"
-        self._command = [sys.executable, "-m", "konverge.cli.devoperator", target, str(kubeconfig), self.address]
+        self._arguments = (target, str(kubeconfig), self.address)
         self.log = log
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ChildProcess | None = None
 
     def start(self) -> None:
-        output = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND) if self.log is not None else None
-        try:
-            self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-        finally:
-            if output is not None:
-                os.close(output)
+        with self.log.open("ab") if self.log is not None else nullcontext() as output:
+            self._process = ChildProcess("konverge.cli.devoperator", self._arguments, output=output)
 
     def ended(self) -> int | None:
         """Give the exit code, once, of a process that ended by itself."""
-        code = self._process.poll() if self._process is not None else None
+        code = self._process.code() if self._process is not None else None
         if code is not None:
             self._process = None
         return code
@@ -88,11 +83,8 @@ class DevProcess:
         try:
             process.terminate()
             await asyncio.to_thread(process.wait, _GRACE)
-        except subprocess.TimeoutExpired:
-            pass
         finally:
             process.kill()
-            process.wait()
 
     def last_lines(self) -> tuple[str, ...]:
         """Give the end of its log."""

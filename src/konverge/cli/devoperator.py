@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, suppress
 import click
 import yaml
 
+from konverge.cli.child import end_with_parent
 from konverge.cli.loopbackhooks import loopback_hooks
 from konverge.cli.targets import load_operator
 from konverge.client import Client, condition, load_config
@@ -78,4 +79,5 @@ async def _try(client: Client, sample: Untyped) -> None:
 
 
 if __name__ == "__main__":
+    end_with_parent()
     develop()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+from konverge.cli.childprocesses import ChildProcess
 
 __all__ = ["Replicas", "replicas_of"]
 
@@ -21,16 +20,16 @@ class Replicas:
     """Processes of `konverge run`, each with a name and a log.
 
     Promises: one that ends without being told to is started anew by `look_after`, as a kubelet does, but not for ever;
-    one that is killed stays dead; after `end` none of them runs.
+    one that is killed stays dead; after `end`, or when this process is gone, none of them runs.
 
     `arguments` are those of `konverge run`, the target first. The environment is this process's, without what would
     be options of the command; the working directory is this one.
     """
 
     def __init__(self, arguments: Sequence[str], folder: Path) -> None:
-        self._command = [sys.executable, "-m", "konverge", "run", *arguments]
+        self._arguments = ("run", *arguments)
         self._folder = folder
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._running: dict[str, ChildProcess] = {}
         self._restarts = 0
 
     @property
@@ -42,19 +41,13 @@ class Replicas:
         """Start one; its name is the first part of its identity in an election."""
         environment = {key: value for key, value in os.environ.items() if not key.startswith("KONVERGE_")}
         with self._log(name).open("ab") as log:
-            self._running[name] = subprocess.Popen(
-                self._command,
-                env={**environment, "POD_NAME": name},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
+            self._running[name] = ChildProcess(
+                "konverge.cli.child", self._arguments, environment={**environment, "POD_NAME": name}, output=log
             )
 
     def kill(self, name: str) -> None:
         """End one as a power cut does: it has no time to say good-bye."""
-        process = self._running.pop(name)
-        process.kill()
-        process.wait()
+        self._running.pop(name).kill()
 
     def look_after(self) -> None:
         """Start anew what ended by itself: one that lost its lease on a busy machine, for example.
@@ -62,7 +55,7 @@ class Replicas:
         Raises: ChildProcessError when that happens again and again.
         """
         for name, process in list(self._running.items()):
-            code = process.poll()
+            code = process.code()
             if code is None:
                 continue
             self._restarts += 1
@@ -73,8 +66,8 @@ class Replicas:
     def stop(self) -> dict[str, int]:
         """Ask all for an orderly end, wait for it, and give their exit codes."""
         for process in self._running.values():
-            process.send_signal(signal.SIGTERM)
-        codes = {name: _code(process) for name, process in self._running.items()}
+            process.terminate()
+        codes = {name: process.wait(_PATIENCE) for name, process in self._running.items()}
         self._running.clear()
         return codes
 
@@ -103,11 +96,3 @@ def replicas_of(arguments: Sequence[str], folder: Path) -> Iterator[Replicas]:
         yield replicas
     finally:
         replicas.end()
-
-
-def _code(process: subprocess.Popen[bytes]) -> int:
-    try:
-        return process.wait(_PATIENCE)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        return process.wait()

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import socket
 import ssl
 import subprocess
-import sys
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -21,6 +19,7 @@ import yaml
 from click.testing import CliRunner
 from kubectlclusters import in_thread
 from livingcluster import deployment, pod
+from programs import LIMIT, Program, program
 
 from konverge import Client
 from konverge.cli import main
@@ -28,53 +27,15 @@ from konverge.cli.reachability import check_answers
 from konverge.client import condition, load_config
 from konverge.controlplane import EmbeddedServer
 
-LIMIT = 120.0
-
-
-class Program:
-    """A command of konverge as a process, with a working folder and a folder for temporary files of its own."""
-
-    def __init__(self, folder: Path, *arguments: str) -> None:
-        self.folder = folder
-        self.temporary = folder / "tmp"
-        self.temporary.mkdir(exist_ok=True)
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "konverge", *arguments],
-            cwd=folder,
-            env={**os.environ, "TMPDIR": str(self.temporary), "PYTHONUNBUFFERED": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    def read_until(self, words: str) -> str:
-        assert self.process.stdout is not None
-        lines = []
-        for line in self.process.stdout:
-            lines.append(line)
-            if words in line:
-                return "".join(lines)
-        raise AssertionError("".join(lines))
-
-    def end(self, number: signal.Signals) -> str:
-        """Send a signal, and give what it says until it has ended."""
-        self.process.send_signal(number)
-        told, _ = self.process.communicate(timeout=LIMIT)
-        return told
-
-    @property
-    def files(self) -> list[str]:
-        return sorted(path.name for path in self.folder.rglob("*") if path.is_file())
-
 
 @contextmanager
 def running(folder: Path, *arguments: str) -> Iterator[Program]:
-    program = Program(folder, *arguments)
-    try:
-        yield program
-    finally:
-        program.process.kill()
-        program.process.communicate()
+    with program(*arguments, folder=folder, temporary=folder / "tmp") as started:
+        yield started
+
+
+def files_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("*") if path.is_file())
 
 
 def server_of(kubeconfig: Path) -> str:
@@ -90,19 +51,19 @@ async def _names(kubeconfig: Path) -> list[str]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_cluster_ends_at_a_signal_and_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     kubeconfig = tmp_path / "konverge.kubeconfig"
-    with running(tmp_path, "cluster", "--nodes", "2") as program:
-        said = program.read_until("Ctrl-C ends it.")
+    with running(tmp_path, "cluster", "--nodes", "2") as started:
+        said = started.read_until("Ctrl-C ends it.")
         assert kubeconfig.stat().st_mode & 0o777 == 0o600
         url = server_of(kubeconfig)
         assert url in said
         assert asyncio.run(_names(kubeconfig)) == ["node-1", "node-2"]
 
-        last = program.end(number)
+        last = started.end(number)
 
-    assert program.process.returncode == 0, last
+    assert started.process.returncode == 0, last
     assert last.endswith("ended, nothing is left\n")
     assert "Traceback" not in last
-    assert program.files == []
+    assert files_in(tmp_path) == []
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), timeout=5)
 
@@ -115,26 +76,26 @@ def test_a_cluster_shows_what_happens_and_containers_behave_as_the_command_line_
         async with Client.connect(load_config(kubeconfig=kubeconfig)) as client:
             await client.create(deployment("web", replicas=1, image="bad:1"))
 
-    with running(tmp_path, *arguments) as program:
-        program.read_until("Ctrl-C ends it.")
+    with running(tmp_path, *arguments) as started:
+        started.read_until("Ctrl-C ends it.")
         asyncio.run(deploy())
-        shown = program.read_until("Error: ErrImagePull")
-        last = program.end(signal.SIGINT)
+        shown = started.read_until("Error: ErrImagePull")
+        last = started.end(signal.SIGINT)
 
     assert "Deployment  default/web  ScalingReplicaSet: Scaled up replica set web-" in shown
-    assert program.process.returncode == 0, last
-    assert program.files == []
+    assert started.process.returncode == 0, last
+    assert files_in(tmp_path) == []
 
 
 def test_a_second_signal_kills_a_cluster_that_takes_long_to_end(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "konverge.kubeconfig"
-    with running(tmp_path, "cluster", "--nodes", "0", "--quiet") as program:
-        program.read_until("Ctrl-C ends it.")
+    with running(tmp_path, "cluster", "--nodes", "0", "--quiet") as started:
+        started.read_until("Ctrl-C ends it.")
         with _half_a_request(kubeconfig):  # the server waits for the rest of it
-            _signal_until_it_ends(program)
+            _signal_until_it_ends(started)
 
-    assert program.process.returncode == -signal.SIGINT
-    assert program.files == []
+    assert started.process.returncode == -signal.SIGINT
+    assert files_in(tmp_path) == []
 
 
 @contextmanager
@@ -152,12 +113,12 @@ def _half_a_request(kubeconfig: Path) -> Iterator[None]:
         yield
 
 
-def _signal_until_it_ends(program: Program) -> None:
+def _signal_until_it_ends(started: Program) -> None:
     end = time.monotonic() + LIMIT
-    while program.process.poll() is None and time.monotonic() < end:
-        program.process.send_signal(signal.SIGINT)
+    while started.process.poll() is None and time.monotonic() < end:
+        started.process.send_signal(signal.SIGINT)
         try:
-            program.process.wait(timeout=0.1)
+            started.process.wait(timeout=0.1)
         except subprocess.TimeoutExpired:
             continue
 
@@ -256,14 +217,14 @@ def test_nodes_are_played_until_a_signal(tmp_path: Path, number: signal.Signals)
             await client.wait_for("pods", "web", condition("Ready"), timeout=LIMIT)
 
     arguments = ("nodes", "--kubeconfig", str(kubeconfig), "--nodes", "2")
-    with in_thread(lambda: _serving(kubeconfig)), running(tmp_path, *arguments) as program:
-        assert "2 nodes: node-1, node-2; Ctrl-C ends them" in program.read_until("Ctrl-C")
+    with in_thread(lambda: _serving(kubeconfig)), running(tmp_path, *arguments) as started:
+        assert "2 nodes: node-1, node-2; Ctrl-C ends them" in started.read_until("Ctrl-C")
         asyncio.run(run_a_pod())
-        last = program.end(number)
+        last = started.end(number)
 
-    assert program.process.returncode == 0, last
+    assert started.process.returncode == 0, last
     assert "Traceback" not in last
-    assert program.files == ["kubeconfig"]
+    assert files_in(tmp_path) == ["kubeconfig"]
 
 
 def test_nodes_for_a_server_that_refuses_them_is_an_error(tmp_path: Path) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from programs import LIMIT, Program, program
 
 from konverge.cli import main
 from konverge.cli.loopbackhooks import is_loopback, loopback_hooks
@@ -26,58 +23,17 @@ from konverge.k8s.admissionregistration.v1 import ValidatingWebhookConfiguration
 from konverge.objects import Untyped
 
 ROOT = Path(__file__).parents[3]
-LIMIT = 240.0
 STEPS = ["cluster", "installed", "operator", "created", "ready", "scaled", "healed", "rolled", "refused by the webhook"]
 
 
-class Demo:
-    """A demo in a process group and with a folder for temporary files of its own."""
-
-    def __init__(self, folder: Path, *arguments: str) -> None:
-        self.folder = folder
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "konverge", "demo", *arguments],
-            cwd=ROOT,
-            env={**os.environ, "TMPDIR": str(folder), "PYTHONUNBUFFERED": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-
-    def read_until(self, words: str) -> str:
-        assert self.process.stdout is not None
-        lines = []
-        for line in self.process.stdout:
-            lines.append(line)
-            if words in line:
-                return "".join(lines)
-        raise AssertionError("".join(lines))
-
-    def left_behind(self) -> list[str]:
-        """Give the files that are left, and a word when a process is."""
-        files = [path.name for path in self.folder.iterdir()]
-        try:
-            os.killpg(self.process.pid, 0)
-        except ProcessLookupError:
-            return files
-        return [*files, "a process"]
-
-    def end(self) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.communicate()
-
-
 @pytest.fixture
-def demo(tmp_path: Path) -> Iterator[Demo]:
-    running = Demo(tmp_path)
-    yield running
-    running.end()
+def demo(tmp_path: Path) -> Iterator[Program]:
+    with program("demo", folder=ROOT, temporary=tmp_path) as started:
+        yield started
 
 
-def test_the_demo_tells_the_whole_story_and_leaves_nothing_behind(demo: Demo) -> None:
-    told, _ = demo.process.communicate(timeout=LIMIT)
+def test_the_demo_tells_the_whole_story_and_leaves_nothing_behind(demo: Program) -> None:
+    told = demo.rest()
 
     assert demo.process.returncode == 0, told
     steps = [line.split(" s  ", 1)[1].partition(":")[0] for line in told.splitlines()[:-1]]
@@ -86,15 +42,24 @@ def test_the_demo_tells_the_whole_story_and_leaves_nothing_behind(demo: Demo) ->
     assert demo.left_behind() == []
 
 
-def test_a_demo_that_is_interrupted_leaves_nothing_behind(demo: Demo) -> None:
+def test_a_demo_that_is_interrupted_leaves_nothing_behind(demo: Program) -> None:
     demo.read_until("operator:")
 
-    demo.process.send_signal(signal.SIGINT)
-    told, _ = demo.process.communicate(timeout=LIMIT)
+    told = demo.end(signal.SIGINT)
 
     assert demo.process.returncode == 130, told
     assert "interrupted; nothing is left behind" in told
     assert demo.left_behind() == []
+
+
+def test_a_demo_that_is_killed_takes_the_operator_with_it(demo: Program) -> None:
+    demo.read_until("operator:")
+    assert len(demo.processes) == 3
+
+    demo.process.kill()
+    demo.process.wait()
+
+    demo.wait_until_nobody_runs()
 
 
 def test_outside_of_a_clone_the_demo_says_where_it_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

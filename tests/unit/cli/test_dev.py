@@ -5,16 +5,14 @@ from __future__ import annotations
 import io
 import os
 import signal
-import subprocess
-import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
+from programs import Program, program
 from rich.console import Console
 
 from konverge.cli import main
@@ -67,64 +65,52 @@ spec: {size: 10}
 """
 
 
-class Dev:
-    """`konverge dev` on a package of its own, in a process group of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.source = folder / "things" / "operator.py"
-        self.source.parent.mkdir()
-        self.source.write_text(textwrap.dedent(OPERATOR))
-        (folder / "things" / "samples.yaml").write_text(SAMPLES)
-        (folder / "scratch").mkdir()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "konverge", "dev", "things"],
-            cwd=folder,
-            env={**os.environ, "TMPDIR": str(folder / "scratch"), "PYTHONUNBUFFERED": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-
-    def read_until(self, words: str) -> str:
-        assert self.process.stdout is not None
-        lines = []
-        for line in self.process.stdout:
-            lines.append(line)
-            if words in line:
-                return "".join(lines)
-        raise AssertionError("".join(lines))
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """The source of an operator, in a folder with its samples."""
+    file = tmp_path / "things" / "operator.py"
+    file.parent.mkdir()
+    file.write_text(textwrap.dedent(OPERATOR))
+    (tmp_path / "things" / "samples.yaml").write_text(SAMPLES)
+    return file
 
 
 @pytest.fixture
-def dev(tmp_path: Path) -> Iterator[Dev]:
-    running = Dev(tmp_path)
-    yield running
-    with suppress(ProcessLookupError):
-        os.killpg(running.process.pid, signal.SIGKILL)
-    running.process.communicate()
+def dev(source: Path, tmp_path: Path) -> Iterator[Program]:
+    with program("dev", "things", folder=tmp_path, temporary=tmp_path / "scratch") as started:
+        yield started
 
 
-def test_an_operator_runs_is_reloaded_and_leaves_nothing_behind(dev: Dev) -> None:
+def test_an_operator_runs_is_reloaded_and_leaves_nothing_behind(dev: Program, source: Path) -> None:
     told = dev.read_until("Thing default/small: First")
     assert "too large" in told, "samples go through the webhooks"
 
-    dev.source.write_text(dev.source.read_text().replace('"First"', '"Second"'))
+    source.write_text(source.read_text().replace('"First"', '"Second"'))
     told = dev.read_until("Thing default/small: Second")
     assert "changed: operator.py; the operator starts anew" in told
 
-    dev.source.write_text("this is no Python")
+    source.write_text("this is no Python")
     dev.read_until("the operator ended with exit code 1; it starts anew when its source changes")
-    dev.process.send_signal(signal.SIGINT)
-    told, _ = dev.process.communicate(timeout=120)
+    told = dev.end(signal.SIGINT)
 
     assert dev.process.returncode == 0
     assert told.endswith("ended, nothing is left\n")
-    assert list((dev.folder / "scratch").iterdir()) == []
+    assert dev.left_behind() == []
     assert not (dev.folder / "konverge.kubeconfig").exists()
-    with pytest.raises(ProcessLookupError):
-        os.killpg(dev.process.pid, 0)
+
+
+def test_a_file_called_as_a_module_of_the_standard_library_is_developed_and_goes_with_who_is_killed(
+    source: Path, tmp_path: Path
+) -> None:
+    here = {"folder": source.parent, "temporary": tmp_path / "scratch"}
+    with program("dev", "operator.py", **here) as dev:
+        dev.read_until("Thing default/small: First")
+        assert len(dev.processes) == 2
+
+        dev.process.kill()
+        dev.process.wait()
+
+        dev.wait_until_nobody_runs()
 
 
 def test_a_kubeconfig_of_somebody_else_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
