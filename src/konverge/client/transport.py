@@ -34,6 +34,7 @@ from konverge.client.connection.failures import words_of
 from konverge.client.connection.limits import Limits, TransportStats
 from konverge.client.connection.proxies import ProxyRoute
 from konverge.client.connection.sockets import notice_dead_peer
+from konverge.client.connection.tlsbuffers import read_in_small_pieces
 from konverge.errors import TransportError
 from konverge.wire.messages import Request, Response
 from konverge.wire.paths import target
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from aiohttp.client_proto import ResponseHandler
     from aiohttp.connector import Connection
     from aiohttp.tracing import Trace
+
+    from konverge.client.connection.socks import SocksProxy
 
 __all__ = ["HttpTransport"]
 
@@ -364,11 +367,19 @@ class _Connector(aiohttp.TCPConnector):
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> ResponseHandler:
         if self._proxy.tunnel is None:
-            return await super()._create_connection(req, traces, timeout)
+            made = await super()._create_connection(req, traces, timeout)
+        else:
+            made = await self._connect_through(self._proxy.tunnel, req, timeout)
+        read_in_small_pieces(made.transport)
+        return made
+
+    async def _connect_through(
+        self, tunnel: SocksProxy, req: aiohttp.ClientRequest, timeout: aiohttp.ClientTimeout
+    ) -> ResponseHandler:
         context = req.ssl if isinstance(req.ssl, ssl.SSLContext) else None
         name = (req.server_hostname or req.host).rstrip(".") if context else None
         async with asyncio.timeout(timeout.sock_connect):
-            link = await self._proxy.tunnel.open(req.host, req.port or 443)
+            link = await tunnel.open(req.host, req.port or 443)
             try:
                 notice_dead_peer(link, self._limits.dead_peer)
                 made = await self._loop.create_connection(self._factory, sock=link, ssl=context, server_hostname=name)

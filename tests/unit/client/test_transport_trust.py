@@ -17,6 +17,7 @@ from konverge.client.access.credentials import Credentials, Identity, StaticCred
 from konverge.client.access.files import NamedFile, Rotating
 from konverge.client.access.places import Place
 from konverge.client.access.tls import CertificatePair, Tls
+from konverge.client.connection.tlsbuffers import READ_BYTES
 from konverge.client.transport import HttpTransport
 from konverge.errors import ConfigError, TransportError
 from konverge.testing.certificates import Authority, Pair
@@ -285,3 +286,22 @@ async def test_what_is_left_half_way_leaves_no_connection_behind(certificates: C
             await transport.send(Request("GET", "/silent", timeout=0.05))
         await last.wait()
     assert gone == [b"", b""]
+
+
+async def test_a_secure_connection_reads_into_little_memory_and_large_answers_come_whole(
+    certificates: Certificates,
+) -> None:
+    body = b"x" * 3_000_000
+
+    async def large(asked: Asked) -> None:
+        await asked.answer(200, body)
+
+    async with (
+        secured(certificates.server(), handler=large, tls=Tls(ca=certificates.ca)) as (transport, _),
+        await transport.send(GET) as response,
+    ):
+        answer: Any = response
+        link = answer._response.connection.transport._ssl_protocol
+        assert len(link._ssl_buffer) == link.max_size == READ_BYTES
+        assert await response.read() == body
+        assert len(link._ssl_buffer) == READ_BYTES
