@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Protocol
 
 from konverge import Context, CustomResource, Manager, Meta, ObjectMeta, Reconciler, Spec, Status, controller_for
+from konverge.cli.child import end_with_parent
 from konverge.client import load_config
 from konverge.controller import Builder
 from konverge.k8s.core.v1 import ConfigMap
@@ -81,6 +82,7 @@ def widgets() -> Builder[Widget]:
 
 
 def main() -> None:
+    end_with_parent()
     parser = argparse.ArgumentParser()
     for option in ("--kubeconfig", "--namespace", "--ledger", "--leader-elect", "--probes"):
         parser.add_argument(option)

@@ -195,9 +195,10 @@ def operator_process(
     command += [f"--probes=127.0.0.1:{port}", f"--namespace={namespace}"]
     command += [f"--leader-elect={identity}", f"--lease={lease}"] if identity else []
     with log.open("ab") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=out)
+        # A pipe: when this run is killed it closes, and the operator ends.
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=out)
         try:
             yield OperatorProcess(process, log, ledger, port)
         finally:
             process.kill()
-            process.wait()
+            process.communicate()
