@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
@@ -224,7 +223,7 @@ class Client(Reader):
         request = self._request(
             "PATCH",
             object_path(target.kind, key, subresource=subresource),
-            query=replace(self._write_options(), force=force).query(),
+            query=self._write_options(force=force).query(),
             body=encode(_without_managed_fields(_complete(obj))),
             media=_APPLY_MEDIA,
         )
@@ -392,9 +391,10 @@ class Client(Reader):
         if self._listener is not None and not self.settings.dry_run and written.subresource in ("", "status"):
             self._listener(written)
 
-    def _write_options(self) -> WriteOptions:
+    def _write_options(self, *, force: bool = False) -> WriteOptions:
         settings = self.settings
         return WriteOptions(
+            force=force,
             dry_run=settings.dry_run,
             field_manager=settings.field_manager,
             field_validation=settings.field_validation,

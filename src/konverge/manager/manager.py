@@ -8,8 +8,9 @@ manager.run()
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
@@ -137,7 +138,11 @@ class Manager:
 
         Raises: LeaseLost when this process led and does not any more.
         """
+        await self._serve(lambda: None)
+
+    async def _serve(self, started: Callable[[], None]) -> None:
         async with self.running() as process:
+            started()
             await self._stopping.wait()
         if process.lost:
             raise LeaseLost(f"{self.name} does not lead any more: {process.lost} (start it anew)")
@@ -162,7 +167,8 @@ class Manager:
 
     async def _run(self) -> None:
         async with stopped_by_signals(self.stop):
-            await self.serve()
+            # What a start leaves stays until the end: no full collection need stop all work to look at it again.
+            await self._serve(gc.freeze)
 
     # Looking in
 
