@@ -24,6 +24,7 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from konverge.client.connection.listening import Listener
 from konverge.controlplane.api import refusals
 from konverge.controlplane.api.answers import Answer, refusal_answer
 from konverge.controlplane.api.bodies import BODY_LIMIT
@@ -60,7 +61,7 @@ class Front:
         self._tls = tls
         self._hosts = hosts
         self._server: web.Server | None = None
-        self._listener: asyncio.Server | None = None
+        self._listener: Listener | None = None
         self.address = ""
         self.port = 0
 
@@ -72,17 +73,9 @@ class Front:
 
     async def start(self, address: str = "127.0.0.1", port: int = 0) -> None:
         """Listen; port 0 takes a free one."""
-        loop = asyncio.get_running_loop()
         self._server = web.Server(self._answer, handler_cancellation=True, access_log=None)
-        self._listener = await loop.create_server(
-            self._server,
-            address,
-            port,
-            ssl=self._tls,
-            backlog=1024,
-            ssl_shutdown_timeout=_FAREWELL if self._tls else None,
-        )
-        self.address, self.port = self._listener.sockets[0].getsockname()[:2]
+        self._listener = await Listener.open(self._server, address, port, ssl=self._tls, backlog=1024)
+        self.address, self.port = self._listener.address, self._listener.port
 
     async def stop(self) -> None:
         """Stop listening; what is still going on has a second to end, and another to be cancelled."""
@@ -101,9 +94,7 @@ class Front:
             with contextlib.suppress(AttributeError):
                 if each is not None and each.get_write_buffer_size():
                     each.abort()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_FAREWELL):
-                await listener.wait_closed()
+        await listener.drop()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         try:

@@ -25,6 +25,7 @@ from urllib.parse import unquote
 
 from aiohttp import web
 
+from konverge.client.connection.listening import Listener
 from konverge.errors import ConfigError
 from konverge.manager.health import Health, Report
 from konverge.manager.metricsauth import AccessReviews
@@ -85,18 +86,17 @@ class ProbeServer:
         self._tls = tls
         self._most = connections
         self._server: web.Server | None = None
-        self._listener: asyncio.Server | None = None
+        self._listener: Listener | None = None
 
     async def start(self) -> None:
         """Listen.
 
         Raises: ConfigError when that address cannot be listened on, or the certificate is of no use.
         """
-        loop = asyncio.get_running_loop()
         context = self._tls.context() if self._tls is not None else None
         self._server = web.Server(self._answer, access_log=None, handler_cancellation=True, keepalive_timeout=75)
         try:
-            self._listener = await loop.create_server(self._accept, self._host, self._port, ssl=context, backlog=128)
+            self._listener = await Listener.open(self._accept, self._host, self._port, ssl=context, backlog=128)
         except OSError as error:
             reason = error.strerror or str(error)
             raise ConfigError(f"probes cannot listen on {self._address}: {reason} (choose another address)") from error
@@ -113,7 +113,7 @@ class ProbeServer:
             server.pre_shutdown()  # connections on which nobody waits for an answer end at once
             await server.shutdown(_FAREWELL)
         if listener is not None:
-            await listener.wait_closed()
+            await listener.drop()
         if self._access is not None:
             await self._access.close()
 
@@ -129,9 +129,7 @@ class ProbeServer:
     @property
     def port(self) -> int:
         """The port that it listens on; what it is given as 0 is known after `start`."""
-        if self._listener is None or not self._listener.sockets:
-            return self._port
-        return int(self._listener.sockets[0].getsockname()[1])
+        return self._port if self._listener is None else self._listener.port
 
     def _accept(self) -> asyncio.BaseProtocol:
         assert self._server is not None

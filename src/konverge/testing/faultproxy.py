@@ -21,6 +21,7 @@ from aiohttp import web
 
 from konverge.client import ClientConfig, HttpTransport, load_config
 from konverge.client.access.tls import CertificatePair, Tls
+from konverge.client.connection.listening import Listener
 from konverge.controlplane.authority import Authority
 from konverge.errors import TransportError
 from konverge.testing.controlplane import ControlPlane
@@ -57,7 +58,7 @@ class FaultProxy:
         self._authority = Authority("konverge-fault-proxy-ca")
         self._transport: FaultyTransport | None = None
         self._server: web.Server | None = None
-        self._listener: asyncio.Server | None = None
+        self._listener: Listener | None = None
 
     async def __aenter__(self) -> Self:
         self._transport = FaultyTransport(HttpTransport(self._upstream), self.script)
@@ -93,18 +94,17 @@ class FaultProxy:
         if self._server is not None:
             await self._server.shutdown(timeout=_AT_ONCE)
         if listener is not None:
-            await listener.wait_closed()
+            await listener.drop()
 
     async def listen_again(self) -> None:
         """Come back on the same port."""
         await self._listen(self._port)
 
     async def _listen(self, port: int) -> None:
-        loop = asyncio.get_running_loop()
         assert self._server is not None
         server = self._server
-        self._listener = await loop.create_server(lambda: server(), "127.0.0.1", port, ssl=self._tls(), backlog=1024)
-        self._port: int = self._listener.sockets[0].getsockname()[1]
+        self._listener = await Listener.open(lambda: server(), "127.0.0.1", port, ssl=self._tls(), backlog=1024)
+        self._port: int = self._listener.port
 
     def _tls(self) -> ssl.SSLContext:
         pair = self._authority.issue("konverge-fault-proxy", hosts=["127.0.0.1", "localhost"])

@@ -22,6 +22,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from konverge.client.access.tls import CertificatePair
+from konverge.client.connection.listening import Listener
 from konverge.objects import Duration
 from konverge.webhooks.endpoints import DEADLINE, Answer, Webhooks
 from konverge.webhooks.reviews import failure_body
@@ -105,7 +106,7 @@ class WebhookServer:
         self._tls = _context()
         self._pair: CertificatePair | None = None
         self._server: web.Server | None = None
-        self._listener: asyncio.Server | None = None
+        self._listener: Listener | None = None
         self._silent: dict[asyncio.BaseProtocol, asyncio.TimerHandle] = {}
         self._busy = 0
         self._idle = asyncio.Event()
@@ -144,20 +145,18 @@ class WebhookServer:
         """
         if self._pair is None:
             raise RuntimeError("the server has no certificate: call swap(pair) first")
-        loop = asyncio.get_running_loop()
         self._server = web.Server(
             self._answer, access_log=None, keepalive_timeout=_KEPT, handler_cancellation=True, logger=_nobody()
         )
-        self._listener = await loop.create_server(
+        self._listener = await Listener.open(
             self._connection,
             self._host,
             self.port,
             ssl=self._tls,
             backlog=1024,
             ssl_handshake_timeout=self._limits.handshake,
-            ssl_shutdown_timeout=1.0,
         )
-        self.port = self._listener.sockets[0].getsockname()[1]
+        self.port = self._listener.port
 
     async def stop(self) -> None:
         """Take no new connections, let running reviews end, close. Safe to call twice."""
@@ -178,7 +177,7 @@ class WebhookServer:
             # A goodbye in TLS needs an answer, and who called may keep its connection for later calls.
             if isinstance(transport, asyncio.Transport):
                 transport.abort()
-        await listener.wait_closed()
+        await listener.drop()
 
     async def __aenter__(self) -> Self:
         await self.start()
