@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, unquote
 
 from konverge.controlplane.embedded import EmbeddedServer
 from konverge.testing import ControlPlane
+from konverge.testing.leftovers import WatchedLoop, assert_nothing_left
 from konverge.wire.messages import Request
 
 T = TypeVar("T")
@@ -124,7 +125,7 @@ class InnerServer:
     name = "embedded"
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._loop = WatchedLoop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self.plane = EmbeddedServer(seed=1)
@@ -166,6 +167,7 @@ class InnerServer:
 
     def close(self) -> None:
         self.run(self.plane.stop())
+        self.run(assert_nothing_left())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

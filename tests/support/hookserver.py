@@ -8,13 +8,16 @@ import json
 import ssl
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
+from konverge.client.connection.listening import Listener
 from konverge.testing.certificates import Authority
+from konverge.testing.leftovers import WatchedLoop, assert_nothing_left
 
 Review = dict[str, Any]
 Answer = Callable[[Review], web.StreamResponse]
@@ -48,12 +51,10 @@ class HookServer:
     def __post_init__(self) -> None:
         self.authority = Authority(self.directory, "hooks")
         self._pair = self.authority.issue("hooks", file="hooks", hosts=["127.0.0.1", "hooks.test.svc"])
-        self._transports: set[asyncio.Transport] = set()
-        self._ready = threading.Event()
-        self._loop = asyncio.new_event_loop()
+        self._ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        self._ready.wait(10)
+        self._loop, self._over = self._ready.result(60)
 
     @property
     def address(self) -> str:
@@ -64,41 +65,27 @@ class HookServer:
         return base64.b64encode(self.authority.ca.cert.read_bytes()).decode()
 
     def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join()
 
     def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        runner = self._loop.run_until_complete(self._start())
-        self._ready.set()
-        self._loop.run_forever()
-        self._loop.run_until_complete(self._stop(runner))
-        self._loop.close()
+        with asyncio.Runner(loop_factory=WatchedLoop) as runner:
+            runner.run(self._serve())
 
-    async def _stop(self, runner: web.ServerRunner) -> None:
-        await runner.cleanup()
-        # A goodbye in TLS needs an answer, and whoever was called may keep the connection for later calls.
-        for transport in self._transports:
-            transport.abort()
-        waiting = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
-        await asyncio.sleep(0.01)
-
-    async def _start(self) -> web.ServerRunner:
+    async def _serve(self) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self._pair.cert, self._pair.key)
-        runner = web.ServerRunner(web.Server(self._answer), shutdown_timeout=0.1)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
-        await site.start()
-        self.port: int = runner.addresses[0][1]
-        return runner
+        server, over = web.Server(self._answer), asyncio.Event()
+        listener = await Listener.open(server, "127.0.0.1", 0, ssl=context)
+        self.port = listener.port
+        self._ready.set_result((asyncio.get_running_loop(), over))
+        await over.wait()
+        listener.close()
+        await server.shutdown(timeout=0.1)
+        await listener.drop()
+        await assert_nothing_left()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        if request.transport is not None:
-            self._transports.add(request.transport)
         asked = await request.json()
         headers = {name.lower(): value for name, value in request.headers.items()}
         self.seen.append((request.path_qs, headers, asked))

@@ -22,6 +22,7 @@ from konverge.client import Client, load_config
 from konverge.controlplane import EmbeddedCluster
 from konverge.controlplane.nodes import Behaviour, NodeStandIn
 from konverge.testing import ControlPlane
+from konverge.testing.leftovers import WatchedLoop, assert_nothing_left
 
 __all__ = ["Ground", "Line", "embedded_ground", "in_thread", "k", "look", "real_ground"]
 
@@ -110,10 +111,12 @@ def in_thread(entered: Callable[[], AbstractAsyncContextManager[T]]) -> Iterator
         async with entered() as value:
             held.set_result((value, lambda: loop.call_soon_threadsafe(over.set)))
             await over.wait()
+        await assert_nothing_left()
 
     def run() -> None:
         try:
-            asyncio.run(hold())
+            with asyncio.Runner(loop_factory=WatchedLoop) as runner:
+                runner.run(hold())
         except BaseException as error:
             if held.done():
                 raise

@@ -6,7 +6,7 @@ Rules:
    runs on an ordinary loop.
 2. asyncio's debug mode is on, which makes everything about three times as slow. A test that is long or measures
    time goes without: `@pytest.mark.plain_loop`.
-3. A task that is still running when its test ends fails the test.
+3. A task that is still running when its test ends fails the test; so does a connection that is still open.
 4. No test hangs: on virtual time a deadlock is an error at once, on real time a test has two minutes, or as many
    seconds as it says: `@pytest.mark.real_time(limit=900)`.
 5. An argument that says `enter_for_test` is entered on the test's loop before it begins (see `clusters`).
@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 
+from konverge.testing.leftovers import WatchedLoop, assert_nothing_left
 from konverge.testing.virtualtime import VirtualTimeLoop
 
 REAL_TIME_FIXTURES = {"control_plane"}
@@ -46,7 +47,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     limit = None
     marker = pyfuncitem.get_closest_marker("real_time")
     if marker or REAL_TIME_FIXTURES & set(pyfuncitem.fixturenames):
-        factory = asyncio.new_event_loop
+        factory = WatchedLoop
         limit = marker.kwargs.get("limit", REAL_TIME_LIMIT) if marker else REAL_TIME_LIMIT
     debug = pyfuncitem.get_closest_marker("plain_loop") is None
     with asyncio.Runner(debug=debug, loop_factory=factory) as runner:
@@ -64,3 +65,4 @@ async def _alone(test: Callable[..., Awaitable[None]], arguments: dict[str, Any]
         await asyncio.sleep(0)
     left = asyncio.all_tasks() - {asyncio.current_task()}
     assert not left, f"tasks left running: {sorted(str(task.get_coro()) for task in left)}"
+    await assert_nothing_left()
