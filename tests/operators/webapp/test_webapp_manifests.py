@@ -20,6 +20,7 @@ from konverge import Client, KonvergeError, ObjectMeta, Untyped, load_config
 from konverge.cli.manifests import Release, files_of
 from konverge.client import ClientConfig, StaticCredentials, deleted
 from konverge.controlplane.nodes import NodeStandIn
+from konverge.errors import AlreadyExists, ServerError, TooManyRequests, TransportError
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Namespace
 from konverge.manager import Election
@@ -119,8 +120,12 @@ async def account_of(admin: Client, config: ClientConfig) -> ClientConfig:
 
 @asynccontextmanager
 async def running(config: ClientConfig, port: int, *hosts: str) -> AsyncGenerator[None]:
-    """Run the operator as in its pod, but for the address of its webhooks."""
-    manager = operator.manager(config, election=Election(operator.name, HOME))
+    """Run the operator as in its pod, but for the address of its webhooks.
+
+    The lease is longer than any pause of this process: who loses it ends, which is right, and not the matter here.
+    """
+    election = Election(operator.name, HOME, lease=120, renew_deadline=90)
+    manager = operator.manager(config, election=election)
     manager.serve_webhooks(replace(operator.serving(HOME, port=port), host="127.0.0.1", hosts=hosts))
     async with manager.running():
         yield
@@ -151,19 +156,30 @@ async def until(claim: Callable[[], Awaitable[bool]]) -> None:
 
 
 async def create(client: Client, app: WebApp) -> None:
-    """Create an application as soon as the server finds the webhooks."""
+    """Create an application as soon as the server finds the webhooks.
+
+    Until then it calls where nobody is; and a definition that was changed is served anew, which may cut requests.
+    """
     app.metadata.namespace = client.settings.namespace
+    last: KonvergeError | None = None
 
     async def created() -> bool:
+        nonlocal last
         try:
             await client.create(app)
-        except KonvergeError as error:
-            if "webhook" not in str(error):
+        except AlreadyExists:
+            if not isinstance(last, TransportError):
                 raise
+            # The answer to the one before was lost, the object was not.
+        except (ServerError, TooManyRequests, TransportError) as error:
+            last = error
             return False
         return True
 
-    await until(created)
+    try:
+        await until(created)
+    except TimeoutError:
+        raise AssertionError(f"no application within {LIMIT:g} s: {last}") from last
 
 
 async def ready(client: Client, size: int) -> None:

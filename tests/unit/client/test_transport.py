@@ -22,7 +22,7 @@ pytestmark = pytest.mark.real_time
 
 GET = Request("GET", "/api/v1/pods", timeout=10)
 WATCH = Request("GET", "/api/v1/pods", (("watch", "true"),), timeout=10, stream=True)
-HASTE = 0.05
+HASTE = 0.5  # enough to connect on a busy machine
 
 
 async def fine(asked: Asked) -> None:
@@ -359,7 +359,7 @@ async def silence(_: Asked) -> None:
 
 async def test_a_server_that_never_answers_is_waited_for_until_the_deadline() -> None:
     async with wired(silence) as (transport, server):
-        with pytest.raises(TransportError, match=r"/api/v1/pods: no answer within 0.05 s") as caught:
+        with pytest.raises(TransportError, match=r"/api/v1/pods: no answer within 0.5 s") as caught:
             await transport.send(Request("GET", "/api/v1/pods", (("token", "hunter2"),), timeout=HASTE))
     assert caught.value.sent
     assert "hunter2" not in str(caught.value)
@@ -371,7 +371,7 @@ async def test_a_peer_that_accepts_and_never_speaks_tls_was_never_sent_anything(
         serving(silence) as server,
         HttpTransport(ClientConfig(server=f"https://127.0.0.1:{server.port}")) as way,
     ):
-        with pytest.raises(TransportError, match=r"no connection within 0.05 s") as caught:
+        with pytest.raises(TransportError, match=r"no connection within 0.5 s") as caught:
             await way.send(Request("POST", "/x", timeout=HASTE))
     assert not caught.value.sent
 
@@ -389,7 +389,7 @@ async def test_connecting_has_a_limit_of_its_own() -> None:
     async with serving(silence) as server:
         config = ClientConfig(server=f"https://127.0.0.1:{server.port}")
         async with HttpTransport(config, limits=Limits(connect=HASTE)) as transport:
-            with pytest.raises(TransportError, match=r"no connection within 0.05 s") as caught:
+            with pytest.raises(TransportError, match=r"no connection within 0.5 s") as caught:
                 await transport.send(Request("GET", "/x", stream=True))
     assert not caught.value.sent
 
@@ -403,7 +403,7 @@ async def test_the_deadline_holds_for_the_whole_body() -> None:
     async with wired(trickle) as (transport, _):
         for read in (Response.read, rest_of):
             async with await transport.send(Request("GET", "/x", timeout=HASTE)) as response:
-                with pytest.raises(TransportError, match=r"no complete answer within 0.05 s, 9 bytes of the body came"):
+                with pytest.raises(TransportError, match=r"no complete answer within 0.5 s, 9 bytes of the body came"):
                     await (response.read() if read is Response.read else rest_of(response))
 
 

@@ -283,7 +283,7 @@ async def test_what_is_left_half_way_leaves_no_connection_behind(certificates: C
         await last.wait()
         last.clear()
         with pytest.raises(TransportError, match="no answer within"):
-            await transport.send(Request("GET", "/silent", timeout=0.05))
+            await transport.send(Request("GET", "/silent", timeout=0.5))
         await last.wait()
     assert gone == [b"", b""]
 
