@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import click
 
-from konverge.cli.sample import WebApp
 from konverge.cli.targets import load_operator
-from konverge.schema import crd_for, to_yaml
 
 __all__ = ["crd", "sample"]
 
@@ -17,6 +15,10 @@ def sample() -> None:
 
     Example: konverge sample | kubectl apply -f -
     """
+    # Loaded here: the other commands need none of it.
+    from konverge.cli.sample import WebApp
+    from konverge.schema import crd_for, to_yaml
+
     click.echo(to_yaml(crd_for(WebApp)), nl=False)
 
 
@@ -27,4 +29,11 @@ def crd(target: str) -> None:
 
     Example: konverge crd operators/webapp | kubectl apply -f -
     """
-    click.echo(to_yaml(*load_operator(target).crds()), nl=False)
+    from konverge.schema import to_yaml
+
+    operator = load_operator(target)
+    try:
+        text = to_yaml(*operator.crds())
+    except (TypeError, ValueError) as error:
+        raise click.ClickException(f"{target}: {error}") from error
+    click.echo(text, nl=False)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from konverge.codegen import models_from_crds
 from konverge.errors import DecodeError
 
 __all__ = ["models"]
@@ -27,6 +26,9 @@ def models(file: str, output: str | None) -> None:
 
     Example: konverge models certificates.yaml -o certificates.py
     """
+    # Loaded here: the other commands need none of it.
+    from konverge.codegen import models_from_crds
+
     try:
         source = models_from_crds(_text(file), source=_name(file))
         if output is None:

@@ -12,12 +12,14 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from konverge.cli.sources import imported, load_file, module_path
-from konverge.manager import Operator
+
+if TYPE_CHECKING:
+    from konverge.manager import Operator
 
 __all__ = ["load_operator", "shown", "source_of", "split_target"]
 
@@ -29,6 +31,9 @@ def load_operator(target: str) -> Operator:
 
     Raises: click.UsageError that says what was looked for, click.ClickException when its source fails.
     """
+    # Loaded here: the commands that need no operator start without it.
+    from konverge.manager import Operator
+
     place, name = split_target(target)
     source = source_of(place)
     with imported(source or Path.cwd()):

@@ -43,3 +43,10 @@ def test_importing_konverge_loads_neither_the_http_library_nor_the_kinds() -> No
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+def test_the_command_line_starts_without_what_only_some_commands_need() -> None:
+    heavy = ("aiohttp", "yaml", "konverge.manager", "konverge.schema", "konverge.client")
+    code = f"import sys, konverge.cli; print(*(m for m in {heavy} if m in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
