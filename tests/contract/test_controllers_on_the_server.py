@@ -173,6 +173,7 @@ async def _says(rig: WidgetRig, ready: int, generation: int) -> bool:
 
 
 @pytest.mark.faults
+@pytest.mark.plain_loop
 async def test_ten_thousand_keys_and_one_poison_key() -> None:
     keys = [f"w{number}" for number in range(10_000)]
 

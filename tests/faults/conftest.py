@@ -13,7 +13,7 @@ from konverge.testing import ControlPlane
 
 # The short half of each scenario runs in asyncio's debug mode; the long one would measure that.
 FULL = [pytest.mark.faults, pytest.mark.plain_loop]
-REAL = [*FULL, pytest.mark.control_plane, pytest.mark.real_time(limit=1800)]
+REAL = [*FULL, pytest.mark.control_plane, pytest.mark.real_time(limit=3600)]
 
 
 @pytest.fixture(scope="session")

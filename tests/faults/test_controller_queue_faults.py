@@ -59,7 +59,7 @@ async def test_t14_under_a_storm_of_updates_no_key_runs_twice_at_once_and_nothin
     async with open_widgets() as rig:
         keys, updates = names(rig.share(200, 20)), rig.share(50_000, 250)
         await rig.create(*keys, replicas=1)
-        watched = Watched(rig, takes=0.02)
+        watched = Watched(rig, takes=rig.stretched(0.02))
         async with rig.operating(widgets().concurrency(64).build(watched)):
             for number in range(updates // 50):
                 await rig.change(*dice.choices(keys, k=50), payload=f"p{number}")

@@ -16,7 +16,8 @@ from widget_rigs import Write
 from konverge.testing import run_virtually
 
 FEW = range(2)
-MANY = range(100, 100 + int(os.environ.get("KONVERGE_SEEDS", "100")))
+LONG = [pytest.mark.faults, pytest.mark.plain_loop]
+MANY = [pytest.param(seed, marks=LONG) for seed in range(100, 100 + int(os.environ.get("KONVERGE_SEEDS", "100")))]
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def expected() -> Ending:
     return run_virtually(play_without_faults())
 
 
-@pytest.mark.parametrize("seed", [*FEW, *(pytest.param(seed, marks=pytest.mark.faults) for seed in MANY)])
+@pytest.mark.parametrize("seed", [*FEW, *MANY])
 async def test_under_faults_it_ends_as_it_does_without(seed: int, expected: Ending) -> None:
     play, ending = await play_with_faults(seed)
 
@@ -33,7 +34,7 @@ async def test_under_faults_it_ends_as_it_does_without(seed: int, expected: Endi
     assert len(play.faults) > 3
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.faults) for seed in MANY)])
+@pytest.mark.parametrize("seed", [1, *MANY])
 async def test_of_two_who_compete_under_faults_never_two_write(seed: int) -> None:
     steps = FEW_STEPS if seed in FEW else STEPS
     expected = await play_without_faults(steps)
