@@ -204,7 +204,7 @@ async def test_t19_a_restart_with_everything_converged_writes_nothing(open_widge
         opened = len(rig.ledger.lines)
 
         async with rig.operating() as (manager, _):
-            await rig.until(lambda: len(rig.ledger.lines) - opened >= count, within=120)
+            await rig.until(lambda: len(rig.ledger.lines) - opened >= count, within=rig.time_for(writes=count))
             await rig.until(lambda: manager.stats()[0].busy == 0, within=30)
             await asyncio.sleep(5)
 

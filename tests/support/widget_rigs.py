@@ -233,8 +233,8 @@ class WidgetRig:
         while wrong := await self.problems():
             now = self.now()
             assert now - begin <= within + self.slack, f"after {within} s: {len(wrong)}: {wrong[:5]}"
-            # Who looks all the time is a load of its own: as long as a look took, the server is left alone.
-            await asyncio.sleep(max(0.25, now - looked))
+            # Who looks all the time is a load of its own.
+            await asyncio.sleep(max(0.25, 4 * (now - looked)))
             looked = self.now()
         return self.now() - begin
 
@@ -287,5 +287,5 @@ async def real_widgets(plane: ControlPlane, *, full: bool = True) -> AsyncGenera
     config = load_config(kubeconfig=plane.kubeconfig)
     async with Client.connect(config) as user:
         await install_widgets(user)
-        yield WidgetRig(user, lambda: HttpTransport(config), namespace, full=full, slack=30.0, rate=40.0, stretch=100.0)
+        yield WidgetRig(user, lambda: HttpTransport(config), namespace, full=full, slack=30.0, rate=20.0, stretch=100.0)
     plane.request("DELETE", f"/api/v1/namespaces/{namespace}")
