@@ -27,6 +27,8 @@ def sample() -> None:
 def crd(target: str) -> None:
     """Print the CRDs of an operator's kinds.
 
+    TARGET is a package, file or module with an `operator` in it, or TARGET:name for one that is called otherwise.
+
     Example: konverge crd operators/webapp | kubectl apply -f -
     """
     from konverge.schema import to_yaml
@@ -36,4 +38,6 @@ def crd(target: str) -> None:
         text = to_yaml(*operator.crds())
     except (TypeError, ValueError) as error:
         raise click.ClickException(f"{target}: {error}") from error
+    if not text:
+        click.echo(f"{operator.name} brings no kinds of its own: it has no CRDs", err=True)
     click.echo(text, nl=False)

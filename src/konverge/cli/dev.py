@@ -39,8 +39,8 @@ _LOG_LINES = 10
 def dev(target: str, port: int, count: int, kubeconfig: Path, plain: bool) -> None:
     """Develop an operator: a cluster in this process, the operator with its webhooks and samples. Ctrl-C ends it.
 
-    When its source changes the operator starts anew; the cluster and its objects stay. Objects, queues and reconciles
-    are shown while it runs, and nothing is left behind.
+    TARGET is a package, file or module with an `operator` in it. When its source changes the operator starts anew; the
+    cluster and its objects stay. Objects, queues and reconciles are shown while it runs, and nothing is left behind.
 
     Example: konverge dev operators/webapp
     """

@@ -52,8 +52,8 @@ _NAME = {"metavar": "NAME"}
 def run(target: str, **options: Any) -> None:
     """Run an operator against the current cluster, as in production.
 
-    TARGET is a package, file or module with an `operator` in it. Every option can be given as an environment variable
-    too: KONVERGE_LEADER_ELECT=1, KONVERGE_METRICS_PORT=9090.
+    TARGET is a package, file or module with an `operator` in it, or TARGET:name for one that is called otherwise. Every
+    option can be given as an environment variable too: KONVERGE_LEADER_ELECT=1, KONVERGE_METRICS_PORT=9090.
 
     Example: konverge run operators/webapp --leader-elect
     """

@@ -75,6 +75,12 @@ def test_the_crds_of_an_operator_are_printed(package: str) -> None:
     assert yaml.safe_load(result.output)["metadata"]["name"] == "things.test.konverge.dev"
 
 
+def test_an_operator_without_kinds_has_no_crds_and_that_is_said(package: str) -> None:
+    result = CliRunner().invoke(main, ["crd", f"{package}/operator.py:other"])
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "other brings no kinds of its own: it has no CRDs\n"
+
+
 def test_manifests_are_files_that_name_everything_that_is_there(package: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["manifests", package, "-o", str(tmp_path / "deploy"), "--namespace", "things"])
     assert result.exit_code == 0, result.output

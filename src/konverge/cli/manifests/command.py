@@ -37,8 +37,8 @@ _REPLICAS = click.IntRange(1, 100)
 def manifests(target: str, output: Path | None, **options: Any) -> None:
     """Write all that an operator needs in a cluster: CRDs, least-privilege RBAC, a hardened Deployment and more.
 
-    The rules follow from what the controllers declare. `kubectl apply -k FOLDER/base` installs it. Nothing is written
-    unless all of it can be.
+    TARGET is a package, file or module with an `operator` in it. The rules follow from what the controllers declare.
+    `kubectl apply -k FOLDER/base` installs it. Nothing is written unless all of it can be.
 
     Example: konverge manifests operators/webapp -o deploy
     """
