@@ -442,7 +442,9 @@ async def test_t15_a_hot_key_makes_no_other_wait_and_memory_stays_flat(
                 memory.append(operator.memory())
             await rig.converges(within=30)
 
-        assert cold.p99 <= 1.0 + calm.p99, f"{cold.p99} s beside a hot key, {calm.p99} s without"
+        # On a machine that is idle the bystander waits for some hundredths of a second: the limit is a second then.
+        machine = 2 * calm.p99
+        assert cold.p99 <= 1.0 + machine, f"{cold.p99:.2f} s beside a hot key, {calm.p99:.2f} s without"
         assert memory[-1] <= memory[1] * 1.05 + 2 * 2**20, memory
 
 
