@@ -106,6 +106,7 @@ async def test_a_client_certificate_that_rotates_is_used(control_plane: ControlP
 
 async def test_requests_go_through_a_proxy(control_plane: ControlPlane, tmp_path: Path) -> None:
     asked: list[bytes] = []
+    over = asyncio.Event()
 
     async def pipe(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         while data := await source.read(65536):
@@ -122,6 +123,7 @@ async def test_requests_go_through_a_proxy(control_plane: ControlPlane, tmp_path
         await asyncio.gather(pipe(reader, to_writer), pipe(to_reader, writer), return_exceptions=True)
         to_writer.close()
         writer.close()
+        over.set()
 
     async with await asyncio.start_server(proxy, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
@@ -131,9 +133,7 @@ async def test_requests_go_through_a_proxy(control_plane: ControlPlane, tmp_path
             assert (await client.get(Namespace, "default")).name == "default"
         address = control_plane.url.removeprefix("https://").encode()
         assert asked == [b"CONNECT " + address + b" HTTP/1.1"]
-        server.close()
-        for _ in range(100):
-            await asyncio.sleep(0)
+        await over.wait()
 
 
 async def test_a_wrong_server_name_is_refused_and_the_right_one_taken(

@@ -65,7 +65,7 @@ class Pair:
             path = f"{HOOKS}/{kind}webhookconfigurations"
             server.ask("DELETE", f"{path}/reviews")
             assert server.ask("POST", path, body).status == 201
-            give_up = time.monotonic() + 10
+            give_up = time.monotonic() + 90
             while server.ask("POST", f"{MAPS}?dryRun=All", config_map("ready", ready=marker)).status == 201:
                 assert time.monotonic() < give_up, "the configuration never counts"
 
@@ -468,7 +468,7 @@ def with_widgets(pair: Pair) -> Pair:
     for server in pair.servers:
         assert server.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD).status == 201
         for version in ("v1", "v2"):
-            give_up = time.monotonic() + 10
+            give_up = time.monotonic() + 90
             while server.ask("POST", f"{widgets(version)}?dryRun=All", widget(version, "probe")).status != 201:
                 assert time.monotonic() < give_up, "the resource is never served"
     return pair

@@ -6,7 +6,8 @@ Rules:
    runs on an ordinary loop.
 2. asyncio's debug mode is on, which makes everything about three times as slow. A test that is long or measures
    time goes without: `@pytest.mark.plain_loop`.
-3. A task that is still running when its test ends fails the test; so does a connection that is still open.
+3. A task that is still running when its test ends fails the test; so does a connection that is still open. On real
+   time they have a few seconds to end by themselves, as the other side of a connection does that was closed.
 4. No test hangs: on virtual time a deadlock is an error at once, on real time a test has two minutes, or as many
    seconds as it says: `@pytest.mark.real_time(limit=900)`.
 5. An argument that says `enter_for_test` is entered on the test's loop before it begins (see `clusters`).
@@ -27,6 +28,7 @@ from konverge.testing.virtualtime import VirtualTimeLoop
 
 REAL_TIME_FIXTURES = {"control_plane"}
 REAL_TIME_LIMIT = 120.0
+PATIENCE = 5.0
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -64,5 +66,7 @@ async def _alone(test: Callable[..., Awaitable[None]], arguments: dict[str, Any]
     for _ in range(10):  # what was cancelled or closed by the test gets a chance to end
         await asyncio.sleep(0)
     left = asyncio.all_tasks() - {asyncio.current_task()}
+    if left and limit is not None:
+        _, left = await asyncio.wait(left, timeout=PATIENCE)
     assert not left, f"tasks left running: {sorted(str(task.get_coro()) for task in left)}"
     await assert_nothing_left()

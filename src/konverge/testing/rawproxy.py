@@ -42,6 +42,7 @@ class RawProxy:
     ) -> None:
         assert self._listener is not None
         self._listener.close()
+        self._refusing = True  # who was let in just now finds nobody
         links = list(self._links)
         for link in links:
             link.task.cancel()

@@ -66,7 +66,8 @@ async def operating(plane: ControlPlane) -> AsyncGenerator[Manager]:
     account = f"system:serviceaccount:{HOME}:{operator.name}"
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{HOME}", "system:authenticated"]
     config = load_config(kubeconfig=plane.kubeconfig_for(account, groups=groups))
-    manager = operator.manager(config, election=Election(operator.name, HOME))
+    election = Election(operator.name, HOME, lease=120, renew_deadline=90)  # longer than any pause of this process
+    manager = operator.manager(config, election=election)
     async with manager.running():
         yield manager
 
