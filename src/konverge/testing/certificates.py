@@ -1,28 +1,23 @@
 """Certificates for a control plane that lives as long as a test run.
 
-Every authority and key is made anew for each control plane and never leaves its temporary directory. Elliptic keys:
-they take a millisecond to make, RSA keys take a tenth of a second each.
+Every authority and key is made anew for each control plane and never leaves its temporary directory.
 """
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from konverge.wire.certificates import CLIENT, SERVER, Identity, Subject, issue, make_authority, make_key, private_pem
 
 __all__ = ["Authority", "Pair", "write_signing_key"]
 
-LIFETIME = datetime.timedelta(days=7)
-# Machines whose clocks differ a little (a virtual machine that was suspended) still accept the certificate.
-LEEWAY = datetime.timedelta(hours=1)
+LIFETIME = timedelta(days=7)
 
 
 @dataclass(frozen=True)
@@ -45,82 +40,34 @@ class Authority:
     def __init__(self, directory: Path, name: str) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{name}-ca")])
-        builder = _builder(self._name, self._name, self._key.public_key())
-        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        self._cert = builder.add_extension(_usage(authority=True), critical=True).sign(self._key, hashes.SHA256())
-        self.ca = _write_pair(directory, f"{name}-ca", self._cert, self._key)
+        now = datetime.now(UTC)
+        self._identity = make_authority(f"{name}-ca", now=now, until=now + LIFETIME)
+        self.ca = _write_pair(directory, f"{name}-ca", self._identity)
 
     def issue(self, name: str, *, file: str, groups: Iterable[str] = (), hosts: Iterable[str] = ()) -> Pair:
         """Write `file`.crt and `file`.key: a client of that name in those groups, and a server of those hosts."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        subject = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
-        subject.append(x509.NameAttribute(NameOID.COMMON_NAME, name))
-        builder = _builder(x509.Name(subject), self._name, key.public_key())
-        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        builder = builder.add_extension(_usage(authority=False), critical=True)
-        alternatives = [_alternative(host) for host in hosts]
-        purposes = [ExtendedKeyUsageOID.CLIENT_AUTH]
-        if alternatives:
-            purposes.append(ExtendedKeyUsageOID.SERVER_AUTH)
-            builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
-        builder = builder.add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
-        # OpenSSL's strict mode, the default of Python 3.13's contexts, refuses a leaf without this pointer.
-        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
-        builder = builder.add_extension(issuer, critical=False)
-        return _write_pair(self.directory, file, builder.sign(self._key, hashes.SHA256()), key)
+        now, served = datetime.now(UTC), tuple(hosts)
+        purposes = (CLIENT, SERVER) if served else (CLIENT,)
+        subject = Subject(name, groups=tuple(groups), hosts=served, purposes=purposes)
+        return _write_pair(self.directory, file, issue(self._identity, subject, now=now, until=now + LIFETIME))
 
 
 def write_signing_key(directory: Path, file: str) -> Pair:
     """Write a key that signs service account tokens; `cert` is its bare public key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    key = make_key()
     pair = Pair(directory / f"{file}.pub", directory / f"{file}.key")
-    pair.cert.write_bytes(public)
-    _write_private(pair.key, key)
+    pair.cert.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    _write_private(pair.key, private_pem(key))
     return pair
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
-    builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key)
-    builder = builder.serial_number(x509.random_serial_number())
-    builder = builder.not_valid_before(now - LEEWAY).not_valid_after(now + LIFETIME)
-    return builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-
-
-def _usage(*, authority: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=authority,
-        crl_sign=authority,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _alternative(host: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
-
-
-def _write_pair(directory: Path, file: str, cert: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pair:
+def _write_pair(directory: Path, file: str, identity: Identity) -> Pair:
     pair = Pair(directory / f"{file}.crt", directory / f"{file}.key")
-    pair.cert.write_bytes(cert.public_bytes(serialization.Encoding.PEM))
-    _write_private(pair.key, key)
+    pair.cert.write_bytes(identity.certificate_pem)
+    _write_private(pair.key, identity.key_pem)
     return pair
 
 
-def _write_private(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
-    text = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+def _write_private(path: Path, text: bytes) -> None:
     with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         file.write(text)

@@ -1,26 +1,21 @@
-"""Certificates of webhooks: an authority that only they trust, and what it issues. No I/O, no clock of its own.
-
-Keys are elliptic (P-256): made in a millisecond, and every API server accepts them.
-"""
+"""Certificates of webhooks: an authority that only they trust, and what it issues. No I/O, no clock of its own."""
 
 from __future__ import annotations
 
-import ipaddress
+import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Final
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from konverge.wire import certificates
+from konverge.wire.certificates import LEEWAY, Identity, Subject
 
 __all__ = ["LEEWAY", "Certified", "certificates_in", "issue", "make_authority", "read_certified", "service_hosts"]
-
-LEEWAY: Final = timedelta(hours=1)
-"""How much earlier than now a certificate begins: clocks of API servers may be behind ours."""
 
 
 @dataclass(frozen=True)
@@ -50,32 +45,18 @@ def service_hosts(name: str, namespace: str) -> tuple[str, ...]:
 
 def make_authority(name: str, *, now: datetime, lifetime: timedelta) -> Certified:
     """Make an authority that signs itself."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    # A serial in the name: API servers look for the issuer by name, and two of ours must be told apart.
-    serial = x509.random_serial_number()
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{name[:40]}-{serial % 10**12:012}")])
-    builder = _builder(subject, subject, key.public_key(), serial, (now, now + lifetime))
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    builder = builder.add_extension(_usage(authority=True), critical=True)
-    return _certified(builder.sign(key, hashes.SHA256()), key)
+    # A number in the name: API servers look for the issuer by name, and two of ours must be told apart.
+    numbered = f"{name[:40]}-{secrets.randbelow(10**12):012}"
+    return _certified(certificates.make_authority(numbered, now=now, until=now + lifetime))
 
 
 def issue(authority: Certified, hosts: Iterable[str], *, now: datetime, lifetime: timedelta) -> Certified:
     """Make a server's certificate for these hosts, names or addresses; it never outlives the authority."""
-    names = list(hosts)
-    key = ec.generate_private_key(ec.SECP256R1())
-    signer = _load(authority.certificate)
+    names = tuple(hosts)
+    signer = Identity(_load(authority.certificate), _private(authority.key))
     # The common name has 64 letters at most, and nobody reads it: hosts are alternative names.
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
-    times = (now, min(now + lifetime, authority.expires))
-    builder = _builder(subject, signer.subject, key.public_key(), x509.random_serial_number(), times)
-    builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-    builder = builder.add_extension(_usage(authority=False), critical=True)
-    builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-    builder = builder.add_extension(x509.SubjectAlternativeName([_alternative(name) for name in names]), critical=False)
-    identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(_private(authority.key).public_key())
-    builder = builder.add_extension(identifier, critical=False)
-    return _certified(builder.sign(_private(authority.key), hashes.SHA256()), key)
+    subject = Subject(names[0][:64], hosts=names)
+    return _certified(certificates.issue(signer, subject, now=now, until=min(now + lifetime, authority.expires)))
 
 
 def read_certified(certificate: bytes, key: bytes) -> Certified | None:
@@ -98,23 +79,9 @@ def certificates_in(bundle: bytes) -> list[tuple[bytes, datetime]]:
     return [(each.public_bytes(serialization.Encoding.PEM), _expires(each)) for each in found]
 
 
-def _certified(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Certified:
-    plain = serialization.NoEncryption()
-    private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
-    text = certificate.public_bytes(serialization.Encoding.PEM)
-    return Certified(text, private, _made(certificate), _expires(certificate), _hosts(certificate))
-
-
-def _builder(
-    subject: x509.Name,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePublicKey,
-    serial: int,
-    times: tuple[datetime, datetime],
-) -> x509.CertificateBuilder:
-    builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key)
-    builder = builder.serial_number(serial).not_valid_before(times[0] - LEEWAY).not_valid_after(times[1])
-    return builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+def _certified(identity: Identity) -> Certified:
+    read = identity.certificate
+    return Certified(identity.certificate_pem, identity.key_pem, _made(read), _expires(read), _hosts(read))
 
 
 def _load(certificate: bytes) -> x509.Certificate:
@@ -143,24 +110,3 @@ def _hosts(certificate: x509.Certificate) -> frozenset[str]:
         return frozenset()
     addresses = names.get_values_for_type(x509.IPAddress)
     return frozenset([*names.get_values_for_type(x509.DNSName), *map(str, addresses)])
-
-
-def _alternative(host: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
-
-
-def _usage(*, authority: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=authority,
-        crl_sign=authority,
-        encipher_only=False,
-        decipher_only=False,
-    )
