@@ -1,7 +1,8 @@
 // The shop operator of the benchmark on controller-runtime; see bench/bench_controller.py.
 //
-// Called as: controller-runtime <update|apply>. The cluster is that of KUBECONFIG; SHOP_RESYNC is how many seconds after
-// a reconcile an object is looked at again, 0 for never; SHOP_STAMPS is a file that the start of each reconcile goes to.
+// Called as: controller-runtime <update|apply> [workers]. The cluster is that of KUBECONFIG; SHOP_RESYNC is how many
+// seconds after a reconcile an object is looked at again, 0 for never; SHOP_STAMPS is a file that the start of each
+// reconcile goes to.
 package main
 
 import (
@@ -39,11 +40,16 @@ func main() {
 		stamps: openStamps(),
 		apply:  os.Args[1] == "apply",
 	}
+	workers := 8
+	if len(os.Args) > 2 {
+		workers, err = strconv.Atoi(os.Args[2])
+		check(err)
+	}
 	check(ctrl.NewControllerManagedBy(manager).
 		For(&Shop{}).
 		Owns(&appsv1.Deployment{}).
 		Owns(&corev1.Service{}).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 8}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(reconciler))
 	check(manager.Start(ctrl.SetupSignalHandler()))
 }
