@@ -173,7 +173,9 @@ async def endure(load: Load) -> Caller:
     "load",
     [
         pytest.param(SHORT, marks=pytest.mark.real_time(limit=120), id="short"),
-        pytest.param(LONG, marks=[pytest.mark.faults, pytest.mark.real_time(limit=600)], id="long"),
+        pytest.param(
+            LONG, marks=[pytest.mark.faults, pytest.mark.plain_loop, pytest.mark.real_time(limit=600)], id="long"
+        ),
     ],
 )
 async def test_every_review_has_its_right_answer_whatever_else_goes_on(load: Load) -> None:

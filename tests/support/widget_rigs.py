@@ -122,7 +122,6 @@ class WidgetRig:
     namespace: str
     full: bool = False
     slack: float = 0.0  # real seconds that a busy machine may add to any limit
-    stretch: float = 1.0  # how much longer reconciles take than planned, where changes come so much more slowly
     rate: float = 1_000.0  # writes a second that the server can be counted on for, whatever else the machine does
     server: EmbeddedServer | None = None
     audit: list[Write] = field(default_factory=list)
@@ -133,10 +132,6 @@ class WidgetRig:
 
     def share(self, full: int, short: int) -> int:
         return full if self.full else short
-
-    def stretched(self, seconds: float) -> float:
-        """How long something lasts for a server that takes a few writes where the embedded one takes hundreds."""
-        return seconds * self.stretch
 
     def time_for(self, writes: int) -> float:
         """How long so many writes may take: a server on two cores is asked at its own rate, not for less."""
@@ -287,5 +282,5 @@ async def real_widgets(plane: ControlPlane, *, full: bool = True) -> AsyncGenera
     config = load_config(kubeconfig=plane.kubeconfig)
     async with Client.connect(config) as user:
         await install_widgets(user)
-        yield WidgetRig(user, lambda: HttpTransport(config), namespace, full=full, slack=30.0, rate=20.0, stretch=100.0)
+        yield WidgetRig(user, lambda: HttpTransport(config), namespace, full=full, slack=30.0, rate=20.0)
     plane.request("DELETE", f"/api/v1/namespaces/{namespace}")
