@@ -217,7 +217,7 @@ class Layers:
         return old.version <= last.version
 
     def _deliver(self, key: Key, old: Entry | None, new: Entry | None, version: Version) -> None:
-        before = self.get(key)
+        before = self.get(key) if self.indexes else None
         if new is not None:
             self._delivered.setdefault(key.namespace, {})[key.name] = new
             self._ours.bury_again(new)
@@ -225,7 +225,8 @@ class Layers:
             self._discard(key)
         if old is not None and (new is None or new.uid != old.uid):
             self._ours.removed(old.uid, version)
-        self.indexes.move(before, self.get(key))
+        if self.indexes:
+            self.indexes.move(before, self.get(key))
         self.advance(version)
 
     def _discard(self, key: Key) -> None:

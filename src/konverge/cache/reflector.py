@@ -14,6 +14,7 @@ from dataclasses import replace
 from random import Random, getrandbits
 from typing import TypeVar
 
+from konverge.cache.hush import Hush
 from konverge.cache.pacing import Pace, Patience, Spacing
 from konverge.cache.reflectorstats import ReflectorStats, State
 from konverge.cache.sink import Sink
@@ -206,8 +207,9 @@ class Reflector:
         opened = self._heard = self._now()
         self._begin_stream()
         try:
-            async with asyncio.timeout(self._silence(opened)) as deadline:
-                await self._read(response, opened, deadline)
+            async with asyncio.timeout(None) as deadline:
+                with Hush(deadline) as hush:
+                    await self._read(response, opened, hush)
         except TimeoutError:
             if not deadline.expired():
                 raise
@@ -247,10 +249,11 @@ class Reflector:
         limit = self._patience.initial_events
         return min(limit, opened + _INITIAL_EVENTS_IN_ALL * limit - self._now())
 
-    async def _read(self, response: Response, opened: float, deadline: asyncio.Timeout) -> None:
+    async def _read(self, response: Response, opened: float, hush: Hush) -> None:
         reader = FrameReader()
+        hush.allow(self._now() + self._silence(opened))
         async for chunk in response.chunks():
-            deadline.reschedule(None)  # what the sink does with it is not the server's silence
+            hush.pause()  # what the sink does with it is not the server's silence
             self._heard = self._now()
             for frame in reader.feed(chunk):
                 change = self._following.frame(frame)
@@ -262,7 +265,7 @@ class Reflector:
             if self._mute:
                 self._mute = False
                 self._settled()
-            deadline.reschedule(self._now() + self._silence(opened))
+            hush.allow(self._now() + self._silence(opened))
         reader.close()
 
     # Writing

@@ -357,7 +357,7 @@ def _is_newer(version: str, than: str) -> bool:
     if not _is_version(version) or version == than:
         return False
     if _is_number(version) and _is_number(than):
-        return (len(version), version) > (len(than), than)
+        return version > than if len(version) == len(than) else len(version) > len(than)
     return True
 
 
