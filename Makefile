@@ -9,9 +9,9 @@ BENCH := $(BENCH_VENV)/bin/python
 BENCH_STAMP := $(BENCH_VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types fast control-plane generate golden fuzz faults bench-objects bench-client \
-	bench-controlplane bench-cluster bench-builtins bench-peers bench-cache bench-cache-events bench-controller \
-	bench-webapp pins clean
+.PHONY: help demo test check lint types fast contract cluster control-plane generate golden fuzz faults \
+	bench-objects bench-client bench-controlplane bench-cluster bench-builtins bench-peers bench-cache \
+	bench-cache-events bench-controller bench-webapp pins clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -29,7 +29,7 @@ $(BENCH_STAMP): pyproject.toml constraints/bench.txt
 demo: $(STAMP) ## the life of a WebApp on a cluster in this process, step by step, each checked (half a minute at most)
 	@$(BIN)/konverge demo
 
-check: lint types fast ## the fast part of `make test`: lint, types, tests without a control plane (under a minute)
+check: lint types fast ## the fast part of `make test`: lint, types, tests without a control plane (some minutes)
 
 lint: $(STAMP) ## ruff, check and format
 	$(BIN)/ruff check .
@@ -41,8 +41,21 @@ types: $(STAMP) ## mypy, strict
 fast: $(STAMP) ## the tests that need no control plane
 	$(BIN)/pytest -m 'not control_plane and not faults and not peers'
 
-test: lint types ## everything: lint, types, all tests
-	$(BIN)/pytest
+SLOW := -m '(control_plane or peers) and not faults'
+
+contract: $(STAMP) ## the tests that compare with a real API server
+	$(BIN)/pytest $(SLOW) tests/contract
+
+cluster: $(STAMP) ## all other tests that need a control plane
+	$(BIN)/pytest $(SLOW) --ignore=tests/contract
+
+# Tests with a control plane mostly wait, the others compute: so two lanes, of about the same length. Everything is run,
+# whatever fails, and what each part prints comes in one piece when it ends.
+LANES := --jobs=2 --keep-going --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
+
+test: lint ## everything: lint, types, all tests (a quarter of an hour on two cores)
+	@echo 'Types and all tests, two parts at a time; what a part has to say comes when it is done.'
+	@$(MAKE) $(LANES) contract types fast cluster
 
 control-plane: $(STAMP) ## build the real etcd, kube-apiserver, kube-controller-manager and kubectl once (needs go)
 	$(BIN)/python -m konverge.testing.build

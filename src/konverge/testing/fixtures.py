@@ -3,7 +3,7 @@
 Rules:
 
 1. One control plane serves the whole run, started by the first test that asks for it; each test gets namespaces of
-   its own.
+   its own. It forgets no version on its own: how long a run takes changes no answer (`ControlPlane.compact` does).
 2. A test that asks for the fixture is marked ``control_plane`` by that, so ``-m 'not control_plane'`` leaves it out.
 3. Where the programs are missing such tests are skipped, and the summary says once how to get them. With
    ``KONVERGE_REQUIRE_CONTROL_PLANE=1`` they fail instead: a run that must prove something cannot skip the proof.
@@ -34,7 +34,7 @@ def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
             pytest.fail(f"{missing}; {REQUIRE} is set, so this is no skip", pytrace=False)
         request.config.stash[SKIPPED] = str(missing)
         pytest.skip(str(missing))
-    with ControlPlane() as plane:
+    with ControlPlane(extra_flags=["--etcd-compaction-interval=0"]) as plane:
         yield plane
 
 
