@@ -87,7 +87,8 @@ def granted() -> set[Use]:
 
 def told(plane: ControlPlane) -> list[dict[str, Any]]:
     """Give what the operator asked for, from the audit log, but for what everybody may ask."""
-    lines = [json.loads(line) for line in plane.audit_log.read_text().splitlines()]
+    whole, _, _ = plane.audit_log.read_text().rpartition("\n")  # the last line may just be written
+    lines = [json.loads(line) for line in whole.splitlines()]
     mine = [one for one in lines if one["user"]["username"] == ACCOUNT and "objectRef" in one]
     return [one for one in mine if one["objectRef"].get("apiGroup") != "authorization.k8s.io"]
 
