@@ -10,9 +10,25 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from konverge.controlplane.cel.checking import Checked
-from konverge.controlplane.cel.functions import Overload, accepts, go_name, runtime_type
+from konverge.controlplane.cel.closures import (
+    Budget,
+    Evaluate,
+    Exhausted,
+    Loop,
+    constant,
+    decide,
+    direct,
+    dispatched,
+    has,
+    indexed,
+    quantified,
+    select_other,
+    truth,
+    variable,
+    variables,
+)
+from konverge.controlplane.cel.functions import go_name, runtime_type
 from konverge.controlplane.cel.macros import ACCUMULATOR
-from konverge.controlplane.cel.standard import find, look_up
 from konverge.controlplane.cel.syntax import (
     Call,
     Comprehension,
@@ -24,34 +40,12 @@ from konverge.controlplane.cel.syntax import (
     Select,
     Struct,
 )
-from konverge.controlplane.cel.types import Type
 from konverge.controlplane.cel.values import NONE, EvaluationError, Optional, no_overload
 
 __all__ = ["Budget", "Evaluate", "Exhausted", "compile_node"]
 
-Evaluate = Callable[[dict[str, Any]], Any]
-
 _BUDGET: Final = "#budget"
-_UNGUARDED: Final = frozenset(("contains", "endsWith", "matches", "startsWith"))
 _CONVERSIONS: Final = frozenset(("bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "uint"))
-
-
-class Exhausted(EvaluationError):
-    """The expression went through more items than one may."""
-
-
-class Budget:
-    """How many steps of loops may still be taken."""
-
-    __slots__ = ("left",)
-
-    def __init__(self, steps: int) -> None:
-        self.left = steps
-
-    def spend(self) -> None:
-        self.left -= 1
-        if self.left < 0:
-            raise Exhausted("operation cancelled: actual cost limit exceeded")
 
 
 def compile_node(node: Node, checked: Checked) -> Evaluate:
@@ -69,12 +63,12 @@ class _Compiler:
 
     def compile(self, node: Node) -> Evaluate:
         if node in self._checked.constants:
-            return _constant(self._checked.constants[node])
+            return constant(self._checked.constants[node])
         if isinstance(node, Literal):
             self._known.add(node)
-            return _constant(node.value)
+            return constant(node.value)
         if isinstance(node, Ident):
-            return _variable(node.name)
+            return variable(node.name)
         if isinstance(node, Select):
             return self._select(node)
         if isinstance(node, Call):
@@ -99,7 +93,7 @@ class _Compiler:
         operand = self.compile(node.operand)
         name = self._field_name(node.operand, node.field)
         if node.test:
-            return lambda scope: _has(operand(scope), name)
+            return lambda scope: has(operand(scope), name)
 
         def evaluate(scope: dict[str, Any]) -> Any:
             value = operand(scope)
@@ -108,7 +102,7 @@ class _Compiler:
                     return value[name]
                 except KeyError:
                     raise EvaluationError(f"no such key: {name}") from None
-            return _select_other(value, name)
+            return select_other(value, name)
 
         return evaluate
 
@@ -124,18 +118,18 @@ class _Compiler:
             return self._or_value(operands)
         if node.function == "type" and node.target is None:
             inner = self.compile(node.args[0])
-            return lambda scope: _type_of(inner(scope))
+            return lambda scope: runtime_type(inner(scope))
         parts = [self.compile(each) for each in operands]
         overloads = self._checked.overloads[node]
-        direct = len(overloads) == 1 and not self._is_open(operands)
-        if node.function == "_[_]" and not direct:
-            return _indexed(*parts)
-        evaluate = _direct(overloads[0].call, parts) if direct else _dispatched(node.function, overloads, parts)
+        alone = len(overloads) == 1 and not self._is_open(operands)
+        if node.function == "_[_]" and not alone:
+            return indexed(*parts)
+        evaluate = direct(overloads[0].call, parts) if alone else dispatched(node.function, overloads, parts)
         if node.function not in _CONVERSIONS or node.target is not None or operands[0] not in self._known:
             return evaluate
         # The server converts constants beforehand, and says so when one cannot be.
         self._known.add(node)
-        return _constant(evaluate({}))
+        return constant(evaluate({}))
 
     def _is_open(self, operands: list[Node]) -> bool:
         """Whether a value may turn out to have a type that the overload does not take."""
@@ -157,7 +151,7 @@ class _Compiler:
         decisive = node.function == "_||_"
 
         def evaluate(scope: dict[str, Any]) -> bool:
-            return _decide(one, other, scope, decisive)
+            return decide(one, other, scope, decisive)
 
         return evaluate
 
@@ -165,7 +159,7 @@ class _Compiler:
         condition, yes, no = map(self.compile, node.args)
 
         def evaluate(scope: dict[str, Any]) -> Any:
-            return yes(scope) if _truth(condition(scope)) else no(scope)
+            return yes(scope) if truth(condition(scope)) else no(scope)
 
         return evaluate
 
@@ -232,7 +226,7 @@ class _Compiler:
     def _comprehension(self, node: Comprehension) -> Evaluate:
         if node.accumulator != ACCUMULATOR:
             return self._bind(node)
-        loop = _quantifier(self, node) or self._plain_loop(node)
+        loop = self._quantifier(node.step) or self._plain_loop(node)
         over = self.compile(node.range)
 
         def evaluate(scope: dict[str, Any]) -> Any:
@@ -240,7 +234,7 @@ class _Compiler:
             if not isinstance(items, (list, dict)):
                 raise EvaluationError(f"got 'types.{go_name(items)}', expected iterable type")
             inner = dict(scope)
-            return loop(_variables(node, items), inner, scope[_BUDGET])
+            return loop(variables(node, items), inner, scope[_BUDGET])
 
         return evaluate
 
@@ -249,171 +243,23 @@ class _Compiler:
         name = node.accumulator
         return lambda scope: result({**scope, name: value(scope)})
 
+    def _quantifier(self, step: Node) -> Loop | None:
+        if not isinstance(step, Call) or step.function not in ("_&&_", "_||_"):
+            return None
+        return quantified(self.compile(step.args[1]), step.function == "_||_")
+
     def _plain_loop(self, node: Comprehension) -> Loop:
         init, step, result = self.compile(node.init), self.compile(node.step), self.compile(node.result)
 
         def run(items: list[dict[str, Any]], scope: dict[str, Any], budget: Budget) -> Any:
             scope[ACCUMULATOR] = init(scope)
-            for variables in items:
+            for turn in items:
                 budget.spend()
-                scope.update(variables)
+                scope.update(turn)
                 scope[ACCUMULATOR] = step(scope)
             return result(scope)
 
         return run
-
-
-Loop = Callable[[list[dict[str, Any]], dict[str, Any], Budget], Any]
-
-
-def _quantifier(compiler: _Compiler, node: Comprehension) -> Loop | None:
-    """The loop of `all` and `exists`: an error in one item counts only if no other item decides."""
-    step = node.step
-    if not isinstance(step, Call) or step.function not in ("_&&_", "_||_"):
-        return None
-    predicate = compiler.compile(step.args[1])
-    decisive = step.function == "_||_"
-
-    def run(items: list[dict[str, Any]], scope: dict[str, Any], budget: Budget) -> bool:
-        error: EvaluationError | None = None
-        for variables in items:
-            budget.spend()
-            scope.update(variables)
-            try:
-                if _truth(predicate(scope)) is decisive:
-                    return decisive
-            except Exhausted:
-                raise
-            except EvaluationError as raised:
-                error = raised
-        if error is not None:
-            raise error
-        return not decisive
-
-    return run
-
-
-def _variables(node: Comprehension, items: Any) -> list[dict[str, Any]]:
-    first, second = node.variable, node.second
-    if not second:
-        return [{first: each} for each in items]
-    pairs = items.items() if isinstance(items, dict) else enumerate(items)
-    return [{first: key, second: value} for key, value in pairs]
-
-
-def _constant(value: Any) -> Evaluate:
-    return lambda _scope: value
-
-
-def _variable(name: str) -> Evaluate:
-    def evaluate(scope: dict[str, Any]) -> Any:
-        try:
-            return scope[name]
-        except KeyError:
-            raise EvaluationError(f"no such attribute(s): {name}") from None
-
-    return evaluate
-
-
-def _truth(value: Any) -> bool:
-    if value is True or value is False:
-        return bool(value)
-    raise no_overload()
-
-
-def _decide(one: Evaluate, other: Evaluate, scope: dict[str, Any], decisive: bool) -> bool:
-    error: EvaluationError | None = None
-    for part in (one, other):
-        try:
-            if _truth(part(scope)) is decisive:
-                return decisive
-        except Exhausted:
-            raise
-        except EvaluationError as raised:
-            error = error or raised
-    if error is not None:
-        raise error
-    return not decisive
-
-
-def _has(value: Any, name: str) -> bool:
-    if isinstance(value, Optional):
-        return value.has_value and _has(value.value, name)
-    if isinstance(value, list):
-        return find(value, name).has_value
-    return isinstance(value, dict) and name in value
-
-
-def _select_other(value: Any, name: str) -> Any:
-    if isinstance(value, Optional):
-        return find(value.value, name) if value.has_value else NONE
-    return look_up(value, name)
-
-
-def _type_of(value: Any) -> Type:
-    return runtime_type(value)
-
-
-def _direct(call: Callable[..., Any], parts: list[Evaluate]) -> Evaluate:
-    """Call one overload. A value that is not of the type that was declared (a null) fits no overload."""
-
-    def one(scope: dict[str, Any]) -> Any:
-        value = parts[0](scope)
-        try:
-            return call(value)
-        except (TypeError, AttributeError):
-            raise no_overload() from None
-
-    def two(scope: dict[str, Any]) -> Any:
-        first, second = parts[0](scope), parts[1](scope)
-        try:
-            return call(first, second)
-        except (TypeError, AttributeError):
-            raise no_overload() from None
-
-    def several(scope: dict[str, Any]) -> Any:
-        values = [part(scope) for part in parts]
-        try:
-            return call(*values)
-        except (TypeError, AttributeError):
-            raise no_overload() from None
-
-    return {1: one, 2: two}.get(len(parts), several)
-
-
-def _indexed(container: Evaluate, key: Evaluate) -> Evaluate:
-    def evaluate(scope: dict[str, Any]) -> Any:
-        value, at = container(scope), key(scope)
-        if isinstance(value, Optional):
-            return Optional(look_up(value.value, at)) if value.has_value else NONE
-        return look_up(value, at)
-
-    return evaluate
-
-
-def _dispatched(function: str, overloads: list[Overload], parts: list[Evaluate]) -> Evaluate:
-    def evaluate(scope: dict[str, Any]) -> Any:
-        values = [part(scope) for part in parts]
-        for overload in overloads:
-            if all(map(accepts, overload.params, values)):
-                return overload.call(*values)
-        raise _unfit(function, values)
-
-    return evaluate
-
-
-def _unfit(function: str, values: list[Any]) -> EvaluationError:
-    """No overload takes these values. The server names the function and their types where its overloads are guarded."""
-    if function == "size":
-        return EvaluationError("no such overload: size")
-    if function in _UNGUARDED or not function[0].isalpha():
-        return no_overload()
-    return EvaluationError(f"no such overload: {function}({', '.join(map(_type_name, values))})")
-
-
-def _type_name(value: Any) -> str:
-    found = runtime_type(value)
-    return "null_type" if found.kind == "null" else str(found)
 
 
 _SPECIAL: Final[Mapping[str, Callable[[_Compiler, Call], Evaluate]]] = {

@@ -229,17 +229,28 @@ def _list_step(checker: Checker, schema: Mapping[str, Any]) -> Step | None:
 
 def _object_step(checker: Checker, schema: Mapping[str, Any], root: bool) -> Step | None:
     wanted = schema.get("required") or ()
-    least, most = schema.get("minProperties"), schema.get("maxProperties")
-    closed = schema.get("additionalProperties") is False
-    members = {name: (each, name if root else f".{name}") for name, each in checker.properties.items()}
-    texts = frozenset(name for name, each in checker.properties.items() if each.takes_any(str))
-    numbers = frozenset(name for name, each in checker.properties.items() if each.takes_any(int))
-    values = checker.values
-    if not (wanted or members or closed or values) and least is None and most is None:
-        return None
-    find = members.get
+    sizes, members = _sizes_step(schema), _members_step(checker, schema, root)
+    if not wanted and sizes is None:
+        return members
 
-    def check_sizes(value: Any, place: Place, report: Report) -> None:
+    def step(value: Any, place: Place, report: Report, old: Correlation | None) -> None:
+        if sizes is not None:
+            sizes(value, place, report, old)
+        if members is not None:
+            members(value, place, report, old)
+        for key in wanted:
+            if key not in value:
+                report.found.append(required(report.path(f"{steps_of(place)}.{key}")))
+
+    return step
+
+
+def _sizes_step(schema: Mapping[str, Any]) -> Step | None:
+    least, most = schema.get("minProperties"), schema.get("maxProperties")
+    if least is None and most is None:
+        return None
+
+    def step(value: Any, place: Place, report: Report, _: Correlation | None) -> None:
         name = steps_of(place)
         if least is not None and len(value) < least:
             text = f"{name} in body should have at least {least} properties"
@@ -247,9 +258,19 @@ def _object_step(checker: Checker, schema: Mapping[str, Any], root: bool) -> Ste
         if most is not None and len(value) > most:
             report.found.append(too_many(report.path(name), len(value), most))
 
+    return step
+
+
+def _members_step(checker: Checker, schema: Mapping[str, Any], root: bool) -> Step | None:
+    closed, values = schema.get("additionalProperties") is False, checker.values
+    members = {name: (each, name if root else f".{name}") for name, each in checker.properties.items()}
+    if not (members or closed or values):
+        return None
+    texts = frozenset(name for name, each in checker.properties.items() if each.takes_any(str))
+    numbers = frozenset(name for name, each in checker.properties.items() if each.takes_any(int))
+    find = members.get
+
     def step(value: Any, place: Place, report: Report, old: Correlation | None) -> None:
-        if least is not None or most is not None:
-            check_sizes(value, place, report)
         for key, item in value.items():
             if type(item) is str and key in texts:
                 continue
@@ -267,9 +288,6 @@ def _object_step(checker: Checker, schema: Mapping[str, Any], root: bool) -> Ste
                 member[0].check(item, (place, member[1]), report, None)
             else:
                 member[0].check_changed(item, (place, member[1]), report, before)
-        for key in wanted:
-            if key not in value:
-                report.found.append(required(report.path(f"{steps_of(place)}.{key}")))
 
     return step
 
