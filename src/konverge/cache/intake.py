@@ -31,9 +31,9 @@ Transform = Callable[[Untyped], Any]
 
 _NOTHING = msgspec.Raw(b"")
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-_POOLED = 256
-"""So many distinct labels and owners are known at once. Objects that share them mostly come one after the other, and
-where none do, what is known here is held for nothing."""
+_POOLED = 512
+"""So many distinct labels and owners are known at once, and as many that were met before them. Objects that share some
+mostly come one after the other, and so do the states of one; where nothing is shared, these are held for nothing."""
 
 _MANAGED = b'"managedFields":'
 _METADATA = b'"metadata":'
@@ -109,6 +109,7 @@ class Intake:
         self._unpack = None if packer is None else packer.unpack  # one for all entries: each look-up makes another
         self._plain = not (metadata_only or transform or packer)
         self._pool: dict[bytes, tuple[str, ...]] = {}
+        self._older: dict[bytes, tuple[str, ...]] = {}  # the pool before it was full the last time
 
     def take(self, raw: bytes, known: Callable[[Key], Entry | None] | None = None) -> Entry:
         """Make an entry; where `known` has one of this version and uid already, give that one.
@@ -199,30 +200,24 @@ class Intake:
     def _labels(self, raw: msgspec.Raw) -> tuple[str, ...]:
         text = bytes(raw)
         found = self._pool.get(text)
-        if found is None:
-            try:
-                labels = _labels(text) or {} if text else {}
-            except _UNREADABLE:
-                labels = {}
-            found = self._share(text, [part for label in labels.items() for part in label])
-        return found
+        return self._share(text, _label_parts) if found is None else found
 
     def _owners(self, raw: msgspec.Raw) -> tuple[str, ...]:
         text = bytes(raw)
         found = self._pool.get(text)
+        return self._share(text, _owner_uids) if found is None else found
+
+    def _share(self, text: bytes, read: Callable[[bytes], list[str]]) -> tuple[str, ...]:
+        if len(self._pool) >= _POOLED:
+            self._older, self._pool = self._pool, {}
+        found = self._older.get(text)
         if found is None:
             try:
-                owners = _owners(text) or [] if text else []
+                found = tuple(map(sys.intern, read(text))) if text else ()
             except _UNREADABLE:
-                owners = []
-            found = self._share(text, [owner.uid for owner in owners if owner.uid])
+                found = ()
+        self._pool[text] = found
         return found
-
-    def _share(self, text: bytes, parts: list[str]) -> tuple[str, ...]:
-        if len(self._pool) >= _POOLED:
-            self._pool.clear()
-        shared = self._pool[text] = tuple(map(sys.intern, parts))
-        return shared
 
     def _cut(self, raw: bytes, managers: bytes) -> bytes:
         ours = self._ours(managers)
@@ -249,6 +244,14 @@ class Intake:
 
     def _is_applied(self, one: _Manager) -> bool:
         return one.manager == self._manager and one.operation == "Apply" and not one.subresource
+
+
+def _label_parts(text: bytes) -> list[str]:
+    return [part for label in (_labels(text) or {}).items() for part in label]
+
+
+def _owner_uids(text: bytes) -> list[str]:
+    return [owner.uid for owner in _owners(text) or () if owner.uid]
 
 
 def _rebuilt(raw: bytes, managers: bytes) -> bytes:
