@@ -95,8 +95,9 @@ def _check_port(address: str, port: int, what: str) -> None:
         socket.create_server((address.strip("[]"), port), family=family).close()
     except OSError as error:
         place = f"{address}:{port}" if address else f"port {port}"
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)  # no errno: a host's name
         raise click.ClickException(
-            f"{place} cannot be listened on: {error.strerror or error}"
+            f"{place} cannot be listened on: {reason}"
             f" (choose another: --{what}-port, env var: 'KONVERGE_{what.upper()}_PORT')"
         ) from error
 

@@ -124,7 +124,7 @@ def test_a_port_that_is_taken_names_its_option(flag: str, host: str) -> None:
     assert result.exit_code == 1
     (line,) = result.output.splitlines()
     assert port in line
-    assert "cannot be listened on: Address already in use" in line
+    assert "cannot be listened on: Address already in use (choose another: " in line
     assert f"{flag}, env var: 'KONVERGE_{flag[2:].replace('-', '_').upper()}'" in line
 
 
