@@ -14,6 +14,7 @@ from konverge.controller.worker import Outcome, Worker
 from konverge.objects import AnyObject, Key, kind_of
 from konverge.queue import Priority, QueueStats, WorkQueue
 from konverge.reconcile import Journal, Tools
+from konverge.reconcile.restless import Restless
 from konverge.telemetry import GenerationClock
 from konverge.triggers import Router, Timer, Trigger, Wake
 
@@ -50,6 +51,9 @@ class Observer(Protocol):
     def observed_generation(self, controller: str, seconds: float) -> None:
         """Take how long it was from a new generation to the status that observes it."""
 
+    def restless(self, controller: str) -> None:
+        """Take a run that once more wrote what many runs before it had written, with nothing new to do."""
+
 
 class Running(Generic[T]):
     """One controller, brought to life in steps that a manager takes: `declare`, `feed`, `work`, `close`.
@@ -68,7 +72,8 @@ class Running(Generic[T]):
             rate=controller.rate,
             observe=(lambda seconds: observer.waited(name, seconds)) if observer is not None else None,
         )
-        self._tools = replace(tools, observed=self._observed, stopping=lambda: self.queue.closed)
+        restless = Restless(name, told=(lambda: observer.restless(name)) if observer is not None else lambda: None)
+        self._tools = replace(tools, observed=self._observed, stopping=lambda: self.queue.closed, restless=restless)
         self._observer = observer
         self._generations = GenerationClock()
         self._views: dict[str, View[Any]] = {}

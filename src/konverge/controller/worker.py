@@ -183,6 +183,7 @@ class Worker(Generic[T]):
     # What becomes of the key
 
     def _ended(self, key: Key, run: Run, result: Result) -> Outcome:
+        self.tools.restless.ended(run, well=True)
         run.finish(result=str(result))
         self._troubles.pop(key, None)
         if result.after == 0:
@@ -195,6 +196,7 @@ class Worker(Generic[T]):
         return Outcome.REQUEUE_AFTER
 
     def _failed(self, key: Key, run: Run, error: BaseException) -> Outcome:
+        self.tools.restless.ended(run, well=False)
         run.finish(error=f"{type(error).__name__}: {error}")
         trouble = self._troubles.setdefault(key, _Trouble())
         trouble.error = str(error)
@@ -219,6 +221,7 @@ class Worker(Generic[T]):
     def forget(self, key: Key) -> None:
         """Forget what is remembered of a key whose object is gone."""
         self._troubles.pop(key, None)
+        self.tools.restless.forget(key)
 
 
 def _is_being_cancelled() -> bool:

@@ -6,7 +6,7 @@ Reads come from the cache and see every write of this process that has returned.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 from konverge.cache import Cache
@@ -16,6 +16,7 @@ from konverge.reconcile.apply import Applier, Memory, Recreate
 from konverge.reconcile.journal import Run
 from konverge.reconcile.prune import Applied, prune
 from konverge.reconcile.recorder import EventRecorder, Reference
+from konverge.reconcile.restless import Restless
 from konverge.reconcile.statuses import update_status
 from konverge.telemetry import ContextLogger
 
@@ -39,6 +40,7 @@ class Tools:
     recorder: EventRecorder | None = None
     observed: Callable[[Key, int], None] = lambda *_: None  # told which generation a status observes
     stopping: Callable[[], bool] = lambda: False  # whether the process stops
+    restless: Restless = field(default_factory=lambda: Restless(""))  # who watches what is written
 
 
 class Context:
@@ -66,6 +68,7 @@ class Context:
         self._run = run
         self._applied = Applied()
         self.client = tools.client.telling(self._written)
+        tools.restless.began(self.key, tools.cache)
         self._applier = Applier(self.client, tools.cache, field_manager=tools.field_manager, memory=tools.memory)
 
     def stopping(self) -> bool:
@@ -196,6 +199,7 @@ class Context:
         writer = (self.controller, self.key)
         cache, kind = self._tools.cache, written.kind
         version = ""
+        self._tools.restless.wrote(written, by=self._owner, kind=self._kind, cache=cache)
         if written.verb == "delete":
             cache.note_delete(kind, written.key, written.answer, version=written.base_version, writer=writer)
         else:

@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -48,12 +49,14 @@ class Run:
         "attempt",
         "key",
         "reconcile_id",
+        "remark",
     )
 
     def __init__(self, key: Key, reconcile_id: str, *, attempt: int, woken: _Woken | None, place: _Runs) -> None:
         self.key = key
         self.reconcile_id = reconcile_id
         self.attempt = attempt
+        self.remark = ""  # what somebody who watches has to say of it, before it is finished
         self._started = wall_clock()
         self._begin = _now()
         self._woken = woken
@@ -93,6 +96,11 @@ class Run:
             self._result = shorten(result)
         self._keep()
 
+    @property
+    def reasons(self) -> Sequence[Reason]:
+        """What woke it, as far as it is kept."""
+        return () if self._woken is None else self._woken.reasons
+
     def to_json(self) -> dict[str, Any]:
         """Give all of it as plain values."""
         return unpack(self.key, self._packed())
@@ -109,9 +117,9 @@ class Run:
             duration=self._duration,
             more_wakes=0 if woken is None else woken.more,
             not_kept=self._more,
+            remark=shorten(self.remark),
         )
-        reasons = () if woken is None else woken.reasons
-        return pack(self.key, facts, reasons, reads=self._reads, writes=self._writes)
+        return pack(self.key, facts, self.reasons, reads=self._reads, writes=self._writes)
 
     def _count_more(self) -> None:
         self._more += 1

@@ -62,6 +62,7 @@ class Facts(NamedTuple):
     duration: float | None
     more_wakes: int
     not_kept: int
+    remark: str
 
 
 def pack(own: Key, facts: Facts, reasons: Iterable[Reason], *, reads: Iterable[Read], writes: Iterable[Write]) -> bytes:
@@ -96,6 +97,7 @@ def unpack(own: Key, record: bytes) -> dict[str, Any]:
             for verb, kind, name, version in wrote
         ],
         "not_kept": facts.not_kept,
+        "remark": facts.remark,
     }
 
 

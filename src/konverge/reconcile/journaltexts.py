@@ -19,6 +19,8 @@ def _lines(run: Mapping[str, Any]) -> Iterator[str]:
     yield _head(run)
     if run.get("error"):
         yield _row("error", str(run["error"]))
+    if run.get("remark"):
+        yield _row("remark", str(run["remark"]))
     for reason in run.get("woken_by") or ():
         yield _row("woken by", _reason(reason))
     yield from _rest("woken by", run.get("more_wakes"))

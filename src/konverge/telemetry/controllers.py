@@ -8,6 +8,7 @@
 | workqueue_depth | controller, name | keys in line |
 | konverge_queue_wait_seconds | controller | histogram: how long keys were in line |
 | konverge_generation_lag_seconds | controller | histogram: from a new generation to the status that observes it |
+| konverge_restless_runs_total | controller | runs that wrote the same object as many before, with nothing new to do |
 | konverge_queue_*, konverge_cache_*, konverge_watch_*, konverge_events_*, konverge_leading | | see `readings` |
 
 With `compatible` the names that controller-runtime uses are there too, made of the same numbers at scrape time (see
@@ -67,6 +68,12 @@ class ControllerMetrics:
             "konverge_generation_lag_seconds",
             "From a new generation to the status that observes it",
         )
+        self.restless_runs = Counter(
+            "konverge_restless_runs_total",
+            "Runs that wrote the same object as many before, with nothing new to do",
+            label,
+            registry=registry,
+        )
         self._bound: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
         self._bound_waits: dict[str, Histogram] = {}
         self._readings = Readings(sources or Sources())
@@ -77,8 +84,9 @@ class ControllerMetrics:
         """Count a reconcile that ended so, after so many seconds."""
         bound = self._bound.get((controller, outcome))
         if bound is None:
-            # The error counter is there from the first reconcile on, so that a rate over it is 0 and not nothing.
+            # These counters are there from the first reconcile on, so that a rate over them is 0 and not nothing.
             self.errors.labels(controller)
+            self.restless_runs.labels(controller)
             bound = self.results.labels(controller, str(outcome)), self.durations.labels(controller)
             self._bound[controller, outcome] = bound
         counter, histogram = bound
@@ -97,6 +105,10 @@ class ControllerMetrics:
     def observed_generation(self, controller: str, seconds: float) -> None:
         """Count how long it took from a new generation to the status that observes it."""
         self.lags.labels(controller).observe(seconds)
+
+    def restless(self, controller: str) -> None:
+        """Count a run that wrote once more what many before it had written."""
+        self.restless_runs.labels(controller).inc()
 
     def collect(self) -> Iterator[Metric]:
         """Give what is read at scrape time; what is counted is in the registry by itself."""
