@@ -106,6 +106,10 @@ def _seen(call: tuple[str, dict[str, str], dict[str, Any]]) -> Any:
     review = json.loads(json.dumps(review))
     review["request"]["userInfo"] = sorted(review["request"]["userInfo"]["groups"])
     _mask_generated(review["request"])
+    for part in ("object", "oldObject"):
+        # Their order depends on the second of each write.
+        metadata = (review["request"].get(part) or {}).get("metadata") or {}
+        metadata.get("managedFields", []).sort(key=lambda entry: json.dumps({**entry, "time": ""}, sort_keys=True))
     kept = {name: headers.get(name) for name in ("user-agent", "accept", "content-type", "accept-encoding")}
     return path, kept, masked(review)
 
