@@ -69,6 +69,7 @@ async def test_a_run_says_what_woke_it_what_it_read_what_it_wrote_and_how_it_end
         ],
         "wrote": [{"verb": "apply", "kind": "Service", "key": "shop/web", "version": "13"}],
         "not_kept": 0,
+        "remark": "",
     }
 
 
