@@ -12,8 +12,8 @@ from typing import Any
 
 __all__ = ["READ_BYTES", "read_in_small_pieces"]
 
-READ_BYTES = 32 * 1024
-"""Two TLS records at their largest."""
+READ_BYTES = 64 * 1024
+"""Four TLS records at their largest: a long list is read as fast as with more."""
 
 
 def read_in_small_pieces(transport: asyncio.BaseTransport | None) -> None:
