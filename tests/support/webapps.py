@@ -130,7 +130,8 @@ class WebAppWorld:
         """What was said about WebApps: reason and note, in order of time."""
         found = await self.client.list(Event, namespace="default")
         mine = [one for one in found if one.regarding is not None and one.regarding.kind == "WebApp"]
-        mine.sort(key=lambda one: str(one.event_time))
+        # On virtual time many things happen at one moment: what was told first has the lower version.
+        mine.sort(key=lambda one: (str(one.event_time), int(one.metadata.resource_version or 0)))
         return [(one.reason or "", one.note or "") for one in mine]
 
     # The passing of time
