@@ -4,7 +4,7 @@ Rules that hold here:
 
 1. The JSON is kept as it came; reading it as a type makes a new object each time, so nobody can change the cache.
 2. An entry never changes. The next state of an object is another entry.
-3. What many entries share (labels, owners, namespaces) is held once.
+3. What many entries share (labels, owners, namespaces, managedFields) is held once.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ import msgspec
 
 from konverge.objects import Key, OwnerReference, reader_of
 
-__all__ = ["Entry", "PackedEntry", "Version", "number_of"]
+__all__ = ["Entry", "PackedEntry", "SharingEntry", "Version", "number_of"]
 
 T = TypeVar("T")
+
+_OWNER = b"\0"
 
 Version: TypeAlias = int | str
 """A resourceVersion: a number, in the order of changes; where it is none, text that compares for equality only."""
@@ -74,6 +76,22 @@ class PackedEntry(Entry, frozen=True, gc=False):
     def json(self) -> bytes:
         """The JSON of the object, decompressed."""
         return self.unpack(self.data)
+
+
+class SharingEntry(Entry, frozen=True, gc=False):
+    """An entry whose managedFields are held once for all objects that have them alike.
+
+    Children of one sort own the same fields, save for the uid of their owner: a zero byte stands for it.
+    """
+
+    managed: bytes
+    place: int  # where in the data they belong
+
+    @property
+    def json(self) -> bytes:
+        """The JSON of the object, put together."""
+        owner = self.owners[0].encode() if self.owners else b""
+        return b"".join((self.data[: self.place], self.managed.replace(_OWNER, owner), self.data[self.place :]))
 
 
 class _OwnedMetadata(msgspec.Struct):

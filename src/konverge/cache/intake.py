@@ -6,6 +6,7 @@ Of the document only metadata is decoded; spec and status are skipped over. Rule
 2. Items of lists come without apiVersion and kind: they are put in, so that every entry says what it is.
 3. Only an object without a readable name and version is refused. Whatever else is odd about one is kept, and odd.
 4. A transform that fails leaves the object as it came, and says so in the log.
+5. Of what our own manager applied the time is left out, and the rest is held once for all objects that have it alike.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 import msgspec
 
 from konverge.cache.compression import Packer
-from konverge.cache.entries import Entry, PackedEntry, number_of
+from konverge.cache.entries import Entry, PackedEntry, SharingEntry, number_of
 from konverge.errors import DecodeError
 from konverge.objects import Key, Kind, Untyped, decode_untyped, encode
 
@@ -69,6 +70,7 @@ class _Manager(msgspec.Struct, gc=False):
     manager: str = ""
     operation: str = ""
     subresource: str = ""
+    time: str = ""
 
 
 class _OnlyMetadata(msgspec.Struct, gc=False):
@@ -109,6 +111,7 @@ class Intake:
         self._unpack = None if packer is None else packer.unpack  # one for all entries: each look-up makes another
         self._plain = not (metadata_only or transform or packer)
         self._pool: dict[bytes, tuple[str, ...]] = {}
+        self._managed: dict[bytes, bytes] = {}
         self._older: dict[bytes, tuple[str, ...]] = {}  # the pool before it was full the last time
 
     def take(self, raw: bytes, known: Callable[[Key], Entry | None] | None = None) -> Entry:
@@ -125,22 +128,20 @@ class Intake:
             old = known(key)
             if old is not None and old.version == version and old.uid == metadata.uid:
                 return old
-        data = self._cut(raw, bytes(metadata.managed_fields)) if metadata.managed_fields else raw
+        data, managed, place = raw, b"", 0
+        if metadata.managed_fields:
+            data, managed, place = self._cut(raw, bytes(metadata.managed_fields))
         if not head.kind:
+            place -= data.index(b"{") + 1 - len(self._title)
             data = self._title + data[data.index(b"{") + 1 :]
         if not self._plain:
             data = self._shape(data, key)
-        entry = Entry(
-            key,
-            metadata.uid,
-            version,
-            metadata.generation,
-            self._labels(metadata.labels),
-            self._owners(metadata.owner_references),
-            metadata.deletion_timestamp is not None,
-            data,
-        )
-        return entry if self._packer is None else self.pack(entry)
+        labels, owners = self._labels(metadata.labels), self._owners(metadata.owner_references)
+        deleting = metadata.deletion_timestamp is not None
+        facts = (key, metadata.uid, version, metadata.generation, labels, owners, deleting, data)
+        if managed:
+            return SharingEntry(*facts, self._shared_managed(managed, owners), place)
+        return Entry(*facts) if self._packer is None else self.pack(Entry(*facts))
 
     def pack(self, entry: Entry) -> Entry:
         """Give an entry compressed, once there is a dictionary; else as it is."""
@@ -219,27 +220,40 @@ class Intake:
         self._pool[text] = found
         return found
 
-    def _cut(self, raw: bytes, managers: bytes) -> bytes:
+    def _shared_managed(self, managed: bytes, owners: tuple[str, ...]) -> bytes:
+        """Give managedFields as they are held, the same bytes for the same fields [5]."""
+        if owners:
+            managed = managed.replace(owners[0].encode(), b"\0")
+        if len(self._managed) >= _POOLED:
+            self._managed = {}
+        return self._managed.setdefault(managed, managed)
+
+    def _cut(self, raw: bytes, managers: bytes) -> tuple[bytes, bytes, int]:
+        """Give the document without managedFields, and what of them is to be held beside it, and its place; or b""."""
         ours = self._ours(managers)
         # Metadata has them, so where the document holds such a field once, that is the place.
         start = raw.find(_MANAGED)
-        end = start + len(_MANAGED) + len(managers)
-        if not raw.startswith(managers, start + len(_MANAGED)) or raw.find(_MANAGED, end) >= 0:
-            return _rebuilt(raw, ours)
+        place = start + len(_MANAGED)
+        end = place + len(managers)
+        if not raw.startswith(managers, place) or raw.find(_MANAGED, end) >= 0:
+            return _rebuilt(raw, ours), b"", 0
+        if ours and self._plain:
+            return raw[:place] + raw[end:], ours, place
         if ours:
-            return b"".join((raw[: start + len(_MANAGED)], ours, raw[end:]))
+            return b"".join((raw[:place], ours, raw[end:])), b"", 0
         if raw[start - 1] == ord(","):
-            return raw[: start - 1] + raw[end:]
-        return raw[:start] + raw[end:].removeprefix(b",")
+            return raw[: start - 1] + raw[end:], b"", 0
+        return raw[:start] + raw[end:].removeprefix(b","), b"", 0
 
     def _ours(self, managers: bytes) -> bytes:
         """Give what our own manager applied as JSON; b"" when that is nothing."""
         if not self._manager_mark or self._manager_mark not in managers:
             return b""
         try:
-            kept = [bytes(one) for one in _raw_items(managers) if self._is_applied(_manager(one))]
+            found = [(bytes(one), _manager(one)) for one in _raw_items(managers)]
         except _UNREADABLE:
             return b""
+        kept = [_without_time(text, one.time) for text, one in found if self._is_applied(one)]
         return b"[" + b",".join(kept) + b"]" if kept else b""
 
     def _is_applied(self, one: _Manager) -> bool:
@@ -252,6 +266,12 @@ def _label_parts(text: bytes) -> list[str]:
 
 def _owner_uids(text: bytes) -> list[str]:
     return [owner.uid for owner in _owners(text) or () if owner.uid]
+
+
+def _without_time(text: bytes, time: str) -> bytes:
+    """Leave out when the fields were applied, which nobody asks for and which no two objects have in common."""
+    field = b'"time":"%b"' % time.encode()
+    return text.replace(field + b",", b"", 1) if field + b"," in text else text.replace(b"," + field, b"", 1)
 
 
 def _rebuilt(raw: bytes, managers: bytes) -> bytes:

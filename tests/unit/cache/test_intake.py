@@ -11,6 +11,7 @@ from cachedthings import THING, at, thing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from konverge.cache.entries import SharingEntry
 from konverge.cache.intake import Intake
 from konverge.errors import DecodeError
 from konverge.objects import Kind, Untyped
@@ -48,6 +49,34 @@ def test_of_managed_fields_only_our_own_stay() -> None:
     raw = thing("a", 1, managedFields=[manager("kubectl", a={}), manager("ours", b={}), manager("hpa", c={})], x=1)
     entry = Intake(THING, manager="ours").take(raw)
     assert json.loads(entry.json)["metadata"]["managedFields"] == [manager("ours", b={})]
+
+
+def applied_child(number: int) -> dict[str, Any]:
+    uid = f"uid-owner-{number}"
+    fields = {"f:metadata": {"f:ownerReferences": {f'k:{{"uid":"{uid}"}}': {}}}, "f:spec": {"f:x": {}}}
+    entry = manager("ours") | {"fieldsV1": fields, "time": f"2026-01-01T00:00:{number:02}Z"}
+    owner = {"apiVersion": "v1", "kind": "Owner", "name": "o", "uid": uid}
+    return {"ownerReferences": [owner], "managedFields": [entry, manager("hpa")], "labels": {"n": str(number)}}
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_what_children_of_one_sort_own_is_held_once_and_each_is_read_as_it_came(listed: bool) -> None:
+    intake = Intake(THING, manager="ours")
+    held = set()
+    for number in range(50):
+        raw = thing(f"c{number}", 1, **applied_child(number))
+        document = json.loads(raw)
+        if listed:
+            raw = json.dumps({"metadata": document["metadata"], "spec": document.get("spec")}).encode()
+        entry = intake.take(raw.replace(b": ", b":").replace(b", ", b","))
+        found = json.loads(entry.json)
+        wanted = {k: v for k, v in document["metadata"]["managedFields"][0].items() if k != "time"}
+        assert found["metadata"] == document["metadata"] | {"managedFields": [wanted]}
+        assert found["kind"] == THING.kind
+        assert [owner.uid for owner in entry.owner_references()] == [f"uid-owner-{number}"]
+        assert isinstance(entry, SharingEntry)
+        held.add(id(entry.managed))
+    assert len(held) == 1
 
 
 def test_what_our_own_manager_did_not_apply_is_cut_out_too() -> None:
