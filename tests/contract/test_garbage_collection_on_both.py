@@ -121,7 +121,7 @@ async def test_what_is_left_of_random_families_is_the_same_on_both(managed_plane
     ours = await asyncio.to_thread(_virtually, families)
     stillness = Stillness(PLURALS.values())
     async with real_collection(managed_plane) as client, stillness.followed(client):
-        theirs = await play(stillness.disturbed_by(client, PLACE), families, lambda: stillness.wait(PLACE, ""))
+        theirs = await play(stillness.disturbed_by(client, PLACE), families, lambda: stillness.wait(client, PLACE, ""))
 
     for family, our, their in zip(families, ours, theirs, strict=True):
         assert our == their, family

@@ -13,6 +13,8 @@ from konverge.telemetry import Exchange
 __all__ = ["Stillness"]
 
 READS = ("get", "list", "watch")
+STILL = 2.0
+STEPS = 4
 
 
 class Stillness:
@@ -25,6 +27,7 @@ class Stillness:
     def __init__(self, kinds: Iterable[str]) -> None:
         self._kinds = tuple(kinds)
         self._since: defaultdict[str, float] = defaultdict(asyncio.get_running_loop().time)
+        self._seen_still: dict[str, float] = {}
 
     @asynccontextmanager
     async def followed(self, client: Client) -> AsyncGenerator[Stillness]:
@@ -44,14 +47,21 @@ class Stillness:
 
         return client.observed(notice)
 
-    async def wait(self, *namespaces: str, seconds: float = 2.0) -> None:
-        """Wait until nothing has happened in any of these namespaces for so long."""
-        loop = asyncio.get_running_loop()
-        while True:
-            rest = max(self._since[one] for one in namespaces) + seconds - loop.time()
-            if rest <= 0:
-                return
-            await asyncio.sleep(rest)
+    async def wait(self, client: Client, *namespaces: str) -> None:
+        """Wait until nothing has happened in any of these namespaces for two seconds.
+
+        On a slow machine it takes longer: the server must have answered some requests meanwhile, and whoever still has
+        something to do there is as slow as these.
+        """
+        while any(self._since[one] != self._seen_still.get(one) for one in namespaces):
+            before = {one: self._since[one] for one in namespaces}
+            for _ in range(STEPS):
+                await asyncio.sleep(STILL / STEPS)
+                await client.list(self._kinds[0], namespace=namespaces[0])
+                if any(self._since[one] != moment for one, moment in before.items()):
+                    break
+            else:
+                self._seen_still |= before
 
     async def _follow(self, client: Client, kind: str) -> None:
         while True:  # a stream that ends is opened again, and tells first what is there

@@ -76,7 +76,7 @@ class Scene:
         if self._stillness is None:
             await settle()
         else:
-            await self._stillness.wait(self.namespace)
+            await self._stillness.wait(self.client, self.namespace)
 
     async def until(self, claim: Callable[[], Any], what: str, limit: float = 90) -> None:
         """Wait until something is so, as time passes."""
