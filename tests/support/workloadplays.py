@@ -98,6 +98,16 @@ async def follow(scene: Scene, rounds: int = 15) -> None:
         await scene.reap()
 
 
+async def have_come(scene: Scene, count: int) -> None:
+    """Wait for the first pods, however slow a controller is."""
+
+    async def are_there() -> bool:
+        return len(await scene.pods()) == count
+
+    await scene.until(are_there, f"{count} pods")
+    await scene.settle()
+
+
 def _has_rolled(deployment: dict[str, Any]) -> bool:
     """Tell whether a controller has nothing more to do with a deployment, however slow it is."""
     spec, status = deployment["spec"], deployment["status"]
@@ -309,7 +319,7 @@ async def a_job_completes(scene: Scene, notes: Notes) -> None:
 @play
 async def a_job_fails(scene: Scene, notes: Notes) -> None:
     await scene.create(job(parallelism=2, completions=2, backoffLimit=0))
-    await scene.settle()
+    await have_come(scene, 2)
     await scene.start()
     await scene.end("Failed", count=1, code=3)
     await notes.note("failing", "jobs.batch", "pods")
@@ -334,7 +344,7 @@ async def a_job_is_suspended_and_resumed(scene: Scene, notes: Notes) -> None:
 @play
 async def a_job_takes_too_long(scene: Scene, notes: Notes) -> None:
     await scene.create(job(activeDeadlineSeconds=15))
-    await scene.settle()
+    await have_come(scene, 1)
     await scene.start()
 
     async def late() -> bool:
@@ -380,7 +390,7 @@ async def a_job_gives_up_after_failures(scene: Scene, notes: Notes) -> None:
 @play
 async def a_job_without_completions_waits_for_what_runs(scene: Scene, notes: Notes) -> None:
     await scene.create(job(parallelism=3))
-    await scene.settle()
+    await have_come(scene, 3)
     await scene.start()
     await scene.end("Succeeded", count=1)
     await notes.note("one succeeded", "jobs.batch")
@@ -391,7 +401,7 @@ async def a_job_without_completions_waits_for_what_runs(scene: Scene, notes: Not
 @play
 async def a_job_shrinks_and_loses_a_pod(scene: Scene, notes: Notes) -> None:
     await scene.create(job(parallelism=3, completions=5))
-    await scene.settle()
+    await have_come(scene, 3)
     await scene.start()
     await change(scene, {"spec": {"parallelism": 1}}, "work", "jobs.batch")
     await scene.reap()
@@ -407,7 +417,7 @@ async def a_job_shrinks_and_loses_a_pod(scene: Scene, notes: Notes) -> None:
 @play
 async def a_job_replaces_only_what_has_ended(scene: Scene, notes: Notes) -> None:
     await scene.create(job(podReplacementPolicy="Failed"))
-    await scene.settle()
+    await have_come(scene, 1)
     await scene.start()
     (running,) = await scene.pods()
     await scene.client.delete("pods", running.name)
@@ -425,7 +435,7 @@ async def a_job_fails_by_its_policy(scene: Scene, notes: Notes) -> None:
         {"action": "FailJob", "onExitCodes": {"containerName": "c", "operator": "In", "values": [42]}},
     ]
     await scene.create(job(podFailurePolicy={"rules": rules}, backoffLimit=0))
-    await scene.settle()
+    await have_come(scene, 1)
     await scene.start()
     await scene.end("Failed", code=7)
     await scene.until(lambda: has_waiting(scene), "another pod")
@@ -440,7 +450,7 @@ async def a_job_fails_by_its_policy(scene: Scene, notes: Notes) -> None:
 async def an_indexed_job_is_content_early(scene: Scene, notes: Notes) -> None:
     rules = {"rules": [{"succeededIndexes": "0,1", "succeededCount": 1}]}
     await scene.create(job(completionMode="Indexed", completions=3, parallelism=3, successPolicy=rules))
-    await scene.settle()
+    await have_come(scene, 3)
     await scene.start()
     await scene.end("Succeeded", count=1)
     await notes.note("content", "jobs.batch")
@@ -456,7 +466,7 @@ async def has_waiting(scene: Scene) -> bool:
 @play
 async def a_job_is_deleted_with_its_pods_left(scene: Scene, notes: Notes) -> None:
     await scene.create(job(parallelism=2, completions=2))
-    await scene.settle()
+    await have_come(scene, 2)
     await scene.start(count=1)
     await scene.abandon("jobs.batch", "work", "pods")
 
@@ -481,7 +491,7 @@ async def a_service_follows_its_pods(scene: Scene, notes: Notes) -> None:
     await scene.create(service())
     await notes.note("no pods", *ENDPOINTS)
     await scene.create(deployment(2))
-    await scene.settle()
+    await have_come(scene, 2)
     await scene.start(count=1)
     await scene.start(ready=False)
     await notes.note("one ready", *ENDPOINTS)
@@ -504,7 +514,7 @@ async def a_service_follows_its_pods(scene: Scene, notes: Notes) -> None:
 async def a_headless_service_publishes_what_is_not_ready(scene: Scene, notes: Notes) -> None:
     await scene.create(service(clusterIP="None", publishNotReadyAddresses=True))
     await scene.create(deployment(2))
-    await scene.settle()
+    await have_come(scene, 2)
     await scene.start(count=1)
     await scene.start(ready=False)
     await notes.note("both", *ENDPOINTS)
@@ -523,7 +533,7 @@ async def services_differ(scene: Scene, notes: Notes) -> None:
     ports = [{"name": "web", "containerPort": 9090}]
     containers = [{"name": "c", "image": "i:1", "ports": ports}]
     await scene.create(deployment(2, template=template(containers=containers, hostname="h", subdomain="web")))
-    await scene.settle()
+    await have_come(scene, 2)
     await scene.start()
     await notes.note("by name", *ENDPOINTS)
     await change(scene, {"spec": {"ports": [{"name": "web", "port": 80, "targetPort": 9091}]}}, "web", "services")
