@@ -124,7 +124,12 @@ class Worker(Generic[T]):
         limit = asyncio.timeout(self.controller.timeout)
         try:
             async with limit:
-                result = await self._cycle(key, run)
+                try:
+                    result = await self._cycle(key, run)
+                finally:
+                    # The watch is often faster than the answer to a write, and could not know whose it was.
+                    if self.journal.drop_echoes(run):
+                        self.queue.take_back(key)
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:  # whatever an author's code raises stays with its key [1]

@@ -60,8 +60,8 @@ class WorkQueue(Generic[K]):
     by `done`). Promises:
 
     - Q1 a key is never running twice at the same time;
-    - Q2 a change is never lost: a key added while it is running is in line again after `done`, and a `get` that is
-      cancelled takes no key with it;
+    - Q2 a change is never lost: a key added while it is running is in line again after `done` (unless who added it
+      takes that back), and a `get` that is cancelled takes no key with it;
     - Q3 of two delays the earlier wins; a key that is in line stays there;
     - Q4 a failing key backs off on its own: after the n-th failure in a row it waits `Backoff.delay(n)`. While it
       waits, adds that are not `fresh` bring about at most one early run (one that came during the failed run counts as
@@ -177,6 +177,10 @@ class WorkQueue(Generic[K]):
         if again is not None:
             self._want(key, again.due, again.priority, now)
         self._serve(now)
+
+    def take_back(self, key: K) -> None:
+        """Take back what was asked for while a key runs: for who knows that there is nothing new in it."""
+        self._again.pop(key, None)
 
     def retry(self, key: K, *, at_least: float = 0.0) -> float:
         """Note that the run failed, before `done`; give the seconds until the next one.

@@ -198,13 +198,14 @@ class Context:
         """Take a write that succeeded: readers see it from here on, and its event will not wake this key again."""
         writer = (self.controller, self.key)
         cache, kind = self._tools.cache, written.kind
-        version = ""
+        version, ours = "", False
         self._tools.restless.wrote(written, by=self._owner, kind=self._kind, cache=cache)
         if written.verb == "delete":
             cache.note_delete(kind, written.key, written.answer, version=written.base_version, writer=writer)
         else:
             state = decode(_State, written.answer)
             version = state.metadata.resource_version
+            ours = written.created or written.base_version not in ("", version)
             cache.note_write(
                 kind,
                 written.answer,
@@ -214,7 +215,7 @@ class Context:
             )
             if written.subresource and written.key == self.key and kind == self._kind and state.status is not None:
                 self._tools.observed(self.key, state.status.observed_generation or 0)
-        self._run.wrote(f"{written.verb} {written.subresource}".strip(), kind.kind, written.key, version)
+        self._run.wrote(f"{written.verb} {written.subresource}".strip(), kind.kind, written.key, version, ours=ours)
 
 
 class _Metadata(Model):

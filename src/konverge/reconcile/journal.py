@@ -40,6 +40,7 @@ class Run:
         "_error",
         "_kept",
         "_more",
+        "_ours",
         "_place",
         "_reads",
         "_result",
@@ -62,6 +63,7 @@ class Run:
         self._woken = woken
         self._reads: list[Read] = []
         self._writes: list[Write] = []
+        self._ours: set[tuple[str, Key | str, str]] = set()
         self._more = 0
         self._duration: float | None = None
         self._result = "running"
@@ -77,12 +79,18 @@ class Run:
         else:
             self._count_more()
 
-    def wrote(self, verb: str, kind: str, key: Key | str, version: str = "") -> None:
-        """Note a write that succeeded, and the version that it made."""
+    def wrote(self, verb: str, kind: str, key: Key | str, version: str = "", *, ours: bool = False) -> None:
+        """Note a write that succeeded, and the version that it made; `ours` when nobody else had a part in that."""
+        if ours:
+            self._ours.add((kind, key, version))
         if len(self._writes) < _ENTRIES and self._duration is None:
             self._writes.append((verb, kind, key, version))
         else:
             self._count_more()
+
+    def is_echo(self, reason: Reason) -> bool:
+        """Tell whether a reason is but what this run wrote, come back by the watch. A list may hide more behind it."""
+        return not reason.listed and (reason.kind, reason.key, reason.version) in self._ours
 
     def finish(self, *, result: str = "done", error: str | BaseException = "") -> None:
         """Note how it ended; only the first end counts."""
@@ -203,6 +211,14 @@ class Journal:
         self._runs[key] = runs
         reconcile_id = f"{self._prefix}-{next(self._numbers):06x}"
         return Run(key, reconcile_id, attempt=attempt, woken=self._waiting.pop(key, None), place=runs)
+
+    def drop_echoes(self, run: Run) -> bool:
+        """Forget what woke the key of a run that is at its end, if all of it came of the run itself; tell whether."""
+        woken = self._waiting.get(run.key)
+        if woken is None or woken.more or not all(map(run.is_echo, woken.reasons)):
+            return False
+        del self._waiting[run.key]
+        return True
 
     def forget(self, key: Key) -> None:
         """Keep nothing of a key."""
