@@ -239,7 +239,7 @@ def _places(owned: FieldTree, items: list[Any]) -> dict[str, int]:
     return found
 
 
-@lru_cache(8192)
+@lru_cache(512)
 def _read_element(element: str) -> tuple[tuple[str, ...], Any]:
     """Give the names of the keys of an item, none in a set, and the mark that it is found by."""
     value = json.loads(element[2:])

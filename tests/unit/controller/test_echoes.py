@@ -1,0 +1,77 @@
+"""What a run wrote does not wake its key, and what anybody else wrote always does."""
+
+from __future__ import annotations
+
+import asyncio
+
+from gadgets import Gadget, gadget, operating, world_with_gadgets
+
+from konverge import Context, Key, ObjectMeta, controller_for
+from konverge.k8s.core.v1 import ConfigMap
+from konverge.reconcile.ownerrefs import controller_reference
+from konverge.testing import settle
+
+BOX = Key("default", "box")
+
+
+def box(**data: str) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name="box", namespace="default"), data=data)
+
+
+async def test_one_run_makes_it_so_though_the_watch_is_faster_than_the_answers() -> None:
+    world, runs = await world_with_gadgets(), []
+
+    async def fill(obj: Gadget, ctx: Context) -> None:
+        runs.append(obj.resource_version)
+        await ctx.apply(box(text=obj.spec.text))
+        obj.status.observed_generation = obj.metadata.generation or 0
+        await ctx.update_status(obj)
+
+    async with operating(world, controller_for(Gadget).owns(ConfigMap).build(fill)):
+        await world.client.create(gadget("lamp"))
+        await settle()
+    assert len(runs) == 1
+    assert (await world.client.get(Gadget, "lamp")).status.observed_generation == 1
+
+
+async def test_a_change_by_another_beside_own_writes_wakes() -> None:
+    world, sizes = await world_with_gadgets(), []
+
+    async def fill(obj: Gadget, ctx: Context) -> None:
+        sizes.append(obj.spec.size)
+        await ctx.apply(box(text=obj.spec.text))
+        if len(sizes) == 1:
+            await world.client.patch(Gadget, "lamp", {"spec": {"size": 7}})
+
+    async with operating(world, controller_for(Gadget).owns(ConfigMap).build(fill)):
+        await world.client.create(gadget("lamp"))
+        await settle()
+    assert sizes == [1, 7]
+
+
+async def test_a_write_that_changes_nothing_hides_no_change_by_another() -> None:
+    """The answer to such a write has the version that the other one made."""
+    world, texts = await world_with_gadgets(), []
+    may_write = asyncio.Event()
+
+    async def fill(obj: Gadget, ctx: Context) -> None:
+        found = await ctx.get(ConfigMap, BOX)
+        texts.append((found.data or {}).get("text") if found is not None else "none")
+        if len(texts) == 2:
+            await may_write.wait()
+        await ctx.client.using(field_manager="gadget-operator").apply(owned_by(obj), force=True)
+
+    def owned_by(obj: Gadget) -> ConfigMap:
+        made = box(ours="1")
+        made.metadata.owner_references = [controller_reference(obj)]
+        return made
+
+    async with operating(world, controller_for(Gadget).owns(ConfigMap).build(fill)):
+        await world.client.create(gadget("lamp"))
+        await settle()
+        await world.client.patch(Gadget, "lamp", {"spec": {"size": 2}})
+        await settle()
+        await world.client.patch(ConfigMap, "box", {"data": {"text": "theirs"}})
+        may_write.set()
+        await settle()
+    assert texts == ["none", None, "theirs"]
