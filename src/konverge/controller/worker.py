@@ -128,8 +128,7 @@ class Worker(Generic[T]):
                     result = await self._cycle(key, run)
                 finally:
                     # The watch is often faster than the answer to a write, and could not know whose it was.
-                    if self.journal.drop_echoes(run):
-                        self.queue.take_back(key)
+                    self.queue.take_back(key, self.journal.drop_echoes(run))
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:  # whatever an author's code raises stays with its key [1]

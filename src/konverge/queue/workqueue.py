@@ -51,6 +51,7 @@ class _Again:
     due: float
     priority: Priority
     fresh: bool
+    adds: int = 1
 
 
 class WorkQueue(Generic[K]):
@@ -140,6 +141,7 @@ class WorkQueue(Generic[K]):
         again.due = min(again.due, due)
         again.priority = max(again.priority, priority)
         again.fresh = again.fresh or fresh
+        again.adds += 1
 
     # Who works on it
 
@@ -178,9 +180,17 @@ class WorkQueue(Generic[K]):
             self._want(key, again.due, again.priority, now)
         self._serve(now)
 
-    def take_back(self, key: K) -> None:
-        """Take back what was asked for while a key runs: for who knows that there is nothing new in it."""
-        self._again.pop(key, None)
+    def take_back(self, key: K, adds: int) -> None:
+        """Take back so many adds that came while a key runs: for who knows that there is nothing new in them.
+
+        When there were more, the key is in line again after `done`: nobody can take back what another one added.
+        """
+        again = self._again.get(key)
+        if again is None:
+            return
+        again.adds -= adds
+        if again.adds <= 0:
+            del self._again[key]
 
     def retry(self, key: K, *, at_least: float = 0.0) -> float:
         """Note that the run failed, before `done`; give the seconds until the next one.

@@ -212,13 +212,16 @@ class Journal:
         reconcile_id = f"{self._prefix}-{next(self._numbers):06x}"
         return Run(key, reconcile_id, attempt=attempt, woken=self._waiting.pop(key, None), place=runs)
 
-    def drop_echoes(self, run: Run) -> bool:
-        """Forget what woke the key of a run that is at its end, if all of it came of the run itself; tell whether."""
+    def drop_echoes(self, run: Run) -> int:
+        """Forget what woke the key of a run that is at its end, if all of it came of the run itself; give how much.
+
+        Other reasons may have been forgotten, where very many keys were woken: only so many wakes are known.
+        """
         woken = self._waiting.get(run.key)
         if woken is None or woken.more or not all(map(run.is_echo, woken.reasons)):
-            return False
+            return 0
         del self._waiting[run.key]
-        return True
+        return len(woken.reasons)
 
     def forget(self, key: Key) -> None:
         """Keep nothing of a key."""

@@ -7,9 +7,11 @@ import asyncio
 from gadgets import Gadget, gadget, operating, world_with_gadgets
 
 from konverge import Context, Key, ObjectMeta, controller_for
+from konverge.cache import Event
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.reconcile.ownerrefs import controller_reference
 from konverge.testing import settle
+from konverge.triggers import anything
 
 BOX = Key("default", "box")
 
@@ -75,3 +77,28 @@ async def test_a_write_that_changes_nothing_hides_no_change_by_another() -> None
         may_write.set()
         await settle()
     assert texts == ["none", None, "theirs"]
+
+
+async def test_a_change_by_another_wakes_though_ten_thousand_keys_were_woken_since() -> None:
+    """The journal forgets why the first of so many keys were woken; that they were is not forgotten."""
+    world, sizes = await world_with_gadgets(), []
+    crowd = [Key("default", f"crowd-{number}") for number in range(10_000)]
+
+    def to_crowd(event: Event) -> list[Key]:
+        return crowd if event.key == BOX else []
+
+    async def fill(obj: Gadget, ctx: Context) -> None:
+        sizes.append(obj.spec.size)
+        if len(sizes) == 1:
+            await world.client.patch(Gadget, "lamp", {"spec": {"size": 7}})
+            await world.client.create(box())
+            await asyncio.sleep(1)
+        fresh = await ctx.client.get(Gadget, "lamp")
+        fresh.status.parts = 1
+        await ctx.update_status(fresh)
+
+    builder = controller_for(Gadget).predicate(anything).concurrency(1).watches(ConfigMap, to_crowd)
+    async with operating(world, builder.build(fill)):
+        await world.client.create(gadget("lamp"))
+        await asyncio.sleep(60)
+    assert sizes == [1, 7]

@@ -526,3 +526,31 @@ async def test_a_wait_that_the_server_asked_for_is_kept_whatever_happens() -> No
     await queue.get()
 
     assert loop.time() == 5
+
+
+async def test_of_what_was_added_while_a_key_runs_only_so_much_is_taken_back_as_is_said() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("web")
+    await take(queue)
+
+    queue.add("web")
+    queue.add("web")
+    queue.take_back("web", 1)
+    queue.done("web")
+    assert await take(queue) == (0.0, "web")
+
+    queue.add("web")
+    queue.add("web")
+    queue.take_back("web", 2)
+    queue.done("web")
+    await assert_nothing_comes(queue, 3600)
+
+
+async def test_taking_back_what_nobody_added_does_nothing() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("web")
+    await take(queue)
+    queue.take_back("web", 1)
+    queue.add("web")
+    queue.done("web")
+    assert await take(queue) == (0.0, "web")
