@@ -16,9 +16,7 @@ __all__ = ["Hush"]
 class Hush:
     """Makes a timeout expire when a stream is silent for too long: `with Hush(deadline) as hush`.
 
-    Promises: it expires at the moment last allowed, never before; while paused it does not.
-
-    Assumes that moments only move forward.
+    Promises: it expires at the moment last allowed, neither before nor later; while paused it does not.
     """
 
     def __init__(self, deadline: asyncio.Timeout) -> None:
@@ -37,6 +35,9 @@ class Hush:
     def allow(self, until: float) -> None:
         """Let the stream say nothing until this moment of the loop's clock."""
         self._until = until
+        if self._timer is not None and until < self._timer.when():
+            self._timer.cancel()
+            self._timer = None
         if self._timer is None:
             self._timer = self._loop.call_at(until, self._ring)
 

@@ -80,6 +80,11 @@ class Mirror:
         """Follow the collection until this is cancelled."""
         await self._reflector.run()
 
+    @property
+    def is_current(self) -> bool:
+        """Whether it is synced and hears of changes now."""
+        return self.synced.is_set() and self._reflector.state is State.WATCHING
+
     def waits_for(self) -> str:
         """Say why it is not synced yet; "" when it is."""
         if self.synced.is_set():

@@ -89,6 +89,11 @@ class Reflector:
         self._lists = self._pages = self._watches = self._ended_streams = 0
         self._events = self._bookmarks = self._failures = 0
 
+    @property
+    def state(self) -> State:
+        """What it is doing."""
+        return self._state
+
     def stats(self) -> ReflectorStats:
         """Tell what it does, what it has done and what is wrong."""
         now = self._now()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from konverge.cache import Event, EventType, View
+from konverge.cache.mirrors import Mirror
 from konverge.controller.controller import Controller
 from konverge.controller.worker import Outcome, Worker
 from konverge.objects import AnyObject, Key, kind_of
@@ -21,6 +22,7 @@ from konverge.triggers import Router, Timer, Trigger, Wake
 __all__ = ["ControllerStats", "Observer", "Running"]
 
 _log = logging.getLogger("konverge.controller")
+_LOOK = 0.05
 
 T = TypeVar("T", bound=AnyObject)
 
@@ -58,8 +60,9 @@ class Observer(Protocol):
 class Running(Generic[T]):
     """One controller, brought to life in steps that a manager takes: `declare`, `feed`, `work`, `close`.
 
-    Promises: nothing is reconciled before every kind that the controller declares is synced, and a kind that is not
-    there yet holds up no other controller; between a change in the cache and its key in the queue there is no wait.
+    Promises: nothing is reconciled before every kind that the controller declares is synced and its watch is open, and
+    a kind that is not there yet holds up no other controller; between a change in the cache and its key in the queue
+    there is no wait.
     """
 
     def __init__(self, controller: Controller[T], tools: Tools, *, observer: Observer | None = None) -> None:
@@ -78,6 +81,7 @@ class Running(Generic[T]):
         self._generations = GenerationClock()
         self._views: dict[str, View[Any]] = {}
         self._worker: Worker[T] | None = None
+        self._begun = False
 
     def declare(self) -> None:
         """Declare every kind and index that this controller reads."""
@@ -108,9 +112,15 @@ class Running(Generic[T]):
                 group.create_task(channel.run(self._wake), name=f"{self.controller.name}: channel")
 
     async def work(self) -> None:
-        """Reconcile until the queue is closed; begin when every kind of this controller is synced."""
+        """Reconcile until the queue is closed; begin when every kind of this controller is synced and followed.
+
+        Who takes over after having heard nothing for a while would undo what has been done meanwhile.
+        """
         assert self._worker is not None, "declare comes before work"
         await self.synced()
+        while self.waits_for():  # noqa: ASYNC110 - reflectors come and go, and this is over at once when all is well
+            await asyncio.sleep(_LOOK)
+        self._begun = True
         async with asyncio.TaskGroup() as group:
             for number in range(self.controller.concurrency):
                 group.create_task(self._worker.run(), name=f"{self.controller.name} worker {number}")
@@ -123,8 +133,12 @@ class Running(Generic[T]):
 
     def waits_for(self) -> str:
         """Say what keeps this controller from working, "" when nothing does."""
-        unsynced = [mirror.waits_for() for view in self._views.values() for mirror in view.mirrors]
-        return "; ".join(dict.fromkeys(reason for reason in unsynced if reason))
+        mirrors = [mirror for view in self._views.values() for mirror in view.mirrors]
+        reasons = [mirror.waits_for() or self._before_the_start(mirror) for mirror in mirrors]
+        return "; ".join(dict.fromkeys(reason for reason in reasons if reason))
+
+    def _before_the_start(self, mirror: Mirror) -> str:
+        return "" if self._begun or mirror.is_current else f"the watch of {mirror.kind.resource} is not open"
 
     def busy(self) -> tuple[Key, ...]:
         """Give the keys that are being reconciled."""

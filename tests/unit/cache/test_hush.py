@@ -66,3 +66,13 @@ async def test_nothing_rings_any_more_when_it_is_over() -> None:
             hush.allow(now() + 45)
         await asyncio.sleep(100)
     assert not deadline.expired()
+
+
+async def test_a_moment_that_is_earlier_than_the_last_one_counts() -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(None) as deadline:
+            with Hush(deadline) as hush:
+                hush.allow(now() + 90)
+                hush.allow(now() + 30)
+                await asyncio.sleep(1e6)
+    assert now() == 30

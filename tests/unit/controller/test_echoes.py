@@ -4,10 +4,25 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from gadgets import Gadget, gadget, operating, world_with_gadgets
+from latewatches import LateWatches
 
-from konverge import Context, Key, ObjectMeta, controller_for
+from konverge import (
+    Client,
+    Context,
+    CustomResource,
+    Key,
+    Manager,
+    ObjectMeta,
+    Reconciler,
+    Spec,
+    Status,
+    controller_for,
+    crd_for,
+)
 from konverge.cache import Event
+from konverge.client import Settings
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.reconcile.ownerrefs import controller_reference
 from konverge.testing import settle
@@ -102,3 +117,57 @@ async def test_a_change_by_another_wakes_though_ten_thousand_keys_were_woken_sin
         await world.client.create(gadget("lamp"))
         await asyncio.sleep(60)
     assert sizes == [1, 7]
+
+
+class Leaving(Reconciler[Gadget]):
+    """Lets an object go, and notes that it went."""
+
+    finalizer = "test.konverge.dev/leaving"
+
+    def __init__(self) -> None:
+        self.keys_gone: list[Key] = []
+
+    async def reconcile(self, obj: Gadget, ctx: Context) -> None: ...
+
+    async def finalize(self, obj: Gadget, ctx: Context) -> None: ...
+
+    def gone(self, key: Key) -> None:
+        self.keys_gone.append(key)
+
+
+@pytest.mark.parametrize("late", [0.0, 0.5])
+async def test_an_object_that_goes_by_an_own_write_is_gone_for_its_reconciler(late: float) -> None:
+    world, leaving = await world_with_gadgets(), Leaving()
+    way = LateWatches(world.way, "gadgets", by=late)
+    manager = Manager(Client(way, settings=Settings(namespace="default")), name="gadget-operator")
+    manager.add(controller_for(Gadget).build(leaving))
+    async with manager.running():
+        await world.client.create(gadget("lamp"))
+        await asyncio.sleep(60)
+        await world.client.delete(Gadget, "lamp")
+        await asyncio.sleep(60)
+    assert leaving.keys_gone == [Key("default", "lamp")]
+
+
+class RolloutStatus(Status):
+    observed_generation: str = ""
+
+
+class Rollout(CustomResource[Spec, RolloutStatus], group="test.konverge.dev", version="v1"):
+    """A kind that holds a text where most hold a number."""
+
+
+async def test_a_status_that_observes_a_text_can_be_written() -> None:
+    world = await world_with_gadgets()
+    await world.client.create(crd_for(Rollout))
+
+    async def observe(obj: Rollout, ctx: Context) -> None:
+        obj.status.observed_generation = "5d8f"
+        await ctx.update_status(obj)
+
+    async with operating(world, controller_for(Rollout).build(observe)) as manager:
+        await world.client.create(Rollout(metadata=ObjectMeta(name="lamp", namespace="default"), spec=Spec()))
+        await settle()
+        (run,) = manager.why("rollout", Key("default", "lamp"))
+    assert run["error"] == ""
+    assert (await world.client.get(Rollout, "lamp")).status.observed_generation == "5d8f"

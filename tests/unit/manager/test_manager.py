@@ -87,6 +87,37 @@ async def test_only_the_leader_works_and_a_standby_is_warm() -> None:
         assert other.way.script.asked(lists("gadgets")) == listed
 
 
+async def test_who_takes_over_and_has_lost_its_watch_waits_until_it_hears_again() -> None:
+    world = await world_with_gadgets()
+    seen: list[tuple[str, int]] = []
+
+    def controller(name: str) -> Controller[Gadget]:
+        async def reconcile(obj: Gadget, ctx: Context) -> None:
+            seen.append((name, obj.spec.size))
+
+        return controller_for(Gadget).build(reconcile)
+
+    await world.client.create(gadget("a"))
+    other = World.beside(world)
+    first = AsyncExitStack()
+    await first.enter_async_context(operating(world, controller("first"), election=election("first")))
+    await asyncio.sleep(5)
+    async with operating(other, controller("second"), election=election("second")) as second:
+        await asyncio.sleep(5)
+        with other.way.script.standing(lambda asked: asked.path.endswith("/gadgets"), answered(503)):
+            other.way.cut_streams()
+            await world.client.patch(Gadget, "a", {"spec": {"size": 7}})
+            await settle()
+            await first.aclose()
+            await asyncio.sleep(60)
+            assert seen == [("first", 1), ("first", 7)]
+            (stats,) = second.stats()
+            assert stats.waits_for == "the watch of gadgets.test.konverge.dev is not open"
+        await asyncio.sleep(60)
+        assert seen[2:] == [("second", 7)]
+        assert second.stats()[0].waits_for == ""
+
+
 async def test_a_lease_that_cannot_be_renewed_ends_the_process_before_it_is_over() -> None:
     world = await world_with_gadgets()
     cancelled: list[float] = []
