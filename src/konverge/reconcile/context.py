@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 from konverge.cache import Cache
 from konverge.client import Client, Written
+from konverge.errors import DecodeError
 from konverge.objects import AnyObject, Condition, Key, Kind, Model, Resource, Untyped, decode, kind_of, set_condition
 from konverge.reconcile.apply import Applier, Memory, Recreate
 from konverge.reconcile.journal import Run
@@ -203,8 +204,7 @@ class Context:
         if written.verb == "delete":
             cache.note_delete(kind, written.key, written.answer, version=written.base_version, writer=writer)
         else:
-            state = decode(_State, written.answer)
-            version = state.metadata.resource_version
+            version = decode(_Versioned, written.answer).metadata.resource_version
             ours = written.created or written.base_version not in ("", version)
             cache.note_write(
                 kind,
@@ -213,8 +213,8 @@ class Context:
                 base_version=written.base_version,
                 writer=writer,
             )
-            if written.subresource and written.key == self.key and kind == self._kind and state.status is not None:
-                self._tools.observed(self.key, state.status.observed_generation or 0)
+            if written.subresource and written.key == self.key and kind == self._kind:
+                self._tools.observed(self.key, _observed_generation(written.answer))
         self._run.wrote(f"{written.verb} {written.subresource}".strip(), kind.kind, written.key, version, ours=ours)
 
 
@@ -226,8 +226,22 @@ class _Status(Model):
     observed_generation: int | None = None
 
 
-class _State(Model):
-    """Any object, for its version and what its status observes."""
+class _Versioned(Model):
+    """Any object, for its version."""
 
     metadata: _Metadata
+
+
+class _Observing(Model):
+    """An object, for what its status observes."""
+
     status: _Status | None = None
+
+
+def _observed_generation(answer: bytes) -> int:
+    """Give the generation that a status observes; 0 when it says none, or something else under that name."""
+    try:
+        status = decode(_Observing, answer).status
+    except DecodeError:
+        return 0
+    return (status.observed_generation or 0) if status is not None else 0

@@ -89,8 +89,13 @@ class Run:
             self._count_more()
 
     def is_echo(self, reason: Reason) -> bool:
-        """Tell whether a reason is but what this run wrote, come back by the watch. A list may hide more behind it."""
-        return not reason.listed and (reason.kind, reason.key, reason.version) in self._ours
+        """Tell whether a reason is but what this run wrote, come back by the watch.
+
+        A list may hide more behind it, and the end of an object is more than the write that allowed it.
+        """
+        if reason.listed or reason.what == "removed":
+            return False
+        return (reason.kind, reason.key, reason.version) in self._ours
 
     def finish(self, *, result: str = "done", error: str | BaseException = "") -> None:
         """Note how it ended; only the first end counts."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from konverge.cache import CacheOptions, Event
+from konverge.cache import CacheOptions, Event, EventType
 from konverge.objects import Key, Kind, Resource, kind_of
 from konverge.queue import Priority
 from konverge.triggers.differences import content_changed
@@ -52,7 +52,8 @@ class Router:
     Promises:
 
     - each key is woken once for an event, by the old state or by the new one;
-    - a key is not woken by what its own reconcile wrote, when nobody else had a part in it;
+    - a key is not woken by what its own reconcile wrote, when nobody else had a part in it; only by the end of its own
+      object, whoever brought it about;
     - what a list found yields to live changes;
     - an own object that is new, gone, marked for deletion or has a new spec is new input; nothing else is, so that
       neither children nor status, labels and annotations cut a back-off short;
@@ -69,7 +70,7 @@ class Router:
         if not self._passes(event):
             return []
         keys = dict.fromkeys(self._keys_of(event))
-        if event.writer is not None:
+        if event.writer is not None and not (self._trigger.primary and event.type is EventType.REMOVED):
             keys = {key: None for key in keys if event.writer != (self._controller, key)}
         if not keys:
             return []
