@@ -303,6 +303,8 @@ class Process:
             return
         self.lost = why
         await self._finish(0.0)
+        # A leader that does nothing would keep others from it.
+        self.leaderships.stop(release=False)
         self._stopping.set()
 
     def _leading(self) -> asyncio.Event | None:

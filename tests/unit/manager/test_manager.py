@@ -13,6 +13,7 @@ from gadgets import Gadget, World, gadget, operating, world_with_gadgets
 
 from konverge import Client, Context, Controller, Key, Manager, ObjectMeta, Result, controller_for
 from konverge.errors import ConfigError, LeaseLost
+from konverge.k8s.coordination.v1 import Lease
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.manager import Election
 from konverge.manager.leadership import Leadership
@@ -116,6 +117,20 @@ async def test_who_takes_over_and_has_lost_its_watch_waits_until_it_hears_again(
         await asyncio.sleep(60)
         assert seen[2:] == [("second", 7)]
         assert second.stats()[0].waits_for == ""
+
+
+async def test_who_has_lost_its_lease_leaves_it_to_others() -> None:
+    world = await world_with_gadgets()
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None: ...
+
+    async with operating(world, controller_for(Gadget).build(reconcile), election=election("first")):
+        await asyncio.sleep(5)
+        with world.way.script.standing(lambda asked: "leases" in asked.path, answered(503)):
+            await asyncio.sleep(60)
+        renewed = await world.client.get(Lease, "gadget-lease")
+        await asyncio.sleep(60)
+        assert await world.client.get(Lease, "gadget-lease") == renewed
 
 
 async def test_a_lease_that_cannot_be_renewed_ends_the_process_before_it_is_over() -> None:
