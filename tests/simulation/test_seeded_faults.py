@@ -10,7 +10,7 @@ import os
 from itertools import groupby
 
 import pytest
-from simulation_plays import FEW_STEPS, STEPS, Ending, play_with_faults, play_with_two, play_without_faults
+from simulation_plays import FEW_STEPS, STEPS, Ending, Play, play_with_faults, play_with_two, play_without_faults
 from widget_rigs import Write
 
 from konverge.testing import run_virtually
@@ -36,15 +36,24 @@ async def test_under_faults_it_ends_as_it_does_without(seed: int, expected: Endi
 
 @pytest.mark.parametrize("seed", [1, *MANY])
 async def test_of_two_who_compete_under_faults_never_two_write(seed: int) -> None:
-    steps = FEW_STEPS if seed in FEW else STEPS
-    expected = await play_without_faults(steps)
-
-    play, ending = await play_with_two(seed, steps)
+    expected, (play, ending) = await _compete(seed, freezes=True)
 
     terms = [who for who, _ in groupby(sorted(play.rig.writes(), key=_arrival), key=lambda write: write.who)]
     assert len(terms) == len(set(terms)), "nobody writes again after another has written"
     assert (ending.widgets, ending.children) == (expected.widgets, expected.children)
+
+
+@pytest.mark.parametrize("seed", [1, *MANY])
+async def test_who_takes_over_undoes_nothing(seed: int) -> None:
+    """Unless a stream fell silent and nobody can know: then it acts on what it heard last."""
+    expected, (_, ending) = await _compete(seed, freezes=False)
+
     assert ending.counts == expected.counts
+
+
+async def _compete(seed: int, *, freezes: bool) -> tuple[Ending, tuple[Play, Ending]]:
+    steps = FEW_STEPS if seed in FEW else STEPS
+    return await play_without_faults(steps), await play_with_two(seed, steps, freezes=freezes)
 
 
 def _arrival(write: Write) -> float:

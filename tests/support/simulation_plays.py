@@ -331,27 +331,31 @@ async def _lives(play: Play, dice: Random) -> None:
 # Two who compete
 
 
-async def play_with_two(seed: int, steps: tuple[Step, ...] = STEPS) -> tuple[Play, Ending]:
-    """Play it with two processes that compete for one lease, under faults, each killed and started anew at times."""
+async def play_with_two(seed: int, steps: tuple[Step, ...] = STEPS, *, freezes: bool = True) -> tuple[Play, Ending]:
+    """Play it with two processes that compete for one lease, under faults, each killed and started anew at times.
+
+    Without `freezes` no stream falls silent unnoticed.
+    """
     async with virtual_widgets() as rig:
         play = Play(rig)
         dice = Random(seed)
         random.seed(seed)
         async with asyncio.TaskGroup() as tasks:
-            crowd = [tasks.create_task(_candidates(play, dice, letter)) for letter in "ab"]
+            crowd = [tasks.create_task(_candidates(play, dice, letter, freezes)) for letter in "ab"]
             await _act(rig, steps, pause=lambda: dice.uniform(0, 20))
             for each in crowd:
                 each.cancel()
         return play, await play.ending()
 
 
-async def _candidates(play: Play, dice: Random, letter: str) -> None:
+async def _candidates(play: Play, dice: Random, letter: str, freezes: bool) -> None:
     """One candidate after the other, each of a name of its own; who is killed gives nothing back."""
     for number in itertools.count():
         who = f"{letter}{number}"
         way = Way(SeededFaults(play.rig.way(who), dice, play))
         election = Election("widget-lease", play.rig.namespace, identity=who, clock=play.rig.now)
-        async with play.rig.operating(way=way, election=election) as (_, process), _cutting(way, dice):
+        cutting = _cutting(way, dice, freezes=freezes)
+        async with play.rig.operating(way=way, election=election) as (_, process), cutting:
             end = play.rig.now() + dice.choice((5, 60, 300)) * dice.random()
             while play.rig.now() < end and not process.lost:  # noqa: ASYNC110 - on virtual time looking costs nothing
                 await asyncio.sleep(0.5)
@@ -361,11 +365,13 @@ async def _candidates(play: Play, dice: Random, letter: str) -> None:
 
 
 @asynccontextmanager
-async def _cutting(way: Way, dice: Random) -> AsyncGenerator[None]:
+async def _cutting(way: Way, dice: Random, *, freezes: bool = True) -> AsyncGenerator[None]:
+    ways = (way.cut_streams, way.end_streams, way.freeze_streams if freezes else way.cut_streams)
+
     async def cut() -> None:
         while True:
             await asyncio.sleep(dice.choice((0.1, 1, 10)) * dice.random())
-            dice.choice((way.cut_streams, way.end_streams, way.freeze_streams))()
+            dice.choice(ways)()
 
     async with asyncio.TaskGroup() as tasks:
         cutting = tasks.create_task(cut())
