@@ -115,6 +115,10 @@ class Subscription:
                 self._tell(*owed, listed=True, writer=None)
         self._tell(old, new, listed=False, writer=writer)
 
+    def tell_missed(self, entry: Entry) -> None:
+        """Tell that an object is gone that was never told of, before anything that is owed of its name."""
+        self._tell(entry, None, listed=True, writer=None)
+
     def tell_some(self, count: int) -> bool:
         """Tell so many of the differences that are owed; give whether there are more."""
         untold = self._untold

@@ -157,6 +157,25 @@ class Layers:
         self.advance(self._comparable(version))
         return changes
 
+    def missed(self, version: str) -> Entries:
+        """Give what only own writes told of, and the list that ends at this version does not have [11]."""
+        number = number_of(version)
+        if number is None or self._staged is None or not self._ordered:
+            return []
+        staged = self._staged
+        return [
+            entry
+            for entry in self._ours.written_until(number)
+            if entry.uid != self._delivered_uid(entry.key)
+            and entry.uid != _uid(staged.get(entry.key.namespace, {}).get(entry.key.name))
+        ]
+
+    def is_missed(self, entry: Entry) -> bool:
+        """Tell whether an object of an own write is gone, and nobody has been told [11]."""
+        if not self._ordered or isinstance(entry.version, str):
+            return False
+        return entry.uid != self._delivered_uid(entry.key) and not self._ours.is_gone(entry.uid)
+
     def rewrite(self, change: Callable[[Entry], Entry]) -> None:
         """Hold what is delivered in another form."""
         for names in self._delivered.values():
@@ -240,8 +259,7 @@ class Layers:
         return version if number is None else number
 
     def _delivered_uid(self, key: Key) -> str:
-        entry = self.delivered_at(key)
-        return "" if entry is None else entry.uid
+        return _uid(self.delivered_at(key))
 
     def _check_age(self, version: str) -> None:
         number = number_of(version)
@@ -272,6 +290,10 @@ class Layers:
         for key in self._ours.touched():
             self.indexes.move(self.get(key), self.delivered_at(key))
         self._ours.clear()
+
+
+def _uid(entry: Entry | None) -> str:
+    return "" if entry is None else entry.uid
 
 
 def _differences(old: Objects, new: Objects) -> Iterator[Change]:

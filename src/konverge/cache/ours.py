@@ -76,6 +76,15 @@ class Ours:
         """Give the keys at which readers may see something else than what is delivered."""
         return self._written.keys() | {grave.key for grave in list(self._graves.values())}
 
+    def written_until(self, horizon: int) -> list[Entry]:
+        """Give the states that own writes left up to a version, of objects that we did not delete."""
+        owns = [own.entry for own in self._written.values() if own.version <= horizon]
+        return [entry for entry in owns if entry is not None and entry.uid not in self._graves]
+
+    def is_gone(self, uid: str) -> bool:
+        """Tell whether an object is known to be gone: we deleted it, or its removal was delivered not long ago."""
+        return uid in self._graves or uid in self._removed
+
     def write(self, key: Key, version: int, entry: Entry | None) -> None:
         """Keep the state that an own write left, unless a later one is kept already."""
         own = self._written.get(key)

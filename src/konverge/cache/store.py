@@ -30,6 +30,8 @@ Who is told
  9. After a list nothing carries a writer: what others did before may be hidden in what the list shows.
 10. A list is swapped in at one moment and told afterwards in slices. Of one object, what a list brought is always told
     before what a watch brings.
+11. An object that only our own write told of, and that is gone when a list ends (or when the answer comes, after a
+    list), is told as removed: whoever made it would never hear that it is missing.
 """
 
 from __future__ import annotations
@@ -131,9 +133,12 @@ class Store:
 
         Raises: Expired when the list is older than what is delivered: it changes nothing, list again.
         """
+        missed = self._layers.missed(resource_version)
         for change in self._layers.swap(resource_version):
             for subscription in self._subscriptions:
                 subscription.owe(change.key, change.old, change.new)
+        for entry in missed:
+            self._tell_missed(entry)
         self._pack()
         while self.tell_some():  # noqa: ASYNC110 - a turn for others, not a wait
             await asyncio.sleep(0)
@@ -162,6 +167,8 @@ class Store:
             selected = self._scope.selects(entry.label_map(), raw)
             if selected is not None:
                 self._layers.write(key, version, entry if selected else None)
+        elif self._layers.is_missed(entry) and self._scope.selects(entry.label_map(), raw):
+            self._tell_missed(entry)
 
     def note_delete(self, key: Key, raw: bytes, *, version: str = "", writer: Any = None) -> None:
         """Take the response of a delete: what is gone by it is not seen again, what only waits to go is.
@@ -251,6 +258,10 @@ class Store:
         if change is not None:
             for subscription in tuple(self._subscriptions):
                 subscription.tell(change.key, change.old, change.new, change.writer)
+
+    def _tell_missed(self, entry: Entry) -> None:
+        for subscription in tuple(self._subscriptions):
+            subscription.tell_missed(entry)
 
     def _unsubscribe(self, subscription: Subscription) -> None:
         if subscription in self._subscriptions:
