@@ -27,6 +27,7 @@ _REMEMBERED = 256
 class _Own(msgspec.Struct, frozen=True, gc=False):
     version: int
     entry: Entry | None  # None: since this version the object is not (or no longer) in the cache's scope
+    last: Entry | None  # what readers have seen last
 
 
 class _Grave(msgspec.Struct, frozen=True, gc=False):
@@ -77,9 +78,8 @@ class Ours:
         return self._written.keys() | {grave.key for grave in list(self._graves.values())}
 
     def written_until(self, horizon: int) -> list[Entry]:
-        """Give the states that own writes left up to a version, of objects that we did not delete."""
-        owns = [own.entry for own in self._written.values() if own.version <= horizon]
-        return [entry for entry in owns if entry is not None and entry.uid not in self._graves]
+        """Give the last states that own writes left up to a version; what we deleted others may have seen."""
+        return [own.last for own in self._written.values() if own.last is not None and own.version <= horizon]
 
     def is_gone(self, uid: str) -> bool:
         """Tell whether an object is known to be gone: we deleted it, or its removal was delivered not long ago."""
@@ -89,7 +89,8 @@ class Ours:
         """Keep the state that an own write left, unless a later one is kept already."""
         own = self._written.get(key)
         if own is None or own.version < version:
-            self._written[key] = _Own(version, entry)
+            last = entry if entry is not None or own is None else own.last
+            self._written[key] = _Own(version, entry, last)
             heapq.heappush(self._due, (version, key, ""))
         grave = None if entry is None else self._graves.get(entry.uid)
         if grave is not None and entry is not None and grave.version < version:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from cachedthings import THING, at, deleted, thing
 
 from konverge.cache.events import Event
 from konverge.cache.options import CacheOptions
 from konverge.cache.store import Store
+
+GONE: dict[str, Any] = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}
 
 
 async def relist(store: Store, *things: bytes, version: int) -> None:
@@ -74,14 +78,16 @@ async def test_what_is_still_there_or_later_than_the_list_is_not_told() -> None:
     assert store.get(at("late")) is not None
 
 
-async def test_what_we_deleted_ourselves_is_not_told() -> None:
+@pytest.mark.parametrize("answer", [deleted("uid-a"), thing("a", 12, **GONE)])
+async def test_what_was_made_and_deleted_here_is_told_as_well(answer: bytes) -> None:
+    """Others in this process have seen it meanwhile."""
     store, events = await listed()
     store.note_write(thing("a", 11), created=True, writer="us")
-    store.note_delete(at("a"), deleted("uid-a"), version="11", writer="us")
+    store.note_delete(at("a"), answer, version="11", writer="us")
 
     await relist(store, version=20)
 
-    assert told(events) == []
+    assert told(events) == [("removed", "uid-a", True)]
 
 
 async def test_a_removal_that_the_watch_told_is_not_told_again_by_a_late_answer() -> None:
