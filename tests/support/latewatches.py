@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -13,12 +13,15 @@ __all__ = ["LateWatches"]
 
 
 class LateWatches:
-    """A transport whose watches of some collections are late; all else is as quick as it was."""
+    """A transport whose watches of some collections are late; all else is as quick as it was.
 
-    def __init__(self, inner: Transport, *collections: str, by: float) -> None:
+    A `by` that is called gives the seconds of each piece anew; the order of the pieces stays.
+    """
+
+    def __init__(self, inner: Transport, *collections: str, by: float | Callable[[], float]) -> None:
         self._inner = inner
         self._collections = collections
-        self._by = by
+        self._by = by if callable(by) else lambda: by
 
     async def send(self, request: Request) -> Response:
         response = await self._inner.send(request)
@@ -32,7 +35,7 @@ class LateWatches:
 
 
 class _Late:
-    def __init__(self, inner: Response, by: float) -> None:
+    def __init__(self, inner: Response, by: Callable[[], float]) -> None:
         self._inner = inner
         self._by = by
         self.status: int = inner.status
@@ -44,7 +47,7 @@ class _Late:
 
     async def chunks(self) -> AsyncIterator[bytes]:
         async for piece in self._inner.chunks():
-            await asyncio.sleep(self._by)
+            await asyncio.sleep(self._by())
             yield piece
 
     async def close(self) -> None:

@@ -1,0 +1,33 @@
+"""Whatever goes wrong on the way, and whoever writes meanwhile: in the end each key has seen what others made last.
+
+The runs write in every way that a client knows, and fail for good at any of them, so that nothing but the wake by
+somebody else's change brings a key back. A seed that once failed stays here by its number.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from wakeplays import play_wakes
+
+from konverge.testing import run_virtually
+
+FEW = range(6)
+LONG = [pytest.mark.faults, pytest.mark.plain_loop]
+MANY = [pytest.param(seed, marks=LONG) for seed in range(100, 100 + 3 * int(os.environ.get("KONVERGE_SEEDS", "100")))]
+
+
+@pytest.mark.parametrize("seed", [*FEW, *MANY])
+async def test_every_key_has_seen_what_others_made_last(seed: int) -> None:
+    play = await play_wakes(seed)
+
+    unseen = await play.unseen()
+    assert not unseen, "\n\n".join(unseen)
+
+
+def test_a_seed_of_it_replays_exactly() -> None:
+    first, second = [run_virtually(play_wakes(1)) for _ in range(2)]
+
+    assert first.story == second.story
+    assert len(first.story.lines) > 30

@@ -1,0 +1,183 @@
+"""A play in which everybody writes at random, the way to the server is bad, and in the end each key must be awake.
+
+One seed decides all of it: how late watches and answers are, which answers are lost, what strangers and runs write and
+when, which streams break. Then everybody rests, and what each key has seen last is compared with what is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from random import Random
+from typing import TypeVar
+
+from boxruns import BoxRuns, FinalizedGadgetRuns, GadgetRuns, Hand, Sight, Story, box, box_of, is_owned
+from gadgets import Gadget, World, gadget, world_with_gadgets
+from lateanswers import LateAnswers
+from latewatches import LateWatches
+
+from konverge import Client, Key, Manager, controller_for
+from konverge.client import Settings
+from konverge.errors import ApiError, NotFound
+from konverge.k8s.core.v1 import ConfigMap
+from konverge.objects import Resource
+from konverge.testing.faults import answered, watches
+from konverge.triggers import anything
+
+__all__ = ["WakePlay", "play_wakes"]
+
+T = TypeVar("T", bound=Resource)
+
+NAMES = ("g0", "g1")
+QUIET = 1000.0
+"""So many virtual seconds after the last write whatever wakes has woken: longer than any back-off or silence."""
+
+
+@dataclass
+class WakePlay:
+    """One play: its world, its two writers, and what strangers do to both."""
+
+    seed: int
+    world: World
+    dice: Random
+    story: Story
+    gadgets: Hand
+    boxes: Hand
+    has_boxes: bool  # whether a second controller reconciles the boxes
+
+    async def unseen(self) -> list[str]:
+        """Say of each key that has not seen the last state that others made what it saw, what is, and the story."""
+        return [
+            f"seed {self.seed}, {wrong}\n{self.story.end_of(name)}"
+            for name in NAMES
+            for wrong in await self._unseen_of(name)
+        ]
+
+    async def _unseen_of(self, name: str) -> list[str]:
+        owner, found = await self._read(Gadget, Key("default", name)), await self._read(ConfigMap, box_of(name))
+        wrong = [_judge_gadget(self.gadgets.sights.get(Key("default", name)), owner, found)]
+        if self.has_boxes:
+            wrong.append(_judge_box(self.boxes.sights.get(box_of(name)), found))
+        return [f"{name}: {one}" for one in wrong if one]
+
+    async def _read(self, kind: type[T], key: Key) -> T | None:
+        try:
+            return await self.world.client.get(kind, key)
+        except NotFound:
+            return None
+
+    # What strangers do
+
+    async def disturb(self, times: int) -> None:
+        """Write so many times as somebody else, or break what is being read; what the server refuses is left."""
+        acts: tuple[Callable[[str, int], Awaitable[None]], ...] = (
+            *(self._resize, self._fill, self._fill, self._fill, self._delete_box, self._make_box, self._make_box),
+            *(self._make_anew, self._delete_gadget, self._make_gadget, self._cut, self._end, self._expire),
+        )
+        for number in range(times):
+            await asyncio.sleep(self.dice.choice((0, 0, self.dice.uniform(0, 0.3), self.dice.uniform(0, 4))))
+            name, act = self.dice.choice(NAMES), self.dice.choice(acts)
+            with suppress(ApiError):
+                await act(name, number)
+                self.story.tell(name, f"a stranger did {act.__name__.strip('_')} {number}")
+
+    async def _resize(self, name: str, number: int) -> None:
+        await self.world.client.patch(Gadget, name, {"spec": {"size": number}})
+
+    async def _fill(self, name: str, number: int) -> None:
+        await self.world.client.patch(ConfigMap, box_of(name), {"data": {"stranger": str(number)}})
+
+    async def _delete_box(self, name: str, number: int) -> None:
+        await self.world.client.delete(ConfigMap, box_of(name))
+
+    async def _make_box(self, name: str, number: int) -> None:
+        owner = await self.world.client.get(Gadget, name)
+        await self.world.client.create(box(name, {"stranger": str(number)}, owner=owner))
+
+    async def _make_anew(self, name: str, number: int) -> None:
+        await self.world.client.delete(ConfigMap, box_of(name), missing_ok=True)
+        await self._make_box(name, number)
+
+    async def _delete_gadget(self, name: str, number: int) -> None:
+        await self.world.client.delete(Gadget, name)
+
+    async def _make_gadget(self, name: str, number: int) -> None:
+        await self.world.client.create(gadget(name, size=number))
+
+    async def _cut(self, name: str, number: int) -> None:
+        self._broken(self.world.way.cut_streams())
+
+    async def _end(self, name: str, number: int) -> None:
+        self._broken(self.world.way.end_streams())
+
+    async def _expire(self, name: str, number: int) -> None:
+        self.world.way.script.add(watches("configmaps"), answered(410, reason="Expired"), times=1)
+        self._broken(self.world.way.cut_streams())
+
+    def _broken(self, streams: int) -> None:
+        self.story.tell("", f"{streams} streams broke")
+
+
+def _judge_gadget(sight: Sight | None, owner: Gadget | None, found: ConfigMap | None) -> str:
+    """Say what the key of a gadget has not seen: the gadget, or a box that it owns or believes to own."""
+    if sight is None or owner is None:
+        return "" if sight is None and owner is None else f"the gadget is {_named(owner)}, seen was {sight}"
+    if (sight.uid, sight.size) != (owner.uid, owner.spec.size):
+        return f"the gadget is {_named(owner)} of size {owner.spec.size}, seen was {sight}"
+    if not sight.owned and (found is None or not is_owned(found, owner.uid)):
+        return ""
+    return _differs(sight, sight.of_box(found, "gadget"))
+
+
+def _judge_box(sight: Sight | None, found: ConfigMap | None) -> str:
+    """Say what the key of a box has not seen of it; its end is told even to who brought it about."""
+    if sight is None or found is None:
+        return "" if sight is None and found is None else f"the box is {_named(found)}, seen was {sight}"
+    return _differs(sight, sight.of_box(found, "box"))
+
+
+def _differs(seen: Sight, now: Sight) -> str:
+    same = (seen.box, seen.theirs) == (now.box, now.theirs)
+    return "" if same else f"the box is {now.box or 'gone'} with {now.theirs}, seen was {seen}"
+
+
+def _named(obj: Resource | None) -> str:
+    return "gone" if obj is None else obj.uid
+
+
+async def play_wakes(seed: int) -> WakePlay:
+    """Play it, and give it as it is when nothing has happened for a long time."""
+    dice, story = Random(seed), Story()
+    random.seed(seed)  # what the runtime draws its own chances from
+    world = await world_with_gadgets()
+    play = WakePlay(
+        seed, world, dice, story, Hand("gadget", dice, story), Hand("box", dice, story), dice.random() < 0.5
+    )
+    for name in NAMES:
+        await world.client.create(gadget(name))
+    async with _operator(play).running():
+        await asyncio.gather(play.disturb(25), play.disturb(10))
+        await asyncio.sleep(dice.choice((0, 5, 300)))
+        play.gadgets.resting = play.boxes.resting = True
+        story.tell("", "everybody rests")
+        await asyncio.sleep(QUIET)
+    return play
+
+
+def _operator(play: WakePlay) -> Manager:
+    dice, late = play.dice, (0, 0, 0.01, 0.3, 1)
+    most = dice.choice(late)
+    way = LateWatches(play.world.way, "configmaps", "gadgets", by=lambda: dice.uniform(0, most))
+    client = Client(
+        LateAnswers(way, dice, by=dice.choice(late), lost=dice.choice((0, 0, 0.1))),
+        settings=Settings(namespace="default"),
+    )
+    manager = Manager(client, name="gadget-operator")
+    runs = (FinalizedGadgetRuns if dice.random() < 0.3 else GadgetRuns)(play.gadgets)
+    manager.add(controller_for(Gadget).predicate(anything).owns(ConfigMap).timeout(30).build(runs))
+    if play.has_boxes:
+        manager.add(controller_for(ConfigMap).timeout(30).build(BoxRuns(play.boxes)))
+    return manager
