@@ -13,17 +13,18 @@ from wakeplays import play_wakes
 
 from konverge.testing import run_virtually
 
-FEW = range(6)
+ONCE_FAILED = [438]  # a child was made and deleted while no watch was open
+TELLING = [105, 100]  # fail when the answer of a write that others had a part in is taken for purely the run's own
+FEW = [0, *TELLING, *ONCE_FAILED]
 LONG = [pytest.mark.faults, pytest.mark.plain_loop]
-MANY = [pytest.param(seed, marks=LONG) for seed in range(100, 100 + 3 * int(os.environ.get("KONVERGE_SEEDS", "100")))]
+MANY = [pytest.param(seed, marks=LONG) for seed in range(500, 500 + 3 * int(os.environ.get("KONVERGE_SEEDS", "100")))]
 
 
 @pytest.mark.parametrize("seed", [*FEW, *MANY])
 async def test_every_key_has_seen_what_others_made_last(seed: int) -> None:
     play = await play_wakes(seed)
 
-    unseen = await play.unseen()
-    assert not unseen, "\n\n".join(unseen)
+    assert not play.unseen, play.unseen[0]
 
 
 def test_a_seed_of_it_replays_exactly() -> None:

@@ -89,7 +89,7 @@ class Hand:
         self._dice = dice
         self._story = story
         self._acts: tuple[Callable[[_Turn], Awaitable[None]], ...] = (
-            *(self._apply, self._apply, self._apply, self._apply_as_another, self._patch_nothing, self._patch),
+            *(self._patch_nothing, self._patch_nothing, self._apply, self._apply, self._apply_as_another, self._patch),
             *(self._update, self._update, self._put, self._patch_by_version, self._delete, self._create),
         )
         if field == "gadget":
@@ -134,7 +134,7 @@ class Hand:
         await asyncio.sleep(self._dice.choice((0, 0, self._dice.uniform(0, most))))
 
     def _value(self) -> str:
-        return str(self._dice.randrange(3))
+        return str(self._dice.randrange(2))
 
     def _tell(self, key: Key, said: str) -> None:
         self._story.tell(key.name.removeprefix("box-"), f"{self.field} {said}")

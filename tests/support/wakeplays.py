@@ -10,7 +10,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
 
@@ -32,7 +32,9 @@ __all__ = ["WakePlay", "play_wakes"]
 T = TypeVar("T", bound=Resource)
 
 NAMES = ("g0", "g1")
-QUIET = 1000.0
+ROUNDS = 6
+"""Only the last change of a round can be lost unnoticed: every later one wakes its key again."""
+QUIET = 600.0
 """So many virtual seconds after the last write whatever wakes has woken: longer than any back-off or silence."""
 
 
@@ -47,14 +49,20 @@ class WakePlay:
     gadgets: Hand
     boxes: Hand
     has_boxes: bool  # whether a second controller reconciles the boxes
+    breaks: float  # the share of streams that break among what strangers do
+    unseen: list[str] = field(default_factory=list)  # seed, key, what was seen and what is, and the story up to there
 
-    async def unseen(self) -> list[str]:
-        """Say of each key that has not seen the last state that others made what it saw, what is, and the story."""
-        return [
-            f"seed {self.seed}, {wrong}\n{self.story.end_of(name)}"
-            for name in NAMES
-            for wrong in await self._unseen_of(name)
-        ]
+    async def round(self) -> None:
+        """Have everybody write, then rest; note which keys have not seen the last state that others made."""
+        self.gadgets.resting = self.boxes.resting = False
+        await asyncio.gather(self._disturb(7), self._disturb(3))
+        await asyncio.sleep(self.dice.choice((0, 5, 60)))
+        self.gadgets.resting = self.boxes.resting = True
+        self.story.tell("", "everybody rests")
+        await asyncio.sleep(QUIET)
+        for name in NAMES:
+            wrong = await self._unseen_of(name)
+            self.unseen += [f"seed {self.seed}, {one}\n{self.story.end_of(name)}" for one in wrong]
 
     async def _unseen_of(self, name: str) -> list[str]:
         owner, found = await self._read(Gadget, Key("default", name)), await self._read(ConfigMap, box_of(name))
@@ -71,18 +79,24 @@ class WakePlay:
 
     # What strangers do
 
-    async def disturb(self, times: int) -> None:
+    async def _disturb(self, times: int) -> None:
         """Write so many times as somebody else, or break what is being read; what the server refuses is left."""
-        acts: tuple[Callable[[str, int], Awaitable[None]], ...] = (
-            *(self._resize, self._fill, self._fill, self._fill, self._delete_box, self._make_box, self._make_box),
-            *(self._make_anew, self._delete_gadget, self._make_gadget, self._cut, self._end, self._expire),
-        )
         for number in range(times):
             await asyncio.sleep(self.dice.choice((0, 0, self.dice.uniform(0, 0.3), self.dice.uniform(0, 4))))
-            name, act = self.dice.choice(NAMES), self.dice.choice(acts)
+            name, act = self.dice.choice(NAMES), self._any_act()
             with suppress(ApiError):
                 await act(name, number)
                 self.story.tell(name, f"a stranger did {act.__name__.strip('_')} {number}")
+
+    def _any_act(self) -> Callable[[str, int], Awaitable[None]]:
+        if self.dice.random() < self.breaks:
+            return self.dice.choice((self._cut, self._end, self._expire))
+        return self.dice.choice(
+            (
+                *(self._resize, self._fill, self._fill, self._fill, self._delete_box, self._make_box, self._make_box),
+                *(self._make_box_anew, self._delete_gadget, self._make_gadget, self._make_gadget),
+            )
+        )
 
     async def _resize(self, name: str, number: int) -> None:
         await self.world.client.patch(Gadget, name, {"spec": {"size": number}})
@@ -97,7 +111,7 @@ class WakePlay:
         owner = await self.world.client.get(Gadget, name)
         await self.world.client.create(box(name, {"stranger": str(number)}, owner=owner))
 
-    async def _make_anew(self, name: str, number: int) -> None:
+    async def _make_box_anew(self, name: str, number: int) -> None:
         await self.world.client.delete(ConfigMap, box_of(name), missing_ok=True)
         await self._make_box(name, number)
 
@@ -149,26 +163,30 @@ def _named(obj: Resource | None) -> str:
 
 
 async def play_wakes(seed: int) -> WakePlay:
-    """Play it, and give it as it is when nothing has happened for a long time."""
+    """Play it, round after round, and give what came of it."""
     dice, story = Random(seed), Story()
     random.seed(seed)  # what the runtime draws its own chances from
     world = await world_with_gadgets()
     play = WakePlay(
-        seed, world, dice, story, Hand("gadget", dice, story), Hand("box", dice, story), dice.random() < 0.5
+        seed=seed,
+        world=world,
+        dice=dice,
+        story=story,
+        gadgets=Hand("gadget", dice, story),
+        boxes=Hand("box", dice, story),
+        has_boxes=dice.random() < 0.5,
+        breaks=dice.choice((0.0, 0.1, 0.3)),
     )
     for name in NAMES:
         await world.client.create(gadget(name))
     async with _operator(play).running():
-        await asyncio.gather(play.disturb(25), play.disturb(10))
-        await asyncio.sleep(dice.choice((0, 5, 300)))
-        play.gadgets.resting = play.boxes.resting = True
-        story.tell("", "everybody rests")
-        await asyncio.sleep(QUIET)
+        for _ in range(ROUNDS):
+            await play.round()
     return play
 
 
 def _operator(play: WakePlay) -> Manager:
-    dice, late = play.dice, (0, 0, 0.01, 0.3, 1)
+    dice, late = play.dice, (0, 0.01, 0.3, 1, 3)
     most = dice.choice(late)
     way = LateWatches(play.world.way, "configmaps", "gadgets", by=lambda: dice.uniform(0, most))
     client = Client(
