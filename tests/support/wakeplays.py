@@ -65,11 +65,12 @@ class WakePlay:
             self.unseen += [f"seed {self.seed}, {one}\n{self.story.end_of(name)}" for one in wrong]
 
     async def _unseen_of(self, name: str) -> list[str]:
-        owner, found = await self._read(Gadget, Key("default", name)), await self._read(ConfigMap, box_of(name))
-        wrong = [_judge_gadget(self.gadgets.sights.get(Key("default", name)), owner, found)]
+        key, box_key = Key("default", name), box_of(name)
+        owner, found = await self._read(Gadget, key), await self._read(ConfigMap, box_key)
+        wrong = {f"Gadget {key}": _judge_gadget(self.gadgets.sights.get(key), owner, found)}
         if self.has_boxes:
-            wrong.append(_judge_box(self.boxes.sights.get(box_of(name)), found))
-        return [f"{name}: {one}" for one in wrong if one]
+            wrong[f"ConfigMap {box_key}"] = _judge_box(self.boxes.sights.get(box_key), found)
+        return [f"{where}: {what}" for where, what in wrong.items() if what]
 
     async def _read(self, kind: type[T], key: Key) -> T | None:
         try:
