@@ -81,9 +81,14 @@ class Mirror:
         await self._reflector.run()
 
     @property
-    def is_current(self) -> bool:
-        """Whether it is synced and hears of changes now."""
-        return self.synced.is_set() and self._reflector.state is State.WATCHING
+    def follows(self) -> bool:
+        """Whether its watch is open now."""
+        return self._reflector.state is State.WATCHING
+
+    @property
+    def openings(self) -> int:
+        """How often its watch was opened."""
+        return self._reflector.openings
 
     def waits_for(self) -> str:
         """Say why it is not synced yet; "" when it is."""

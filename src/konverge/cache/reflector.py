@@ -87,12 +87,17 @@ class Reflector:
         self._quiet = 0  # how short watches are, see _watch_timeout
         self._mute = False  # whether not even the end came of a watch that was asked to be short
         self._lists = self._pages = self._watches = self._ended_streams = 0
-        self._events = self._bookmarks = self._failures = 0
+        self._events = self._bookmarks = self._failures = self._openings = 0
 
     @property
     def state(self) -> State:
         """What it is doing."""
         return self._state
+
+    @property
+    def openings(self) -> int:
+        """How often it began to hear of changes."""
+        return self._openings
 
     def stats(self) -> ReflectorStats:
         """Tell what it does, what it has done and what is wrong."""
@@ -346,5 +351,6 @@ class Reflector:
 
     def _enter(self, state: State) -> None:
         if self._state is not state:
+            self._openings += state is State.WATCHING
             self._state = state
             self._state_since = self._now()

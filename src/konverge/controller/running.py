@@ -81,6 +81,7 @@ class Running(Generic[T]):
         self._generations = GenerationClock()
         self._views: dict[str, View[Any]] = {}
         self._worker: Worker[T] | None = None
+        self._opened: dict[Mirror, int] = {}  # how often watches had been opened before the work
         self._begun = False
 
     def declare(self) -> None:
@@ -114,9 +115,11 @@ class Running(Generic[T]):
     async def work(self) -> None:
         """Reconcile until the queue is closed; begin when every kind of this controller is synced and followed.
 
-        Who takes over after having heard nothing for a while would undo what has been done meanwhile.
+        Who takes over after having heard nothing for a while would undo what has been done meanwhile. A watch that is
+        open, or was opened since, is enough: some servers let none stay open.
         """
         assert self._worker is not None, "declare comes before work"
+        self._opened = {mirror: mirror.openings - mirror.follows for mirror in self._mirrors()}
         await self.synced()
         while self.waits_for():  # noqa: ASYNC110 - reflectors come and go, and this is over at once when all is well
             await asyncio.sleep(_LOOK)
@@ -127,18 +130,20 @@ class Running(Generic[T]):
 
     async def synced(self) -> None:
         """Wait until every kind of this controller has had its first list."""
-        for view in self._views.values():
-            for mirror in view.mirrors:
-                await mirror.synced.wait()
+        for mirror in self._mirrors():
+            await mirror.synced.wait()
 
     def waits_for(self) -> str:
         """Say what keeps this controller from working, "" when nothing does."""
-        mirrors = [mirror for view in self._views.values() for mirror in view.mirrors]
-        reasons = [mirror.waits_for() or self._before_the_start(mirror) for mirror in mirrors]
+        reasons = [mirror.waits_for() or self._before_the_start(mirror) for mirror in self._mirrors()]
         return "; ".join(dict.fromkeys(reason for reason in reasons if reason))
 
     def _before_the_start(self, mirror: Mirror) -> str:
-        return "" if self._begun or mirror.is_current else f"the watch of {mirror.kind.resource} is not open"
+        was_open = mirror.openings > self._opened.get(mirror, 0)
+        return "" if self._begun or was_open else f"the watch of {mirror.kind.resource} is not open"
+
+    def _mirrors(self) -> list[Mirror]:
+        return [mirror for view in self._views.values() for mirror in view.mirrors]
 
     def busy(self) -> tuple[Key, ...]:
         """Give the keys that are being reconciled."""

@@ -31,7 +31,7 @@ from konverge.k8s.core.v1 import ConfigMap, Secret
 from konverge.queue import Backoff
 from konverge.reconcile import BlockingContext
 from konverge.testing import settle
-from konverge.testing.faults import answered
+from konverge.testing.faults import Asked, End, Fault, answered
 from konverge.testing.faultytransport import FaultyTransport
 from konverge.triggers import Channel, to_keys
 
@@ -644,3 +644,22 @@ async def test_two_owners_that_want_the_same_child_do_not_fight_for_it() -> None
             f"it belongs to Gadget {shared.data and shared.data['by']}"
             in manager.why("gadget", Key("default", loser))[0]["error"]
         )
+
+
+async def test_watches_that_never_stay_open_hold_up_nobody() -> None:
+    world, runs = await world_with_gadgets(), []
+
+    async def reconcile(obj: Gadget, ctx: Context) -> None:
+        runs.append(obj.spec.size)
+
+    def opens(asked: Asked) -> bool:
+        return asked.watches and "sendInitialEvents" not in asked.query
+
+    await world.client.create(gadget("a", size=3))
+    with (
+        world.way.script.standing(lambda asked: "sendInitialEvents" in asked.query, answered(400)),
+        world.way.script.standing(opens, Fault(keep=0, end=End.CLEAN)),
+    ):
+        async with operating(world, controller_for(Gadget).owns(ConfigMap).build(reconcile)):
+            await asyncio.sleep(300)
+    assert runs == [3]
