@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PROJECTS := $(wildcard packages/*/pyproject.toml)
+EDITABLE := $(patsubst %/pyproject.toml,--editable %,$(PROJECTS))
 BENCH_VENV := .venv-bench
 BENCH := $(BENCH_VENV)/bin/python
 BENCH_STAMP := $(BENCH_VENV)/.installed
@@ -16,14 +18,14 @@ BENCH_STAMP := $(BENCH_VENV)/.installed
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
 
-$(STAMP): pyproject.toml constraints/dev.txt
+$(STAMP): $(PROJECTS) constraints/dev.in constraints/dev.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints/dev.txt --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints/dev.txt --requirement constraints/dev.in $(EDITABLE)
 	@touch $@
 
-$(BENCH_STAMP): pyproject.toml constraints/bench.txt
+$(BENCH_STAMP): $(PROJECTS) constraints/bench.in constraints/bench.txt
 	$(PYTHON) -m venv $(BENCH_VENV)
-	$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints/bench.txt --editable '.[bench]'
+	$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints/bench.txt --requirement constraints/bench.in $(EDITABLE)
 	@touch $@
 
 demo: $(STAMP) ## the life of a WebApp on a cluster in this process, step by step, each checked (half a minute at most)
@@ -109,7 +111,7 @@ bench-cache-events: $(BENCH_STAMP) ## the cache on 2,000 changes a second
 	$(BENCH) bench/bench_cache_events.py
 
 bench-webapp: $(STAMP) ## 1,000 WebApps: how soon they are ready, requests for each, memory of the operator
-	PYTHONPATH=. $(BIN)/python bench/bench_webapp.py
+	$(BIN)/python bench/bench_webapp.py
 
 pins: ## renew the constraint files from pyproject.toml
 	tools/pins

@@ -13,9 +13,9 @@ import msgspec
 from measuring import in_rounds, keep, microseconds, table, verdict
 from sample_pod import pod_bytes
 
-from konverge.controlplane.api.documents import shape
-from konverge.controlplane.builtins.kinds import BuiltinStrategy
-from konverge.controlplane.builtins.registration import builtin_strategies
+from konverge_cluster.api.documents import shape
+from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.registration import builtin_strategies
 
 TARGETS = {"ConfigMap": 15.0, "Pod": 150.0}
 """So many microseconds may bringing one into shape take."""

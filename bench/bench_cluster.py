@@ -21,12 +21,12 @@ from measuring import Measured, keep, table, verdict
 
 from konverge import Client, ObjectMeta
 from konverge.client import load_config, rolled_out
-from konverge.controlplane.embeddedcluster import EmbeddedCluster
 from konverge.errors import KonvergeError
 from konverge.k8s.apps.v1 import Deployment, DeploymentSpec
 from konverge.k8s.core.v1 import Container, Namespace, PodSpec, PodTemplateSpec, ServiceAccount
 from konverge.k8s.meta.v1 import LabelSelector
 from konverge.testing import ControlPlane
+from konverge_cluster.embedded_cluster import EmbeddedCluster
 
 KONVERGE = [sys.executable, "-m", "konverge"]
 MANY = 500

@@ -62,7 +62,7 @@ def embedded(directory: Path) -> Iterator[tuple[float, str, list[int]]]:
 
 
 async def serve(kubeconfig: Path) -> None:
-    from konverge.controlplane.embedded import EmbeddedServer
+    from konverge_cluster.embedded_server import EmbeddedServer
 
     begin = time.perf_counter()
     async with EmbeddedServer() as server:
@@ -146,7 +146,7 @@ async def fan_out(transport: HttpTransport) -> float:
 async def in_process(count: int = 5_000) -> float:
     """Create objects through the in-process transport; give how many a second of CPU: nothing there waits."""
     from konverge.client import InProcessTransport
-    from konverge.controlplane.embedded import EmbeddedServer
+    from konverge_cluster.embedded_server import EmbeddedServer
 
     transport = InProcessTransport(EmbeddedServer().handle)
     requests = creates("direct", count)

@@ -21,12 +21,12 @@ from urllib.request import urlopen
 
 from measuring import keep, verdict
 from operatorprocess import OperatorProcess
-from operators.webapp.api import Phase, WebApp, WebAppSpec
 from prometheus_client.parser import text_string_to_metric_families
 
 from konverge import Client, ObjectMeta, crd_for
-from konverge.controlplane import EmbeddedCluster
 from konverge.testing.servers import free_port
+from konverge_cluster import EmbeddedCluster
+from konverge_operators.webapp.api import Phase, WebApp, WebAppSpec
 
 ROOT = Path(__file__).parent.parent
 MANY = 1000
@@ -61,7 +61,7 @@ class Operator:
             "-m",
             "konverge",
             "run",
-            str(ROOT / "operators" / "webapp"),
+            "konverge_operators.webapp",
             "--log-level",
             "warning",
         ]

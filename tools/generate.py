@@ -1,7 +1,7 @@
 """Make the generated files anew, from what a real API server says about itself: `make generate`.
 
 It starts the control plane that tests use, reads its OpenAPI v3 documents and its discovery, and writes
-`src/konverge/k8s` and the schemas that tests compare it with.
+`packages/konverge/src/konverge/k8s` and the schemas that tests compare it with.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from konverge.codegen import ApiDescription, package_files
 from konverge.testing import ControlPlane
 
 ROOT = Path(__file__).parent.parent
-PACKAGE = ROOT / "src" / "konverge" / "k8s"
+PACKAGE = ROOT / "packages" / "konverge" / "src" / "konverge" / "k8s"
 SCHEMAS = ROOT / "tests" / "data" / "openapi-v3-1.36.json.gz"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 

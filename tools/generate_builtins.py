@@ -17,8 +17,8 @@ from typing import Any
 from konverge.testing import ControlPlane
 
 ROOT = Path(__file__).parent.parent
-DATA = ROOT / "src" / "konverge" / "controlplane" / "data"
-MODULE = ROOT / "src" / "konverge" / "testing" / "programs"
+DATA = ROOT / "packages" / "konverge-cluster" / "src" / "konverge_cluster" / "data"
+MODULE = ROOT / "packages" / "konverge" / "src" / "konverge" / "testing" / "programs"
 STRUCTS = ROOT / "tools" / "structs" / "main.go"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

@@ -16,7 +16,6 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
 from both_servers import RealServer
 from golden import RECORDINGS, WEBHOOKS, Send, golden_hooks, play, read_recording, write_recording
-
 from konverge.testing import ControlPlane
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 SOURCE_ROOTS = ("packages/*/src", "packages/*/tests", "tests/support", "tests/contract", "bench", "src", ".")
 TEXT = {".py", ".md", ".toml", ".txt", ".yaml", ".in", ".json", ".sh", ""}
-UNTOUCHED = ("tools/vocabulary/", "bench/results/", "tests/data/", "LICENSE", "tools/rename.py", "CHANGELOG.md")
+UNTOUCHED = ("tools/words/", "bench/results/", "tests/data/", "LICENSE", "tools/rename.py", "CHANGELOG.md")
 
 
 def git(*arguments: str) -> str:

@@ -62,7 +62,7 @@ def seen(plane: ControlPlane) -> list[str]:
 
 def crd_file(folder: Path) -> Path:
     made = subprocess.run(
-        [sys.executable, "-m", "konverge", "crd", "operators/webapp"],
+        [sys.executable, "-m", "konverge", "crd", "konverge_operators.webapp"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -12,17 +12,17 @@ import json
 from typing import Any
 
 import pytest
-from namespaceplays import until
-from toldpods import PLAYS, PROGRAM, Stage
 
 from konverge import Client
 from konverge.client import load_config
-from konverge.controlplane.nodes import NodeStandIn
 from konverge.errors import ControlPlaneError
 from konverge.objects import Untyped
 from konverge.testing import ControlPlane, find_binaries, run_virtually
 from konverge.testing.binaries import NEEDED
-from konverge.testing.clusters import TestCluster, virtual_clock
+from konverge_cluster.nodes import NodeStandIn
+from konverge_cluster.testing.fixtures import TestCluster, virtual_clock
+from namespaceplays import until
+from toldpods import PLAYS, PROGRAM, Stage
 
 pytestmark = pytest.mark.control_plane
 

@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from twoservers import Api, EmbeddedApi, RealApi, with_namespace
 
-from konverge.controlplane.embedded import EmbeddedServer
 from konverge.testing import ControlPlane
 from konverge.testing.virtualtime import VirtualTimeLoop
+from konverge_cluster.embedded_server import EmbeddedServer
+from twoservers import Api, EmbeddedApi, RealApi, with_namespace
 
 
 @pytest.fixture(scope="session")

@@ -7,16 +7,16 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
-from applyrig import MANAGER, ApplyRig, apply_rig
 
+from applyrig import MANAGER, ApplyRig, apply_rig
 from konverge.client import HttpTransport, InProcessTransport, load_config
-from konverge.controlplane.embedded import EmbeddedServer
 from konverge.errors import AlreadyExists, ApplyConflict, Invalid
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Secret, Service
 from konverge.objects import Untyped, from_wire, kind_of, whole
 from konverge.reconcile.prune import Applied, prune
 from konverge.testing import ControlPlane
+from konverge_cluster.embedded_server import EmbeddedServer
 
 Open = Callable[[], AbstractAsyncContextManager[ApplyRig]]
 

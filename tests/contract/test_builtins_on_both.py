@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from builtin_cases import cases, tables
 from builtin_rows import rows
 from twoservers import Api

@@ -14,11 +14,11 @@ import pytest
 
 from konverge.cache import Cache, CacheOptions, Event, EventType, View, by_path
 from konverge.client import Client, HttpTransport, InProcessTransport, load_config
-from konverge.controlplane.embedded import EmbeddedServer
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Pod, ServiceAccount
 from konverge.objects import Key, Kind, ObjectMeta, kind_of
 from konverge.testing import ControlPlane
 from konverge.wire import Request, Transport
+from konverge_cluster.embedded_server import EmbeddedServer
 
 CONFIG_MAP, POD = kind_of(ConfigMap), kind_of(Pod)
 MANAGER = "cache-tests"

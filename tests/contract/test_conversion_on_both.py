@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+
 from both_servers import InnerServer
 from crd_cases import Json, definition, obj
 from custom_pairs import DEFINITIONS, Pair, outcome
 from hookserver import HookServer
-from twoservers import Api, RealApi, Reply
-
 from konverge.testing import ControlPlane
+from twoservers import Api, RealApi, Reply
 
 APPLY = {"content_type": "application/apply-patch+yaml"}
 MERGE = {"content_type": "application/merge-patch+json"}

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from cr_cases import SPECS, UPDATES, as_object, checking_schema, labelled, open_schema
 from crd_cases import LIST_MAP, Json, definition, definition_cases, listed, obj, with_root
 from custom_pairs import DEFINITIONS, Pair
 from judges import Recorded, Recorder, is_recording
+from konverge.testing import ControlPlane
+from konverge_cluster.embedded_server import EmbeddedServer
 from library_cases import LIBRARY
 from rule_cases import BROKEN, EXPRESSIONS, OBJECTS, rule_schema
 from twoservers import EmbeddedApi, RealApi
-
-from konverge.controlplane.embedded import EmbeddedServer
-from konverge.testing import ControlPlane
 
 MERGE = {"content_type": "application/merge-patch+json"}
 TABLE = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import pytest
+
 import wide_kinds as wide
 from drawn_schemas import drawn, kind_for, mistakes_in, spec_of, structs, values_for
-
 from konverge.cli.sample import WebApp, WebAppSpec
 from konverge.objects.codec import decode, from_wire, to_wire
 from konverge.objects.edits import difference

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from kubectl import Kubectl
 
 from konverge.client import Client, HttpTransport, InProcessTransport, load_config
-from konverge.controlplane.embedded import EmbeddedServer
 from konverge.k8s.core.v1 import ConfigMap, Namespace
 from konverge.k8s.events.v1 import Event
 from konverge.objects import ObjectMeta
 from konverge.reconcile.recorder import EventLimits, EventRecorder, Reference
 from konverge.testing import ControlPlane
 from konverge.wire import Transport
+from konverge_cluster.embedded_server import EmbeddedServer
+from kubectl import Kubectl
 
 pytestmark = pytest.mark.real_time(limit=120)
 

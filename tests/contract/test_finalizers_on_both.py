@@ -9,10 +9,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from applyrig import ApplyRig, apply_rig
 
+from applyrig import ApplyRig, apply_rig
 from konverge.client import Client, HttpTransport, InProcessTransport, load_config
-from konverge.controlplane.embedded import EmbeddedServer
 from konverge.errors import Conflict, Invalid, NotFound
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import ConfigMap
@@ -22,6 +21,7 @@ from konverge.reconcile.finalizers import add_finalizer, remove_finalizer
 from konverge.reconcile.statuses import update_status
 from konverge.testing import ControlPlane
 from konverge.wire import Request, Response, Transport
+from konverge_cluster.embedded_server import EmbeddedServer
 
 OURS, THEIRS = "example.com/ours", "example.org/theirs"
 

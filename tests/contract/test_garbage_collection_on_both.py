@@ -14,6 +14,14 @@ from random import Random
 from typing import Any
 
 import pytest
+
+from konverge import Client, crd_for
+from konverge.client import deleted, load_config
+from konverge.errors import WaitTimeout
+from konverge.k8s.core.v1 import ConfigMap, Namespace
+from konverge.objects import ObjectMeta, OwnerReference, Untyped
+from konverge.schema import to_yaml
+from konverge.testing import ControlPlane, run_virtually, settle
 from ownerships import (
     API_VERSIONS,
     PLURALS,
@@ -29,14 +37,6 @@ from ownerships import (
 )
 from ownerworlds import is_determined
 from stillness import Stillness
-
-from konverge import Client, crd_for
-from konverge.client import deleted, load_config
-from konverge.errors import WaitTimeout
-from konverge.k8s.core.v1 import ConfigMap, Namespace
-from konverge.objects import ObjectMeta, OwnerReference, Untyped
-from konverge.schema import to_yaml
-from konverge.testing import ControlPlane, run_virtually, settle
 
 # A test that starts control planes of its own needs the real programs, as one that asks for the fixture does.
 pytestmark = pytest.mark.usefixtures("control_plane")

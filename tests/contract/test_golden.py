@@ -15,12 +15,12 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pytest
+
 from both_servers import InnerServer
 from golden import WEBHOOKS, Answer, golden_hooks, play, read_recording
-
-from konverge.controlplane.embedded import EmbeddedServer
 from konverge.testing.virtualtime import VirtualTimeLoop
 from konverge.wire.messages import Request
+from konverge_cluster.embedded_server import EmbeddedServer
 
 RECORDED = ("errors-and-writes", "lists-and-watches", "custom-resources", "defaults", WEBHOOKS)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,9 +20,9 @@ from konverge.objects.edits import difference, whole
 from konverge.objects.kinds import Kind, split_api_version
 from konverge.objects.resources import Resource
 from konverge.testing import ControlPlane
+from repository import ROOT
 
-ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "src" / "konverge" / "k8s"
+PACKAGE = ROOT / "packages" / "konverge" / "src" / "konverge" / "k8s"
 OBJECTS: list[dict[str, Any]] = list(yaml.safe_load_all((ROOT / "tests/data/minimal-objects.yaml").read_text()))
 WITHOUT_COLLECTION = {"Eviction", "Scale", "TokenRequest"}
 NOT_CREATED = WITHOUT_COLLECTION | {"Binding", "ComponentStatus"}

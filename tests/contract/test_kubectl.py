@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
-from both_servers import InnerServer
-from kubectl import Kubectl, Run
 
+from both_servers import InnerServer
 from konverge.testing import ControlPlane
+from kubectl import Kubectl, Run
 
 DEPLOYMENT = """
 apiVersion: apps/v1

@@ -11,12 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
-from kubectl import Run
-from kubectlclusters import Line, embedded_ground, k, look, real_ground
 
 from konverge.errors import ControlPlaneError
 from konverge.testing import find_binaries
 from konverge.testing.binaries import NEEDED
+from kubectl import Run
+from kubectlclusters import Line, embedded_ground, k, look, real_ground
 
 pytestmark = pytest.mark.control_plane
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import leader_program
 import pytest
-from electors import until
 
+import leader_program
+from electors import until
 from konverge.client import Client, InProcessTransport, load_config
-from konverge.controlplane.embedded import EmbeddedServer
 from konverge.errors import ControlPlaneError, NotFound
 from konverge.k8s.coordination.v1 import Lease
 from konverge.k8s.core.v1 import ConfigMap
@@ -26,6 +25,7 @@ from konverge.manager.guard import Guard
 from konverge.objects import Untyped
 from konverge.testing import ControlPlane
 from konverge.testing.binaries import find_binaries
+from konverge_cluster.embedded_server import EmbeddedServer
 
 Open = Callable[[], "AbstractAsyncContextManager[Poll]"]
 

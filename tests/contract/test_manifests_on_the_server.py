@@ -11,15 +11,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from operators.webapp.api import WebApp
-from operators.webapp.operator import operator
-from webapps import webapp
 
 from konverge import Client, ObjectMeta, Untyped, load_config
 from konverge.cli import main
 from konverge.cli.manifests import Release, files_of
 from konverge.client import rolled_out
-from konverge.controlplane.nodes import NodeStandIn
 from konverge.errors import KonvergeError
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Container, Pod, PodSpec
@@ -27,6 +23,10 @@ from konverge.manager import Operator
 from konverge.schema import to_yaml
 from konverge.testing import ControlPlane
 from konverge.webhooks import AdmissionRequest, validating
+from konverge_cluster.nodes import NodeStandIn
+from konverge_operators.webapp.api import WebApp
+from konverge_operators.webapp.operator import operator
+from webapps import webapp
 
 pytestmark = [pytest.mark.control_plane, pytest.mark.usefixtures("control_plane")]
 
@@ -71,7 +71,7 @@ def plane() -> Iterator[ControlPlane]:
 def folder(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the command writes for the WebApp operator, applied once; a warning would be an error."""
     folder = tmp_path_factory.mktemp("deploy")
-    written = CliRunner().invoke(main, ["manifests", "operators.webapp", "-o", str(folder)])
+    written = CliRunner().invoke(main, ["manifests", "konverge_operators.webapp", "-o", str(folder)])
     assert written.exit_code == 0, written.output
     applied = plane.kubectl("apply", "--warnings-as-errors", "-k", str(folder / "base"))
     assert {line.rpartition(" ")[2] for line in applied.splitlines()} == {"created"}

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from askprobes import ask
 from prometheus_client import CollectorRegistry, Counter
 
+from askprobes import ask
 from konverge.client import Client, ClientConfig, StaticCredentials, load_config
 from konverge.k8s.core.v1 import ServiceAccount
 from konverge.manager.health import Health

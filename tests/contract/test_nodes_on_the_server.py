@@ -9,16 +9,16 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from livingcluster import conditions, deployment, pod, state
-from namespaceplays import until
 
 from konverge import Client
 from konverge.client import condition, load_config, rolled_out
-from konverge.controlplane.nodes import Behaviour, NodeStandIn
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.batch.v1 import Job
 from konverge.objects import Untyped
 from konverge.testing import ControlPlane
+from konverge_cluster.nodes import Behaviour, NodeStandIn
+from livingcluster import conditions, deployment, pod, state
+from namespaceplays import until
 
 # A test that starts control planes of its own needs the real programs, as one that asks for the fixture does.
 pytestmark = pytest.mark.usefixtures("control_plane")

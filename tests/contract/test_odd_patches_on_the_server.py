@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from patch_subjects import config_maps_on, deployments_on, things_on
-from patch_writes import Json, Server, Subject, Write, applied, compared, created, entry
 
 from konverge.testing import ControlPlane
+from patch_subjects import config_maps_on, deployments_on, things_on
+from patch_writes import Json, Server, Subject, Write, applied, compared, created, entry
 
 
 @pytest.fixture(scope="module")

@@ -28,6 +28,18 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+
+from konverge.testing import ControlPlane
+from konverge_cluster.patches import (
+    Endpoint,
+    apply_merge_patch,
+    apply_patch,
+    custom_resource_topology,
+    entries_of_object,
+    entries_of_scale,
+    manager_name,
+    track_update,
+)
 from patch_draws import config_map, deployment, run, service, thing
 from patch_subjects import CRD, GROUP, SCHEMA, config_maps_on, deployments_on, services_on, things_on
 from patch_writes import (
@@ -44,18 +56,6 @@ from patch_writes import (
     created,
     entry,
 )
-
-from konverge.controlplane.patches import (
-    Endpoint,
-    apply_merge_patch,
-    apply_patch,
-    custom_resource_topology,
-    entries_of_object,
-    entries_of_scale,
-    manager_name,
-    track_update,
-)
-from konverge.testing import ControlPlane
 
 BOUNDED = settings(
     max_examples=60,

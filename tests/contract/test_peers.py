@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from both_servers import InnerServer
 from peers import PEERS, PeersMissing, peers_python
 

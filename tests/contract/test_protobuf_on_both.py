@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from builtin_cases import Case, cases, masked, merged, tables
+from konverge_cluster.builtins.protobuf import read_protobuf
 from messages import enveloped, text
 from twoservers import Api, RealApi
 from twoservers import masked as without_chance
-
-from konverge.controlplane.builtins.protobuf import read_protobuf
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 CONFIG_MAP = text(1, text(1, b"x"))

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import yaml
-from rigs import CONFIG_MAP, Followed, Rig, Witness, patience, real_rig, running
 
 from konverge.cache.events import EventType
 from konverge.cache.reflector import Reflector
@@ -24,6 +23,7 @@ from konverge.testing import ControlPlane
 from konverge.testing.faults import Fault
 from konverge.testing.rawproxy import RawProxy
 from konverge.wire.watching import Selection
+from rigs import CONFIG_MAP, Followed, Rig, Witness, patience, real_rig, running
 
 TENTH = 0.1
 WIDGET = Kind("reflector.example.com", "v1", "Widget", "widgets")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from answers import answer
 from scripts import SCRIPTS
 from twoservers import Api

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from twoservers import Api
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from both_servers import InnerServer, RealServer, Server
 from crd_cases import Json, definition, obj
 from custom_pairs import DEFINITIONS
-
 from konverge.testing import ControlPlane
 
 GROUP = "watched.example.com"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from twoservers import Api, masked
 
 PATH = "/apis/admissionregistration.k8s.io/v1"

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from both_servers import Heard, InnerServer, RealServer, Server
 from hookserver import HookServer, patch_of
-from twoservers import masked
-
 from konverge.testing import ControlPlane
+from twoservers import masked
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1"
 NAMESPACE = "reviews"

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from hooked_webapps import GROUP, OldSpec, OldWebApp, Scaling, WebApp, check, fill_in
 from hookscene import HookScene, api_client, hook_scene
-from webhookpairs import LOOPBACK, authority, pair_of, trusting
-
 from konverge import Client
 from konverge.errors import Conflict, ControlPlaneError, Forbidden, Invalid, NotFound, ServerError
 from konverge.k8s.core.v1 import Namespace, Secret
@@ -34,6 +33,7 @@ from konverge.webhooks import (
     inject_bundle,
 )
 from konverge.webhooks.authorities import certificates_in
+from webhookpairs import LOOPBACK, authority, pair_of, trusting
 
 pytestmark = pytest.mark.real_time(limit=300)
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+
 from both_servers import Heard, InnerServer, RealServer, Server
 from hookserver import JSON, HookServer, Review, patch_of, review
-
 from konverge.testing import ControlPlane
 from konverge.testing.certificates import Authority
 

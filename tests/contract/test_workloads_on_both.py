@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from stillness import Stillness
-from workloadplays import PLAYS, Notes
-from workloadscene import WATCHED, embedded_scene, real_scene
 
 from konverge.client import Client, load_config
 from konverge.errors import ControlPlaneError
 from konverge.testing import ControlPlane, find_binaries, run_virtually
 from konverge.testing.binaries import NEEDED
+from stillness import Stillness
+from workloadplays import PLAYS, Notes
+from workloadscene import WATCHED, embedded_scene, real_scene
 
 pytestmark = pytest.mark.control_plane
 

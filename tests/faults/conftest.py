@@ -6,9 +6,9 @@ import functools
 from collections.abc import Iterator
 
 import pytest
+
 import rigs
 import widget_rigs
-
 from konverge.testing import ControlPlane
 
 # The short half of each scenario runs in asyncio's debug mode; the long one would measure that.

@@ -9,8 +9,6 @@ from random import Random
 from typing import Any, Literal
 
 import pytest
-from widget_operator import Widget
-from widget_rigs import OpenWidgets, WidgetRig, Write, install_widgets, real_widgets, virtual_widgets
 
 from konverge import (  # fmt: skip
     Condition,
@@ -33,6 +31,8 @@ from konverge.testing import ControlPlane
 from konverge.testing.faults import Asked, Fault, refusing
 from konverge.testing.faults import lists as lists_of
 from konverge.testing.faults import watches as watches_of
+from widget_operator import Widget
+from widget_rigs import OpenWidgets, WidgetRig, Write, install_widgets, real_widgets, virtual_widgets
 
 LEASE, RENEW, RETRY = 15.0, 10.0, 2.0
 

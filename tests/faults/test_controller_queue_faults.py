@@ -9,16 +9,16 @@ from collections.abc import Awaitable, Callable
 from random import Random
 
 import pytest
-from latewatches import LateWatches
 from prometheus_client import generate_latest
-from widget_operator import Widget, Widgets, widgets
-from widget_rigs import OpenWidgets, Way, WidgetRig, Write
 
 from konverge import Context, Key, ObjectMeta, OwnerReference, Reconciler, Result, controller_for
 from konverge.client import RetryPolicy
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.k8s.events.v1 import Event
 from konverge.testing.faults import Asked, Fault, answered
+from latewatches import LateWatches
+from widget_operator import Widget, Widgets, widgets
+from widget_rigs import OpenWidgets, Way, WidgetRig, Write
 
 MINUTE = 60.0
 

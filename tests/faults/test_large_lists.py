@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+
 from faultyserver import Asked, serving
 
 FOLLOWER = Path(__file__).parent.parent / "support" / "follower.py"

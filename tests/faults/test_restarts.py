@@ -8,7 +8,6 @@ import itertools
 from random import Random
 
 import pytest
-from rigs import CONFIG_MAP, Rig, running
 
 from konverge.client import Client, RetryPolicy, load_config
 from konverge.errors import KonvergeError
@@ -16,6 +15,7 @@ from konverge.objects import Untyped
 from konverge.testing import ControlPlane
 from konverge.testing.rawproxy import RawProxy
 from konverge.wire.watching import Selection
+from rigs import CONFIG_MAP, Rig, running
 
 KINDS = 20
 

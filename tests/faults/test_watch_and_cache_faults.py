@@ -7,19 +7,19 @@ import time
 from random import Random
 
 import pytest
-from rigs import OpenRig, Rig, embedded_config, running
 
 from konverge.cache.events import EventType
 from konverge.cache.options import CacheOptions
 from konverge.cache.reflectorstats import State
 from konverge.client import Client, InProcessTransport, load_config
-from konverge.controlplane.embedded import EmbeddedServer
 from konverge.errors import ApiError, Expired, ServerError, TooManyRequests
 from konverge.objects import Untyped
 from konverge.testing import ControlPlane
 from konverge.testing.faults import End, Fault, answered, cut, ended, injected, refused, watches
 from konverge.testing.rawproxy import RawProxy
 from konverge.wire.watching import Selection
+from konverge_cluster.embedded_server import EmbeddedServer
+from rigs import OpenRig, Rig, embedded_config, running
 
 MINUTE = 60.0
 

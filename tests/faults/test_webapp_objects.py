@@ -8,17 +8,17 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from operators.webapp.api import Phase, WebApp
-from operators.webapp.children import KINDS
-from operators.webapp.operator import operator
-from operators.webapp.reconciler import FINALIZER, controllers
-from webapps import webapp
 
 from konverge import Client, Manager, ObjectMeta, Untyped
 from konverge.errors import ApiError, NotFound
 from konverge.k8s.core.v1 import Namespace
 from konverge.objects import to_wire
-from konverge.testing.clusters import TestCluster
+from konverge_cluster.testing.fixtures import TestCluster
+from konverge_operators.webapp.api import Phase, WebApp
+from konverge_operators.webapp.children import KINDS
+from konverge_operators.webapp.operator import operator
+from konverge_operators.webapp.reconciler import FINALIZER, controllers
+from webapps import webapp
 
 MANY = 50
 KIB = 1 << 10

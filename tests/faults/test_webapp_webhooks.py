@@ -13,13 +13,13 @@ from typing import Any
 
 import aiohttp
 import pytest
-from operators.webapp.api import WebApp
-from operators.webapp.operator import operator
-from webapps import webapp
-from webhookpairs import authority, pair_of, trusting
 
 from konverge.objects import to_wire
 from konverge.webhooks import AdmissionRequest, Webhooks, WebhookServer, validating
+from konverge_operators.webapp.api import WebApp
+from konverge_operators.webapp.operator import operator
+from webapps import webapp
+from webhookpairs import authority, pair_of, trusting
 
 AUTHORITY = authority()
 LARGE = int(6.5 * (1 << 20))

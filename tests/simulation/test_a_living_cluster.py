@@ -6,18 +6,18 @@ import asyncio
 import time
 
 import pytest
-from gadgets import Gadget, gadget, operating, world_with_gadgets
 
+from gadgets import Gadget, gadget, operating, world_with_gadgets
 from konverge import Context, ObjectMeta, Result, controller_for, crd_for
 from konverge.client import condition, rolled_out
-from konverge.controlplane.nodes import Behaviour
 from konverge.errors import WaitTimeout
 from konverge.k8s.apps.v1 import Deployment, DeploymentSpec, ReplicaSet
 from konverge.k8s.batch.v1 import Job, JobSpec
 from konverge.k8s.core.v1 import Container, Namespace, Pod, PodSpec, PodTemplateSpec, Secret, ServiceAccount
 from konverge.k8s.meta.v1 import LabelSelector
 from konverge.testing import run_virtually
-from konverge.testing.clusters import TestCluster
+from konverge_cluster.nodes import Behaviour
+from konverge_cluster.testing.fixtures import TestCluster
 
 
 def deployment(name: str, *, image: str = "nginx:1.25", replicas: int = 3, **spec: object) -> Deployment:

@@ -6,12 +6,11 @@ import asyncio
 from datetime import timedelta
 
 from gadgets import Gadget, gadget
-
 from konverge import Context, ObjectMeta, Result, controller_for, crd_for
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.k8s.events.v1 import Event
 from konverge.objects import Untyped, now, to_wire
-from konverge.testing.clusters import TestCluster
+from konverge_cluster.testing.fixtures import TestCluster
 
 
 async def look_each_hour(obj: Gadget, ctx: Context) -> Result:

@@ -10,10 +10,10 @@ import os
 from itertools import groupby
 
 import pytest
-from simulation_plays import FEW_STEPS, STEPS, Ending, Play, play_with_faults, play_with_two, play_without_faults
-from widget_rigs import Write
 
 from konverge.testing import run_virtually
+from simulation_plays import FEW_STEPS, STEPS, Ending, Play, play_with_faults, play_with_two, play_without_faults
+from widget_rigs import Write
 
 FEW = range(2)
 LONG = [pytest.mark.faults, pytest.mark.plain_loop]

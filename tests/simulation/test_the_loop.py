@@ -7,7 +7,6 @@ The last test lets a manager do it.
 from __future__ import annotations
 
 from gadgets import Gadget, gadget, operating, world_with_gadgets
-
 from konverge import Context, Key, ObjectMeta, Result, controller_for
 from konverge.cache import Cache, CacheOptions, Event, Store
 from konverge.k8s.core.v1 import ConfigMap

@@ -6,16 +6,16 @@ import asyncio
 from typing import Any
 
 import pytest
-from workloadplays import deployment, follow, image, job, service
-from workloadscene import NODE, EmbeddedScene, embedded_scene, seen
 
 from konverge.client import InProcessTransport
-from konverge.controlplane.workloads.deployments.templates import set_name, template_hash
 from konverge.errors import TransportError
 from konverge.k8s.apps.v1 import Deployment
 from konverge.objects import Untyped
 from konverge.testing import settle
 from konverge.wire.messages import Request, Response
+from konverge_cluster.workloads.deployments.templates import set_name, template_hash
+from workloadplays import deployment, follow, image, job, service
+from workloadscene import NODE, EmbeddedScene, embedded_scene, seen
 
 ROLLOUTS = ("deployments.apps", "replicasets.apps")
 

@@ -10,8 +10,6 @@ import logging
 from random import Random
 
 import pytest
-from workloadplays import deployment, follow, image, job, service
-from workloadscene import NODE, EmbeddedScene, seen
 
 from konverge.client import InProcessTransport
 from konverge.errors import TransportError
@@ -20,6 +18,8 @@ from konverge.testing import settle
 from konverge.testing.faults import answered
 from konverge.testing.faultytransport import FaultyTransport
 from konverge.wire.messages import BufferedResponse, Request, Response
+from workloadplays import deployment, follow, image, job, service
+from workloadscene import NODE, EmbeddedScene, seen
 
 SHARE = 0.25
 

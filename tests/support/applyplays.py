@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from applyrig import MANAGER, ApplyRig
 from hypothesis import strategies as st
 
+from applyrig import MANAGER, ApplyRig
 from konverge.cache import CacheOptions
 from konverge.client import condition
 from konverge.errors import ApiError, Invalid

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qsl, unquote
 
-from konverge.controlplane.embedded import EmbeddedServer
 from konverge.testing import ControlPlane
 from konverge.testing.leftovers import WatchedLoop, assert_nothing_left
 from konverge.wire.messages import Request
+from konverge_cluster.embedded_server import EmbeddedServer
 
 T = TypeVar("T")
 

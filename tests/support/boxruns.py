@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from gadgets import Gadget
-
 from konverge import Context, Key, ObjectMeta, Reconciler, Result, Terminal
 from konverge.errors import KonvergeError
 from konverge.k8s.core.v1 import ConfigMap

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
 from twoservers import Api, Reply
 
 DATA = Path(__file__).parent.parent / "data"

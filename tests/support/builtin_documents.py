@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from konverge.controlplane.builtins.data import load
+from konverge_cluster.builtins.data import load
 
 _TEXTS = (
     *("", "a", "x.y", "A_b", "1", "a/b", "True", "10Mi", "0", "None", "Always", "In", "kubernetes.io/tls"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
 from twoservers import Api
 
 DATA = Path(__file__).parent.parent / "data"

@@ -10,8 +10,6 @@ from random import Random
 from typing import Any
 
 from embeddedplane import CONFIG_MAPS, Plane, config_map
-from mirror import Mirror
-
 from konverge.cache.pacing import Patience, Spacing
 from konverge.cache.reflector import Reflector
 from konverge.client import Client, InProcessTransport
@@ -19,6 +17,7 @@ from konverge.objects import Kind
 from konverge.testing.faults import Asked, FaultScript, anything, lists, watches
 from konverge.testing.faultytransport import FaultyTransport
 from konverge.wire.watching import Selection
+from mirror import Mirror
 
 __all__ = ["CONFIG_MAP", "Followed", "Plane", "config_map", "followed", "running"]
 

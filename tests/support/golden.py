@@ -22,9 +22,9 @@ from typing import Any
 
 import yaml
 from aiohttp import web
-from hookserver import HookServer, patch_of, review
 
-from konverge.controlplane.patches import apply_json_patch
+from hookserver import HookServer, patch_of, review
+from konverge_cluster.patches import apply_json_patch
 
 __all__ = ["RECORDINGS", "WEBHOOKS", "Answer", "Send", "golden_hooks", "play", "read_recording", "write_recording"]
 

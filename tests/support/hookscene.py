@@ -9,11 +9,8 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from hooked_webapps import OldSpec, OldWebApp, WebApp, WebAppSpec, conversion
-from webhookpairs import authority, pair_of
-
 from konverge import Client, crd_for, load_config
 from konverge.client import InProcessTransport
-from konverge.controlplane import EmbeddedServer
 from konverge.errors import KonvergeError
 from konverge.k8s.core.v1 import Namespace
 from konverge.objects import LabelSelector, ObjectMeta, Untyped
@@ -30,6 +27,8 @@ from konverge.webhooks import (
     configurations_for,
     conversion_for,
 )
+from konverge_cluster import EmbeddedServer
+from webhookpairs import authority, pair_of
 
 _numbers = itertools.count(1)
 

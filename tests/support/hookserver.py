@@ -15,7 +15,7 @@ from typing import Any
 
 from aiohttp import web
 
-from konverge.client.connection.listening import Listener
+from konverge.listener import Listener
 from konverge.testing.certificates import Authority
 from konverge.testing.leftovers import WatchedLoop, assert_nothing_left
 

@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from kubectl import Kubectl, Run
-
 from konverge.client import Client, load_config
-from konverge.controlplane import EmbeddedCluster
-from konverge.controlplane.nodes import Behaviour, NodeStandIn
 from konverge.testing import ControlPlane
 from konverge.testing.leftovers import WatchedLoop, assert_nothing_left
+from konverge_cluster import EmbeddedCluster
+from konverge_cluster.nodes import Behaviour, NodeStandIn
+from kubectl import Kubectl, Run
 
 __all__ = ["Ground", "Line", "embedded_ground", "in_thread", "k", "look", "real_ground"]
 

@@ -6,11 +6,10 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 
-from modelcollection import ModelCollection, bookmark, frame
-
 from konverge.errors import ApiError
 from konverge.wire import BufferedResponse, ListOptions, Request, Response, WatchOptions
 from konverge.wire.watching import List, Watch
+from modelcollection import ModelCollection, bookmark, frame
 
 __all__ = ["LiveCollection"]
 

@@ -7,16 +7,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ownerships import client_of, virtual_clock
-
 from konverge import Client, Manager
-from konverge.controlplane.embedded import EmbeddedServer
-from konverge.controlplane.garbage import GarbageCollector
-from konverge.controlplane.namespaces import namespace_controllers
-from konverge.controlplane.nodes import NodeStandIn
-from konverge.controlplane.workloads import workload_controllers
 from konverge.objects import Untyped
 from konverge.testing import settle
+from konverge_cluster.embedded_server import EmbeddedServer
+from konverge_cluster.garbage import GarbageCollector
+from konverge_cluster.namespaces import namespace_controllers
+from konverge_cluster.nodes import NodeStandIn
+from konverge_cluster.workloads import workload_controllers
+from ownerships import client_of, virtual_clock
 
 
 @dataclass

@@ -7,14 +7,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from ownerships import client_of, virtual_clock
-
 from konverge import Client, Manager
-from konverge.controlplane.embedded import EmbeddedServer
-from konverge.controlplane.namespaces import namespace_controllers
 from konverge.errors import ApiError, NotFound
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Pod, ServiceAccount
 from konverge.objects import ObjectMeta, Untyped, to_wire
+from konverge_cluster.embedded_server import EmbeddedServer
+from konverge_cluster.namespaces import namespace_controllers
+from ownerships import client_of, virtual_clock
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nnot really\n-----END CERTIFICATE-----\n"
 HOLD = "test.konverge.dev/hold"

@@ -15,10 +15,10 @@ from typing import Any, Literal
 
 from konverge import Client, CustomResource, Spec, Status, crd_for
 from konverge.client import InProcessTransport, Settings
-from konverge.controlplane.embedded import EmbeddedServer
-from konverge.controlplane.garbage import GarbageCollector
 from konverge.errors import NotFound
 from konverge.objects import Untyped
+from konverge_cluster.embedded_server import EmbeddedServer
+from konverge_cluster.garbage import GarbageCollector
 
 Policy = Literal["Background", "Foreground", "Orphan"]
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from ownerships import CLUSTER_SCOPED, Family, Policy, Tie
-
-from konverge.controlplane.garbage import OwnerGraph, Owning, Standing, Thing, Verdict, verdict_on
-from konverge.controlplane.garbage.verdicts import Delete, DropFinalizer, DropOwners, Look
 from konverge.objects import Key, Kind, Scope
+from konverge_cluster.garbage import OwnerGraph, Owning, Standing, Thing, Verdict, verdict_on
+from konverge_cluster.garbage.verdicts import Delete, DropFinalizer, DropOwners, Look
+from ownerships import CLUSTER_SCOPED, Family, Policy, Tie
 
 FINALIZERS = {"Background": (), "Foreground": ("foregroundDeletion",), "Orphan": ("orphan",)}
 

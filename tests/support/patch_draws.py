@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
+from konverge_cluster.patches import apply_merge_patch
 from patch_writes import Door, Json, Subject, Write, compared
-
-from konverge.controlplane.patches import apply_merge_patch
 
 
 class Draw:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from konverge_cluster.patches import Endpoint, custom_resource_topology, make_set
 from patch_writes import Door, Json, Server, Subject
-
-from konverge.controlplane.patches import Endpoint, custom_resource_topology, make_set
 
 DEPLOYMENT = {
     "apiVersion": "apps/v1",

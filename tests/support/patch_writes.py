@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from konverge.controlplane.patches import (
+from konverge.testing import ControlPlane
+from konverge_cluster.patches import (
     Endpoint,
     PatchError,
     Schemas,
@@ -27,7 +28,6 @@ from konverge.controlplane.patches import (
     keep_times,
     track_update,
 )
-from konverge.testing import ControlPlane
 
 Json = dict[str, Any]
 

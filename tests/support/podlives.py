@@ -6,8 +6,8 @@ import copy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from konverge.controlplane.nodes import Behaviour, Place, Program, Step, live
-from konverge.controlplane.nodes.behaviours import PodWords
+from konverge_cluster.nodes import Behaviour, Place, Program, Step, live
+from konverge_cluster.nodes.behaviours import PodWords
 
 START = datetime(2027, 1, 15, tzinfo=UTC)
 

@@ -24,14 +24,14 @@ from konverge.cache.reflectorstats import ReflectorStats, State
 from konverge.cache.store import Store
 from konverge.client import Client, ClientConfig, InProcessTransport, StaticCredentials, load_config
 from konverge.client.access.tls import Tls
-from konverge.controlplane.embedded import EmbeddedServer
-from konverge.controlplane.storage import Storage
 from konverge.objects import Key, Kind, Untyped
 from konverge.testing import ControlPlane
 from konverge.testing.faultproxy import FaultProxy
 from konverge.testing.faults import Asked, FaultScript, anything, lists, refused, watches
 from konverge.testing.faultytransport import FaultyTransport
 from konverge.wire.watching import Selection
+from konverge_cluster.embedded_server import EmbeddedServer
+from konverge_cluster.storage import Storage
 
 __all__ = [
     "CONFIG_MAP",

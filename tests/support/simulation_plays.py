@@ -14,14 +14,13 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from widget_operator import Ledger, Widget, Widgets, widgets
-from widget_rigs import Way, WidgetRig, virtual_widgets
-
 from konverge.errors import TransportError
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.manager import Election
 from konverge.testing.faults import answered
 from konverge.wire.messages import BufferedResponse, Request, Response, Transport
+from widget_operator import Ledger, Widget, Widgets, widgets
+from widget_rigs import Way, WidgetRig, virtual_widgets
 
 __all__ = [
     "FEW_STEPS",

@@ -9,12 +9,11 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from konverge import Client
+from konverge.objects import Untyped
+from konverge_cluster.nodes import Behaviour, NodeStandIn
 from namespaceplays import until
 from workloadscene import masked
-
-from konverge import Client
-from konverge.controlplane.nodes import Behaviour, NodeStandIn
-from konverge.objects import Untyped
 
 __all__ = ["PLAYS", "PROGRAM", "Stage"]
 

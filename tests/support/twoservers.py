@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-from konverge.controlplane.embedded import EmbeddedServer
 from konverge.testing import ControlPlane
 from konverge.wire.messages import Request
+from konverge_cluster.embedded_server import EmbeddedServer
 
 Json = dict[str, Any]
 A = TypeVar("A", bound="Api")

@@ -16,9 +16,6 @@ from typing import TypeVar
 
 from boxruns import BoxRuns, FinalizedGadgetRuns, GadgetRuns, Hand, Sight, Story, box, box_of, is_owned
 from gadgets import Gadget, World, gadget, world_with_gadgets
-from lateanswers import LateAnswers
-from latewatches import LateWatches
-
 from konverge import Client, Key, Manager, controller_for
 from konverge.client import Settings
 from konverge.errors import ApiError, NotFound
@@ -26,6 +23,8 @@ from konverge.k8s.core.v1 import ConfigMap
 from konverge.objects import Resource
 from konverge.testing.faults import answered, watches
 from konverge.triggers import anything
+from lateanswers import LateAnswers
+from latewatches import LateWatches
 
 __all__ = ["WakePlay", "play_wakes"]
 

@@ -7,15 +7,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from operators.webapp.api import Phase
-from operators.webapp.children import KINDS
-from webapps import WebAppWorld, webapp, webapp_world
-
 from konverge import NotFound
 from konverge.client import InProcessTransport
 from konverge.k8s.apps.v1 import Deployment
 from konverge.objects import to_wire
 from konverge.wire.messages import Request, Response
+from konverge_operators.webapp.api import Phase
+from konverge_operators.webapp.children import KINDS
+from webapps import WebAppWorld, webapp, webapp_world
 
 __all__ = ["Mortal", "act", "play"]
 

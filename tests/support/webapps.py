@@ -12,12 +12,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
-from operators.webapp.api import Phase, WebApp, WebAppSpec
-from operators.webapp.children import KINDS
-from operators.webapp.lifecycle import Lifecycle
-from operators.webapp.operator import operator
-from operators.webapp.reconciler import controllers
-
 from konverge import (
     Client,
     Conflict,
@@ -32,8 +26,6 @@ from konverge import (
     crd_for,
 )
 from konverge.client import InProcessTransport, Settings
-from konverge.controlplane.embedded import EmbeddedServer
-from konverge.controlplane.workloads import workload_controllers
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Pod
 from konverge.k8s.events.v1 import Event
@@ -43,6 +35,13 @@ from konverge.testing.faults import Asked
 from konverge.testing.faultytransport import FaultyTransport
 from konverge.webhooks import Address, Webhooks, configurations_for
 from konverge.wire.messages import Transport
+from konverge_cluster.embedded_server import EmbeddedServer
+from konverge_cluster.workloads import workload_controllers
+from konverge_operators.webapp.api import Phase, WebApp, WebAppSpec
+from konverge_operators.webapp.children import KINDS
+from konverge_operators.webapp.lifecycle import Lifecycle
+from konverge_operators.webapp.operator import operator
+from konverge_operators.webapp.reconciler import controllers
 
 __all__ = ["Kubelet", "WebAppWorld", "is_write", "moves", "undeclared", "webapp", "webapp_world"]
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Generic, Literal, NewType, TypeVar
 from uuid import UUID
 
 from drawn_schemas import kind_for, spec_of
-
 from konverge.k8s.core.v1 import ConfigMap, PodTemplateSpec
 from konverge.objects.conditions import Condition
 from konverge.objects.durations import Duration

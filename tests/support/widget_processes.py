@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-import widget_operator
 import yaml
 
-from konverge.controlplane.authority import Authority
+import widget_operator
+from konverge.certificates import Authority
 from konverge.testing import ControlPlane
 from konverge.testing.faultproxy import FaultProxy
 from konverge.testing.servers import free_port

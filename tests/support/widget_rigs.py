@@ -15,11 +15,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeAlias
 
-from widget_operator import Widget, Widgets, WidgetSpec, WidgetStatus, widgets
-
 from konverge import Client, Controller, Manager, ObjectMeta, crd_for
 from konverge.client import HttpTransport, InProcessTransport, RetryPolicy, Settings, load_config
-from konverge.controlplane.embedded import EmbeddedServer
 from konverge.errors import AlreadyExists, NotFound
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.manager.process import Process
@@ -27,6 +24,8 @@ from konverge.testing import ControlPlane
 from konverge.testing.faults import FaultScript
 from konverge.testing.faultytransport import FaultyTransport
 from konverge.wire.messages import Request, Response, Transport
+from konverge_cluster.embedded_server import EmbeddedServer
+from widget_operator import Widget, Widgets, WidgetSpec, WidgetStatus, widgets
 
 __all__ = [
     "MemoryLedger",

@@ -11,9 +11,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-from workloadscene import Scene, seen, told
-
 from konverge.objects import Untyped
+from workloadscene import Scene, seen, told
 
 __all__ = ["PLAYS", "Notes"]
 

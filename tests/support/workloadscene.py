@@ -14,17 +14,16 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from stillness import Stillness
-
 from konverge.client import Client, InProcessTransport, load_config
-from konverge.controlplane.embedded import EmbeddedServer
-from konverge.controlplane.workloads import workload_controllers
 from konverge.errors import NotFound
 from konverge.k8s.core.v1 import Pod
 from konverge.manager import Manager
 from konverge.objects import Key, Untyped, encode, kind_of
 from konverge.testing import ControlPlane, VirtualTimeLoop, settle
 from konverge.wire import Transport
+from konverge_cluster.embedded_server import EmbeddedServer
+from konverge_cluster.workloads import workload_controllers
+from stillness import Stillness
 
 __all__ = ["NODE", "WATCHED", "EmbeddedScene", "Scene", "embedded_scene", "real_scene", "seen", "told"]
 

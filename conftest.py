@@ -1,0 +1,31 @@
+"""What every test may ask for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+
+from konverge.testing import ControlPlane
+
+pytest_plugins = [
+    "konverge.testing.fixtures",
+    "konverge.testing.asynctests",
+    "konverge_cluster.testing.fixtures",
+    "pytester",
+]
+
+# Time is no property of what is tested here, and machines are shared. In CI every run draws the same examples, so that
+# a red run is about the change; on a desk they differ, so that something new is found.
+settings.register_profile("konverge", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("konverge")
+
+
+@pytest.fixture(scope="session")
+def audited_plane(control_plane: ControlPlane) -> Iterator[ControlPlane]:
+    """A real server that keeps an audit log. Asking for the run's own first says whether the programs are there."""
+    assert control_plane is not None
+    with ControlPlane(audit=True) as plane:
+        yield plane

@@ -1,0 +1,72 @@
+"""What acts share: how their body is read, how an object is changed without the rules of its kind.
+
+An act is a POST of a small kind of its own to a subresource (a Binding, an Eviction); that kind is not stored.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge_cluster.api import refusals
+from konverge_cluster.api.answers import Answer, json_answer
+from konverge_cluster.api.bodies import JSON, YAML, BadText, read_body, summary
+from konverge_cluster.api.calls import Call
+from konverge_cluster.api.negotiation import PROTOBUF
+from konverge_cluster.api.problems import FieldProblem
+from konverge_cluster.api.strategy import Document, Surroundings
+
+__all__ = ["Unchecked", "done", "name_of", "read_act", "set_condition"]
+
+
+def read_act(call: Call, kind: str) -> Document:
+    """Read the body of an act.
+
+    Raises: Refusal 400.
+    """
+    content_type, body = call.request.headers.get("content-type", ""), call.request.body
+    prefix = f"the object provided is unrecognized (must be of type {kind})"
+    try:
+        value, _ = read_body(content_type, body, (JSON, YAML, PROTOBUF))
+    except BadText as fault:
+        text = f"couldn't get version/kind; json parse error: {fault}"
+        raise refusals.bad_request(f"{prefix}: {text} ({summary(body)})") from None
+    if not isinstance(value, dict) or not isinstance(value.get("metadata") or {}, dict):
+        raise refusals.bad_request(f"{prefix} ({summary(body)})")
+    sent = value.get("kind") or kind
+    if sent != kind:
+        version = value.get("apiVersion", "")
+        text = f'no kind "{sent}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        raise refusals.bad_request(f'{sent} in version "{version}" cannot be handled as a {kind}: {text}')
+    return value
+
+
+def name_of(act: Document, otherwise: str = "") -> str:
+    """The name of the object that an act is about, as the act itself says it."""
+    return str((act.get("metadata") or {}).get("name", otherwise))
+
+
+def done() -> Answer:
+    """The answer to an act that is done."""
+    return json_answer(201, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
+
+
+def set_condition(pod: Document, condition: Document, now: str) -> None:
+    """Put a condition into a pod's status, in place of one of the same type."""
+    status = pod.setdefault("status", {})
+    others = [each for each in status.get("conditions", []) if each.get("type") != condition["type"]]
+    status["conditions"] = [*others, {"lastProbeTime": None, "lastTransitionTime": now, **condition}]
+
+
+class Unchecked:
+    """The rules of an act on an object: whatever the act does is right."""
+
+    reset_fields: tuple[str, ...] = ()
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:  # noqa: ARG002
+        return None
+
+    def validate_update(self, new: Any, old: Any, around: Surroundings) -> list[FieldProblem]:  # noqa: ARG002
+        return []
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:  # noqa: ARG002
+        return []

@@ -1,0 +1,60 @@
+"""The rules of namespaces: nothing is written into one that is missing, nothing is created in one that goes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from konverge_cluster.api import refusals
+from konverge_cluster.api.admission import AdmissionRequest
+from konverge_cluster.api.cluster import decode
+from konverge_cluster.storage import Entry, Storage
+
+__all__ = ["NamespaceLifecycle"]
+
+_NAMESPACES: Final = ("", "namespaces")
+_IMMORTAL: Final = ("default", "kube-system", "kube-public")
+_REVIEWS: Final = ("localsubjectaccessreviews", "subjectaccessreviews", "selfsubjectaccessreviews")
+
+
+class NamespaceLifecycle:
+    """The admission plug-in that keeps namespaces and their content together."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._namespaces = storage.collection(_NAMESPACES)
+
+    def handles(self, request: AdmissionRequest) -> bool:
+        if request.operation == "DELETE":
+            return request.strategy.info.kind.plural == "namespaces"
+        return bool(request.namespace)
+
+    async def mutate(self, request: AdmissionRequest) -> None:
+        kind = request.strategy.info.kind
+        if kind.plural == "namespaces" and not kind.group:
+            if request.operation == "DELETE" and request.name in _IMMORTAL:
+                raise refusals.forbidden("", "namespaces", request.name, "this namespace may not be deleted")
+            return
+        if request.operation == "DELETE" or kind.plural in _REVIEWS:
+            return
+        namespace = self._namespaces.get(request.namespace)
+        if namespace is None:
+            raise refusals.not_found("", "namespaces", request.namespace)
+        if request.operation == "CREATE" and _is_terminating(namespace):
+            raise self._terminating(request)
+
+    async def validate(self, request: AdmissionRequest) -> None:
+        """Nothing is left to say after `mutate`."""
+
+    def _terminating(self, request: AdmissionRequest) -> refusals.Refusal:
+        kind, namespace = request.strategy.info.kind, request.namespace
+        why = f"unable to create new content in namespace {namespace} because it is being terminated"
+        cause = {"reason": "NamespaceTerminating", "message": f"namespace {namespace} is being terminated"}
+        cause["field"] = "metadata.namespace"
+        return refusals.forbidden(kind.group, kind.plural, request.name, why, causes=[cause])
+
+
+def _is_terminating(namespace: Entry) -> bool:
+    found: bool | None = namespace.cache.get("terminating")
+    if found is None:
+        status = decode(namespace.raw).get("status") or {}
+        found = namespace.cache["terminating"] = status.get("phase") == "Terminating"
+    return found

@@ -1,0 +1,83 @@
+"""Which objects of a collection a list, a watch or a deletion means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from konverge.objects.fields import FieldRequirement, FieldSelector
+from konverge.objects.labels import LabelSelector
+from konverge_cluster.api import refusals
+from konverge_cluster.api.cluster import Cluster
+from konverge_cluster.api.options import ListOptions, read_selectors
+from konverge_cluster.api.strategy import Strategy
+from konverge_cluster.storage import Entry
+
+__all__ = ["Selection"]
+
+_ALWAYS = frozenset({"metadata.name", "metadata.namespace"})
+
+
+class Selection:
+    """A label selector, a field selector and perhaps one name; `everything` when it has none of them."""
+
+    __slots__ = ("_fields", "_labels", "_mark", "_reads_objects", "_strategy", "everything", "name")
+
+    def __init__(self, strategy: Strategy, labels: LabelSelector | None, fields: FieldSelector | None) -> None:
+        self._strategy = strategy
+        self._labels = labels if labels is not None and labels.requirements else None
+        self._fields = fields if fields is not None and fields.requirements else None
+        self.everything = self._labels is None and self._fields is None
+        self._reads_objects = self._fields is not None and not self._fields.fields <= _ALWAYS
+        self._mark = ("fields", strategy.info.kind.api_version, strategy.stamp)
+        self.name = self._exact_name()
+
+    @classmethod
+    def read(cls, strategy: Strategy, options: ListOptions, name: str = "") -> Selection:
+        """Read the selectors of a request; `name` is the one in its path.
+
+        Raises: Refusal 400 in the server's words.
+        """
+        labels, fields = read_selectors(options)
+        for requirement in fields.requirements if fields else ():
+            if requirement.field not in _ALWAYS and requirement.field not in strategy.field_labels:
+                raise refusals.bad_request(strategy.unknown_field_label(requirement.field))
+        return cls(strategy, labels, _with_name(fields, name))
+
+    def _exact_name(self) -> str:
+        for requirement in self._fields.requirements if self._fields else ():
+            if requirement.field == "metadata.name" and requirement.equal:
+                return requirement.value
+        return ""
+
+    async def prepare(self, cluster: Cluster, entries: Iterable[Entry | None]) -> None:
+        """Read the fields that are selected by, where they are in the objects; once for each entry."""
+        if not self._reads_objects:
+            return
+        unread = [entry for entry in entries if entry is not None and self._mark not in entry.cache]
+        if unread:
+            for entry, document in zip(unread, await cluster.documents(self._strategy, unread), strict=True):
+                entry.cache[self._mark] = _names(entry) | self._strategy.fields(document)
+
+    def matches(self, entry: Entry) -> bool:
+        """Whether an entry is meant; it has been prepared."""
+        if self._labels is not None and not self._labels.matches(entry.labels):
+            return False
+        if self._fields is None:
+            return True
+        return self._fields.matches(entry.cache[self._mark] if self._reads_objects else _names(entry))
+
+
+def _names(entry: Entry) -> dict[str, str]:
+    namespace, _, name = entry.key.rpartition("/")
+    return {"metadata.name": name, "metadata.namespace": namespace}
+
+
+def _with_name(fields: FieldSelector | None, name: str) -> FieldSelector | None:
+    if not name:
+        return fields
+    wanted = FieldRequirement("metadata.name", name)
+    if fields is None or not fields.requirements:
+        return FieldSelector((wanted,))
+    if wanted not in fields.requirements:
+        raise refusals.bad_request("fieldSelector metadata.name doesn't match requested name")
+    return fields

@@ -1,0 +1,223 @@
+"""The API server: one `handle(request) -> answer` for every path, usable with and without a socket.
+
+server = ApiServer()
+answer = await server.handle(Request("GET", "/api/v1/namespaces"))
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from konverge.wire.messages import Request
+from konverge_cluster.api import refusals
+from konverge_cluster.api.actions import ACTIONS, Action
+from konverge_cluster.api.answers import Answer, refusal_answer, text_answer
+from konverge_cluster.api.bodies import YAML, media_type
+from konverge_cluster.api.calls import ADMIN, Call
+from konverge_cluster.api.cluster import Cluster
+from konverge_cluster.api.deletes import answer_delete, answer_delete_collection
+from konverge_cluster.api.discovery import Discovery
+from konverge_cluster.api.documents import Decoder, in_json
+from konverge_cluster.api.expiry import EVENTS, EventExpiry
+from konverge_cluster.api.negotiation import is_pretty, negotiate
+from konverge_cluster.api.openapi import OpenApi
+from konverge_cluster.api.options import Query
+from konverge_cluster.api.pages import SERVER_VERSION, answer_page
+from konverge_cluster.api.patch_calls import answer_patch
+from konverge_cluster.api.reads import answer_get, answer_listing
+from konverge_cluster.api.refusals import Refusal
+from konverge_cluster.api.routing import Route, route
+from konverge_cluster.api.scales import answer_scale
+from konverge_cluster.api.strategy import Strategy
+from konverge_cluster.api.updates import answer_update
+from konverge_cluster.api.views import to_yaml
+from konverge_cluster.api.watches import answer_watch
+from konverge_cluster.api.writes import answer_create
+
+__all__ = ["ApiServer"]
+
+Handler = Callable[[Cluster, Call], Awaitable[Answer]]
+
+_log = logging.getLogger("konverge_cluster")
+
+_HANDLERS: Final[Mapping[str, Handler]] = {
+    "get": answer_get,
+    "list": answer_listing,
+    "watch": answer_watch,
+    "create": answer_create,
+    "update": answer_update,
+    "patch": answer_patch,
+    "delete": answer_delete,
+    "deletecollection": answer_delete_collection,
+}
+_CARRIERS: Final = ("POST", "PUT", "DELETE")
+_SCALE_HANDLERS: Final[Mapping[str, Handler]] = dict.fromkeys(("get", "update", "patch"), answer_scale)
+_OBJECT_VERBS: Final = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_SUBRESOURCE_VERBS: Final = _OBJECT_VERBS | {"POST": "create"}
+_COLLECTION_VERBS: Final = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
+
+
+class PageNotFound(Exception):
+    """Nothing is served at this path, not even a group."""
+
+
+class ApiServer:
+    """Answers requests on one cluster.
+
+    Promises: `handle` never raises for anything that a request contains, the answer says what is wrong with it; a
+    request that is refused has changed nothing.
+
+    `decoders` read the bodies of built-in kinds that come in other media types than JSON and YAML.
+    """
+
+    def __init__(self, cluster: Cluster | None = None) -> None:
+        self.cluster = cluster or Cluster()
+        self.actions: dict[tuple[str, str, str], Action] = dict(ACTIONS)
+        self.decoders: dict[str, Decoder] = {}
+        self._expiry = EventExpiry(self.cluster)
+        self._discovery = Discovery(self.cluster.registry)
+        self._openapi = OpenApi(self.cluster.registry, SERVER_VERSION)
+
+    async def handle(self, request: Request, user: Mapping[str, Any] = ADMIN) -> Answer:
+        """Answer one request of a user."""
+        call: Call | None = None
+        try:
+            where = route(request.path)
+            if where is None:
+                answer = self._page(request)
+            else:
+                call = self._call(request, where, user)
+                answer = await self._handler(call)(self.cluster, call)
+        except Refusal as refusal:
+            answer = _refused(request, refusal)
+        except PageNotFound:
+            answer = text_answer(404, "404 page not found\n")
+        except Exception:
+            _log.exception("request failed", extra={"method": request.method, "path": request.path})
+            answer = refusal_answer(refusals.internal_error("the server could not handle the request"))
+        answer.headers["audit-id"] = self.cluster.new_uid()
+        answer.headers.setdefault("cache-control", "no-cache, private")
+        if call is not None and call.warnings:
+            answer.warnings = tuple(_warning(text) for text in dict.fromkeys(call.warnings))
+        return answer
+
+    def _page(self, request: Request) -> Answer:
+        for source in (self._discovery.answer, self._openapi.answer):
+            answer = source(request)
+            if answer is not None:
+                return answer
+        page = answer_page(request, self._discovery.paths)
+        if page is None:
+            raise self._nowhere(*request.path.split("/")[1:3])
+        return page
+
+    def _call(self, request: Request, where: Route, user: Mapping[str, Any]) -> Call:
+        strategy = self._strategy(where)
+        if strategy.info.storage == EVENTS:
+            self._expiry.sweep()
+        query = Query(request.query)
+        if strategy.custom and not where.name and request.method in ("PUT", "PATCH"):
+            raise refusals.bad_request("name must be provided")
+        verb = _verb(request.method, where, query)
+        if verb in ("create", "deletecollection") and not where.namespace and strategy.info.kind.namespaced:
+            raise PageNotFound if strategy.custom else refusals.method_not_allowed()
+        request = self._readable(request, strategy)
+        view = negotiate(request.headers.get("accept", ""), custom=strategy.custom, collection=not where.name)
+        call = Call(request, query, strategy, verb, where.namespace, where.name, where.subresource, view, user)
+        if strategy.deprecation:
+            call.warnings.append(strategy.deprecation)
+        return call
+
+    def _readable(self, request: Request, strategy: Strategy) -> Request:
+        if strategy.custom or request.method not in _CARRIERS:
+            return request
+        if request.method == "DELETE" and not request.body:
+            return request
+        decode = self.decoders.get(media_type(request.headers.get("content-type", "")))
+        return request if decode is None else in_json(request, strategy, decode)
+
+    def _strategy(self, where: Route) -> Strategy:
+        strategy = self.cluster.registry.find(where.group, where.version, where.plural)
+        if strategy is None:
+            raise self._nowhere("apis" if where.group else "api", where.group)
+        namespaced = strategy.info.kind.namespaced
+        if (where.namespace and not namespaced) or (where.name and namespaced and not where.namespace):
+            raise PageNotFound if strategy.custom else refusals.no_such_resource()
+        return strategy
+
+    def _nowhere(self, root: str = "", group: str = "") -> Exception:
+        """What the server says where nothing is served: a Status in a built-in group, else a text."""
+        builtin = any(each.info.kind.group == group for each in self.cluster.registry if not each.custom)
+        return refusals.no_such_resource() if root == "api" or (root == "apis" and builtin) else PageNotFound()
+
+    def _handler(self, call: Call) -> Handler:
+        info = call.strategy.info
+        if not call.subresource:
+            if "get" not in info.verbs:
+                return self._action(call, info.verbs)
+            return _allowed(call, info.verbs, _HANDLERS)
+        sub = info.subresource(call.subresource)
+        if sub is None:
+            raise self._no_subresource(call)
+        if sub.kind == "Scale":
+            return _allowed(call, sub.verbs, _SCALE_HANDLERS)
+        if call.strategy.endpoint(call.subresource) is not None:
+            return _allowed(call, sub.verbs, _HANDLERS)
+        return self._action(call, sub.verbs)
+
+    def _action(self, call: Call, verbs: tuple[str, ...]) -> Handler:
+        """What is done rather than stored: a subresource without state, a kind that can only be created."""
+        kind = call.strategy.info.kind
+        action = self.actions.get((kind.group, kind.plural, call.subresource))
+        if call.verb not in verbs:
+            raise refusals.method_not_allowed()
+        if action is None:
+            what = f"{kind.resource}/{call.subresource}" if call.subresource else kind.resource
+            raise refusals.failure(501, f"{what} is not part of the embedded control plane", "NotImplemented")
+        return action
+
+    def _no_subresource(self, call: Call) -> Refusal:
+        kind = call.strategy.info.kind
+        if call.strategy.custom:
+            return refusals.not_found(kind.group, kind.plural, call.name)
+        return refusals.no_such_resource()
+
+
+def _allowed(call: Call, verbs: tuple[str, ...], handlers: Mapping[str, Handler]) -> Handler:
+    if call.verb in verbs:
+        return handlers[call.verb]
+    if call.verb == "watch":
+        kind = call.strategy.info.kind
+        details = {"group": kind.group, "kind": kind.plural}
+        text = f'watch is not supported on resources of kind "{kind.resource}"'
+        raise refusals.failure(405, text, "MethodNotAllowed", details)
+    raise refusals.method_not_allowed()
+
+
+def _verb(method: str, where: Route, query: Query) -> str:
+    verbs = _COLLECTION_VERBS if not where.name else _SUBRESOURCE_VERBS if where.subresource else _OBJECT_VERBS
+    verb = verbs.get(method)
+    if verb is None:
+        raise refusals.method_not_allowed()
+    if (verb == "list" and query.flag("watch")) or (where.watch and verb in ("get", "list")):
+        return "watch"
+    return verb
+
+
+def _refused(request: Request, refusal: Refusal) -> Answer:
+    """A refusal in the form that the caller reads: YAML if it asked for that, indented for people."""
+    answer = refusal_answer(refusal)
+    if request.headers.get("accept", "").startswith(YAML):
+        answer.body, answer.headers["content-type"] = to_yaml(refusal.status), YAML
+    elif is_pretty(Query(request.query).text("pretty"), request.headers.get("user-agent", "")):
+        answer.body = msgspec.json.format(answer.body.rstrip(), indent=2)
+    return answer
+
+
+def _warning(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{escaped}"'

@@ -1,0 +1,216 @@
+"""From stored bytes to the body of an answer: the object itself, a list, a table, only the metadata; JSON or YAML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from konverge_cluster.api import refusals
+from konverge_cluster.api.answers import Answer
+from konverge_cluster.api.bodies import JSON, YAML
+from konverge_cluster.api.calls import Call
+from konverge_cluster.api.cluster import Cluster, encode
+from konverge_cluster.api.negotiation import View, is_pretty
+from konverge_cluster.api.strategy import Document, Strategy
+from konverge_cluster.storage import Entry
+
+__all__ = [
+    "answer_bytes",
+    "answer_document",
+    "answer_entry",
+    "answer_list",
+    "head_of",
+    "object_bytes",
+    "partial_of",
+    "table_of",
+    "to_yaml",
+]
+
+_JSON_HEADERS: Final = {"content-type": JSON}
+# The server takes these for booleans and numbers, Python's YAML does not.
+_SHORT_FLAGS: Final = ("y", "n", "Y", "N")
+_EXPONENT: Final = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
+
+
+@lru_cache(maxsize=1024)
+def _head(api_version: str, kind: str, custom: bool) -> bytes:
+    if custom:
+        return b'{"apiVersion":"%s","kind":"%s",' % (api_version.encode(), kind.encode())
+    return b'{"kind":"%s","apiVersion":"%s",' % (kind.encode(), api_version.encode())
+
+
+def head_of(strategy: Strategy) -> bytes:
+    """The bytes that come before an object's own: the opening brace, kind and apiVersion."""
+    kind = strategy.info.kind
+    return _head(kind.api_version, kind.kind, strategy.custom)
+
+
+async def object_bytes(cluster: Cluster, strategy: Strategy, entry: Entry) -> bytes:
+    """An object's JSON in the strategy's version."""
+    return head_of(strategy) + (await _bare_bytes(cluster, strategy, entry))[1:]
+
+
+async def _bare_bytes(cluster: Cluster, strategy: Strategy, entry: Entry) -> bytes:
+    """An object's JSON without kind and apiVersion; what had to be converted is kept for the next reader."""
+    if entry.stamp == strategy.stamp:
+        return entry.raw
+    mark = (strategy.info.kind.version, strategy.stamp)
+    if mark not in entry.cache:
+        await _convert_together(cluster, strategy, [entry])
+    found: bytes = entry.cache[mark]
+    return found
+
+
+async def answer_entry(cluster: Cluster, call: Call, entry: Entry, status: int = 200) -> Answer:
+    """Answer with a stored object in the form that the call asks for."""
+    if call.view.plain:
+        return answer_bytes(call, await object_bytes(cluster, call.strategy, entry), status)
+    return answer_document(cluster, call, await cluster.document(call.strategy, entry), status)
+
+
+def answer_bytes(call: Call, body: bytes, status: int = 200) -> Answer:
+    """Answer with JSON, indented when a person reads it."""
+    if is_pretty(call.query.text("pretty"), call.agent):
+        return Answer(status, msgspec.json.format(body, indent=2), _JSON_HEADERS)
+    return Answer(status, body + b"\n", _JSON_HEADERS)
+
+
+def answer_document(cluster: Cluster, call: Call, document: Document, status: int = 200) -> Answer:
+    """Answer with an object that is at hand decoded, in the form that the call asks for."""
+    view = call.view
+    if view.target == "Table":
+        rows = [document] if "metadata" in document else []
+        version = document.get("metadata", {}).get("resourceVersion", "")
+        return _encoded(call, table_of(cluster, call, rows, {"resourceVersion": version}), status)
+    if view.target == "PartialObjectMetadataList":
+        if call.strategy.custom:
+            raise refusals.failure(500, "content is not a list")
+        text = "you requested PartialObjectMetadataList, but the requested object is not a list"
+        raise refusals.failure(406, f"{text} (*{_go_type(call.strategy)})", "NotAcceptable")
+    if view.target == "PartialObjectMetadata":
+        return _encoded(call, partial_of(document, view), status)
+    return _encoded(call, document, status)
+
+
+def _go_type(strategy: Strategy) -> str:
+    kind = strategy.info.kind
+    return "unstructured.Unstructured" if strategy.custom else f"{kind.group.partition('.')[0] or 'core'}.{kind.kind}"
+
+
+def _encoded(call: Call, document: Any, status: int = 200) -> Answer:
+    if call.view.media == YAML:
+        return Answer(status, to_yaml(document), {"content-type": YAML})
+    return answer_bytes(call, encode(document), status)
+
+
+def to_yaml(document: Any) -> bytes:
+    """Write YAML as the server does: keys sorted, lists not indented, no mark at the end."""
+    text: bytes = yaml.dump(document, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, encoding="utf-8")
+    return text.removesuffix(b"...\n")
+
+
+class _Dumper(yaml.CSafeDumper):
+    """YAML without anchors; strings that look like other things are double-quoted."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+        return True
+
+
+def _text(dumper: Any, text: str) -> Any:
+    ambiguous = dumper.resolve(yaml.ScalarNode, text, (True, False)) != "tag:yaml.org,2002:str"
+    ambiguous = ambiguous or text in _SHORT_FLAGS or _EXPONENT.fullmatch(text) is not None
+    style = "|" if "\n" in text else ('"' if ambiguous else None)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def partial_of(document: Document, view: View) -> Document:
+    """Only the metadata of an object."""
+    version = f"meta.k8s.io/{view.version}"
+    return {"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": document["metadata"]}
+
+
+def table_of(
+    cluster: Cluster, call: Call, documents: Sequence[Document], metadata: Document, *, headers: bool = True
+) -> Document:
+    """Objects as a table.
+
+    Raises: Refusal 400 for an includeObject that the server does not know.
+    """
+    include = call.query.text("includeObject") or "Metadata"
+    if include not in ("Metadata", "None", "Object"):
+        text = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
+        raise refusals.bad_request(f"Unable to convert to Table as requested: {text}")
+    table: Document = {"kind": "Table", "apiVersion": f"meta.k8s.io/{call.view.version}", "metadata": metadata}
+    strategy = call.strategy
+    table["columnDefinitions"] = [_column(each) for each in strategy.columns] if headers else None
+    now = cluster.clock()
+    table["rows"] = [
+        {"cells": strategy.cells(document, now), "object": _row_object(document, include, call.view)}
+        for document in documents
+    ]
+    return table
+
+
+def _column(column: Any) -> Document:
+    names = ("name", "type", "format", "description", "priority")
+    return {name: getattr(column, name) for name in names}
+
+
+def _row_object(document: Document, include: str, view: View) -> Document | None:
+    if include == "None":
+        return None
+    return document if include == "Object" else partial_of(document, view)
+
+
+async def answer_list(cluster: Cluster, call: Call, entries: list[Entry], metadata: Document) -> Answer:
+    """Answer with a list of stored objects in the form that the call asks for."""
+    view, strategy = call.view, call.strategy
+    if view.plain:
+        return answer_bytes(call, await _list_bytes(cluster, strategy, entries, metadata))
+    documents = await cluster.documents(strategy, entries)
+    if view.target == "Table":
+        return _encoded(call, table_of(cluster, call, documents, metadata))
+    if view.target == "PartialObjectMetadata":
+        text = f"you requested PartialObjectMetadata, but the requested object is a list (*{_go_type(strategy)}List)"
+        raise refusals.failure(406, text, "NotAcceptable")
+    if view.target == "PartialObjectMetadataList":
+        return _encoded(call, _partial_list(documents, view, metadata))
+    for document in documents:
+        if not strategy.custom:
+            del document["kind"], document["apiVersion"]
+    shown = {"kind": strategy.info.list_kind, "apiVersion": strategy.info.kind.api_version}
+    return _encoded(call, shown | {"metadata": metadata, "items": documents})
+
+
+def _partial_list(documents: Sequence[Document], view: View, metadata: Document) -> Document:
+    items = [partial_of(document, view) for document in documents]
+    shown = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{view.version}"}
+    return shown | {"metadata": {name: value for name, value in metadata.items() if value}, "items": items or None}
+
+
+async def _list_bytes(cluster: Cluster, strategy: Strategy, entries: list[Entry], metadata: Document) -> bytes:
+    head = _head(strategy.info.kind.api_version, strategy.info.list_kind, strategy.custom)
+    stamp, lead = strategy.stamp, head_of(strategy)
+    mark = (strategy.info.kind.version, stamp)
+    await _convert_together(cluster, strategy, entries)
+    items: list[bytes] = [entry.raw if entry.stamp == stamp else entry.cache[mark] for entry in entries]
+    if strategy.custom:
+        items = [lead + item[1:] for item in items]
+    return b'%s"metadata":%s,"items":[%s]}' % (head, encode(metadata), b",".join(items))
+
+
+async def _convert_together(cluster: Cluster, strategy: Strategy, entries: list[Entry]) -> None:
+    mark = (strategy.info.kind.version, strategy.stamp)
+    foreign = [entry for entry in entries if entry.stamp != strategy.stamp and mark not in entry.cache]
+    if foreign:
+        for entry, document in zip(foreign, await cluster.documents(strategy, foreign), strict=True):
+            del document["kind"], document["apiVersion"]
+            entry.cache[mark] = encode(document)

@@ -1,0 +1,146 @@
+"""The addresses and node ports of services: which are taken, and which comes next.
+
+What is taken is read from the stored services, so it is always what the storage says. The next one comes from a counter
+that only goes forward: two services that are made at the same time never get the same, and what a refused or rehearsed
+request was offered is lost to nobody.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from konverge_cluster.storage import Entry, Storage
+
+__all__ = ["NODE_PORTS", "ServiceAddresses", "StoredAddresses"]
+
+NODE_PORTS: Final = (30000, 32767)
+# The real server leaves the first addresses to those who choose one themselves.
+_FIRST_DYNAMIC: Final = 256
+
+
+class ServiceAddresses(Protocol):
+    """Where services get their addresses from; `network` is the range of all of them."""
+
+    @property
+    def network(self) -> ipaddress.IPv4Network: ...
+
+    def next_address(self) -> str:
+        """An address that no service has.
+
+        Raises: LookupError when every one is taken.
+        """
+        ...
+
+    def next_port(self) -> int:
+        """A node port that no service has.
+
+        Raises: LookupError when every one is taken.
+        """
+        ...
+
+    def holder_of_address(self, address: str) -> str | None:
+        """The key of the service that has the address."""
+        ...
+
+    def holder_of_port(self, port: int) -> str | None:
+        """The key of the service that has the node port, for whatever protocol."""
+        ...
+
+
+class StoredAddresses:
+    """Addresses as the stored services have them."""
+
+    def __init__(self, storage: Storage, network: str = "10.96.0.0/16") -> None:
+        self.network = ipaddress.IPv4Network(network)
+        self._holders = _Holders(storage)
+        self._address_offset = min(_FIRST_DYNAMIC, self.network.num_addresses // 2)
+        self._port = NODE_PORTS[0]
+
+    def next_address(self) -> str:
+        taken = self._holders.addresses()
+        for _ in range(self.network.num_addresses):
+            offset = self._address_offset
+            # The first address is the network's, the last one its broadcast, and the second one the server's own.
+            self._address_offset = offset + 1 if offset + 2 < self.network.num_addresses else 2
+            address = str(self.network[offset])
+            if address not in taken:
+                return address
+        raise LookupError("range is full")
+
+    def next_port(self) -> int:
+        taken = self._holders.ports()
+        low, high = NODE_PORTS
+        for _ in range(low, high + 1):
+            port = self._port
+            self._port = port + 1 if port < high else low
+            if port not in taken:
+                return port
+        raise LookupError("range is full")
+
+    def holder_of_address(self, address: str) -> str | None:
+        return self._holders.addresses().get(address)
+
+    def holder_of_port(self, port: int) -> str | None:
+        return self._holders.ports().get(port)
+
+
+class _Holders:
+    """Who has what, kept up to date by reading the history of the services from where it was read last."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._services = storage.collection(("", "services"))
+        self._place = -1
+        self._addresses: dict[str, str] = {}
+        self._ports: dict[int, str] = {}
+
+    def addresses(self) -> dict[str, str]:
+        self._catch_up()
+        return self._addresses
+
+    def ports(self) -> dict[int, str]:
+        self._catch_up()
+        return self._ports
+
+    def _catch_up(self) -> None:
+        changes = self._services.changes_from(self._place)
+        if changes is None:
+            self._read_all()
+            return
+        for change in changes:
+            if change.previous is not None:
+                self._forget(change.previous)
+            if change.kind != "DELETED":
+                self._note(change.entry)
+        self._place += len(changes)
+
+    def _read_all(self) -> None:
+        self._addresses.clear()
+        self._ports.clear()
+        for entry in self._services.entries():
+            self._note(entry)
+        self._place = self._services.place_after(self._storage.revision)
+
+    def _forget(self, entry: Entry) -> None:
+        addresses, ports = _held_by(entry)
+        for address in addresses:
+            self._addresses.pop(address, None)
+        for port in ports:
+            self._ports.pop(port, None)
+
+    def _note(self, entry: Entry) -> None:
+        addresses, ports = _held_by(entry)
+        self._addresses.update(dict.fromkeys(addresses, entry.key))
+        self._ports.update(dict.fromkeys(ports, entry.key))
+
+
+def _held_by(entry: Entry) -> tuple[list[str], list[int]]:
+    spec: dict[str, Any] = msgspec.json.decode(entry.raw).get("spec", {})
+    addresses = [address for address in spec.get("clusterIPs", ()) if address != "None"]
+    ports = [port["nodePort"] for port in spec.get("ports", ()) if port.get("nodePort")]
+    if spec.get("healthCheckNodePort"):
+        ports.append(spec["healthCheckNodePort"])
+    return addresses, ports

@@ -1,0 +1,197 @@
+"""What the server warns of: what it accepts and thinks unwise."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, Final
+
+from konverge.objects.names import dns_label_errors
+from konverge.objects.quantities import Quantity
+from konverge_cluster.api.problems import quote
+
+__all__ = [
+    "claim_advice",
+    "driver_advice",
+    "node_advice",
+    "pod_advice",
+    "pod_name_advice",
+    "service_advice",
+    "workload_advice",
+]
+
+Spec = dict[str, Any]
+
+_BYTES: Final = ("memory", "ephemeral-storage")
+_CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
+_OLD_LABELS: Final = {
+    "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
+    "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
+    "failure-domain.beta.kubernetes.io/region": 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
+    "failure-domain.beta.kubernetes.io/zone": 'deprecated since v1.17; use "topology.kubernetes.io/zone" instead',
+    "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
+    "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
+}
+_OLD_VOLUMES: Final = {
+    "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
+    "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+",
+    "scaleIO": "deprecated in v1.16, non-functional in v1.22+",
+    "flocker": "deprecated in v1.22, non-functional in v1.25+",
+    "storageos": "deprecated in v1.22, non-functional in v1.25+",
+    "quobyte": "deprecated in v1.22, non-functional in v1.25+",
+    "glusterfs": "deprecated in v1.25, non-functional in v1.26+",
+    "cephfs": "deprecated in v1.28, non-functional in v1.31+",
+    "rbd": "deprecated in v1.28, non-functional in v1.31+",
+}
+
+
+def workload_advice(name: str) -> Iterator[str]:
+    """A workload's name becomes part of the names of its pods."""
+    return _name_advice(name, "this is used in Pod names and hostnames")
+
+
+def pod_name_advice(name: str) -> Iterator[str]:
+    return _name_advice(name, "this is used in the Pod's hostname")
+
+
+def _name_advice(name: str, use: str) -> Iterator[str]:
+    wrong = dns_label_errors(name)
+    if wrong:
+        text = "which can result in surprising behavior; a DNS label is recommended"
+        yield f"metadata.name: {use}, {text}: [{' '.join(wrong)}]"
+
+
+def pod_advice(spec: Spec, path: str) -> Iterator[str]:
+    """What is unwise in a pod's spec; `path` is "spec", or where the spec of a template is."""
+    for key in spec.get("nodeSelector", ()):
+        if key in _OLD_LABELS:
+            yield f"{path}.nodeSelector[{key}]: {_OLD_LABELS[key]}"
+    for index, constraint in enumerate(spec.get("topologySpreadConstraints", ())):
+        if "labelSelector" not in constraint:
+            where = f"{path}.topologySpreadConstraints[{index}].labelSelector"
+            yield f"{where}: a null labelSelector results in matching no pod"
+    for index, volume in enumerate(spec.get("volumes", ())):
+        for name, text in _OLD_VOLUMES.items():
+            if name in volume:
+                yield f"{path}.volumes[{index}].{'storageOS' if name == 'storageos' else name}: {text}"
+    yield from _repeated(spec.get("hostAliases", ()), "ip", f"{path}.hostAliases")
+    yield from _repeated(spec.get("imagePullSecrets", ()), "name", f"{path}.imagePullSecrets")
+    for index, secret in enumerate(spec.get("imagePullSecrets", ())):
+        if not secret.get("name"):
+            yield f'{path}.imagePullSecrets[{index}].name: invalid empty name ""'
+    containers = [
+        (container, f"{path}.{name}[{index}]")
+        for name in _CONTAINER_LISTS
+        for index, container in enumerate(spec.get(name) or ())
+    ]
+    for container, where in containers:
+        yield from _container_advice(container, where)
+    yield from _port_advice(containers)
+    yield from _port_name_advice(containers)
+    if spec.get("terminationGracePeriodSeconds", 0) < 0:
+        text = "must be >= 0; negative values are invalid and will be treated as 1"
+        yield f"{path}.terminationGracePeriodSeconds: {text}"
+
+
+def _repeated(items: Any, key: str, path: str) -> Iterator[str]:
+    seen: set[str] = set()
+    for index, item in enumerate(items):
+        value = item.get(key, "")
+        if value in seen:
+            yield f"{path}[{index}].{key}: duplicate {key} {quote(value)}"
+        seen.add(value)
+
+
+def _container_advice(container: Spec, path: str) -> Iterator[str]:
+    for name in _BYTES:
+        for kind in ("limits", "requests"):
+            amount = container["resources"].get(kind, {}).get(name)
+            yield from _whole_bytes(amount, f"{path}.resources.{kind}[{name}]")
+    seen: set[str] = set()
+    for index, variable in enumerate(container.get("env", ())):
+        name, value = variable["name"], variable.get("value", "")
+        builds_on = f"$({name})" in value and value != f"$({name})" and "valueFrom" not in variable
+        if name in seen and not builds_on:
+            text = f"hides previous definition of {quote(name)}, which may be dropped when using apply"
+            yield f"{path}.env[{index}]: {text}"
+        seen.add(name)
+
+
+def _whole_bytes(amount: str | None, path: str) -> Iterator[str]:
+    if amount is not None and Quantity(amount).milli() % 1000:
+        yield f"{path}: fractional byte value {quote(amount)} is invalid, must be an integer"
+
+
+def _port_advice(containers: list[tuple[Spec, str]]) -> Iterator[str]:
+    taken: dict[tuple[int, str], list[tuple[str, Spec]]] = defaultdict(list)
+    for container, path in containers:
+        for index, port in enumerate(container.get("ports", ())):
+            where = f"{path}.ports[{index}]"
+            others = taken[port["containerPort"], port["protocol"]]
+            for other, earlier in others:
+                word = _clash(port, earlier)
+                if word:
+                    yield f"{where}: {word} port definition with {other}"
+            others.append((where, port))
+
+
+def _clash(port: Spec, other: Spec) -> str:
+    (ip, number), (other_ip, other_number) = (
+        (each.get("hostIP", ""), each.get("hostPort", 0)) for each in (port, other)
+    )
+    if (ip, number) == (other_ip, other_number):
+        return "duplicate"
+    if not number or not other_number:
+        return "overlapping"
+    return "dangerously ambiguous" if number == other_number and bool(ip) != bool(other_ip) else ""
+
+
+def _port_name_advice(containers: list[tuple[Spec, str]]) -> Iterator[str]:
+    taken: dict[str, str] = {}
+    for container, path in containers:
+        for index, port in enumerate(container.get("ports", ())):
+            name, where = port.get("name", ""), f"{path}.ports[{index}]"
+            if name in taken:
+                rest = f"services and probes that select ports by name will use {taken[name]}"
+                yield f"{where}: duplicate port name {quote(name)} with {taken[name]}, {rest}"
+            elif name:
+                taken[name] = where
+
+
+def claim_advice(spec: Spec, path: str) -> Iterator[str]:
+    for kind in ("requests", "limits"):
+        yield from _whole_bytes(spec["resources"].get(kind, {}).get("storage"), f"{path}.resources.{kind}[storage]")
+
+
+def driver_advice(spec: Spec) -> Iterator[str]:
+    if spec.get("tokenRequests") and "serviceAccountTokenInSecrets" not in spec:
+        yield (
+            "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, "
+            "set to true to prevent possible logging of tokens in volume attributes"
+        )
+
+
+def node_advice(spec: Spec) -> Iterator[str]:
+    if "configSource" in spec:
+        yield "spec.configSource: the feature is removed"
+    if spec.get("externalID"):
+        yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
+
+
+def service_advice(service: Spec) -> Iterator[str]:
+    spec = service["spec"]
+    headless, external = spec.get("clusterIPs", [])[:1] == ["None"], spec.get("externalIPs")
+    if headless:
+        for name, is_set in (("loadBalancerIP", spec.get("loadBalancerIP")), ("externalIPs", external)):
+            if is_set:
+                yield f"spec.{name} is ignored for headless services"
+        if spec["sessionAffinity"] != "None":
+            yield "spec.SessionAffinity is ignored for headless services"
+    if external and not headless and spec["type"] != "ExternalName":
+        yield "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
+    if spec["type"] == "ExternalName" and external:
+        yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
+    if spec["type"] != "ExternalName" and spec.get("externalName"):
+        yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
+    if spec.get("trafficDistribution") == "PreferClose":
+        yield 'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"'

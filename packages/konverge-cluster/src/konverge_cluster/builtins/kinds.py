@@ -1,0 +1,218 @@
+"""A built-in kind as the API core sees it: shape, defaults and tables from data, the rules from its own module.
+
+Kinds with rules of their own subclass `BuiltinStrategy`; the flags below say what differs for most of them. The rules
+of deletion and of writing are those of the real server's registry, kind by kind.
+"""
+
+# ruff: noqa: ARG002, ARG004
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Any, ClassVar
+
+from konverge_cluster.api.plain import PlainStrategy
+from konverge_cluster.api.problems import FieldProblem
+from konverge_cluster.api.refusals import bad_request
+from konverge_cluster.api.strategy import Document, ResourceInfo, Surroundings, WriteRules
+from konverge_cluster.api.tables import Column
+from konverge_cluster.builtins import advice, schemas
+from konverge_cluster.builtins.faults import Fault
+from konverge_cluster.builtins.rows import CELLS
+from konverge_cluster.builtins.structs import kind_shaper, zero_of_kind
+
+__all__ = ["BuiltinStrategy", "StatusEndpoint", "keep_metadata"]
+
+
+class BuiltinStrategy(PlainStrategy):
+    """A kind that passes through a Go struct.
+
+    `generated_by` names the top-level fields whose change raises the generation; empty when the kind counts none, and
+    then a generation that a client sends stays. `fill` sets the defaults. `selectable` are the paths that field
+    selectors may name. `status_resets` are the paths that the status endpoint never changes.
+    `template_path` is where the kind holds a pod template, `names_pods` says whether pods are named after its objects.
+    """
+
+    generated_by: ClassVar[tuple[str, ...]] = ()
+    status_resets: ClassVar[tuple[str, ...]] = ("spec",)
+    selectable: ClassVar[tuple[str, ...]] = ()
+    refuses_labels_by_name: ClassVar[bool] = False
+    template_path: ClassVar[tuple[str, ...]] = ()
+    names_pods: ClassVar[bool] = False
+
+    def __init__(self, info: ResourceInfo, columns: tuple[Column, ...] = ()) -> None:
+        super().__init__(info)
+        self.topologies = schemas.LazyTopologies((info.kind,))
+        self.field_labels = self.selectable
+        if columns:
+            self.columns = columns
+        if self.has_status:
+            self._endpoints["status"] = StatusEndpoint(self)
+        self._endpoints.update(self.more_endpoints())
+
+    def more_endpoints(self) -> dict[str, WriteRules]:
+        """Subresources that update the object, besides `status`."""
+        return {}
+
+    # Shape.
+
+    def decode(self, document: Document) -> tuple[Document, list[str]]:
+        unknown: list[str] = []
+        kind = self.info.kind
+        try:
+            kind_shaper(kind.api_version, kind.kind)(document, unknown)
+        except Fault as fault:
+            raise self.unreadable(fault.text) from None
+        return document, [f'unknown field "{path}"' for path in dict.fromkeys(unknown)]
+
+    def unreadable(self, text: str) -> Exception:
+        kind = self.info.kind
+        message = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {text}'
+        return bad_request(message)
+
+    def default(self, document: Document) -> None:
+        self.fill(document)
+
+    @staticmethod
+    def fill(document: Document, /) -> None:
+        """Set the defaults of the kind, in place."""
+
+    # Writing.
+
+    def wiped_status(self) -> Any:
+        """The status of a new object."""
+        kind = self.info.kind
+        return zero_of_kind(kind.api_version, kind.kind)().get("status", {})
+
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        if self.has_status:
+            new["status"] = self.wiped_status()
+        if self.generated_by:
+            new["metadata"]["generation"] = 1
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        if self.has_status:
+            new["status"] = old["status"]
+        self.count_generation(new, old)
+
+    def count_generation(self, new: Document, old: Document) -> None:
+        """Raise the generation when one of the fields that count has changed."""
+        if any(new.get(name) != old.get(name) for name in self.generated_by):
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def validate(self, new: Document, around: Surroundings) -> list[FieldProblem]:
+        return list(self.check(new))
+
+    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+        return list(self.check_update(new, old))
+
+    def validate_status(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+        return list(self.check_status(new, old))
+
+    def warnings_on_create(self, new: Document) -> list[str]:
+        name = advice.workload_advice(new["metadata"]["name"]) if self.names_pods else ()
+        return [*name, *self._template_warnings(new)]
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:
+        changed = new["metadata"].get("generation") != old["metadata"].get("generation")
+        return self._template_warnings(new) if changed else []
+
+    def _template_warnings(self, new: Document) -> list[str]:
+        template: Any = new
+        for key in self.template_path:
+            template = template.get(key) or {}
+        if not self.template_path or "spec" not in template:
+            return []
+        return list(advice.pod_advice(template["spec"], ".".join((*self.template_path, "spec"))))
+
+    @staticmethod
+    def check(new: Document, /) -> Iterable[FieldProblem]:
+        """What is wrong with a new object."""
+        return ()
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        """What is wrong with a changed object: as with a new one, and with the change."""
+        return (*self.check(new), *self.check_change(new, old))
+
+    @staticmethod
+    def check_change(new: Document, old: Document, /) -> Iterable[FieldProblem]:
+        """What is wrong with a change, besides what is wrong with its result."""
+        return ()
+
+    @staticmethod
+    def check_status(new: Document, old: Document, /) -> Iterable[FieldProblem]:
+        """What is wrong with a change through the status subresource."""
+        return ()
+
+    # Views.
+
+    def cells(self, document: Document, now: float) -> list[Any]:
+        kind = self.info.kind
+        write = CELLS.get((kind.group, kind.plural))
+        return super().cells(document, now) if write is None else write(document, now)
+
+    def fields(self, document: Document) -> dict[str, str]:
+        return {label: _text_at(document, label.split(".")) for label in self.selectable}
+
+    def unknown_field_label(self, label: str) -> str:
+        if self.selectable or self.refuses_labels_by_name:
+            return f"field label not supported: {label}"
+        return super().unknown_field_label(label)
+
+    @cached_property
+    def schema_name(self) -> str:  # type: ignore[override]
+        return schemas.name_of(self.info.kind)
+
+    def schemas(self) -> Mapping[str, Any]:
+        return schemas.every_schema()
+
+
+def _text_at(document: Document, path: list[str]) -> str:
+    value: Any = document
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
+def keep_metadata(new: Document, old: Document) -> None:
+    """Put back what a status update of some kinds never changes: names, owners, labels and the like."""
+    metadata = new["metadata"]
+    for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "finalizers"):
+        _put_back(metadata, old["metadata"], key)
+    for key in ("generation", "selfLink", "ownerReferences"):
+        _put_back(metadata, old["metadata"], key)
+
+
+def _put_back(new: Document, old: Document, key: str) -> None:
+    if key in old:
+        new[key] = old[key]
+    else:
+        new.pop(key, None)
+
+
+class StatusEndpoint:
+    """The status subresource: everything but status and metadata is put back; few kinds put back metadata too."""
+
+    def __init__(self, strategy: BuiltinStrategy) -> None:
+        self._strategy = strategy
+        self.reset_fields: tuple[str, ...] = strategy.status_resets
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        kept = ("metadata", "status", "kind", "apiVersion")
+        for key in [key for key in new if key not in kept]:
+            del new[key]
+        new.update({key: value for key, value in old.items() if key not in kept})
+        if "metadata" in self.reset_fields:
+            keep_metadata(new, old)
+        for path in self.reset_fields:
+            if path.startswith("metadata."):
+                _put_back(new["metadata"], old["metadata"], path.removeprefix("metadata."))
+
+    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+        return self._strategy.validate_status(new, old, around)
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:
+        return []

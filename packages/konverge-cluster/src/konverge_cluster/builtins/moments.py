@@ -1,0 +1,97 @@
+"""Times on the wire as the built-in kinds read and write them: whole seconds, or exactly six decimals, always UTC.
+
+What Go says about a text that is no time depends on how far its parser comes; `read` retraces that.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from datetime import UTC, datetime
+from typing import Final
+
+from konverge_cluster.api.problems import quote
+from konverge_cluster.builtins.faults import Fault
+
+__all__ = ["read_micro_time", "read_time"]
+
+_SECONDS: Final = "2006-01-02T15:04:05Z07:00"
+_MICROS: Final = "2006-01-02T15:04:05.000000Z07:00"
+
+_CANONICAL: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+_STEPS: Final = (
+    ("2006", r"\d{4}"),
+    ("-", "-"),
+    ("01", r"\d\d"),
+    ("-", "-"),
+    ("02", r"\d\d"),
+    ("T", "T"),
+    ("15", r"\d\d?"),
+    (":", ":"),
+    ("04", r"\d\d"),
+    (":", ":"),
+    ("05", r"\d\d"),
+)
+_DATE_STEPS: Final = tuple((name, re.compile(pattern, re.ASCII)) for name, pattern in _STEPS)
+# Go takes a fraction of the seconds even where the layout has none.
+_ANY_FRACTION: Final = ("", re.compile(r"([.,]\d+)?", re.ASCII))
+_SIX_DECIMALS: Final = (".000000", re.compile(r"\.\d{6}", re.ASCII))
+_ZONE: Final = ("Z07:00", re.compile(r"Z|[+-]\d\d:\d\d", re.ASCII))
+
+
+def read_time(text: str) -> str:
+    """Return the time in UTC and whole seconds.
+
+    Raises: Fault.
+    """
+    if _CANONICAL.fullmatch(text) and _exists(text):
+        return text
+    return _read(text, _SECONDS).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def read_micro_time(text: str) -> str:
+    """Return the time in UTC with six decimals; a text with fewer or more is refused, as by the real server.
+
+    Raises: Fault.
+    """
+    return _read(text, _MICROS).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _exists(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _read(text: str, layout: str) -> datetime:
+    fraction = _ANY_FRACTION if layout == _SECONDS else _SIX_DECIMALS
+    found = []
+    rest = text
+    for name, pattern in (*_DATE_STEPS, fraction, _ZONE):
+        match = pattern.match(rest)
+        if match is None:
+            raise Fault(f"parsing time {quote(text)} as {quote(layout)}: cannot parse {quote(rest)} as {quote(name)}")
+        found.append(match[0])
+        rest = rest[match.end() :]
+    numbers = [int(found[index]) for index in (0, 2, 4, 6, 8, 10)]
+    wrong = _out_of_range(*numbers)
+    if wrong:
+        raise Fault(f"parsing time {quote(text)}: {wrong} out of range")
+    if rest:
+        raise Fault(f"parsing time {quote(text)}: extra text: {quote(rest)}")
+    micros = found[11][1:7].ljust(6, "0")
+    offset = "+00:00" if found[12] == "Z" else found[12]
+    year, month, day, hour, minute, second = numbers
+    whole = f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}.{micros}{offset}"
+    return datetime.fromisoformat(whole).astimezone(UTC)
+
+
+def _out_of_range(year: int, month: int, day: int, hour: int, minute: int, second: int) -> str:
+    if not 1 <= month <= 12:
+        return "month"
+    if not 1 <= day <= (monthrange(year, month)[1] if year else 31):
+        return "day"
+    limits = (("hour", hour, 24), ("minute", minute, 60), ("second", second, 60))
+    return next((name for name, value, limit in limits if value >= limit), "")

@@ -1,0 +1,88 @@
+"""All built-in resources, in the order of the real server's discovery: `register_builtins(registry, storage)`."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+from konverge.objects.kinds import Kind, Scope
+from konverge_cluster.api.registry import Registry
+from konverge_cluster.api.strategy import ResourceInfo, SubresourceInfo
+from konverge_cluster.api.tables import Column
+from konverge_cluster.builtins.addresses import ServiceAddresses, StoredAddresses
+from konverge_cluster.builtins.catalog import STRATEGIES
+from konverge_cluster.builtins.data import load
+from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.strategies.services import ServiceStrategy
+from konverge_cluster.storage import Storage
+
+__all__ = ["builtin_strategies", "register_builtins"]
+
+_DEPRECATIONS: Final = {
+    "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
+    "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
+
+
+def register_builtins(registry: Registry, storage: Storage) -> None:
+    """Serve every built-in resource; services get addresses that no stored service has."""
+    for strategy in builtin_strategies(StoredAddresses(storage)):
+        registry.add(strategy)
+
+
+def builtin_strategies(addresses: ServiceAddresses | None = None) -> list[BuiltinStrategy]:
+    """One strategy for each built-in resource and version; without `addresses` services get none."""
+    return [_strategy(each, addresses) for each in _discovery()]
+
+
+@cache
+def _discovery() -> Any:
+    return load("discovery")
+
+
+def _strategy(resource: Any, addresses: ServiceAddresses | None) -> BuiltinStrategy:
+    info = _info(resource)
+    columns = tuple(_column(each) for each in resource.get("columns", ()))
+    made = STRATEGIES.get((info.kind.group, info.kind.version, info.kind.plural), BuiltinStrategy)
+    strategy = made(info, columns, addresses) if issubclass(made, ServiceStrategy) else made(info, columns)
+    strategy.deprecation = _DEPRECATIONS.get(info.kind.resource, "")
+    return strategy
+
+
+def _info(resource: Any) -> ResourceInfo:
+    group, version, plural = resource["group"], resource["version"], resource["resource"]
+    kind = Kind(group, version, resource["responseKind"]["kind"], plural, Scope(resource["scope"]))
+    # Events are one collection, whichever group shows them.
+    storage = ("", "events") if plural == "events" else (group, plural)
+    return ResourceInfo(
+        kind=kind,
+        storage=storage,
+        verbs=tuple(resource["verbs"]),
+        singular=resource["singularResource"],
+        list_kind=resource.get("listKind", ""),
+        short_names=tuple(resource.get("shortNames", ())),
+        categories=tuple(resource.get("categories", ())),
+        subresources=tuple(_subresource(each) for each in resource.get("subresources", ())),
+        storage_version_hash=resource.get("storageVersionHash", ""),
+    )
+
+
+def _subresource(subresource: Any) -> SubresourceInfo:
+    response = subresource["responseKind"]
+    return SubresourceInfo(
+        name=subresource["subresource"],
+        kind=response["kind"],
+        verbs=tuple(subresource["verbs"]),
+        group=response.get("group", ""),
+        version=response.get("version", ""),
+    )
+
+
+def _column(column: Any) -> Column:
+    return Column(
+        name=column["name"],
+        type=column["type"],
+        description=column["description"],
+        format=column["format"],
+        priority=column["priority"],
+    )

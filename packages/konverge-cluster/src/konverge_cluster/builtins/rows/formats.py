@@ -1,0 +1,65 @@
+"""How the cells of tables are worded: ages, labels, selectors, lists that are cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from konverge_cluster.api.strategy import Document
+from konverge_cluster.api.tables import age_of
+
+__all__ = ["NONE", "UNSET", "access_modes", "age", "container_cells", "cut", "labels_text", "selector_text"]
+
+NONE: Final = "<none>"
+UNSET: Final = "<unset>"
+_MODES: Final = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
+
+
+def age(document: Document, now: float) -> str:
+    return age_of(document["metadata"].get("creationTimestamp"), now)
+
+
+def labels_text(values: dict[str, str] | None) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted((values or {}).items())) or NONE
+
+
+def selector_text(selector: Document | None, empty: str = NONE) -> str:
+    """A label selector as kubectl would take it on its command line."""
+    if selector is None:
+        return empty
+    parts = [(key, f"{key}={value}") for key, value in selector.get("matchLabels", {}).items()]
+    parts += [(each["key"], _requirement(each)) for each in selector.get("matchExpressions", ())]
+    return ",".join(text for _, text in sorted(parts, key=lambda part: part[0])) or empty
+
+
+def _requirement(requirement: Document) -> str:
+    key, values = requirement["key"], ",".join(sorted(requirement.get("values", ())))
+    match requirement["operator"]:
+        case "In":
+            return f"{key} in ({values})"
+        case "NotIn":
+            return f"{key} notin ({values})"
+        case "Exists":
+            return str(key)
+        case _:
+            return f"!{key}"
+
+
+def container_cells(spec: Document | None) -> list[str]:
+    """The names and the images of the containers of a pod's spec."""
+    containers = (spec or {}).get("containers") or ()
+    return [",".join(each["name"] for each in containers), ",".join(each.get("image", "") for each in containers)]
+
+
+def cut(values: Iterable[str], limit: int = 3, empty: str = UNSET) -> str:
+    """The first values of a list, and how many more there are."""
+    every = list(values)
+    if not every:
+        return empty
+    shown = ",".join(every[:limit])
+    return f"{shown} + {len(every) - limit} more..." if len(every) > limit else shown
+
+
+def access_modes(modes: Iterable[str]) -> str:
+    present = set(modes)
+    return ",".join(short for mode, short in _MODES.items() if mode in present)

@@ -1,0 +1,81 @@
+"""Jobs and CronJobs."""
+
+# ruff: noqa: ARG002
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from konverge_cluster.api.problems import FieldProblem
+from konverge_cluster.api.strategy import Document, Surroundings
+from konverge_cluster.builtins.defaults import workloads
+from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.validation import jobs
+from konverge_cluster.builtins.validation.job_status import job_status_update
+
+__all__ = ["CronJobStrategy", "JobStrategy"]
+
+_NAME_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
+_UID_LABELS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
+_ORPHAN_WARNING: Final = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set"
+    " propagationPolicy=Orphan to suppress this warning"
+)
+
+
+class JobStrategy(BuiltinStrategy):
+    """Unless its author insists on a selector, a job selects its pods by its own uid."""
+
+    fill = staticmethod(workloads.default_job)
+    template_path = ("spec", "template")
+    names_pods = True
+    generated_by = ("spec",)
+    default_propagation = "Orphan"
+    selectable = ("status.successful",)
+
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        super().prepare_create(new, around)
+        if not new["spec"]["manualSelector"]:
+            _generate_selector(new)
+
+    def fields(self, document: Document) -> dict[str, str]:
+        return {"status.successful": str(document["status"].get("succeeded", 0))}
+
+    def unknown_field_label(self, label: str) -> str:
+        return f'field label "{label}" not supported for Job'
+
+    def warnings_on_delete(self, document: Document, options: Mapping[str, Any]) -> list[str]:
+        chosen = options.get("propagationPolicy") is not None or options.get("orphanDependents") is not None
+        return [] if chosen else [_ORPHAN_WARNING]
+
+    check = staticmethod(jobs.job)
+
+    check_change = staticmethod(jobs.job_update)
+
+    check_status = staticmethod(job_status_update)
+
+
+def _generate_selector(job: Document) -> None:
+    metadata, spec = job["metadata"], job["spec"]
+    labels = spec["template"]["metadata"].setdefault("labels", {})
+    for name in _NAME_LABELS:
+        labels.setdefault(name, metadata.get("name", ""))
+    for name in _UID_LABELS:
+        labels.setdefault(name, metadata["uid"])
+    metadata.setdefault("labels", labels)
+    spec.setdefault("selector", {}).setdefault("matchLabels", {}).setdefault(_UID_LABELS[1], metadata["uid"])
+
+
+class CronJobStrategy(BuiltinStrategy):
+    """Jobs at certain times."""
+
+    fill = staticmethod(workloads.default_cron_job)
+    template_path = ("spec", "jobTemplate", "spec", "template")
+    names_pods = True
+    generated_by = ("spec",)
+
+    check = staticmethod(jobs.cron_job)
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return jobs.cron_job(new, old)

@@ -1,0 +1,90 @@
+"""Certificate signing requests: who asks is written down by the server, and nothing of the wish changes later."""
+
+# ruff: noqa: ARG002
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge_cluster.api.names import path_segment_problems
+from konverge_cluster.api.problems import FieldProblem
+from konverge_cluster.api.strategy import Document, Surroundings, WriteRules
+from konverge_cluster.builtins.kinds import BuiltinStrategy, StatusEndpoint
+from konverge_cluster.builtins.validation import certificates as rules
+
+__all__ = ["CertificateSigningRequestStrategy"]
+
+
+class CertificateSigningRequestStrategy(BuiltinStrategy):
+    """A wish for a certificate."""
+
+    selectable = ("spec.signerName",)
+    check = staticmethod(rules.certificate_request)
+    check_status = staticmethod(rules.certificate_conditions)
+
+    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
+        return path_segment_problems(name, prefix=prefix)
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._endpoints["status"] = CertificateStatusEndpoint(self)
+
+    def more_endpoints(self) -> dict[str, WriteRules]:
+        return {"approval": CertificateApprovalEndpoint()}
+
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        super().prepare_create(new, around)
+        spec = new["spec"]
+        for key in ("username", "uid", "groups", "extra"):
+            spec.pop(key, None)
+            if around.user.get(key):
+                spec[key] = around.user[key]
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        super().prepare_update(new, old, around)
+        new["spec"] = old["spec"]
+
+
+class CertificateStatusEndpoint(StatusEndpoint):
+    """The signer's answer; whether it was approved is not the signer's to say."""
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        super().prepare_update(new, old, around)
+        decided = ("Approved", "Denied")
+        kept = [each for each in old["status"].get("conditions", ()) if each["type"] in decided]
+        own = [each for each in new["status"].get("conditions", ()) if each["type"] not in decided]
+        if kept or own:
+            new["status"]["conditions"] = kept + own
+        else:
+            new["status"].pop("conditions", None)
+        _stamp_conditions(new, old, around.now)
+
+
+class CertificateApprovalEndpoint:
+    """The answer of whoever decides: conditions, nothing else."""
+
+    reset_fields = ("spec", "status.certificate")
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        _stamp_conditions(new, old, around.now)
+        conditions = new["status"].get("conditions")
+        new["spec"] = old["spec"]
+        new["status"] = {key: value for key, value in old["status"].items() if key != "conditions"}
+        if conditions:
+            new["status"]["conditions"] = conditions
+
+    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+        return list(rules.certificate_conditions(new, old))
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:
+        return []
+
+
+def _stamp_conditions(new: Document, old: Document, now: str) -> None:
+    known = {(each["type"], each["status"]): each for each in old["status"].get("conditions", ())}
+    for condition in new["status"].get("conditions", ()):
+        if not condition.get("lastUpdateTime"):
+            condition["lastUpdateTime"] = now
+        if not condition.get("lastTransitionTime"):
+            former = known.get((condition["type"], condition["status"]), {})
+            condition["lastTransitionTime"] = former.get("lastTransitionTime") or now

@@ -1,0 +1,113 @@
+"""Namespaces, nodes, and what limits a namespace."""
+
+# ruff: noqa: ARG002, ARG004
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from konverge_cluster.api.names import label_problems
+from konverge_cluster.api.problems import FieldProblem
+from konverge_cluster.api.strategy import Document, Surroundings, WriteRules
+from konverge_cluster.builtins import advice
+from konverge_cluster.builtins.defaults import clusters
+from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.validation import clusters as rules
+
+__all__ = ["LimitRangeStrategy", "NamespaceStrategy", "NodeStrategy", "ResourceQuotaStrategy"]
+
+
+class NamespaceStrategy(BuiltinStrategy):
+    """A namespace is born active with a finalizer of its own kind, which only the `finalize` endpoint takes away."""
+
+    fill = staticmethod(clusters.default_namespace)
+    returns_deleted = True
+    selectable = ("status.phase",)
+    check = staticmethod(rules.namespace)
+
+    @staticmethod
+    def check_status(new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.namespace_phase(new)
+
+    def more_endpoints(self) -> dict[str, WriteRules]:
+        return {"finalize": NamespaceFinalizeEndpoint()}
+
+    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
+        return label_problems(name, prefix=prefix)
+
+    def wiped_status(self) -> Any:
+        return {"phase": "Active"}
+
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        super().prepare_create(new, around)
+        # A generated name is known only now.
+        clusters.default_namespace(new)
+        finalizers = new["spec"].get("finalizers", [])
+        if "kubernetes" not in finalizers:
+            new["spec"]["finalizers"] = [*finalizers, "kubernetes"]
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        super().prepare_update(new, old, around)
+        new["spec"] = old["spec"]
+
+    def mark_deleted(self, document: Document) -> None:
+        document["status"]["phase"] = "Terminating"
+
+    def is_held(self, document: Document) -> bool:
+        return bool(document["spec"].get("finalizers"))
+
+
+class NamespaceFinalizeEndpoint:
+    """The endpoint through which the namespace controller says that the content is gone."""
+
+    reset_fields = ("status",)
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        new["status"] = old["status"]
+
+    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+        finalizers = new["spec"].get("finalizers", ())
+        return list(rules.namespace_finalizers(finalizers, lambda index: f"spec.finalizers[{index}]"))
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:
+        return []
+
+
+class NodeStrategy(BuiltinStrategy):
+    """A node brings its status along when it is created; later only the status endpoint changes it."""
+
+    fill = staticmethod(clusters.default_node)
+    selectable = ("spec.unschedulable",)
+    check = staticmethod(rules.node)
+    check_change = staticmethod(rules.node_update)
+    check_status = staticmethod(rules.node_update)
+
+    def warnings_on_create(self, new: Document) -> list[str]:
+        return list(advice.node_advice(new["spec"]))
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:
+        return list(advice.node_advice(new["spec"]))
+
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        new["spec"].pop("configSource", None)
+
+    def fields(self, document: Document) -> dict[str, str]:
+        return {"spec.unschedulable": "true" if document["spec"].get("unschedulable") else "false"}
+
+
+class LimitRangeStrategy(BuiltinStrategy):
+    """Bounds and defaults for what pods of a namespace ask for."""
+
+    fill = staticmethod(clusters.default_limit_range)
+    check = staticmethod(rules.limit_range)
+    create_on_update = True
+
+
+class ResourceQuotaStrategy(BuiltinStrategy):
+    """How much a namespace may use in all."""
+
+    fill = staticmethod(clusters.default_resource_quota)
+    check = staticmethod(rules.resource_quota)
+    check_change = staticmethod(rules.resource_quota_update)
+    returns_deleted = True

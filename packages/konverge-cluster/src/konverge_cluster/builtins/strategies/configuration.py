@@ -1,0 +1,44 @@
+"""ConfigMaps and Secrets."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+
+from konverge_cluster.api.problems import FieldProblem
+from konverge_cluster.api.strategy import Document, Surroundings
+from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.validation import configuration as rules
+
+__all__ = ["ConfigMapStrategy", "SecretStrategy"]
+
+
+class ConfigMapStrategy(BuiltinStrategy):
+    """Keys and values; nothing is counted, nothing is split off."""
+
+    check = staticmethod(rules.config_map)
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.config_map_update(new, old)
+
+
+class SecretStrategy(BuiltinStrategy):
+    """Keys and bytes; what comes as text in `stringData` is folded into `data` and goes."""
+
+    selectable = ("type",)
+    check = staticmethod(rules.secret)
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.secret_update(new, old)
+
+    def default(self, document: Document) -> None:
+        document.setdefault("type", "Opaque")
+        texts = document.pop("stringData", None)
+        if texts:
+            encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
+            document["data"] = {**document.get("data", {}), **encoded}
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        if not new.get("type"):
+            new["type"] = old["type"]
+        super().prepare_update(new, old, around)

@@ -1,0 +1,138 @@
+"""Events: one collection, seen through two groups with different names for the same fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from konverge.objects.kinds import Kind
+from konverge_cluster.api.names import path_segment_problems
+from konverge_cluster.api.problems import FieldProblem
+from konverge_cluster.api.refusals import invalid
+from konverge_cluster.api.strategy import Document, Surroundings
+from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.rows.clusters import event_cells
+from konverge_cluster.builtins.schemas import LazyTopologies
+from konverge_cluster.builtins.validation import events as rules
+
+__all__ = ["CoreEventStrategy", "EventStrategy"]
+
+_CORE: Final = Kind("", "v1", "Event", "events")
+_EVENTS: Final = Kind("events.k8s.io", "v1", "Event", "events")
+
+_RENAMED: Final = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+    "reportingComponent": "reportingController",
+}
+_RENAMED_BACK: Final = {new: old for old, new in _RENAMED.items()}
+# The core group prints these even when they are empty, the other one leaves them out.
+_ALWAYS_IN_CORE: Final = ("reportingComponent", "reportingInstance")
+_INVOLVED: Final = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+
+
+def _labels(prefix: str) -> tuple[str, ...]:
+    return tuple(f"{prefix}.{name}" for name in _INVOLVED)
+
+
+class CoreEventStrategy(BuiltinStrategy):
+    """Events of the core group; they are stored in this form."""
+
+    create_on_update = True
+    default_propagation = "Unsupported"
+    stamp = "v1"
+    check = staticmethod(rules.core_event)
+    selectable = (
+        *_labels("involvedObject"),
+        "reason",
+        "reportingComponent",
+        "source",
+        "type",
+    )
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.topologies = LazyTopologies((_CORE, _EVENTS))
+
+    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
+        return path_segment_problems(name, prefix=prefix)
+
+    def fields(self, document: Document) -> dict[str, str]:
+        found = super().fields(document)
+        found["source"] = document["source"].get("component") or found["reportingComponent"]
+        return found
+
+    def convert(self, document: Document, api_version: str) -> Document:
+        converted = _to_events(document) if api_version == _EVENTS.api_version else dict(document)
+        return {**converted, "apiVersion": api_version}
+
+
+class EventStrategy(BuiltinStrategy):
+    """Events of the group events.k8s.io."""
+
+    create_on_update = True
+    default_propagation = "Unsupported"
+    stamp = "events.k8s.io/v1"
+
+    def validate(self, new: Document, around: Surroundings) -> list[FieldProblem]:
+        return _refused(new, super().validate(new, around))
+
+    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+        return _refused(new, super().validate_update(new, old, around))
+
+    @staticmethod
+    def check(new: Document) -> Iterable[FieldProblem]:
+        return rules.event(_to_core(new))
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.event_update(_to_core(new), _to_core(old))
+
+    selectable = (
+        *_labels("regarding"),
+        "reason",
+        "reportingController",
+        "type",
+    )
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.topologies = LazyTopologies((_CORE, _EVENTS))
+
+    def cells(self, document: Document, now: float) -> list[Any]:
+        return event_cells(_to_core(document), now)
+
+    async def from_storage(self, stored: Sequence[tuple[Document, object]]) -> list[Document]:
+        return [_to_events(document) for document, _ in stored]
+
+    async def to_storage(self, document: Document) -> tuple[Document, object]:
+        return _to_core(document), CoreEventStrategy.stamp
+
+    def convert(self, document: Document, api_version: str) -> Document:
+        converted = _to_core(document) if api_version == _CORE.api_version else dict(document)
+        return {**converted, "apiVersion": api_version}
+
+
+def _refused(event: Document, problems: list[FieldProblem]) -> list[FieldProblem]:
+    """Refuse in the name of the core group, as the real server does whichever group is asked."""
+    if problems:
+        raise invalid("", "Event", event["metadata"].get("name", ""), problems)
+    return problems
+
+
+def _to_events(document: Document) -> Document:
+    converted = {_RENAMED.get(key, key): value for key, value in document.items()}
+    for key in _ALWAYS_IN_CORE:
+        if not converted.get(_RENAMED.get(key, key)):
+            converted.pop(_RENAMED.get(key, key), None)
+    return converted
+
+
+def _to_core(document: Document) -> Document:
+    converted = {_RENAMED_BACK.get(key, key): value for key, value in document.items()}
+    for key in _ALWAYS_IN_CORE:
+        converted.setdefault(key, "")
+    return converted

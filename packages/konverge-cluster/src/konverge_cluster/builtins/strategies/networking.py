@@ -1,0 +1,114 @@
+"""Ingresses, network policies, endpoints, and the addresses of services."""
+
+# ruff: noqa: ARG002
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from konverge_cluster.api.problems import FieldProblem
+from konverge_cluster.api.strategy import Document, Surroundings
+from konverge_cluster.builtins.defaults import networking
+from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.validation import networking as rules
+from konverge_cluster.builtins.validation import services
+
+__all__ = [
+    "EndpointSliceStrategy",
+    "EndpointsStrategy",
+    "IPAddressStrategy",
+    "IngressClassStrategy",
+    "IngressStrategy",
+    "NetworkPolicyStrategy",
+    "ServiceCIDRStrategy",
+]
+
+_CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
+
+
+class EndpointsStrategy(BuiltinStrategy):
+    """The addresses behind a service, in their old form."""
+
+    fill = staticmethod(networking.default_endpoints)
+    create_on_update = True
+
+    @staticmethod
+    def check(new: Document) -> Iterable[FieldProblem]:
+        return services.endpoints(new.get("subsets", ()))
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return () if new.get("subsets") == old.get("subsets") else self.check(new)
+
+
+class EndpointSliceStrategy(BuiltinStrategy):
+    """Some of the addresses behind a service; labels count as content."""
+
+    fill = staticmethod(networking.default_endpoint_slice)
+    check = staticmethod(rules.endpoint_slice)
+    check_change = staticmethod(rules.endpoint_slice_update)
+    generated_by = ("addressType", "endpoints", "ports")
+
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        super().prepare_create(new, around)
+        _drop_topology(new)
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        _drop_topology(new)
+        super().prepare_update(new, old, around)
+
+    def count_generation(self, new: Document, old: Document) -> None:
+        super().count_generation(new, old)
+        if new["metadata"].get("labels") != old["metadata"].get("labels"):
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+
+def _drop_topology(new: Document) -> None:
+    """Only a version that is no longer served could say it."""
+    for endpoint in new["endpoints"] or ():
+        endpoint.pop("deprecatedTopology", None)
+
+
+class IngressStrategy(BuiltinStrategy):
+    """Which requests from outside go to which service."""
+
+    generated_by = ("spec",)
+    check = staticmethod(rules.new_ingress)
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.ingress(new)
+
+    def warnings_on_create(self, new: Document) -> list[str]:
+        annotated = _CLASS_ANNOTATION in new["metadata"].get("annotations", {})
+        if annotated and "ingressClassName" not in new["spec"]:
+            return [f"annotation \"{_CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"]
+        return []
+
+
+class IngressClassStrategy(BuiltinStrategy):
+    """Who serves ingresses."""
+
+    fill = staticmethod(networking.default_ingress_class)
+    generated_by = ("spec",)
+    check = staticmethod(rules.ingress_class)
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.ingress_class_update(new, old)
+
+
+class NetworkPolicyStrategy(BuiltinStrategy):
+    """Who may talk to whom."""
+
+    fill = staticmethod(networking.default_network_policy)
+    check = staticmethod(rules.network_policy)
+    generated_by = ("spec",)
+
+
+class IPAddressStrategy(BuiltinStrategy):
+    """An address that a service holds."""
+
+
+class ServiceCIDRStrategy(BuiltinStrategy):
+    """A range of addresses for services."""
+
+    status_resets = ("metadata", "spec")

@@ -1,0 +1,113 @@
+"""The doors of a pod besides its own and its status: debugging containers, and other resources for running ones."""
+
+# ruff: noqa: ARG002
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from konverge_cluster.api.problems import FieldProblem, forbidden, invalid
+from konverge_cluster.api.strategy import Document, Surroundings
+from konverge_cluster.builtins.kinds import keep_metadata
+from konverge_cluster.builtins.qos import qos_class
+from konverge_cluster.builtins.validation.pods import pod
+
+__all__ = ["EphemeralContainersEndpoint", "ResizeEndpoint"]
+
+
+def _count_generation(new: Document, old: Document) -> None:
+    if new["spec"] != old["spec"]:
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+
+class EphemeralContainersEndpoint:
+    """Adds containers to a pod that runs; nothing else changes, and what was added stays as it is."""
+
+    reset_fields = ("status",)
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        added = new["spec"].get("ephemeralContainers")
+        spec = {key: value for key, value in old["spec"].items() if key != "ephemeralContainers"}
+        new["spec"] = {**spec, "ephemeralContainers": added} if added else spec
+        new["status"] = old["status"]
+        keep_metadata(new, old)
+        _count_generation(new, old)
+
+    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+        problems = list(pod(new))
+        present = {each["name"]: each for each in new["spec"].get("ephemeralContainers", ())}
+        for container in old["spec"].get("ephemeralContainers", ()):
+            name = container["name"]
+            if name not in present:
+                text = f'existing ephemeral containers "{name}" may not be removed\\n'
+                problems.append(forbidden("spec.ephemeralContainers", text))
+            elif present[name] != container:
+                text = f'existing ephemeral containers "{name}" may not be changed\\n'
+                problems.append(forbidden("spec.ephemeralContainers", text))
+        return problems
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:
+        return []
+
+
+class ResizeEndpoint:
+    """Gives running containers more or less; their number and everything else stays."""
+
+    reset_fields = ("status",)
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        spec = dict(old["spec"])
+        for name in ("containers", "initContainers"):
+            resized = _resized(new["spec"].get(name) or [], old["spec"].get(name) or [])
+            if resized:
+                spec[name] = resized
+        if "resources" in new["spec"]:
+            spec["resources"] = new["spec"]["resources"]
+        new["spec"], new["status"] = spec, old["status"]
+        keep_metadata(new, old)
+        _count_generation(new, old)
+
+    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+        return [*pod(new), *_resize_problems(new, old)]
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:
+        return []
+
+
+def _resize_problems(new: Document, old: Document) -> Iterator[FieldProblem]:
+    if qos_class(new["spec"]) != qos_class(old["spec"]):
+        text = "Pod QOS Class may not change as a result of resizing"
+        yield invalid("spec", new["status"].get("qosClass", ""), text)
+    for name in ("containers", "initContainers"):
+        present, former = new["spec"].get(name) or [], old["spec"].get(name) or []
+        if [each["name"] for each in present] != [each["name"] for each in former]:
+            yield forbidden(f"spec.{name}", "containers may not be renamed or reordered on resize")
+            return
+        for index, (container, before) in enumerate(zip(present, former, strict=True)):
+            yield from _removals(container["resources"], before["resources"], f"spec.{name}[{index}].resources")
+            if _fixed(container["resources"]) != _fixed(before["resources"]):
+                yield forbidden("spec", "only cpu and memory resources are mutable")
+
+
+def _removals(new: dict[str, Any], old: dict[str, Any], path: str) -> Iterator[FieldProblem]:
+    for kind in ("requests", "limits"):
+        if old.get(kind, {}).keys() - new.get(kind, {}).keys():
+            yield forbidden(f"{path}.{kind}", f"resource {kind} cannot be removed")
+
+
+def _fixed(resources: dict[str, Any]) -> dict[str, Any]:
+    amounts = {kind: resources.get(kind, {}) for kind in ("requests", "limits")}
+    return {kind: {k: v for k, v in each.items() if k not in ("cpu", "memory")} for kind, each in amounts.items()}
+
+
+def _resized(new: list[dict[str, Any]], old: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The old containers with the resources of the new ones; the new ones as they are when they are others."""
+    if [each["name"] for each in new] != [each["name"] for each in old]:
+        return new
+    changed = []
+    for container, former in zip(new, old, strict=True):
+        kept = {key: value for key, value in former.items() if key != "resizePolicy"}
+        policy = {"resizePolicy": container["resizePolicy"]} if "resizePolicy" in container else {}
+        changed.append({**kept, "resources": container["resources"], **policy})
+    return changed

@@ -1,0 +1,98 @@
+"""Pods: born pending, nearly all of their spec fixed, deleted with grace once they are on a node."""
+
+# ruff: noqa: ARG002
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from konverge_cluster.api.problems import FieldProblem
+from konverge_cluster.api.strategy import Document, Surroundings, WriteRules
+from konverge_cluster.builtins import advice
+from konverge_cluster.builtins.defaults.pods import default_pod
+from konverge_cluster.builtins.kinds import BuiltinStrategy, StatusEndpoint
+from konverge_cluster.builtins.qos import qos_class
+from konverge_cluster.builtins.strategies.pod_endpoints import EphemeralContainersEndpoint, ResizeEndpoint
+from konverge_cluster.builtins.validation import pod_changes, pods
+
+__all__ = ["PodStrategy"]
+
+_GATED: Final = {
+    "lastProbeTime": None,
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+    "reason": "SchedulingGated",
+    "status": "False",
+    "type": "PodScheduled",
+}
+
+
+class _PodStatus(StatusEndpoint):
+    """The status of a pod; its class of service stays, also when a writer leaves it out."""
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        super().prepare_update(new, old, around)
+        if "qosClass" in old["status"]:
+            new["status"].setdefault("qosClass", old["status"]["qosClass"])
+
+
+class PodStrategy(BuiltinStrategy):
+    """A pod itself."""
+
+    fill = staticmethod(default_pod)
+    generated_by = ("spec",)
+    returns_deleted = True
+    status_resets = ("spec", "metadata.deletionTimestamp", "metadata.ownerReferences")
+    selectable = (
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.podIPs",
+        "status.nominatedNodeName",
+    )
+
+    def more_endpoints(self) -> dict[str, WriteRules]:
+        return {
+            "status": _PodStatus(self),
+            "ephemeralcontainers": EphemeralContainersEndpoint(),
+            "resize": ResizeEndpoint(),
+        }
+
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        new["metadata"]["generation"] = 1
+        if new["spec"].get("terminationGracePeriodSeconds", 0) < 0:
+            new["spec"]["terminationGracePeriodSeconds"] = 1
+        new["status"] = {"phase": "Pending", "qosClass": qos_class(new["spec"])}
+        if new["spec"].get("schedulingGates"):
+            new["status"]["conditions"] = [{**_GATED, "lastTransitionTime": around.now}]
+
+    check = staticmethod(pods.new_pod)
+
+    def warnings_on_create(self, new: Document) -> list[str]:
+        return [*advice.pod_name_advice(new["metadata"]["name"]), *advice.pod_advice(new["spec"], "spec")]
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:
+        return []
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return (*pods.pod(new), *pod_changes.pod_update(new, old))
+
+    check_status = staticmethod(pod_changes.pod_status_update)
+
+    def fields(self, document: Document) -> dict[str, str]:
+        found = super().fields(document)
+        found["spec.hostNetwork"] = found["spec.hostNetwork"] or "false"
+        # The list of addresses can be named, but never matches anything.
+        found["status.podIPs"] = ""
+        return found
+
+    def grace_period(self, document: Document, requested: int | None) -> int | None:
+        spec: dict[str, Any] = document["spec"]
+        period = requested if requested is not None else spec.get("terminationGracePeriodSeconds", 0)
+        if not spec.get("nodeName") or document["status"].get("phase") in ("Failed", "Succeeded"):
+            return 0
+        return 1 if period < 0 else int(period)

@@ -1,0 +1,44 @@
+"""Disruption budgets and leases."""
+
+from __future__ import annotations
+
+from konverge_cluster.api.names import path_segment_problems
+from konverge_cluster.api.strategy import Document, Surroundings
+from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.validation import access, autoscaling
+
+__all__ = ["LeaseStrategy", "PodDisruptionBudgetStrategy"]
+
+
+class PodDisruptionBudgetStrategy(BuiltinStrategy):
+    """How many pods may be missing. The real server asks of its name only that it fits into a URL."""
+
+    generated_by = ("spec",)
+    unconditional_update = False
+    check = staticmethod(autoscaling.disruption_budget)
+    check_status = staticmethod(autoscaling.disruption_budget_status)
+
+    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
+        return path_segment_problems(name, prefix=prefix)
+
+
+class LeaseStrategy(BuiltinStrategy):
+    """Who leads."""
+
+    create_on_update = True
+    unconditional_update = False
+    check = staticmethod(access.lease)
+
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        super().prepare_create(new, around)
+        _drop_disabled(new)
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        super().prepare_update(new, old, around)
+        _drop_disabled(new)
+
+
+def _drop_disabled(lease: Document) -> None:
+    """Drop what a 1.36 server knows but does not offer unless it is told to."""
+    for name in ("strategy", "preferredHolder"):
+        lease["spec"].pop(name, None)

@@ -1,0 +1,109 @@
+"""What is registered with the API server: webhooks, policies, API services, flow control, priorities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from konverge_cluster.api.problems import FieldProblem
+from konverge_cluster.api.strategy import Document, Surroundings
+from konverge_cluster.builtins.defaults import registrations
+from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.validation import access
+from konverge_cluster.builtins.validation.webhook_configurations import configuration_problems
+
+__all__ = [
+    "APIServiceStrategy",
+    "AdmissionPolicyBindingStrategy",
+    "AdmissionPolicyStrategy",
+    "FlowSchemaStrategy",
+    "MutatingWebhookStrategy",
+    "PriorityClassStrategy",
+    "PriorityLevelStrategy",
+    "RuntimeClassStrategy",
+    "ValidatingWebhookStrategy",
+]
+
+
+class ValidatingWebhookStrategy(BuiltinStrategy):
+    """Webhooks that may refuse."""
+
+    fill = staticmethod(registrations.default_validating_webhooks)
+    generated_by = ("webhooks",)
+    unconditional_update = False
+
+    def validate(self, new: Document, around: Surroundings) -> list[FieldProblem]:  # noqa: ARG002
+        return configuration_problems(new)
+
+    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:  # noqa: ARG002
+        return configuration_problems(new, old)
+
+
+class MutatingWebhookStrategy(ValidatingWebhookStrategy):
+    """Webhooks that may change."""
+
+    fill = staticmethod(registrations.default_mutating_webhooks)
+
+
+class AdmissionPolicyStrategy(BuiltinStrategy):
+    """Rules in CEL; stored and shown, not carried out."""
+
+    fill = staticmethod(registrations.default_policy)
+    generated_by = ("spec",)
+    unconditional_update = False
+    status_resets = ("metadata", "spec")
+
+
+class AdmissionPolicyBindingStrategy(BuiltinStrategy):
+    """Where such rules hold; stored and shown, not carried out."""
+
+    fill = staticmethod(registrations.default_policy_binding)
+    generated_by = ("spec",)
+    unconditional_update = False
+
+
+class APIServiceStrategy(BuiltinStrategy):
+    """Another server behind this one; stored and shown, not asked."""
+
+    fill = staticmethod(registrations.default_api_service)
+    unconditional_update = False
+
+
+class FlowSchemaStrategy(BuiltinStrategy):
+    """Which requests belong together; stored and shown, without effect."""
+
+    fill = staticmethod(registrations.default_flow_schema)
+    generated_by = ("spec",)
+    status_resets = ("metadata", "spec")
+
+
+class PriorityLevelStrategy(BuiltinStrategy):
+    """How many requests run at the same time; stored and shown, without effect."""
+
+    fill = staticmethod(registrations.default_priority_level)
+    generated_by = ("spec",)
+    status_resets = ("metadata", "spec")
+
+
+class PriorityClassStrategy(BuiltinStrategy):
+    """How important pods are. Its generation is one, for ever."""
+
+    fill = staticmethod(registrations.default_priority_class)
+    check = staticmethod(access.priority_class)
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return access.priority_class_update(new, old)
+
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        super().prepare_create(new, around)
+        new["metadata"]["generation"] = 1
+
+
+class RuntimeClassStrategy(BuiltinStrategy):
+    """What runs the containers."""
+
+    create_on_update = True
+    unconditional_update = False
+    check = staticmethod(access.runtime_class)
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return access.runtime_class_update(new, old)

@@ -1,0 +1,128 @@
+"""Services: what they are given (addresses, node ports), and what they lose when their type changes."""
+
+# ruff: noqa: ARG002, ARG004
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from konverge_cluster.api.names import label_problems
+from konverge_cluster.api.problems import FieldProblem, quote
+from konverge_cluster.api.refusals import internal_error
+from konverge_cluster.api.strategy import Document, ResourceInfo, Surroundings
+from konverge_cluster.api.tables import Column
+from konverge_cluster.builtins import advice
+from konverge_cluster.builtins.addresses import ServiceAddresses
+from konverge_cluster.builtins.defaults.networking import default_service, is_externally_accessible
+from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.strategies import allocation
+from konverge_cluster.builtins.validation import services as rules
+
+__all__ = ["ServiceStrategy"]
+
+
+class ServiceStrategy(BuiltinStrategy):
+    """A service gets its addresses when it is made, and keeps them when an update does not mention them."""
+
+    fill = staticmethod(default_service)
+    returns_deleted = True
+    create_on_update = True
+    selectable = ("spec.clusterIP", "spec.type")
+    check = staticmethod(rules.service)
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.service_update(new, old)
+
+    @staticmethod
+    def check_status(new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.load_balancer_status(new["status"], new["spec"])
+
+    def __init__(
+        self, info: ResourceInfo, columns: tuple[Column, ...] = (), addresses: ServiceAddresses | None = None
+    ) -> None:
+        super().__init__(info, columns)
+        self._addresses = addresses
+
+    def warnings_on_create(self, new: Document) -> list[str]:
+        return list(advice.service_advice(new))
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:
+        return list(advice.service_advice(new))
+
+    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
+        return label_problems(name, prefix=prefix)
+
+    def validate(self, new: Document, around: Surroundings) -> list[FieldProblem]:
+        # The real server allocates before it validates, and what it cannot allocate ends the matter.
+        return self._allocation_problems(new, None, around) or super().validate(new, around)
+
+    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+        return self._allocation_problems(new, old["spec"], around) or super().validate_update(new, old, around)
+
+    def _allocation_problems(self, new: Document, former: Document | None, around: Surroundings) -> list[FieldProblem]:
+        if self._addresses is None:
+            return []
+        metadata = new["metadata"]
+        key = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
+        return allocation.problems(new["spec"], self._addresses, key, former=former, rehearsal=around.dry_run)
+
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        super().prepare_create(new, around)
+        spec = new["spec"]
+        if spec.get("clusterIP") and not spec.get("clusterIPs"):
+            spec["clusterIPs"] = [spec["clusterIP"]]
+        self._allocate(new, None)
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        super().prepare_update(new, old, around)
+        spec, former = new["spec"], old["spec"]
+        allocation.carry_over(spec, former)
+        allocation.agree_on_addresses(spec, former)
+        _drop_what_the_type_lacks(new, former)
+        self._allocate(new, former)
+
+    def _allocate(self, new: Document, former: Document | None) -> None:
+        if self._addresses is None:
+            return
+        try:
+            allocation.allocate(new["spec"], self._addresses, former)
+        except LookupError as full:
+            name = quote(new["metadata"].get("name", ""))
+            raise internal_error(f"failed to allocate addresses or ports for Service {name}: {full}") from None
+
+
+def _drop_what_the_type_lacks(new: Document, former: dict[str, Any]) -> None:
+    """Drop what only the former type had, unless the update changes it on purpose."""
+    spec = new["spec"]
+    if allocation.needs_address(former) and not allocation.needs_address(spec):
+        if (spec.get("clusterIP"), spec.get("clusterIPs")) == (former.get("clusterIP"), former.get("clusterIPs")):
+            spec.pop("clusterIP", None)
+            spec.pop("clusterIPs", None)
+        _drop_unchanged(spec, former, "ipFamilies")
+        _drop_unchanged(spec, former, "ipFamilyPolicy")
+        _drop_unchanged(spec, former, "internalTrafficPolicy")
+    if allocation.needs_node_ports(former) and not allocation.needs_node_ports(spec):
+        _drop_node_ports(spec, former)
+    if allocation.needs_health_port(former) and not allocation.needs_health_port(spec):
+        _drop_unchanged(spec, former, "healthCheckNodePort")
+    if former["type"] == "LoadBalancer" and spec["type"] != "LoadBalancer":
+        _drop_unchanged(spec, former, "allocateLoadBalancerNodePorts")
+        _drop_unchanged(spec, former, "loadBalancerClass")
+    if is_externally_accessible(former) and not is_externally_accessible(spec):
+        _drop_unchanged(spec, former, "externalTrafficPolicy")
+    if spec["type"] != "LoadBalancer":
+        new["status"] = {**new["status"], "loadBalancer": {}}
+
+
+def _drop_unchanged(spec: dict[str, Any], former: dict[str, Any], key: str) -> None:
+    if spec.get(key) == former.get(key):
+        spec.pop(key, None)
+
+
+def _drop_node_ports(spec: dict[str, Any], former: dict[str, Any]) -> None:
+    had = {port["nodePort"] for port in former.get("ports", ()) if "nodePort" in port}
+    has = {port["nodePort"] for port in spec.get("ports", ()) if "nodePort" in port}
+    if has <= had:
+        for port in spec.get("ports", ()):
+            port.pop("nodePort", None)

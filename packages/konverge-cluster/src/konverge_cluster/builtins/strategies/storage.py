@@ -1,0 +1,174 @@
+"""Volumes, claims, storage classes, and what drivers say about themselves."""
+
+# ruff: noqa: ARG002
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from konverge_cluster.api.problems import FieldProblem
+from konverge_cluster.api.strategy import Document, Surroundings
+from konverge_cluster.builtins import advice
+from konverge_cluster.builtins.defaults import volumes
+from konverge_cluster.builtins.kinds import BuiltinStrategy, StatusEndpoint
+from konverge_cluster.builtins.validation import claims
+from konverge_cluster.builtins.validation import storage as rules
+
+__all__ = [
+    "CSIDriverStrategy",
+    "CSINodeStrategy",
+    "CSIStorageCapacityStrategy",
+    "PersistentVolumeClaimStrategy",
+    "PersistentVolumeStrategy",
+    "StorageClassStrategy",
+    "VolumeAttachmentStrategy",
+    "VolumeAttributesClassStrategy",
+]
+
+
+class PersistentVolumeClaimStrategy(BuiltinStrategy):
+    """A wish for storage; what it takes its first content from is written in two places, which agree."""
+
+    fill = staticmethod(volumes.default_claim)
+    returns_deleted = True
+    check_change = staticmethod(claims.claim_update)
+
+    @staticmethod
+    def check(new: Document) -> Iterable[FieldProblem]:
+        return claims.claim_spec(new["spec"], "spec")
+
+    def warnings_on_create(self, new: Document) -> list[str]:
+        return list(advice.claim_advice(new["spec"], "spec"))
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:
+        return list(advice.claim_advice(new["spec"], "spec"))
+
+    def wiped_status(self) -> Any:
+        return {"phase": "Pending"}
+
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        super().prepare_create(new, around)
+        _agree_on_source(new["spec"], {})
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        super().prepare_update(new, old, around)
+        _agree_on_source(new["spec"], old["spec"])
+
+
+def _agree_on_source(spec: Document, old: Document) -> None:
+    # Sources in other namespaces are an offer that a 1.36 server makes only when it is told to.
+    if spec.get("dataSourceRef", {}).get("namespace") and "dataSourceRef" not in old:
+        del spec["dataSourceRef"]
+    is_plain = _is_plain_source(spec.get("dataSource", {}))
+    if "dataSource" not in old and "dataSourceRef" not in spec and not is_plain:
+        spec.pop("dataSource", None)
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is not None and reference is None:
+        spec["dataSourceRef"] = dict(source)
+    elif source is None and reference is not None and not reference.get("namespace"):
+        spec["dataSource"] = {name: reference[name] for name in ("apiGroup", "kind", "name")}
+
+
+def _is_plain_source(source: Document) -> bool:
+    """Whether it is of the two kinds that the older field takes; others have always been overlooked there."""
+    known = ((None, "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
+    return (source.get("apiGroup") or None, source.get("kind")) in known
+
+
+class PersistentVolumeStrategy(BuiltinStrategy):
+    """A piece of storage; when its phase changes, the time is noted."""
+
+    fill = staticmethod(volumes.default_persistent_volume)
+    returns_deleted = True
+    check = staticmethod(rules.persistent_volume)
+    check_change = staticmethod(rules.persistent_volume_update)
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._endpoints["status"] = PersistentVolumeStatusEndpoint(self)
+
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        super().prepare_create(new, around)
+        new["status"] = {"phase": "Pending", "lastPhaseTransitionTime": around.now}
+
+
+class PersistentVolumeStatusEndpoint(StatusEndpoint):
+    """The status of a volume."""
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        super().prepare_update(new, old, around)
+        present, former = new["status"], old["status"]
+        noted = present.get("lastPhaseTransitionTime")
+        if present.get("phase") == former.get("phase"):
+            if noted is None and "lastPhaseTransitionTime" in former:
+                present["lastPhaseTransitionTime"] = former["lastPhaseTransitionTime"]
+        elif noted is None or noted == former.get("lastPhaseTransitionTime"):
+            present["lastPhaseTransitionTime"] = around.now
+
+
+class StorageClassStrategy(BuiltinStrategy):
+    """A kind of storage on offer."""
+
+    fill = staticmethod(volumes.default_storage_class)
+    returns_deleted = True
+    check = staticmethod(rules.storage_class)
+    check_change = staticmethod(rules.storage_class_update)
+
+
+class CSIDriverStrategy(BuiltinStrategy):
+    """What a storage driver can do. Its generation counts from zero."""
+
+    fill = staticmethod(volumes.default_csi_driver)
+    returns_deleted = True
+    unconditional_update = False
+    check = staticmethod(rules.csi_driver)
+    check_change = staticmethod(rules.csi_driver_update)
+
+    def warnings_on_create(self, new: Document) -> list[str]:
+        return list(advice.driver_advice(new["spec"]))
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:
+        if new["spec"].get("tokenRequests") == old["spec"].get("tokenRequests"):
+            return []
+        return list(advice.driver_advice(new["spec"]))
+
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        super().prepare_create(new, around)
+        # Known to a 1.36 server, and offered only when it is told to.
+        new["spec"].pop("preventPodSchedulingIfMissing", None)
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        super().prepare_update(new, old, around)
+        new["spec"].pop("preventPodSchedulingIfMissing", None)
+        if new["spec"] != old["spec"]:
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+
+class CSINodeStrategy(BuiltinStrategy):
+    """Which storage drivers a node has."""
+
+    returns_deleted = True
+    unconditional_update = False
+    check = staticmethod(rules.csi_node)
+
+
+class CSIStorageCapacityStrategy(BuiltinStrategy):
+    """How much storage a driver has left."""
+
+    unconditional_update = False
+
+
+class VolumeAttachmentStrategy(BuiltinStrategy):
+    """That a volume is, or shall be, attached to a node."""
+
+    returns_deleted = True
+    unconditional_update = False
+    status_resets = ("metadata", "spec")
+    check = staticmethod(rules.volume_attachment)
+
+
+class VolumeAttributesClassStrategy(BuiltinStrategy):
+    """Settings of volumes that can change."""
+
+    returns_deleted = True

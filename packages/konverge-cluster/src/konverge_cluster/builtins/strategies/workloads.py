@@ -1,0 +1,230 @@
+"""Deployments, ReplicaSets, StatefulSets, DaemonSets, and what they are made of."""
+
+# ruff: noqa: ARG004
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from konverge_cluster.api.names import label_problems
+from konverge_cluster.api.problems import FieldProblem, required
+from konverge_cluster.api.strategy import Document, Scaling, Surroundings
+from konverge_cluster.builtins.advice import claim_advice
+from konverge_cluster.builtins.defaults import workloads
+from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.validation import workloads as rules
+from konverge_cluster.builtins.validation.pods import pod_template
+from konverge_cluster.builtins.validation.values import immutable, not_negative
+
+__all__ = [
+    "ControllerRevisionStrategy",
+    "DaemonSetStrategy",
+    "DeploymentStrategy",
+    "PodTemplateStrategy",
+    "ReplicaSetStrategy",
+    "ReplicationControllerStrategy",
+    "StatefulSetStrategy",
+]
+
+_SCALING: Final = Scaling(("spec", "replicas"), ("status", "replicas"), ("spec", "selector"))
+_DEPLOYMENT_BOUNDED: Final = ("updatedReplicas", "readyReplicas", "availableReplicas")
+_DEPLOYMENT_COUNTS: Final = (
+    "observedGeneration",
+    "replicas",
+    *_DEPLOYMENT_BOUNDED,
+    "unavailableReplicas",
+    "terminatingReplicas",
+    "collisionCount",
+)
+_REPLICA_BOUNDED: Final = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
+_REPLICA_COUNTS: Final = ("replicas", *_REPLICA_BOUNDED, "observedGeneration", "terminatingReplicas")
+_STATEFUL_BOUNDED: Final = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+_STATEFUL_COUNTS: Final = ("replicas", *_STATEFUL_BOUNDED, "observedGeneration", "collisionCount")
+_DAEMON_COUNTS: Final = (
+    "currentNumberScheduled",
+    "numberMisscheduled",
+    "desiredNumberScheduled",
+    "numberReady",
+    "observedGeneration",
+    "updatedNumberScheduled",
+    "numberAvailable",
+    "numberUnavailable",
+    "collisionCount",
+)
+_TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
+
+
+class DeploymentStrategy(BuiltinStrategy):
+    """Annotations count as part of what is wished for: their change raises the generation too."""
+
+    fill = staticmethod(workloads.default_deployment)
+    template_path = ("spec", "template")
+    names_pods = True
+    generated_by = ("spec",)
+    scaling = _SCALING
+    status_resets = ("metadata.labels", "spec")
+
+    def count_generation(self, new: Document, old: Document) -> None:
+        if new["spec"] != old["spec"] or new["metadata"].get("annotations") != old["metadata"].get("annotations"):
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    check = staticmethod(rules.deployment)
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.deployment(new, old)
+
+    @staticmethod
+    def check_status(new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.counts(new["status"], _DEPLOYMENT_COUNTS, _DEPLOYMENT_BOUNDED)
+
+
+class ReplicaSetStrategy(BuiltinStrategy):
+    """A number of pods of one template."""
+
+    fill = staticmethod(workloads.default_replica_set)
+    template_path = ("spec", "template")
+    names_pods = True
+    generated_by = ("spec",)
+    scaling = _SCALING
+    selectable = ("status.replicas",)
+
+    check = staticmethod(rules.replica_set)
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.replica_set(new, old)
+
+    @staticmethod
+    def check_status(new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.counts(new["status"], _REPLICA_COUNTS, _REPLICA_BOUNDED)
+
+
+class StatefulSetStrategy(BuiltinStrategy):
+    """Pods with names and volumes that stay."""
+
+    fill = staticmethod(workloads.default_stateful_set)
+    template_path = ("spec", "template")
+    generated_by = ("spec",)
+    scaling = _SCALING
+
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        super().prepare_create(new, around)
+        _drop_disabled(new)
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        _drop_disabled(new)
+        super().prepare_update(new, old, around)
+
+    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
+        return label_problems(name, prefix=prefix)
+
+    check = staticmethod(rules.stateful_set)
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.stateful_set_update(new, old)
+
+    @staticmethod
+    def check_status(new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.counts(new["status"], _STATEFUL_COUNTS, _STATEFUL_BOUNDED)
+
+    def warnings_on_create(self, new: Document) -> list[str]:
+        return [*super().warnings_on_create(new), *_claim_warnings(new)]
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:
+        return [*super().warnings_on_update(new, old), *_claim_warnings(new)]
+
+
+def _claim_warnings(stateful_set: Document) -> Iterable[str]:
+    for index, claim in enumerate(stateful_set["spec"].get("volumeClaimTemplates", ())):
+        yield from claim_advice(claim["spec"], f"spec.volumeClaimTemplates[{index}]")
+    if stateful_set["spec"]["revisionHistoryLimit"] < 0:
+        text = "a negative value retains all historical revisions; a value >= 0 is recommended"
+        yield f"spec.revisionHistoryLimit: {text}"
+
+
+def _drop_disabled(stateful_set: Document) -> None:
+    """Drop what a 1.36 server knows but does not offer unless it is told to."""
+    stateful_set["spec"]["updateStrategy"].get("rollingUpdate", {}).pop("maxUnavailable", None)
+
+
+class DaemonSetStrategy(BuiltinStrategy):
+    """A pod on each node. How often its template changed is kept in an annotation that clients cannot set."""
+
+    fill = staticmethod(workloads.default_daemon_set)
+    template_path = ("spec", "template")
+    generated_by = ("spec",)
+
+    def default(self, document: Document) -> None:
+        super().default(document)
+        # It is there before owners are noted, so whoever creates the object owns it.
+        document["metadata"].setdefault("annotations", {}).setdefault(_TEMPLATE_GENERATION, "0")
+
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        super().prepare_create(new, around)
+        annotations = new["metadata"].setdefault("annotations", {})
+        annotations[_TEMPLATE_GENERATION] = str(max(1, _number(annotations.get(_TEMPLATE_GENERATION, ""))))
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        super().prepare_update(new, old, around)
+        generation = _number(old["metadata"].get("annotations", {}).get(_TEMPLATE_GENERATION, ""))
+        changed = new["spec"]["template"] != old["spec"]["template"]
+        annotations = new["metadata"].setdefault("annotations", {})
+        annotations[_TEMPLATE_GENERATION] = str(generation + 1 if changed else generation)
+
+    check = staticmethod(rules.daemon_set)
+
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.daemon_set(new, old)
+
+    @staticmethod
+    def check_status(new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.counts(new["status"], _DAEMON_COUNTS, ())
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+class ReplicationControllerStrategy(BuiltinStrategy):
+    """The ancestor of ReplicaSets; its pods stay when it goes, unless the request says otherwise."""
+
+    fill = staticmethod(workloads.default_replication_controller)
+    template_path = ("spec", "template")
+    names_pods = True
+    generated_by = ("spec",)
+    scaling = _SCALING
+    default_propagation = "Orphan"
+    selectable = ("status.replicas",)
+
+    check = staticmethod(rules.replication_controller)
+
+    @staticmethod
+    def check_status(new: Document, old: Document) -> Iterable[FieldProblem]:
+        return rules.counts(new["status"], _REPLICA_COUNTS, _REPLICA_BOUNDED)
+
+
+class PodTemplateStrategy(BuiltinStrategy):
+    """A template of its own, which nothing runs."""
+
+    fill = staticmethod(workloads.default_pod_template)
+    template_path = ("template",)
+    generated_by = ("template",)
+    returns_deleted = True
+
+    @staticmethod
+    def check(new: Document) -> Iterable[FieldProblem]:
+        return pod_template(new["template"], "template")
+
+
+class ControllerRevisionStrategy(BuiltinStrategy):
+    """A state of a StatefulSet or DaemonSet, kept for going back; its data never changes."""
+
+    @staticmethod
+    def check(new: Document) -> Iterable[FieldProblem]:
+        yield from not_negative(new["revision"], "revision")
+        if new.get("data") is None:
+            yield required("data", "data is mandatory")
+
+    @staticmethod
+    def check_change(new: Document, old: Document) -> Iterable[FieldProblem]:
+        return immutable(new.get("data"), old.get("data"), "data")

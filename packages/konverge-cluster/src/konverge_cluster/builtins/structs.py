@@ -1,0 +1,283 @@
+"""How the Go structs behind the built-in kinds read JSON and what they print, from a table of their fields.
+
+The table (data/builtin-structs.json.gz) is what Go's reflection says about Kubernetes' own types. For each struct a
+function is made when it is first needed; it brings a document into shape in place:
+
+1. a key that the struct does not have goes, and is noted with its path;
+2. null goes, and so do empty lists and maps, and what is empty in a field that is left out when empty; pointers keep
+   their zero;
+3. what is missing in a field that is always printed comes: `{}` for a struct, null for a list, "" for a text;
+4. a value of the wrong type raises `Fault` with Go's text.
+
+Keys keep the order in which they came: documents are compared as values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from konverge_cluster.builtins.data import load
+from konverge_cluster.builtins.faults import Fault, TypeFault, json_type
+from konverge_cluster.builtins.leaves import (
+    Reader,
+    float_reader,
+    int_reader,
+    plain_reader,
+    read_bytes,
+    special_reader,
+)
+
+__all__ = ["kind_shaper", "struct_shaper", "zero_of_kind"]
+
+Shaper = Callable[[Any, list[str]], Any]
+"""Takes a value and the list of unknown fields; gives the value in shape."""
+
+_PLAIN: Final = {"string": str, "bool": bool}
+_ZEROS: Final[dict[str, Any]] = {"bytes": "", "string": "", "bool": False, "int64": 0, "int32": 0, "float64": 0}
+_SPECIAL_ZEROS: Final[dict[str, Any]] = {"resource.Quantity": "0", "intstr.IntOrString": 0}
+_SCHEMA_TYPES: Final = {"v1.JSONSchemaPropsOrArray": list, "v1.JSONSchemaPropsOrStringArray": list}
+_SCHEMA_OR_BOOL: Final = "v1.JSONSchemaPropsOrBool"
+_COMMON_FIELDS: Final = ("kind", "apiVersion", "metadata")
+
+
+class _Field(NamedTuple):
+    """One field as the loop needs it: the Python type that needs no shaping, the shaper, whether empty is kept."""
+
+    plain: type | None
+    shape: Shaper
+    keep_empty: bool
+    keys: tuple[str, ...]
+
+
+@cache
+def _table() -> Any:
+    return load("structs")
+
+
+def _entry(index: int) -> Any:
+    return _table()["shapes"][index]
+
+
+@cache
+def _index_of(name: str) -> int:
+    return next(index for index, shape in enumerate(_table()["shapes"]) if shape["name"] == name)
+
+
+@cache
+def kind_shaper(api_version: str, kind: str) -> Shaper:
+    """The shaper of a whole object, but for its identity and metadata: those are already in shape."""
+    return _struct(_table()["kinds"][f"{api_version}/{kind}"], skipped=_COMMON_FIELDS)
+
+
+@cache
+def zero_of_kind(api_version: str, kind: str) -> Callable[[], dict[str, Any]]:
+    """What an empty object of the kind prints, without its metadata."""
+    index = _table()["kinds"][f"{api_version}/{kind}"]
+
+    def make() -> dict[str, Any]:
+        return {key: value for key, value in _zero(index).items() if key != "metadata"}
+
+    return make
+
+
+@cache
+def struct_shaper(name: str) -> Shaper:
+    """The shaper of a struct by its Go name, such as `v1.ObjectMeta`."""
+    return _struct(_index_of(name))
+
+
+@cache
+def _shaper(index: int) -> Shaper:
+    entry = _entry(index)
+    kind = entry["kind"]
+    if kind == "pointer":
+        return _shaper(entry["element"])
+    if kind == "struct":
+        return _lazy_struct(index)
+    if kind == "list":
+        return _list(entry)
+    if kind == "map":
+        return _map(entry)
+    if entry["name"] in _SCHEMA_TYPES or entry["name"] == _SCHEMA_OR_BOOL:
+        return _schema_or_other(entry["name"])
+    return _leaf(_leaf_reader(kind, entry["name"]))
+
+
+def _leaf_reader(kind: str, name: str) -> Reader:
+    if kind in _PLAIN:
+        return plain_reader(_PLAIN[kind], name)
+    if kind in ("int32", "int64"):
+        return int_reader(int(kind[3:]), name)
+    if kind == "float64":
+        return float_reader(name)
+    return read_bytes if kind == "bytes" else special_reader(name)
+
+
+def _leaf(read: Reader) -> Shaper:
+    def shape(value: Any, _unknown: list[str]) -> Any:
+        return read(value)
+
+    return shape
+
+
+def _lazy_struct(index: int) -> Shaper:
+    """A struct is made when the first value arrives: types contain themselves, and most are never used."""
+    made: list[Shaper] = []
+
+    def shape(value: Any, unknown: list[str]) -> Any:
+        if not made:
+            made.append(_struct(index))
+        return made[0](value, unknown)
+
+    return shape
+
+
+def _schema_or_other(name: str) -> Shaper:
+    other = _SCHEMA_TYPES.get(name, bool)
+    shape_schema = _lazy_struct(_index_of("v1.JSONSchemaProps"))
+
+    def shape(value: Any, _unknown: list[str]) -> Any:
+        # These types read their JSON with a reader of their own, one that overlooks unknown fields.
+        if type(value) is dict:
+            return shape_schema(value, [])
+        if name == "v1.JSONSchemaPropsOrArray" and type(value) is list:
+            return [shape_schema(each, []) for each in value]
+        if type(value) is not other and other is bool:
+            raise Fault("boolean or JSON schema expected")
+        return value
+
+    return shape
+
+
+def _list(entry: Any) -> Shaper:
+    element = _entry(entry["element"])
+    plain = _PLAIN.get(element["kind"])
+    shape_element = _shaper(entry["element"])
+    name = entry["name"]
+
+    def shape(value: Any, unknown: list[str]) -> Any:
+        if type(value) is not list:
+            raise TypeFault(json_type(value), name)
+        for at, item in enumerate(value):
+            if type(item) is plain:
+                continue
+            known = len(unknown)
+            value[at] = _zero(entry["element"]) if item is None else shape_element(item, unknown)
+            if len(unknown) > known:
+                unknown[known:] = [_joined(f"[{at}]", path) for path in unknown[known:]]
+        return value
+
+    return shape
+
+
+def _map(entry: Any) -> Shaper:
+    element = _entry(entry["element"])
+    plain = _PLAIN.get(element["kind"])
+    shape_element = _shaper(entry["element"])
+    name = entry["name"]
+
+    def shape(value: Any, unknown: list[str]) -> Any:
+        if type(value) is not dict:
+            raise TypeFault(json_type(value), name)
+        for key, item in value.items():
+            if type(item) is plain:
+                continue
+            known = len(unknown)
+            value[key] = _zero(entry["element"]) if item is None else shape_element(item, unknown)
+            if len(unknown) > known:
+                unknown[known:] = [_joined(key, path) for path in unknown[known:]]
+        return value
+
+    return shape
+
+
+def _joined(key: str, path: str) -> str:
+    return key + path if path.startswith("[") else f"{key}.{path}"
+
+
+def _struct(index: int, *, skipped: tuple[str, ...] = ()) -> Shaper:
+    entry = _entry(index)
+    name = entry["name"]
+    short = name.rpartition(".")[2]
+    fields = {field["key"]: _field(field) for field in entry.get("fields", ())}
+    always = [(field["key"], field["shape"]) for field in entry.get("fields", ()) if _is_always_printed(field)]
+    for key in skipped:
+        fields.pop(key, None)
+    always = [(key, shape) for key, shape in always if key not in skipped]
+    find = fields.get
+
+    def shape(value: Any, unknown: list[str]) -> Any:
+        if type(value) is not dict:
+            raise TypeFault(json_type(value), name)
+        dropped = []
+        for key, item in value.items():
+            field = find(key)
+            if field is None:
+                if key not in skipped:
+                    unknown.append(key)
+                    dropped.append(key)
+                continue
+            if item is None:
+                dropped.append(key)
+                continue
+            if type(item) is not field.plain:
+                item = value[key] = _shaped(short, field, item, unknown)
+            if not item and not field.keep_empty:
+                dropped.append(key)
+        for key in dropped:
+            del value[key]
+        for key, inner in always:
+            if key not in value:
+                value[key] = _zero_of_field(inner)
+        return value
+
+    return shape
+
+
+def _shaped(struct: str, field: _Field, item: Any, unknown: list[str]) -> Any:
+    known = len(unknown)
+    try:
+        shaped = field.shape(item, unknown)
+    except Fault as fault:
+        fault.inside(struct, field.keys)
+        raise
+    if len(unknown) > known:
+        unknown[known:] = [_joined(field.keys[-1], path) for path in unknown[known:]]
+    return shaped
+
+
+def _field(field: Any) -> _Field:
+    entry = _entry(field["shape"])
+    kind = entry["kind"]
+    target = _entry(entry["element"])["kind"] if kind == "pointer" else kind
+    # Go leaves out empty texts, numbers, lists and maps; never a struct, a pointer that is set, or what prints itself.
+    # What the server stores it reads again, and an empty list or map comes back as none.
+    leaves_out = kind in ("list", "map") or (
+        field.get("omitEmpty", False) and kind not in ("pointer", "struct", "special")
+    )
+    keys = (*field.get("through", ()), field["key"])
+    return _Field(_PLAIN.get(target), _shaper(field["shape"]), not leaves_out, keys)
+
+
+def _is_always_printed(field: Any) -> bool:
+    if field.get("omitZero"):
+        return False
+    return not field.get("omitEmpty") or _entry(field["shape"])["kind"] in ("struct", "special")
+
+
+def _zero(index: int) -> Any:
+    entry = _entry(index)
+    kind = entry["kind"]
+    if kind == "struct":
+        printed = [each for each in entry.get("fields", ()) if _is_always_printed(each)]
+        return {each["key"]: _zero_of_field(each["shape"]) for each in printed}
+    if kind == "special":
+        return _SPECIAL_ZEROS.get(entry["name"])
+    return _ZEROS.get(kind)
+
+
+def _zero_of_field(index: int) -> Any:
+    # Bytes that nobody gave are none; only as the value of a map do they come back from the storage as an empty text.
+    return None if _entry(index)["kind"] == "bytes" else _zero(index)

@@ -1,0 +1,117 @@
+"""Claims for storage, on their own and as templates inside other objects."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from konverge.objects.quantities import Quantity
+from konverge_cluster.api.problems import forbidden, invalid, required, unsupported
+from konverge_cluster.builtins.validation.labels import annotation_values, label_selector, labels
+from konverge_cluster.builtins.validation.resources import quantity_value
+from konverge_cluster.builtins.validation.values import Problems, dns_label, dns_subdomain, immutable
+
+__all__ = ["ACCESS_MODES", "VOLUME_MODES", "claim_spec", "claim_template", "claim_update"]
+
+ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+VOLUME_MODES: Final = ("Block", "Filesystem")
+_TEMPLATE_METADATA: Final = ("annotations", "labels")
+_IMMUTABLE_SPEC: Final = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+)
+
+
+def claim_template(template: dict[str, Any], path: str) -> Problems:
+    """A claim that is made for each pod."""
+    metadata = template["metadata"]
+    yield from annotation_values(metadata.get("annotations"), f"{path}.metadata.annotations")
+    yield from labels(metadata.get("labels"), f"{path}.metadata.labels")
+    for name in metadata:
+        if name not in _TEMPLATE_METADATA:
+            yield forbidden(f"{path}.metadata.{name}", "cannot be set")
+    yield from claim_spec(template["spec"], f"{path}.spec")
+
+
+def claim_spec(spec: dict[str, Any], path: str) -> Problems:
+    if not spec.get("accessModes"):
+        yield required(f"{path}.accessModes", "at least 1 access mode is required")
+    yield from label_selector(spec.get("selector"), f"{path}.selector")
+    yield from _access_modes(spec.get("accessModes", []), f"{path}.accessModes")
+    yield from _size(spec["resources"].get("requests", {}).get("storage"), f"{path}.resources[storage]")
+    if spec.get("storageClassName"):
+        yield from dns_subdomain(spec["storageClassName"], f"{path}.storageClassName")
+    if spec["volumeMode"] not in VOLUME_MODES:
+        yield unsupported(f"{path}.volumeMode", spec["volumeMode"], VOLUME_MODES)
+    for name in ("dataSource", "dataSourceRef"):
+        if name in spec:
+            yield from _source(spec[name], f"{path}.{name}")
+    yield from _sources_agree(spec, path)
+    if spec.get("volumeAttributesClassName"):
+        yield from dns_subdomain(spec["volumeAttributesClassName"], f"{path}.volumeAttributesClassName")
+
+
+def _access_modes(modes: list[str], path: str) -> Problems:
+    for mode in modes:
+        if mode not in ACCESS_MODES:
+            yield unsupported(path, mode, ACCESS_MODES)
+    known = {mode for mode in modes if mode in ACCESS_MODES}
+    if "ReadWriteOncePod" in known and len(known) > 1:
+        yield forbidden(path, "may not use ReadWriteOncePod with other access modes")
+
+
+def _size(amount: str | None, path: str) -> Problems:
+    if amount is None:
+        yield required(path)
+    elif Quantity(amount) <= 0:
+        yield invalid(path, amount, "must be greater than zero")
+    else:
+        yield from quantity_value("storage", amount, path)
+
+
+def _source(source: dict[str, Any], path: str) -> Problems:
+    for name in ("name", "kind"):
+        if not source[name]:
+            yield required(f"{path}.{name}")
+    group = source.get("apiGroup") or ""
+    if not group and source["kind"] != "PersistentVolumeClaim":
+        text = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+        yield invalid(path, source["kind"], text)
+    if group:
+        yield from dns_subdomain(group, f"{path}.apiGroup")
+    if source.get("namespace"):
+        yield from dns_label(source["namespace"], f"{path}.namespace")
+
+
+def _sources_agree(spec: dict[str, Any], path: str) -> Problems:
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is None or reference is None:
+        return
+    # The value shown is the path of the field, which prints as an empty object.
+    if reference.get("namespace"):
+        yield invalid(path, {}, "may not be specified when dataSourceRef.namespace is specified")
+    elif any((source.get(name) or "") != (reference.get(name) or "") for name in ("apiGroup", "kind", "name")):
+        yield invalid(path, {}, "must match dataSourceRef")
+
+
+def claim_update(new: dict[str, Any], old: dict[str, Any]) -> Problems:
+    spec, former = new["spec"], old["spec"]
+    bound = new["status"].get("phase") == "Bound"
+    if _comparable(spec, former, bound=bound) != _comparable(former, former, bound=bound):
+        yield forbidden("spec", _IMMUTABLE_SPEC)
+    size, before = (Quantity(each["resources"].get("requests", {}).get("storage", "0")) for each in (spec, former))
+    if size < before and size <= Quantity(old["status"].get("capacity", {}).get("storage", "0")):
+        yield forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")
+    yield from immutable(spec.get("volumeMode"), former.get("volumeMode"), "volumeMode")
+
+
+def _comparable(spec: dict[str, Any], former: dict[str, Any], *, bound: bool) -> dict[str, Any]:
+    """A spec without what may change: the volume once, the size and the class of a bound claim."""
+    kept = dict(spec)
+    if not former.get("volumeName"):
+        kept.pop("volumeName", None)
+    if "storageClassName" not in former:
+        kept.pop("storageClassName", None)
+    if bound:
+        requests = {name: each for name, each in spec["resources"].get("requests", {}).items() if name != "storage"}
+        kept["resources"] = {**spec["resources"], "requests": requests}
+        kept.pop("volumeAttributesClassName", None)
+    return kept

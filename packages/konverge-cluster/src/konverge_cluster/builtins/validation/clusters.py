@@ -1,0 +1,297 @@
+"""Namespaces, nodes, quotas and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from konverge.objects.names import label_value_errors
+from konverge.objects.quantities import Quantity
+from konverge_cluster.api.problems import FieldProblem, duplicate, forbidden, invalid, required
+from konverge_cluster.builtins.validation.resources import (
+    container_resource_name,
+    is_huge_pages,
+    is_native,
+    quantity_value,
+    resource_name,
+)
+from konverge_cluster.builtins.validation.scheduling import taint_effect
+from konverge_cluster.builtins.validation.values import IMMUTABLE, Problems, cidr, qualified_name
+
+__all__ = [
+    "limit_range",
+    "namespace",
+    "namespace_finalizers",
+    "namespace_phase",
+    "node",
+    "node_update",
+    "resource_quota",
+    "resource_quota_update",
+]
+
+Spec = dict[str, Any]
+
+_FINALIZERS: Final = ("kubernetes", "orphan", "foregroundDeletion")
+_LIMIT_TYPES: Final = ("Pod", "Container", "PersistentVolumeClaim")
+_SCOPES: Final = (
+    "Terminating",
+    "NotTerminating",
+    "BestEffort",
+    "NotBestEffort",
+    "PriorityClass",
+    "CrossNamespacePodAffinity",
+    "VolumeAttributesClass",
+)
+_BARE_SCOPES: Final = tuple(scope for scope in _SCOPES if scope not in ("PriorityClass", "VolumeAttributesClass"))
+_EXISTS_ONLY: Final = (
+    "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
+    "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
+)
+_VALUES_NEEDED: Final = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+_NO_VALUES: Final = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+_CONFLICTS: Final = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
+_QUOTA_NAMES: Final = frozenset(
+    (
+        *("cpu", "memory", "ephemeral-storage"),
+        *(f"requests.{name}" for name in ("cpu", "memory", "storage", "ephemeral-storage")),
+        *(f"limits.{name}" for name in ("cpu", "memory", "ephemeral-storage")),
+        *("pods", "resourcequotas", "services", "replicationcontrollers", "secrets", "configmaps"),
+        *("persistentvolumeclaims", "services.nodeports", "services.loadbalancers"),
+    )
+)
+_POD_SCOPED: Final = frozenset(
+    ("pods", "cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
+)
+_NO_PROVIDER_CHANGE: Final = 'node updates may not change providerID except from "" to valid'
+_NO_CIDR_CHANGE: Final = 'node updates may not change podCIDR except from "" to valid'
+
+
+def namespace(new: Spec) -> Problems:
+    return namespace_finalizers(new["spec"].get("finalizers", ()), lambda _: "spec.finalizers")
+
+
+def namespace_finalizers(finalizers: Iterable[str], path_of: Any) -> Problems:
+    for index, name in enumerate(finalizers):
+        path = path_of(index)
+        yield from qualified_name(name, path)
+        if "/" not in name and name not in _FINALIZERS:
+            yield invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")
+
+
+def namespace_phase(new: Spec) -> Problems:
+    phase = new["status"].get("phase", "")
+    if "deletionTimestamp" in new["metadata"]:
+        if phase != "Terminating":
+            text = "may only be 'Terminating' if `deletionTimestamp` is not empty"
+            yield invalid("status.Phase", phase, text)
+    elif phase != "Active":
+        yield invalid("status.Phase", phase, "may only be 'Active' if `deletionTimestamp` is empty")
+
+
+def node(new: Spec) -> Problems:
+    yield from _taints(new["spec"].get("taints", ()), "metadata.taints")
+    yield from _node_resources(new["status"])
+    ranges = new["spec"].get("podCIDRs", [])
+    wrong = [problem for index, value in enumerate(ranges) for problem in cidr(value, f"spec.podCIDRs[{index}]")]
+    yield from wrong
+    if len(ranges) > 2 or (len(ranges) == 2 and not wrong and len({":" in each for each in ranges}) == 1):
+        yield invalid("spec.podCIDRs", ranges, "may specify no more than one CIDR for each IP family")
+
+
+def _taints(taints: Iterable[Spec], path: str) -> Problems:
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(taints):
+        where = f"{path}[{index}]"
+        yield from qualified_name(taint["key"], f"{where}.key")
+        wrong = label_value_errors(taint.get("value", ""))
+        if wrong:
+            yield invalid(f"{where}.value", taint["value"], ";".join(wrong))
+        if not taint["effect"]:
+            yield required(f"{where}.effect")
+        else:
+            yield from taint_effect(taint["effect"], f"{where}.effect")
+        identity = (taint["key"], taint["effect"])
+        if identity in seen:
+            shown = {"Key": identity[0], "Value": taint.get("value", ""), "Effect": identity[1]}
+            text = "taints must be unique by key and effect pair"
+            value = {**shown, "TimeAdded": taint.get("timeAdded")}
+            yield FieldProblem("FieldValueDuplicate", where, value, text)
+        seen.add(identity)
+
+
+def _node_resources(status: Spec) -> Problems:
+    for kind in ("capacity", "allocatable"):
+        for name, amount in status.get(kind, {}).items():
+            yield from quantity_value(name, amount, f"status.{kind}.{name}")
+
+
+def node_update(new: Spec, old: Spec) -> Problems:
+    spec, former = new["spec"], old["spec"]
+    yield from _node_resources(new["status"])
+    seen: list[Spec] = []
+    for index, address in enumerate(new["status"].get("addresses", ())):
+        if address in seen:
+            shown = {"Type": address["type"], "Address": address["address"]}
+            yield duplicate(f"status.addresses[{index}]", shown)
+        seen.append(address)
+    if former.get("podCIDRs") and former["podCIDRs"] != spec.get("podCIDRs"):
+        yield forbidden("spec.podCIDRs", _NO_CIDR_CHANGE)
+    if former.get("providerID") and former["providerID"] != spec.get("providerID"):
+        yield forbidden("spec.providerID", _NO_PROVIDER_CHANGE)
+    yield from _taints(spec.get("taints", ()), "metadata.taints")
+
+
+def resource_quota(new: Spec) -> Problems:
+    spec = new["spec"]
+    for name, amount in spec.get("hard", {}).items():
+        path = f"spec.hard[{name}]"
+        yield from resource_name(name, path)
+        if "/" not in name and not _is_quota_name(name):
+            yield invalid(path, name, "must be a standard resource for quota")
+        yield from quantity_value(name, amount, path)
+    yield from _scopes(spec)
+    yield from _scope_selector(spec)
+
+
+def _is_quota_name(name: str) -> bool:
+    return name in _QUOTA_NAMES or is_huge_pages(name.removeprefix("requests."))
+
+
+def _scopes(spec: Spec) -> Problems:
+    scopes = spec.get("scopes", [])
+    for scope in scopes:
+        if scope not in _SCOPES:
+            yield invalid("spec.scopes", scopes, "unsupported scope")
+        for name in sorted(spec.get("hard", {})):
+            if _is_quota_name(name) and not _scope_fits(scope, name):
+                yield invalid("spec.scopes", scopes, "unsupported scope applied to resource")
+    for pair in _CONFLICTS:
+        if set(pair) <= set(scopes):
+            yield invalid("spec.scopes", scopes, "conflicting scopes")
+
+
+def _scope_selector(spec: Spec) -> Problems:
+    path = "spec.scopeSelector.matchExpressions"
+    requirements = spec.get("scopeSelector", {}).get("matchExpressions", [])
+    for requirement in requirements:
+        scope, operator = requirement["scopeName"], requirement["operator"]
+        if scope not in _SCOPES:
+            yield invalid(f"{path}.scopeName", scope, "unsupported scope")
+        for name in sorted(spec.get("hard", {})):
+            if _is_quota_name(name) and not _scope_fits(scope, name):
+                yield invalid(path, _selector_in_words(requirements), "unsupported scope applied to resource")
+        if operator != "Exists" and scope in _BARE_SCOPES:
+            yield invalid(f"{path}.operator", operator, _EXISTS_ONLY)
+        values = requirement.get("values", [])
+        if operator in ("In", "NotIn"):
+            if not values:
+                yield required(f"{path}.values", _VALUES_NEEDED)
+        elif operator not in ("Exists", "DoesNotExist"):
+            yield invalid(f"{path}.operator", operator, "not a valid selector operator")
+        elif values:
+            yield invalid(f"{path}.values", values, _NO_VALUES)
+    for pair in _CONFLICTS:
+        if set(pair) <= {each["scopeName"] for each in requirements}:
+            yield invalid(path, spec.get("scopes"), "conflicting scopes")
+
+
+def _selector_in_words(requirements: list[Spec]) -> Spec:
+    """A selector as the server's internal type spells it."""
+    shown = [
+        {"ScopeName": each["scopeName"], "Operator": each["operator"], "Values": each.get("values")}
+        for each in requirements
+    ]
+    return {"MatchExpressions": shown}
+
+
+def _scope_fits(scope: str, name: str) -> bool:
+    if scope == "BestEffort":
+        return name == "pods"
+    if scope == "VolumeAttributesClass":
+        return name in ("persistentvolumeclaims", "requests.storage")
+    return scope not in _SCOPES or name in _POD_SCOPED
+
+
+def resource_quota_update(new: Spec, old: Spec) -> Problems:
+    scopes = new["spec"].get("scopes", [])
+    if set(scopes) != set(old["spec"].get("scopes", ())):
+        yield invalid("spec.scopes", scopes, IMMUTABLE)
+
+
+def limit_range(new: Spec) -> Problems:
+    seen: set[str] = set()
+    for index, item in enumerate(new["spec"]["limits"] or ()):
+        path = f"spec.limits[{index}]"
+        yield from _limit_type(item["type"], f"{path}.type")
+        if item["type"] in seen:
+            yield duplicate(f"{path}.type", item["type"])
+        seen.add(item["type"])
+        yield from _limit_names(item, path)
+        names = {name for kind in _LIMIT_KINDS for name in item.get(kind, ())}
+        for name in sorted(names):
+            yield from _limit_bounds(item, name, path)
+
+
+_LIMIT_KINDS: Final = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+
+
+def _limit_type(name: str, path: str) -> Problems:
+    wrong = list(qualified_name(name, path))
+    yield from wrong
+    if not wrong and "/" not in name and name not in _LIMIT_TYPES:
+        yield invalid(path, name, "must be a standard limit type or fully qualified")
+
+
+def _limit_names(item: Spec, path: str) -> Problems:
+    rule = container_resource_name if item["type"] in ("Pod", "Container") else resource_name
+    for kind in ("max", "min", "default", "defaultRequest"):
+        if item["type"] == "Pod" and kind.startswith("default"):
+            if item.get(kind):
+                yield forbidden(f"{path}.{kind}", "may not be specified when `type` is 'Pod'")
+            continue
+        for name in item.get(kind, ()):
+            yield from rule(name, f"{path}.{kind}[{name}]")
+    bounded = "storage" in item.get("min", {}) or "storage" in item.get("max", {})
+    if item["type"] == "PersistentVolumeClaim" and not bounded:
+        text = "either minimum or maximum storage value is required, but neither was provided"
+        yield required(f"{path}.limits", text)
+    for name in item.get("maxLimitRequestRatio", ()):
+        yield from rule(name, f"{path}.maxLimitRequestRatio[{name}]")
+
+
+def _limit_bounds(item: Spec, name: str, path: str) -> Problems:
+    low, high, default, request, ratio = (
+        item.get(kind, {}).get(name) for kind in ("min", "max", "default", "defaultRequest", "maxLimitRequestRatio")
+    )
+    comparisons = (
+        (low, high, "min", low, "min value {} is greater than max value {}"),
+        (low, request, "defaultRequest", request, "min value {} is greater than default request value {}"),
+        (request, high, "defaultRequest", request, "default request value {} is greater than max value {}"),
+        (
+            request,
+            default,
+            "defaultRequest",
+            request,
+            "default request value {} is greater than default limit value {}",
+        ),
+        (low, default, "default", low, "min value {} is greater than default value {}"),
+        (default, high, "default", high, "default value {} is greater than max value {}"),
+    )
+    for smaller, larger, kind, shown, text in comparisons:
+        if smaller is not None and larger is not None and Quantity(smaller) > Quantity(larger):
+            yield invalid(f"{path}.{kind}[{name}]", shown, text.format(smaller, larger))
+    if ratio is not None:
+        yield from _limit_ratio(ratio, low, high, f"{path}.maxLimitRequestRatio[{name}]")
+    fixed = is_huge_pages(name) or not is_native(name)
+    if fixed and None not in (default, request) and Quantity(default or "0") != Quantity(request or "0"):
+        text = f"default value {default} must equal to defaultRequest value {request} in {name}"
+        yield invalid(f"{path}.defaultRequest[{name}]", request, text)
+
+
+def _limit_ratio(ratio: str, low: str | None, high: str | None, path: str) -> Problems:
+    if Quantity(ratio) < 1:
+        yield invalid(path, ratio, f"ratio {ratio} is less than 1")
+    if low is not None and high is not None and Quantity(low):
+        most = Quantity(high).milli() / Quantity(low).milli()
+        if Quantity(ratio).milli() / 1000 > most:
+            yield invalid(path, ratio, f"ratio {ratio} is greater than max/min = {most:f}")

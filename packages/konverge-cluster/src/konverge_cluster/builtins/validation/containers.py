@@ -1,0 +1,315 @@
+"""Containers: names, images, ports, mounts, and who may have which probes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from konverge_cluster.api.problems import duplicate, forbidden, invalid, not_found, required, too_many, unsupported
+from konverge_cluster.builtins.validation.environment import environment, environment_sources
+from konverge_cluster.builtins.validation.probes import lifecycle, probes
+from konverge_cluster.builtins.validation.resources import container_resources
+from konverge_cluster.builtins.validation.security import container_security
+from konverge_cluster.builtins.validation.values import (
+    Problems,
+    backsteps,
+    chosen_from,
+    descending_path,
+    dns_label,
+    named,
+    port_name_errors,
+    port_number,
+)
+
+__all__ = ["PodFacts", "containers", "ephemeral_containers", "image_whitespace", "init_containers", "pull_policy"]
+
+Container = dict[str, Any]
+
+_PROBES_AND_HOOKS: Final = ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+_ONLY_SIDECARS: Final = "may not be set for init containers without restartPolicy=Always"
+_NOT_EPHEMERAL: Final = "cannot be set for an Ephemeral Container"
+_EPHEMERAL_FORBIDDEN: Final = (
+    "ports",
+    "resizePolicy",
+    "lifecycle",
+    "livenessProbe",
+    "readinessProbe",
+    "startupProbe",
+    "restartPolicy",
+    "restartPolicyRules",
+)
+_BLOCK_SOURCES: Final = ("persistentVolumeClaim", "ephemeral")
+
+
+@dataclass(frozen=True, slots=True)
+class PodFacts:
+    """What containers are checked against: sound volumes by name, resource claims, grace, and who the users are."""
+
+    volumes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    claims: frozenset[str] = frozenset()
+    grace: int | None = None
+    host_users: bool = True
+    restart_policy: str = "Always"
+
+
+def containers(found: list[Container] | None, facts: PodFacts, path: str) -> Problems:
+    if not found:
+        yield required(path)
+        return
+    names: set[str] = set()
+    for index, container in enumerate(found):
+        where = f"{path}[{index}]"
+        yield from _container(container, facts, where)
+        if container["name"] in names:
+            yield duplicate(f"{where}.name", container["name"])
+        names.add(container["name"])
+        if "lifecycle" in container:
+            yield from lifecycle(container["lifecycle"], facts.grace, f"{where}.lifecycle")
+        yield from probes(container, facts.grace, where)
+        yield from _restart_policy(container, where)
+    yield from _host_ports(found, path)
+
+
+def init_containers(found: Iterable[Container], regular: Iterable[Container], facts: PodFacts, path: str) -> Problems:
+    names = {each["name"] for each in regular}
+    for index, container in enumerate(found):
+        where = f"{path}[{index}]"
+        yield from _container(container, facts, where)
+        yield from _restart_policy(container, where)
+        if container["name"] in names:
+            yield duplicate(f"{where}.name", container["name"])
+        elif container["name"]:
+            names.add(container["name"])
+        # The real server looks at each init container alone, as if it were the first.
+        yield from _host_ports([container], path)
+        if container.get("restartPolicy") == "Always":
+            if "lifecycle" in container:
+                yield from lifecycle(container["lifecycle"], facts.grace, f"{where}.lifecycle")
+            yield from probes(container, facts.grace, where)
+        else:
+            for name in _PROBES_AND_HOOKS:
+                if name in container:
+                    yield forbidden(f"{where}.{name}", _ONLY_SIDECARS)
+
+
+def ephemeral_containers(
+    found: Iterable[Container], others: Iterable[Container], facts: PodFacts, path: str
+) -> Problems:
+    targets = {each["name"] for each in others}
+    names = set(targets)
+    for index, container in enumerate(found):
+        where = f"{path}[{index}]"
+        yield from _container(container, facts, where)
+        yield from image_whitespace(container, where)
+        if container["name"] in names:
+            yield duplicate(f"{where}.name", container["name"])
+        names.add(container["name"])
+        target = container.get("targetContainerName")
+        if target and target not in targets:
+            yield not_found(f"{where}.targetContainerName", target)
+        for name in _EPHEMERAL_FORBIDDEN:
+            if name in container:
+                yield forbidden(f"{where}.{name}", _NOT_EPHEMERAL)
+        if container["resources"]:
+            yield forbidden(f"{where}.resources", _NOT_EPHEMERAL)
+        for at, mount in enumerate(container.get("volumeMounts", ())):
+            for name in ("subPath", "subPathExpr"):
+                if mount.get(name):
+                    yield forbidden(f"{where}.volumeMounts[{at}].{name}", _NOT_EPHEMERAL)
+
+
+def _container(container: Container, facts: PodFacts, path: str) -> Problems:
+    if not container["name"]:
+        yield required(f"{path}.name")
+    else:
+        yield from dns_label(container["name"], f"{path}.name")
+    if not container.get("image"):
+        yield required(f"{path}.image")
+    policies = ("File", "FallbackToLogsOnError")
+    yield from chosen_from(container["terminationMessagePolicy"], policies, f"{path}.terminationMessagePolicy")
+    yield from _ports(container.get("ports", ()), f"{path}.ports")
+    yield from environment(container.get("env", ()), f"{path}.env")
+    yield from environment_sources(container.get("envFrom", ()), f"{path}.envFrom")
+    yield from _mounts(container, facts, f"{path}.volumeMounts")
+    yield from _devices(container, facts, f"{path}.volumeDevices")
+    yield from pull_policy(container["imagePullPolicy"], f"{path}.imagePullPolicy")
+    yield from container_resources(container["resources"], facts.claims, f"{path}.resources")
+    yield from _resize_policies(container.get("resizePolicy", ()), facts, f"{path}.resizePolicy")
+    if "securityContext" in container:
+        yield from container_security(
+            container["securityContext"], f"{path}.securityContext", host_users=facts.host_users
+        )
+
+
+def pull_policy(policy: str, path: str) -> Problems:
+    return chosen_from(policy, ("Always", "IfNotPresent", "Never"), path)
+
+
+def image_whitespace(container: Container, path: str) -> Problems:
+    """Pods are stricter with images than templates are."""
+    image = container.get("image", "")
+    if image != image.strip():
+        yield invalid(f"{path}.image", image, "must not have leading or trailing whitespace")
+
+
+def _ports(ports: Iterable[dict[str, Any]], path: str) -> Problems:
+    names: set[str] = set()
+    for index, port in enumerate(ports):
+        where = f"{path}[{index}]"
+        name = port.get("name")
+        if name:
+            wrong = list(named(name, port_name_errors, f"{where}.name"))
+            yield from wrong
+            if not wrong and name in names:
+                yield duplicate(f"{where}.name", name)
+            names.add(name)
+        if not port["containerPort"]:
+            yield required(f"{where}.containerPort")
+        else:
+            yield from port_number(port["containerPort"], f"{where}.containerPort")
+        if port.get("hostPort"):
+            yield from port_number(port["hostPort"], f"{where}.hostPort")
+        yield from chosen_from(port["protocol"], ("SCTP", "TCP", "UDP"), f"{where}.protocol")
+
+
+def _host_ports(found: list[Container], path: str) -> Problems:
+    seen: set[str] = set()
+    for index, container in enumerate(found):
+        for at, port in enumerate(container.get("ports", ())):
+            if port.get("hostPort"):
+                text = f"{port['protocol']}/{port.get('hostIP', '')}/{port['hostPort']}"
+                if text in seen:
+                    yield duplicate(f"{path}[{index}].ports[{at}].hostPort", text)
+                seen.add(text)
+
+
+def _mounts(container: Container, facts: PodFacts, path: str) -> Problems:
+    devices = {each["name"]: each["devicePath"] for each in container.get("volumeDevices", ())}
+    points: set[str] = set()
+    for index, mount in enumerate(container.get("volumeMounts", ())):
+        where = f"{path}[{index}]"
+        name, point = mount["name"], mount["mountPath"]
+        if not name:
+            yield required(f"{where}.name")
+        if name not in facts.volumes:
+            yield not_found(f"{where}.name", name)
+        if not point:
+            yield required(f"{where}.mountPath")
+        if point in points:
+            yield invalid(f"{where}.mountPath", point, "must be unique")
+        points.add(point)
+        if name in devices:
+            yield invalid(f"{where}.name", name, "must not already exist in volumeDevices")
+        if point in devices.values():
+            yield invalid(f"{where}.mountPath", point, "must not already exist as a path in volumeDevices")
+        yield from _mount_details(mount, container, path, where)
+
+
+def _mount_details(mount: dict[str, Any], container: Container, path: str, where: str) -> Problems:
+    # The server leaves the index out of the paths of these.
+    if mount.get("subPath"):
+        yield from descending_path(mount["subPath"], f"{path}.subPath")
+    if mount.get("subPathExpr"):
+        if mount.get("subPath"):
+            text = "subPathExpr and subPath are mutually exclusive"
+            yield invalid(f"{where}.subPathExpr", mount["subPathExpr"], text)
+        yield from descending_path(mount["subPathExpr"], f"{path}.subPathExpr")
+    propagation = mount.get("mountPropagation")
+    if propagation is not None:
+        allowed = ("Bidirectional", "HostToContainer", "None")
+        if propagation not in allowed:
+            yield unsupported(f"{path}.mountPropagation", propagation, allowed)
+        if propagation == "Bidirectional" and not container.get("securityContext", {}).get("privileged"):
+            text = "Bidirectional mount propagation is available only to privileged containers"
+            yield forbidden(f"{path}.mountPropagation", text)
+    yield from _recursive(mount, f"{path}.recursiveReadOnly")
+
+
+def _recursive(mount: dict[str, Any], path: str) -> Problems:
+    choice, allowed = mount.get("recursiveReadOnly"), ("Disabled", "Enabled", "IfPossible")
+    if choice in (None, "Disabled"):
+        return
+    if choice not in allowed:
+        yield unsupported(path, choice, allowed)
+        return
+    if not mount.get("readOnly"):
+        yield forbidden(path, "may only be specified when readOnly is true")
+    if mount.get("mountPropagation", "None") != "None":
+        yield forbidden(path, "may only be specified when mountPropagation is None or not specified")
+
+
+def _devices(container: Container, facts: PodFacts, path: str) -> Problems:
+    mounts = {each["name"]: each["mountPath"] for each in container.get("volumeMounts", ())}
+    names: set[str] = set()
+    places: set[str] = set()
+    for index, device in enumerate(container.get("volumeDevices", ())):
+        where = f"{path}[{index}]"
+        name, place = device["name"], device["devicePath"]
+        if not name:
+            yield required(f"{where}.name")
+        if name in names:
+            yield invalid(f"{where}.name", name, "must be unique")
+        yield from _device_volume(name, facts.volumes.get(name), f"{where}.name")
+        if not place:
+            yield required(f"{where}.devicePath")
+        if place in places:
+            yield invalid(f"{where}.devicePath", place, "must be unique")
+        if place and list(backsteps(place, where)):
+            yield invalid(f"{where}.devicePath", place, "can not contain backsteps ('..')")
+        else:
+            places.add(place)
+        if name in mounts:
+            yield invalid(f"{where}.name", name, "must not already exist in volumeMounts")
+        if place in mounts.values():
+            yield invalid(f"{where}.devicePath", place, "must not already exist as a path in volumeMounts")
+        names.add(name)
+
+
+def _device_volume(name: str, volume: dict[str, Any] | None, path: str) -> Problems:
+    if volume is None:
+        yield not_found(path, name)
+    elif not any(source in volume for source in _BLOCK_SOURCES):
+        text = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
+        yield invalid(path, name, text)
+
+
+def _resize_policies(policies: Iterable[dict[str, Any]], facts: PodFacts, path: str) -> Problems:
+    seen: set[str] = set()
+    for index, policy in enumerate(policies):
+        name, restart = policy["resourceName"], policy["restartPolicy"]
+        if name in seen:
+            yield duplicate(f"{path}[{index}]", name)
+        seen.add(name)
+        yield from chosen_from(name, ("cpu", "memory"), path)
+        yield from chosen_from(restart, ("NotRequired", "RestartContainer"), path)
+        if facts.restart_policy == "Never" and restart != "NotRequired":
+            yield invalid(path, restart, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")
+
+
+def _restart_policy(container: Container, path: str) -> Problems:
+    policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules", [])
+    if policy is None:
+        if rules:
+            yield required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")
+    elif policy not in ("Always", "Never", "OnFailure"):
+        yield unsupported(f"{path}.restartPolicy", policy, ("Always", "Never", "OnFailure"))
+    if len(rules) > 20:
+        yield too_many(f"{path}.restartPolicyRules", len(rules), 20)
+    for index, rule in enumerate(rules):
+        where = f"{path}.restartPolicyRules[{index}]"
+        action = rule.get("action", "")
+        if action not in ("Restart", "RestartAllContainers"):
+            yield unsupported(f"{where}.action", action, ("Restart", "RestartAllContainers"))
+        yield from _exit_codes(rule.get("exitCodes"), f"{where}.exitCodes")
+
+
+def _exit_codes(codes: dict[str, Any] | None, path: str) -> Problems:
+    if codes is None:
+        yield required(path, "must be specified")
+        return
+    operator = codes.get("operator", "")
+    if operator not in ("In", "NotIn"):
+        yield unsupported(f"{path}.operator", operator, ("In", "NotIn"))
+    if len(codes.get("values", ())) > 255:
+        yield too_many(f"{path}.values", len(codes["values"]), 255)

@@ -1,0 +1,93 @@
+"""Events, as both groups see them; the rules speak of the fields by their names in the core group."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from konverge_cluster.api.problems import invalid, required
+from konverge_cluster.builtins.validation.values import Problems, immutable, qualified_name
+
+__all__ = ["core_event", "event", "event_update"]
+
+Spec = dict[str, Any]
+
+_NO_MATCH: Final = "does not match event.namespace"
+_FIXED: Final = (
+    ("involvedObject", "involvedObject"),
+    ("reason", "reason"),
+    ("message", "message"),
+    ("source", "source"),
+    ("firstTimestamp", "firstTimestamp"),
+    ("lastTimestamp", "lastTimestamp"),
+    ("count", "count"),
+    ("reason", "reason"),
+    ("type", "type"),
+    ("eventTime", "eventTime"),
+    ("action", "action"),
+    ("related", "related"),
+    ("reportingComponent", "reportingController"),
+    ("reportingInstance", "reportingInstance"),
+)
+
+
+def core_event(new: Spec, *, controller_field: str = "reportingComponent") -> Problems:
+    """What both groups ask of an event."""
+    namespace, involved = new["metadata"].get("namespace", ""), new["involvedObject"].get("namespace", "")
+    path = "involvedObject.namespace"
+    if new.get("eventTime") is None:
+        matches = namespace in ("", "default") if not involved else namespace == involved
+        if not matches:
+            yield invalid(path, involved, _NO_MATCH)
+        return
+    if not involved and namespace not in ("default", "kube-system"):
+        yield invalid(path, involved, _NO_MATCH)
+    controller = new.get("reportingComponent", "")
+    if not controller:
+        yield required(controller_field)
+    yield from qualified_name(controller, controller_field)
+    for name, limit in (("reportingInstance", 128), ("action", 128), ("reason", 128)):
+        yield from _present(new.get(name, ""), limit, name)
+    yield from _short(new.get("message", ""), 1024, "message")
+
+
+def _present(value: str, limit: int, path: str) -> Problems:
+    if not value:
+        yield required(path)
+    yield from _short(value, limit, path)
+
+
+def _short(value: str, limit: int, path: str) -> Problems:
+    if len(value.encode()) > limit:
+        yield invalid(path, "", f"can have at most {limit} characters")
+
+
+def event(new: Spec) -> Problems:
+    """What the newer group asks of a new event."""
+    yield from core_event(new, controller_field="reportingController")
+    yield from _series(new)
+    if new.get("eventTime") is None:
+        yield required("eventTime")
+    if new.get("type", "") not in ("Normal", "Warning"):
+        yield invalid("type", "", f"has invalid value: {new.get('type', '')}")
+    for name in ("firstTimestamp", "lastTimestamp", "count", "source"):
+        if new.get(name):
+            yield invalid(name, "", "needs to be unset")
+
+
+def _series(new: Spec) -> Problems:
+    series = new.get("series")
+    if series is None:
+        return
+    if series.get("count", 0) < 2:
+        yield invalid("series.count", "", "should be at least 2")
+    if series.get("lastObservedTime") is None:
+        yield required("series.lastObservedTime")
+
+
+def event_update(new: Spec, old: Spec) -> Problems:
+    """What the newer group asks of a change: only the series goes on."""
+    yield from core_event(new, controller_field="reportingController")
+    if new.get("series") != old.get("series"):
+        yield from _series(new)
+    for name, shown in _FIXED:
+        yield from immutable(new.get(name), old.get(name), shown)

@@ -1,0 +1,126 @@
+"""The status of a job: what may stand beside what, and how it may change.
+
+Whoever runs jobs, the built-in controller or another, may not end one without saying why, nor take the end back. Most
+rules are looked at only when what they speak about changes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from konverge_cluster.api.problems import OMITTED, invalid, required
+from konverge_cluster.builtins.validation.values import Problems, not_negative
+
+__all__ = ["job_status_update"]
+
+Job = dict[str, Any]
+
+_COUNTS: Final = ("active", "succeeded", "failed", "ready", "terminating")
+_TERMINAL: Final = ("Failed", "Complete", "FailureTarget")
+_CONDITIONS: Final = "status.conditions"
+
+
+def job_status_update(new: Job, old: Job) -> Problems:
+    """Check a new status against the old one."""
+    for name in _COUNTS:
+        yield from not_negative(new["status"].get(name), f"status.{name}")
+    yield from _conditions(new, old)
+    yield from _completion_time(new, old)
+    yield from _reasons(new, old)
+    yield from _finished(new, old)
+    yield from _transitions(new, old)
+
+
+def _is(job: Job, *types: str) -> bool:
+    conditions = job["status"].get("conditions", ())
+    return any(each.get("type") in types and each.get("status") == "True" for each in conditions)
+
+
+def _changed(new: Job, old: Job, *types: str) -> bool:
+    return any(_is(new, each) != _is(old, each) for each in types)
+
+
+def _moved(new: Job, old: Job, *names: str) -> bool:
+    return any(new["status"].get(name) != old["status"].get(name) for name in names)
+
+
+def _conditions(new: Job, old: Job) -> Problems:
+    if _changed(new, old, "Complete", "Failed") and _is(new, "Complete") and _is(new, "Failed"):
+        yield invalid(_CONDITIONS, OMITTED, "cannot set Complete=True and Failed=true conditions")
+    if _changed(new, old, "Complete", "FailureTarget") and _is(new, "Complete") and _is(new, "FailureTarget"):
+        yield invalid(_CONDITIONS, OMITTED, "cannot set Complete=True and FailureTarget=true conditions")
+
+
+def _completion_time(new: Job, old: Job) -> Problems:
+    status = new["status"]
+    start, end = status.get("startTime"), status.get("completionTime")
+    if _changed(new, old, "Complete") or _moved(new, old, "completionTime"):
+        if end is not None and not _is(new, "Complete"):
+            text = "cannot set completionTime when there is no Complete=True condition"
+            yield invalid("status.completionTime", end, text)
+        if end is None and _is(new, "Complete"):
+            yield required("status.completionTime", "completionTime is required for Complete jobs")
+    if _moved(new, old, "startTime", "completionTime") and start and end and end < start:
+        yield invalid("status.completionTime", end, "must be equal to or after `startTime`")
+
+
+def _reasons(new: Job, old: Job) -> Problems:
+    if _changed(new, old, "Failed") and _is(new, "Failed") and not _is(new, "FailureTarget"):
+        text = "cannot set Failed=True condition without the FailureTarget=true condition"
+        yield invalid(_CONDITIONS, OMITTED, text)
+    unexplained = _is(new, "Complete") and not _is(new, "SuccessCriteriaMet")
+    if unexplained and _changed(new, old, "Complete", "SuccessCriteriaMet"):
+        text = "cannot set Complete=True condition without the SuccessCriteriaMet=true condition"
+        yield invalid(_CONDITIONS, OMITTED, text)
+
+
+def _finished(new: Job, old: Job) -> Problems:
+    status, ended = new["status"], _is(new, "Complete", "Failed")
+    ends = ended != _is(old, "Complete", "Failed")
+    active = status.get("active", 0)
+    if ended and active > 0 and (ends or _moved(new, old, "active")):
+        yield invalid("status.active", active, "active>0 is invalid for finished job")
+    empty = new["spec"].get("suspend") is True and new["spec"].get("completions") == 0
+    if ended and "startTime" not in status and (ends or _moved(new, old, "startTime")) and not empty:
+        yield required("status.startTime", "startTime is required for finished job")
+    terminating = status.get("terminating", 0)
+    if ended and terminating > 0 and (ends or _moved(new, old, "terminating")):
+        yield invalid("status.terminating", terminating, "terminating>0 is invalid for finished job")
+    if "ready" in status and status["ready"] > active and _moved(new, old, "ready", "active"):
+        yield invalid("status.ready", status["ready"], "cannot set more ready pods than active")
+    if _is(new, "SuccessCriteriaMet"):
+        for other in ("Failed", "FailureTarget"):
+            if _is(new, other):
+                shown = "Failed=true" if other == "Failed" else "FailureTarget=true"
+                yield invalid(_CONDITIONS, OMITTED, f"cannot set SuccessCriteriaMet=True and {shown} conditions")
+
+
+def _transitions(new: Job, old: Job) -> Problems:
+    for each in _TERMINAL:
+        if _is(old, each) and not _is(new, each):
+            yield invalid(_CONDITIONS, OMITTED, f"cannot disable the terminal {each}=True condition")
+    status, former, spec = new["status"], old["status"], new["spec"]
+    if status.get("failed", 0) < former.get("failed", 0):
+        yield invalid("status.failed", status.get("failed", 0), "cannot decrease the failed counter")
+    # An indexed job whose numbers are equal can be made smaller.
+    shrinks = spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism")
+    if status.get("succeeded", 0) < former.get("succeeded", 0) and not shrinks:
+        yield invalid("status.succeeded", status.get("succeeded", 0), "cannot decrease the succeeded counter")
+    end = status.get("completionTime")
+    if end and former.get("completionTime") and end != former["completionTime"]:
+        yield invalid("status.completionTime", end, "field is immutable")
+    start = status.get("startTime")
+    restarted = former.get("startTime") and start != former["startTime"]
+    if restarted and not spec.get("suspend") and not _resumes(new, old):
+        yield invalid("status.startTime", start, "field is immutable for unsuspended job once set")
+    if _is(old, "SuccessCriteriaMet") and not _is(new, "SuccessCriteriaMet"):
+        yield invalid(_CONDITIONS, OMITTED, "cannot disable the SuccessCriteriaMet=True condition")
+    if _is(old, "Complete") and not _is(old, "SuccessCriteriaMet") and _is(new, "SuccessCriteriaMet"):
+        text = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"
+        yield invalid(_CONDITIONS, OMITTED, text)
+
+
+def _resumes(new: Job, old: Job) -> bool:
+    conditions = new["status"].get("conditions", ())
+    stops = any(each.get("type") == "Suspended" and each.get("status") == "False" for each in conditions)
+    return _is(old, "Suspended") and stops

@@ -1,0 +1,308 @@
+"""Jobs and cron jobs."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from konverge.objects.names import dns_label_errors
+from konverge_cluster.api.problems import (
+    OMITTED,
+    FieldProblem,
+    duplicate,
+    invalid,
+    required,
+    too_many,
+    unsupported,
+)
+from konverge_cluster.builtins.validation.labels import in_order, label_selector, selector_matches
+from konverge_cluster.builtins.validation.pods import pod_template
+from konverge_cluster.builtins.validation.schedules import schedule_format, time_zone
+from konverge_cluster.builtins.validation.values import (
+    Problems,
+    chosen_from,
+    domain_prefixed_path,
+    immutable,
+    not_negative,
+    qualified_name,
+)
+from konverge_cluster.builtins.validation.workloads import MISMATCH
+
+__all__ = ["cron_job", "job", "job_update"]
+
+Spec = dict[str, Any]
+
+_NUMBERS: Final = (
+    "parallelism",
+    "completions",
+    "activeDeadlineSeconds",
+    "backoffLimit",
+    "ttlSecondsAfterFinished",
+    "backoffLimitPerIndex",
+    "maxFailedIndexes",
+)
+_UID_LABELS: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
+_NAME_LABELS: Final = ("job-name", "batch.kubernetes.io/job-name")
+_ACTIONS: Final = ("Count", "FailIndex", "FailJob", "Ignore")
+_LIMIT: Final = 100_000
+
+
+def job(new: Spec) -> Problems:
+    metadata, spec = new["metadata"], new["spec"]
+    if not spec["manualSelector"]:
+        yield from _generated_selector(metadata, spec)
+    yield from _job_spec(spec, "spec")
+    yield from _selector(spec)
+    if spec["completionMode"] == "Indexed" and spec.get("completions", 0) > 0:
+        longest = f"{metadata.get('name', '')}-{spec['completions'] - 1}"
+        if dns_label_errors(longest):
+            text = f"will not able to create pod with invalid DNS label: {longest}"
+            yield invalid("metadata.name", metadata.get("name", ""), text)
+
+
+def _generated_selector(metadata: Spec, spec: Spec) -> Problems:
+    if "selector" not in spec:
+        return
+    uid, name = metadata.get("uid", ""), metadata.get("name", "")
+    expected = {_UID_LABELS[0]: uid, _NAME_LABELS[0]: name, _UID_LABELS[1]: uid, _NAME_LABELS[1]: name}
+    found = spec["template"]["metadata"].get("labels", {})
+    for key, value in expected.items():
+        path = f"spec.template.metadata.labels[{key}]"
+        if key not in found:
+            yield required(path, f"must be '{value}'")
+        elif found[key] != value:
+            yield invalid(path, in_order(found), f"must be '{value}'")
+    selector = spec["selector"]
+    if not list(label_selector(selector, "")) and not selector_matches(selector, expected):
+        yield invalid("spec.selector", selector, "`selector` not auto-generated")
+
+
+def _selector(spec: Spec) -> Problems:
+    selector = spec.get("selector")
+    found = spec["template"]["metadata"].get("labels")
+    wrong = list(label_selector(selector, "spec.selector"))
+    if selector is None:
+        yield required("spec.selector")
+    yield from wrong
+    if not wrong and (selector is None or not selector_matches(selector, found or {})):
+        yield invalid("spec.template.metadata.labels", in_order(found), MISMATCH)
+
+
+def _job_spec(spec: Spec, path: str) -> Problems:
+    for name in _NUMBERS:
+        yield from not_negative(spec.get(name), f"{path}.{name}")
+    if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
+        yield required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
+    if "managedBy" in spec:
+        yield from domain_prefixed_path(spec["managedBy"], f"{path}.managedBy")
+    yield from _completion_mode(spec, path)
+    if "podFailurePolicy" in spec:
+        yield from _failure_policy(spec, f"{path}.podFailurePolicy")
+    if "successPolicy" in spec:
+        yield from _success_policy(spec, f"{path}.successPolicy")
+    yield from _replacement_policy(spec, f"{path}.podReplacementPolicy")
+    yield from pod_template(spec["template"], f"{path}.template")
+    yield from _restart_policy(spec, f"{path}.template.spec.restartPolicy")
+
+
+def _completion_mode(spec: Spec, path: str) -> Problems:
+    # A job inside a cron job has no mode yet; the default is the plain one.
+    mode = spec.get("completionMode", "NonIndexed")
+    if mode not in ("NonIndexed", "Indexed"):
+        yield unsupported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed"))
+    if mode == "Indexed":
+        yield from _indexed(spec, path)
+    elif mode == "NonIndexed":
+        for name in ("backoffLimitPerIndex", "maxFailedIndexes"):
+            if name in spec:
+                yield invalid(f"{path}.{name}", spec[name], "requires indexed completion mode")
+
+
+def _indexed(spec: Spec, path: str) -> Problems:
+    completions, parallelism, failed = (spec.get(name) for name in ("completions", "parallelism", "maxFailedIndexes"))
+    if completions is None:
+        yield required(f"{path}.completions", "when completion mode is Indexed")
+    if parallelism is not None and parallelism > _LIMIT:
+        text = f"must be less than or equal to {_LIMIT} when completion mode is Indexed"
+        yield invalid(f"{path}.parallelism", parallelism, text)
+    if failed is not None and completions is not None and failed > completions:
+        yield invalid(f"{path}.maxFailedIndexes", failed, "must be less than or equal to completions")
+    if failed is not None and failed > _LIMIT:
+        yield invalid(f"{path}.maxFailedIndexes", failed, f"must be less than or equal to {_LIMIT}")
+
+
+def _failure_policy(spec: Spec, path: str) -> Problems:
+    rules = spec["podFailurePolicy"]["rules"] or []
+    if len(rules) > 20:
+        yield too_many(f"{path}.rules", len(rules), 20)
+    pod = spec["template"]["spec"]
+    names = {each["name"] for each in (*(pod["containers"] or ()), *pod.get("initContainers", ()))}
+    for index, rule in enumerate(rules):
+        yield from _failure_rule(rule, spec, names, f"{path}.rules[{index}]")
+
+
+def _failure_rule(rule: Spec, spec: Spec, names: set[str], path: str) -> Problems:
+    action = rule["action"]
+    if not action:
+        yield required(f"{path}.action", 'valid values: ["Count" "FailIndex" "FailJob" "Ignore"]')
+    elif action == "FailIndex" and "backoffLimitPerIndex" not in spec:
+        yield invalid(f"{path}.action", action, "requires the backoffLimitPerIndex to be set")
+    elif action not in _ACTIONS:
+        yield unsupported(f"{path}.action", action, _ACTIONS)
+    codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions", [])
+    if codes is not None:
+        yield from _exit_codes(codes, names, f"{path}.onExitCodes")
+    for index, pattern in enumerate(conditions):
+        where = f"{path}.onPodConditions[{index}]"
+        yield from qualified_name(pattern["type"], f"{where}.type")
+        if pattern["status"] not in ("False", "True", "Unknown"):
+            yield unsupported(f"{where}.status", pattern["status"], ("False", "True", "Unknown"))
+    if codes is not None and conditions:
+        text = "specifying both OnExitCodes and OnPodConditions is not supported"
+        yield FieldProblem("FieldValueInvalid", path, OMITTED, text)
+    if codes is None and not conditions:
+        text = "specifying one of OnExitCodes and OnPodConditions is required"
+        yield FieldProblem("FieldValueInvalid", path, OMITTED, text)
+
+
+def _exit_codes(codes: Spec, names: set[str], path: str) -> Problems:
+    operator, values = codes["operator"], codes["values"] or []
+    if not operator:
+        yield required(f"{path}.operator", 'valid values: ["In" "NotIn"]')
+    elif operator not in ("In", "NotIn"):
+        yield unsupported(f"{path}.operator", operator, ("In", "NotIn"))
+    container = codes.get("containerName")
+    if container is not None and container not in names:
+        text = "must be one of the container or initContainer names in the pod template"
+        yield invalid(f"{path}.containerName", container, text)
+    if not values:
+        yield invalid(f"{path}.values", codes["values"], "at least one value is required")
+    elif len(values) > 255:
+        yield too_many(f"{path}.values", len(values), 255)
+    for index, value in enumerate(values):
+        if operator == "In" and value == 0:
+            yield invalid(f"{path}.values[{index}]", value, "must not be 0 for the In operator")
+        if value in values[:index]:
+            yield duplicate(f"{path}.values[{index}]", value)
+    if values != sorted(values):
+        yield invalid(f"{path}.values", values, "must be ordered")
+
+
+def _success_policy(spec: Spec, path: str) -> Problems:
+    rules = spec["successPolicy"]["rules"]
+    if spec.get("completionMode") != "Indexed":
+        names = (("SucceededIndexes", "succeededIndexes"), ("SucceededCount", "succeededCount"))
+        shown = rules and [{name: rule.get(key) for name, key in names} for rule in rules]
+        yield invalid(path, {"Rules": shown}, "requires indexed completion mode")
+        return
+    if not rules:
+        text = "at least one rules must be specified when the successPolicy is specified"
+        yield required(f"{path}.rules", text)
+    for index, rule in enumerate(rules or ()):
+        yield from _success_rule(rule, spec.get("completions", 0), f"{path}.rules[{index}]")
+
+
+def _success_rule(rule: Spec, completions: int, path: str) -> Problems:
+    count = rule.get("succeededCount")
+    if count is None and "succeededIndexes" not in rule:
+        yield required(path, "at least one of succeededCount or succeededIndexes must be specified")
+    yield from not_negative(count, f"{path}.succeededCount")
+    if count is not None and count > completions:
+        text = f"must be less than or equal to {completions} (the number of specified completions)"
+        yield invalid(f"{path}.succeededCount", count, text)
+
+
+def _replacement_policy(spec: Spec, path: str) -> Problems:
+    policy = spec.get("podReplacementPolicy")
+    if policy is None:
+        return
+    allowed = ("Failed",) if "podFailurePolicy" in spec else ("Failed", "TerminatingOrFailed")
+    if policy not in allowed:
+        yield unsupported(path, policy, allowed)
+
+
+def _restart_policy(spec: Spec, path: str) -> Problems:
+    policy = spec["template"]["spec"]["restartPolicy"]
+    if policy == "Always":
+        yield required(path, 'valid values: "OnFailure", "Never"')
+    elif policy not in ("OnFailure", "Never"):
+        yield unsupported(path, policy, ("OnFailure", "Never"))
+    elif "podFailurePolicy" in spec and policy != "Never":
+        yield invalid(path, policy, 'only "Never" is supported when podFailurePolicy is specified')
+
+
+def job_update(new: Spec, old: Spec) -> Problems:
+    spec, former = new["spec"], old["spec"]
+    yield from _job_spec(spec, "spec")
+    yield from _selector(spec)
+    yield from _completions(spec, former)
+    yield from immutable(spec.get("selector"), former.get("selector"), "spec.selector")
+    yield from _template_update(spec, former, old["status"])
+    for name in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
+        yield from immutable(spec.get(name), former.get(name), f"spec.{name}")
+
+
+def _completions(spec: Spec, former: Spec) -> Problems:
+    new, old = spec.get("completions"), former.get("completions")
+    if spec["completionMode"] != "Indexed":
+        yield from immutable(new, old, "spec.completions")
+    elif new is not None and new != old and new != spec["parallelism"]:
+        yield invalid("spec.completions", new, "can only be modified in tandem with spec.parallelism")
+
+
+def _template_update(spec: Spec, former: Spec, status: Spec) -> Problems:
+    """A template is fixed; where its pods may run, and with how much, changes while the job is suspended and idle."""
+    template, before = spec["template"], former["template"]
+    if not _is_idle(former, status):
+        if template != before:
+            yield invalid("spec.template", template, "field is immutable")
+    elif _without_directives(template, before) != _without_directives(before, before):
+        yield invalid("spec.template.spec", template["spec"], "field is immutable")
+
+
+def _is_idle(spec: Spec, status: Spec) -> bool:
+    conditions = status.get("conditions", ())
+    stopped = any(each.get("type") == "Suspended" and each.get("status") == "True" for each in conditions)
+    fresh = "startTime" not in status or stopped
+    return spec.get("suspend") is True and fresh and status.get("active", 0) == 0
+
+
+def _without_directives(template: Spec, before: Spec) -> Spec:
+    """The spec of a template without what may change; resources may where the containers are those of `before`."""
+    dropped = ("nodeSelector", "tolerations", "schedulingGates", "affinity")
+    spec = {k: v for k, v in template["spec"].items() if k not in dropped}
+    affinity = {k: v for k, v in template["spec"].get("affinity", {}).items() if k != "nodeAffinity"}
+    for name in ("containers", "initContainers"):
+        ours, theirs = spec.get(name) or [], before["spec"].get(name) or []
+        if [each["name"] for each in ours] == [each["name"] for each in theirs]:
+            spec[name] = [{k: v for k, v in each.items() if k != "resources"} for each in ours]
+    return {**spec, **({"affinity": affinity} if affinity else {})}
+
+
+def cron_job(new: Spec, old: Spec | None = None) -> Problems:
+    spec, former = new["spec"], (old or {}).get("spec", {})
+    yield from _cron_times(spec, former)
+    yield from chosen_from(spec["concurrencyPolicy"], ("Allow", "Forbid", "Replace"), "spec.concurrencyPolicy")
+    template = spec["jobTemplate"]["spec"]
+    path = "spec.jobTemplate.spec"
+    yield from _job_spec(template, path)
+    if "selector" in template:
+        yield invalid(f"{path}.selector", template["selector"], "`selector` will be auto-generated")
+    if template.get("manualSelector"):
+        yield unsupported(f"{path}.manualSelector", True, ("nil", "false"))
+    for name in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
+        yield from not_negative(spec[name], f"spec.{name}")
+    name = new["metadata"].get("name", "")
+    if old is None and len(name) > 52:
+        yield invalid("metadata.name", name, "must be no more than 52 characters")
+
+
+def _cron_times(spec: Spec, former: Spec) -> Problems:
+    zone = spec.get("timeZone")
+    if not spec["schedule"]:
+        yield required("spec.schedule")
+    else:
+        was_inside = "TZ" in former.get("schedule", "")
+        yield from schedule_format(spec["schedule"], "spec.schedule", zone=zone, zone_was_inside=was_inside)
+    yield from not_negative(spec.get("startingDeadlineSeconds"), "spec.startingDeadlineSeconds")
+    if not former or former.get("timeZone") != zone:
+        yield from time_zone(zone, "spec.timeZone")

@@ -1,0 +1,85 @@
+"""Labels, annotations and selectors inside objects."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from konverge.objects.names import label_key_errors, label_value_errors
+from konverge_cluster.api.problems import forbidden, invalid, required, too_long
+from konverge_cluster.builtins.validation.values import Problems, qualified_name
+
+__all__ = ["annotation_values", "in_order", "label_selector", "labels", "selector_is_empty", "selector_matches"]
+
+Selector = dict[str, Any]
+
+_ANNOTATIONS_LIMIT: Final = 256 * 1024
+_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
+
+
+def labels(values: dict[str, str] | None, path: str) -> Problems:
+    for key, value in (values or {}).items():
+        yield from qualified_name(key, path)
+        for text in label_value_errors(value):
+            yield invalid(path, value, text)
+
+
+def annotation_values(values: dict[str, str] | None, path: str) -> Problems:
+    size = 0
+    for key, value in (values or {}).items():
+        for text in label_key_errors(key.lower()):
+            yield invalid(path, key, text)
+        size += len(key.encode()) + len(value.encode())
+    if size > _ANNOTATIONS_LIMIT:
+        yield too_long(path, _ANNOTATIONS_LIMIT)
+
+
+def label_selector(selector: Selector | None, path: str) -> Problems:
+    if not selector:
+        return
+    yield from labels(selector.get("matchLabels"), f"{path}.matchLabels")
+    for index, requirement in enumerate(selector.get("matchExpressions", ())):
+        yield from _requirement(requirement, f"{path}.matchExpressions[{index}]")
+
+
+def _requirement(requirement: Selector, path: str) -> Problems:
+    operator, values = requirement["operator"], requirement.get("values", ())
+    if operator in ("In", "NotIn") and not values:
+        yield required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+    elif operator in ("Exists", "DoesNotExist") and values:
+        yield forbidden(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+    elif operator not in _OPERATORS:
+        yield invalid(f"{path}.operator", operator, "not a valid selector operator")
+    yield from qualified_name(requirement["key"], f"{path}.key")
+    for index, value in enumerate(values):
+        for text in label_value_errors(value):
+            yield invalid(f"{path}.values[{index}]", value, text)
+
+
+def selector_is_empty(selector: Selector) -> bool:
+    return not selector.get("matchLabels") and not selector.get("matchExpressions")
+
+
+def selector_matches(selector: Selector, found: dict[str, str]) -> bool:
+    """Whether a selector that is not wrong in itself selects these labels."""
+    for key, value in selector.get("matchLabels", {}).items():
+        if found.get(key) != value:
+            return False
+    return all(_is_met(each, found) for each in selector.get("matchExpressions", ()))
+
+
+def _is_met(requirement: Selector, found: dict[str, str]) -> bool:
+    key, values = requirement["key"], requirement.get("values", ())
+    match requirement["operator"]:
+        case "In":
+            return found.get(key) in values
+        case "NotIn":
+            return found.get(key) not in values
+        case "Exists":
+            return key in found
+        case _:
+            return key not in found
+
+
+def in_order(values: dict[str, str] | None) -> dict[str, str] | None:
+    """Labels as the server shows them in a message."""
+    return None if values is None else dict(sorted(values.items()))

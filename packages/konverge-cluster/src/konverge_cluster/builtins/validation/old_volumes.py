@@ -1,0 +1,37 @@
+"""Volumes of plug-ins that are on their way out: what they cannot do without."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from konverge_cluster.api.problems import required
+from konverge_cluster.builtins.validation.values import Problems
+
+__all__ = ["old_volume"]
+
+_NEEDED: Final = {
+    "awsElasticBlockStore": ("volumeID",),
+    "azureDisk": ("diskName", "diskURI"),
+    "azureFile": ("secretName", "shareName"),
+    "cephfs": ("monitors",),
+    "cinder": ("volumeID",),
+    "flexVolume": ("driver",),
+    "gcePersistentDisk": ("pdName",),
+    "gitRepo": ("repository",),
+    "glusterfs": ("endpoints", "path"),
+    "iscsi": ("targetPortal", "iqn"),
+    "photonPersistentDisk": ("pdID",),
+    "portworxVolume": ("volumeID",),
+    "rbd": ("monitors", "image"),
+    "scaleIO": ("gateway", "system", "volumeName"),
+    "storageos": ("volumeName",),
+    "vsphereVolume": ("volumePath",),
+}
+_SPELT: Final = {"gcePersistentDisk": "persistentDisk"}
+
+
+def old_volume(name: str, source: dict[str, Any], path: str) -> Problems:
+    """What a source lacks; `path` is where the volume is."""
+    for field in _NEEDED.get(name, ()):
+        if not source.get(field):
+            yield required(f"{path}.{_SPELT.get(name, name)}.{field}")

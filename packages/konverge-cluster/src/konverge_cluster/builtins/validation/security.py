@@ -1,0 +1,133 @@
+"""Who containers run as, and what they may do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from konverge_cluster.api.problems import duplicate, invalid, required, unsupported
+from konverge_cluster.builtins.validation.values import (
+    MAX_INT32,
+    Problems,
+    between,
+    descending_path,
+)
+
+__all__ = ["container_security", "pod_security"]
+
+_SYSCTL: Final = "([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+_PROFILES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
+
+
+def pod_security(context: dict[str, Any], spec: dict[str, Any], path: str) -> Problems:
+    """The security context of a pod; some of its fields stand in the spec itself."""
+    for name in ("fsGroup", "runAsUser", "runAsGroup"):
+        yield from between(context.get(name), 0, MAX_INT32, f"{path}.{name}")
+    for index, group in enumerate(context.get("supplementalGroups", ())):
+        yield from between(group, 0, MAX_INT32, f"{path}.supplementalGroups[{index}]")
+    if spec.get("shareProcessNamespace") and spec.get("hostPID"):
+        text = "ShareProcessNamespace and HostPID cannot both be enabled"
+        yield invalid(f"{path}.shareProcessNamespace", True, text)
+    yield from _sysctls(context.get("sysctls", ()), f"{path}.sysctls")
+    yield from _one_of(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), path)
+    yield from _seccomp(context.get("seccompProfile"), f"{path}.seccompProfile")
+    yield from _app_armor(context.get("appArmorProfile"), f"{path}.appArmorProfile")
+    yield from _one_of(context, "supplementalGroupsPolicy", ("Merge", "Strict"), path)
+    yield from _one_of(context, "seLinuxChangePolicy", ("Recursive",), path)
+
+
+def _one_of(context: dict[str, Any], name: str, allowed: tuple[str, ...], path: str) -> Problems:
+    if name in context and context[name] not in allowed:
+        yield unsupported(f"{path}.{name}", context[name], allowed)
+
+
+def container_security(context: dict[str, Any], path: str, *, host_users: bool) -> Problems:
+    for name in ("runAsUser", "runAsGroup"):
+        yield from between(context.get(name), 0, MAX_INT32, f"{path}.{name}")
+    mount = context.get("procMount")
+    if mount is not None:
+        if mount not in ("Default", "Unmasked"):
+            yield unsupported(f"{path}.procMount", mount, ("Default", "Unmasked"))
+        if host_users and mount == "Unmasked":
+            yield invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`")
+    yield from _seccomp(context.get("seccompProfile"), f"{path}.seccompProfile")
+    if context.get("allowPrivilegeEscalation") is False:
+        yield from _contradictions(context, path)
+    yield from _app_armor(context.get("appArmorProfile"), f"{path}.appArmorProfile")
+
+
+def _contradictions(context: dict[str, Any], path: str) -> Problems:
+    text = "cannot set `allowPrivilegeEscalation` to false and"
+    if context.get("privileged"):
+        yield invalid(path, _internal(context), f"{text} `privileged` to true")
+    if "CAP_SYS_ADMIN" in context.get("capabilities", {}).get("add", ()):
+        yield invalid(path, _internal(context), f"{text} `capabilities.Add` CAP_SYS_ADMIN")
+
+
+def _internal(context: dict[str, Any]) -> dict[str, Any]:
+    """A security context as the server shows it in a message: all fields, by their Go names."""
+    capabilities = context.get("capabilities")
+    return {
+        "Capabilities": capabilities and {"Add": capabilities.get("add"), "Drop": capabilities.get("drop")},
+        "Privileged": context.get("privileged"),
+        "SELinuxOptions": context.get("seLinuxOptions"),
+        "WindowsOptions": context.get("windowsOptions"),
+        "RunAsUser": context.get("runAsUser"),
+        "RunAsGroup": context.get("runAsGroup"),
+        "RunAsNonRoot": context.get("runAsNonRoot"),
+        "ReadOnlyRootFilesystem": context.get("readOnlyRootFilesystem"),
+        "AllowPrivilegeEscalation": context.get("allowPrivilegeEscalation"),
+        "ProcMount": context.get("procMount"),
+        "SeccompProfile": context.get("seccompProfile"),
+        "AppArmorProfile": context.get("appArmorProfile"),
+    }
+
+
+def _sysctls(sysctls: Iterable[dict[str, Any]], path: str) -> Problems:
+    names: set[str] = set()
+    for index, each in enumerate(sysctls):
+        name, where = each["name"], f"{path}[{index}].name"
+        if not name:
+            yield required(where)
+        elif len(name) > 253 or not re.fullmatch(_SYSCTL, name):
+            yield invalid(where, name, f"must have at most 253 characters and match regex ^{_SYSCTL}$")
+        elif name in names:
+            yield duplicate(where, name)
+        names.add(name)
+
+
+def _seccomp(profile: dict[str, Any] | None, path: str) -> Problems:
+    if profile is None:
+        return
+    kind, own = profile["type"], profile.get("localhostProfile")
+    if not kind:
+        yield required(f"{path}.type", "type is required when seccompProfile is set")
+    elif kind not in _PROFILES:
+        yield unsupported(f"{path}.type", kind, _PROFILES)
+    if kind == "Localhost":
+        if own is None:
+            yield required(f"{path}.localhostProfile", "must be set when seccomp type is Localhost")
+        else:
+            yield from descending_path(own, f"{path}.localhostProfile")
+    elif own is not None:
+        shown = {"Type": kind, "LocalhostProfile": own}
+        yield invalid(f"{path}.localhostProfile", shown, "can only be set when seccomp type is Localhost")
+
+
+def _app_armor(profile: dict[str, Any] | None, path: str) -> Problems:
+    if profile is None:
+        return
+    kind, own = profile["type"], profile.get("localhostProfile")
+    if kind == "Localhost":
+        if own is None or own == "":
+            yield required(f"{path}.localhostProfile", "must be set when AppArmor type is Localhost")
+        elif own != own.strip():
+            yield invalid(f"{path}.localhostProfile", own, "must not be padded with whitespace")
+    elif kind in _PROFILES:
+        if own is not None:
+            yield invalid(f"{path}.localhostProfile", own, "can only be set when AppArmor type is Localhost")
+    elif not kind:
+        yield required(f"{path}.type", "type is required when appArmorProfile is set")
+    else:
+        yield unsupported(f"{path}.type", kind, _PROFILES)

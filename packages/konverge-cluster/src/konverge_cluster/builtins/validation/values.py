@@ -1,0 +1,247 @@
+"""Single values: numbers, names, ports, addresses, file paths."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+from konverge.objects.names import dns_label_errors, dns_subdomain_errors, label_key_errors
+from konverge_cluster.api.problems import FieldProblem, forbidden, invalid, required, unsupported
+
+__all__ = [
+    "IMMUTABLE",
+    "MAX_INT32",
+    "NOT_NEGATIVE",
+    "Problems",
+    "address_of",
+    "backsteps",
+    "between",
+    "chosen_from",
+    "cidr",
+    "descending_path",
+    "dns_label",
+    "dns_subdomain",
+    "domain_prefixed_path",
+    "exclusive_keys",
+    "file_mode",
+    "immutable",
+    "int_or_percent",
+    "ip_address",
+    "is_ip",
+    "named",
+    "network_of",
+    "not_negative",
+    "port_name_errors",
+    "port_number",
+    "port_number_or_name",
+    "positive",
+    "qualified_name",
+    "regex_error",
+    "strict_ip",
+    "unreserved_path",
+]
+
+Problems = Iterator[FieldProblem]
+
+IMMUTABLE: Final = "field is immutable"
+NOT_NEGATIVE: Final = "must be greater than or equal to 0"
+MAX_INT32: Final = 2**31 - 1
+
+_PORT_NAME: Final = re.compile("[-a-z0-9]+")
+_URL_PATH: Final = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
+_PERCENT: Final = re.compile("[0-9]+%")
+_FILE_MODE_TEXT: Final = "must be a number between 0 and 0777 (octal), both inclusive"
+_LEADING_ZEROS: Final = re.compile(r"(?<![0-9a-fA-F])0+(?=[0-9]+\.)|(?<=\.)0+(?=[0-9])", re.ASCII)
+_IP_TEXT: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+
+
+def regex_error(rule: str, pattern: str, *examples: str) -> str:
+    """Word what a value must look like, as the server does."""
+    if not examples:
+        return f"{rule} (regex used for validation is '{pattern}')"
+    shown = " or ".join(f"'{example}', " for example in examples)
+    return f"{rule} (e.g. {shown}regex used for validation is '{pattern}')"
+
+
+def immutable(new: Any, old: Any, path: str) -> Problems:
+    if new != old:
+        yield invalid(path, new, IMMUTABLE)
+
+
+def not_negative(value: int | None, path: str) -> Problems:
+    if value is not None and value < 0:
+        yield invalid(path, value, NOT_NEGATIVE)
+
+
+def positive(value: int | None, path: str) -> Problems:
+    if value is not None and value <= 0:
+        yield invalid(path, value, "must be greater than zero")
+
+
+def between(value: int | None, low: int, high: int, path: str) -> Problems:
+    if value is not None and not low <= value <= high:
+        yield invalid(path, value, f"must be between {low} and {high}, inclusive")
+
+
+def chosen_from(value: str | None, allowed: Iterable[str], path: str) -> Problems:
+    """A value that must be there and be one of `allowed`."""
+    if not value:
+        yield required(path)
+    elif value not in (allowed := tuple(allowed)):
+        yield unsupported(path, value, allowed)
+
+
+def named(value: str, rule: Callable[[str], list[str]], path: str) -> Problems:
+    """A value that must keep a rule of names."""
+    for text in rule(value):
+        yield invalid(path, value, text)
+
+
+def dns_label(value: str, path: str) -> Problems:
+    return named(value, dns_label_errors, path)
+
+
+def dns_subdomain(value: str, path: str) -> Problems:
+    return named(value, dns_subdomain_errors, path)
+
+
+def qualified_name(value: str, path: str) -> Problems:
+    return named(value, label_key_errors, path)
+
+
+def domain_prefixed_path(value: str, path: str) -> Problems:
+    """A name with a domain before it, such as `example.com/ingress`."""
+    domain, slash, rest = value.partition("/")
+    if not value:
+        yield required(path)
+    elif not (domain and slash and rest):
+        yield invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')
+    else:
+        yield from dns_subdomain(domain, path)
+        if not _URL_PATH.fullmatch(rest):
+            yield invalid(path, rest, regex_error("Invalid path", _URL_PATH.pattern))
+
+
+def port_number(value: int, path: str) -> Problems:
+    return between(value, 1, 65535, path)
+
+
+def port_name_errors(name: str) -> list[str]:
+    """Check the name of a port."""
+    errors = []
+    if len(name) > 15:
+        errors.append("must be no more than 15 characters")
+    if not _PORT_NAME.fullmatch(name):
+        errors.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not re.search("[a-z]", name):
+        errors.append("must contain at least one letter (a-z)")
+    if "--" in name:
+        errors.append("must not contain consecutive hyphens")
+    if name.startswith("-") or name.endswith("-"):
+        errors.append("must not begin or end with a hyphen")
+    return errors
+
+
+def port_number_or_name(value: int | str, path: str) -> Problems:
+    if isinstance(value, str):
+        return named(value, port_name_errors, path)
+    return port_number(value, path)
+
+
+def int_or_percent(value: int | str, path: str) -> Problems:
+    """A number that is not negative, or a percentage."""
+    if isinstance(value, str):
+        if not _PERCENT.fullmatch(value):
+            rule = "a valid percent string must be a numeric string followed by an ending '%'"
+            yield invalid(path, value, regex_error(rule, "[0-9]+%", "1%", "93%"))
+    else:
+        yield from not_negative(value, path)
+
+
+def is_ip(value: str) -> bool:
+    """Whether a text is an address, leading zeros forgiven."""
+    return address_of(value) is not None
+
+
+def address_of(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that a text means, leading zeros forgiven, or None."""
+    try:
+        return ipaddress.ip_address(_LEADING_ZEROS.sub("", value))
+    except ValueError:
+        return None
+
+
+def ip_address(value: str, path: str) -> Problems:
+    """An address without leading zeros, and not of one family in the clothes of the other."""
+    address = address_of(value)
+    if address is None:
+        yield invalid(path, value, _IP_TEXT)
+    elif _LEADING_ZEROS.search(value):
+        yield invalid(path, value, "must not have leading 0s")
+    elif address.version == 6 and address.ipv4_mapped:
+        yield invalid(path, value, "must not be an IPv4-mapped IPv6 address")
+
+
+def strict_ip(value: str, path: str) -> Problems:
+    """An address in the one form that the server prints."""
+    address = address_of(value)
+    if address is None:
+        yield invalid(path, value, _IP_TEXT)
+        return
+    if str(address) != value:
+        yield invalid(path, value, f'must be in canonical form ("{address}")')
+
+
+def cidr(value: str, path: str) -> Problems:
+    """A range of addresses."""
+    network, (address, _, length) = network_of(value), value.partition("/")
+    if network is None:
+        yield invalid(path, value, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
+    elif _LEADING_ZEROS.search(address) or length != str(network.prefixlen):
+        yield invalid(path, value, "must not have leading 0s in IP or prefix length")
+    elif network.version == 6 and network.network_address.ipv4_mapped:
+        yield invalid(path, value, "must not have an IPv4-mapped IPv6 address")
+    elif address_of(address) != network.network_address:
+        yield invalid(path, value, "must not have bits set beyond the prefix length")
+
+
+def network_of(value: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    """The range that a text means, leading zeros forgiven, or None."""
+    address, _, length = _LEADING_ZEROS.sub("", value).partition("/")
+    if not re.fullmatch("[0-9]+", length, re.ASCII):
+        return None
+    try:
+        return ipaddress.ip_network(f"{address}/{length}", strict=False)
+    except ValueError:
+        return None
+
+
+def file_mode(value: int | None, path: str) -> Problems:
+    if value is not None and not 0 <= value <= 0o777:
+        yield invalid(path, value, _FILE_MODE_TEXT)
+
+
+def backsteps(value: str, path: str) -> Problems:
+    if ".." in value.split("/"):
+        yield invalid(path, value, "must not contain '..'")
+
+
+def descending_path(value: str, path: str) -> Problems:
+    if value.startswith("/"):
+        yield invalid(path, value, "must be a relative path")
+    yield from backsteps(value, path)
+
+
+def unreserved_path(value: str, path: str) -> Problems:
+    """A path inside a volume; names that start with two dots are the kubelet's."""
+    yield from descending_path(value, path)
+    if value.startswith("..") and not value.startswith("../"):
+        yield invalid(path, value, "must not start with '..'")
+
+
+def exclusive_keys(value: dict[str, Any], keys: Iterable[str], text: str, path: str) -> tuple[str, list[FieldProblem]]:
+    """The first of the keys that is there, and a refusal of each further one."""
+    present = [key for key in keys if key in value]
+    return (present[0] if present else ""), [forbidden(f"{path}.{key}", text) for key in present[1:]]

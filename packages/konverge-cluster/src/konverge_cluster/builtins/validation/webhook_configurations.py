@@ -1,0 +1,150 @@
+"""What is wrong with a webhook configuration, in the words of the real server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from konverge.objects.names import dns_subdomain_errors, rfc1035_label_errors
+from konverge_cluster.api.problems import FieldProblem, duplicate, invalid, required, unsupported
+from konverge_cluster.builtins.validation.labels import label_selector
+from konverge_cluster.cel.match_conditions import condition_problems
+from konverge_cluster.webhook_client.configs import client_config_problems
+
+__all__ = ["configuration_problems"]
+
+Problems = Iterator[FieldProblem]
+
+_VERSIONS: Final = ("v1", "v1beta1")
+_OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
+_CHOICES: Final = {
+    "failurePolicy": ("Fail", "Ignore"),
+    "matchPolicy": ("Equivalent", "Exact"),
+    "sideEffects": ("None", "NoneOnDryRun"),
+    "reinvocationPolicy": ("IfNeeded", "Never"),
+}
+
+
+def configuration_problems(document: dict[str, Any], old: dict[str, Any] | None = None) -> list[FieldProblem]:
+    """Check a configuration of either kind, defaults filled in; conditions that are as they were are taken as good."""
+    return list(_configuration(document, old or {}))
+
+
+def _configuration(document: dict[str, Any], old: dict[str, Any]) -> Problems:
+    webhooks, before = document.get("webhooks") or [], old.get("webhooks") or []
+    known = [each.get("matchConditions") for each in before]
+    checked = [each.get("matchConditions") for each in webhooks] != known
+    names: set[str] = set()
+    for index, webhook in enumerate(webhooks):
+        path = f"webhooks[{index}]"
+        yield from _webhook(webhook, path)
+        if checked:
+            yield from condition_problems(webhook.get("matchConditions") or [], f"{path}.matchConditions")
+        yield from _review_versions(webhook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions")
+        name = webhook.get("name", "")
+        if name and name in names:
+            yield duplicate(f"{path}.name", name)
+        names.add(name)
+
+
+def _webhook(webhook: dict[str, Any], path: str) -> Problems:
+    yield from _qualified_name(webhook.get("name", ""), f"{path}.name")
+    for index, rule in enumerate(webhook.get("rules") or []):
+        yield from _rule(rule, f"{path}.rules[{index}]")
+    yield from _choice(webhook, "failurePolicy", path)
+    yield from _choice(webhook, "matchPolicy", path)
+    if webhook.get("sideEffects") is None:
+        yield required(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun")
+    yield from _choice(webhook, "sideEffects", path)
+    seconds = webhook.get("timeoutSeconds", 10)
+    if not 1 <= seconds <= 30:
+        yield invalid(f"{path}.timeoutSeconds", seconds, "the timeout value must be between 1 and 30 seconds")
+    yield from label_selector(webhook.get("namespaceSelector"), f"{path}.namespaceSelector")
+    yield from label_selector(webhook.get("objectSelector"), f"{path}.objectSelector")
+    yield from _choice(webhook, "reinvocationPolicy", path)
+    yield from client_config_problems(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
+
+
+def _choice(webhook: dict[str, Any], name: str, path: str) -> Problems:
+    value = webhook.get(name)
+    if value is not None and value not in _CHOICES[name]:
+        yield unsupported(f"{path}.{name}", value, _CHOICES[name])
+
+
+def _qualified_name(name: str, path: str) -> Problems:
+    if not name:
+        yield required(path)
+        return
+    errors = dns_subdomain_errors(name)
+    if errors:
+        yield invalid(path, name, ",".join(errors))
+    elif name.count(".") < 2:
+        yield invalid(path, name, "should be a domain with at least three segments separated by dots")
+
+
+def _review_versions(versions: list[str], path: str) -> Problems:
+    if not versions:
+        yield required(path, f"must specify one of {', '.join(_VERSIONS)}")
+        return
+    for index, version in enumerate(versions):
+        if version in versions[:index]:
+            yield invalid(f"{path}[{index}]", version, "duplicate version")
+            continue
+        for error in rfc1035_label_errors(version):
+            yield invalid(f"{path}[{index}]", version, error)
+    if not set(versions) & set(_VERSIONS):
+        yield invalid(path, versions, f"must include at least one of {', '.join(_VERSIONS)}")
+
+
+def _rule(rule: dict[str, Any], path: str) -> Problems:
+    operations = rule.get("operations") or []
+    if not operations:
+        yield required(f"{path}.operations")
+    if len(operations) > 1 and "*" in operations:
+        text = "if '*' is present, must not specify other operations"
+        yield invalid(f"{path}.operations", operations, text)
+    for index, operation in enumerate(operations):
+        if operation not in _OPERATIONS:
+            yield unsupported(f"{path}.operations[{index}]", operation, _OPERATIONS)
+    yield from _wildcards(rule.get("apiGroups") or [], f"{path}.apiGroups", "API groups")
+    versions = rule.get("apiVersions") or []
+    yield from _wildcards(versions, f"{path}.apiVersions", "API versions")
+    yield from (required(f"{path}.apiVersions[{index}]") for index, each in enumerate(versions) if not each)
+    yield from _resources(rule.get("resources") or [], f"{path}.resources")
+    if rule.get("scope", "*") not in ("*", "Cluster", "Namespaced"):
+        yield unsupported(f"{path}.scope", rule["scope"], ("*", "Cluster", "Namespaced"))
+
+
+def _wildcards(values: list[str], path: str, what: str) -> Problems:
+    if not values:
+        yield required(path)
+    if len(values) > 1 and "*" in values:
+        yield invalid(path, values, f"if '*' is present, must not specify other {what}")
+
+
+def _resources(resources: list[str], path: str) -> Problems:
+    if not resources:
+        yield required(path)
+    whole: set[str] = set()
+    parts: set[str] = set()
+    plain = False
+    for index, each in enumerate(resources):
+        if not each:
+            yield required(f"{path}[{index}]")
+            continue
+        name, slash, part = each.partition("/")
+        if not slash:
+            # As upstream: the last one without a subresource decides.
+            plain = each != "*"
+            continue
+        if name in whole:
+            yield invalid(f"{path}[{index}]", each, f"if '{name}/*' is present, must not specify {each}")
+        if part in parts:
+            yield invalid(f"{path}[{index}]", each, f"if '*/{part}' is present, must not specify {each}")
+        whole |= {name} if part == "*" else set()
+        parts |= {part} if name == "*" else set()
+    if len(resources) > 1 and "*/*" in resources:
+        yield invalid(path, resources, "if '*/*' is present, must not specify other resources")
+    if "*" in resources and plain:
+        text = "if '*' is present, must not specify other resources without subresources"
+        yield invalid(path, resources, text)

@@ -1,0 +1,167 @@
+"""`'%s has %d'.format([...])`: the clauses, what each of them takes, and how values are written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from konverge_cluster.api.problems import quote
+from konverge_cluster.cel.gofloats import go_float
+from konverge_cluster.cel.times import duration_text, timestamp_text
+from konverge_cluster.cel.types import Type
+from konverge_cluster.cel.values import Duration, EvaluationError, Timestamp, UInt
+
+__all__ = ["Clause", "clause_problem", "clauses_of", "format_text"]
+
+_CLAUSE: Final = re.compile(r"%(?:\.([0-9]+))?(.?)", re.DOTALL)
+_TAKES: Final = {
+    "s": ("", ""),
+    "d": ("int uint", "decimal clause can only be used on integers, was given {}"),
+    "f": ("double string", "fixed-point clause can only be used on doubles, was given {}"),
+    "e": ("double string", "scientific clause can only be used on doubles, was given {}"),
+    "b": ("int uint bool", "only integers and bools can be formatted as binary, was given {}"),
+    "o": ("int uint", "octal clause can only be used on integers, was given {}"),
+    "x": (
+        "int uint string bytes",
+        "only integers, byte buffers, and strings can be formatted as hex, was given {}",
+    ),
+}
+_TAKES["X"] = _TAKES["x"]
+_PRECISION: Final = 6
+_RAISED: Final = str.maketrans("0123456789", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
+
+
+class Clause(NamedTuple):
+    """One place of a format: the letter that says how, and the number of decimals."""
+
+    letter: str
+    precision: int
+
+
+def clauses_of(text: str) -> Iterator[str | Clause]:
+    """A format in pieces: texts that stay, and clauses.
+
+    Raises: EvaluationError when there is a clause that is none.
+    """
+    at = 0
+    for match in _CLAUSE.finditer(text):
+        if match.start() < at:
+            continue
+        yield text[at : match.start()]
+        at = match.end()
+        if match[2] == "%":
+            yield "%"
+        elif match[2] == "":
+            raise EvaluationError("unexpected end of string")
+        elif match[2] not in _TAKES:
+            raise EvaluationError(f'could not parse formatting clause: unrecognized formatting clause "{match[2]}"')
+        else:
+            yield Clause(match[2], int(match[1]) if match[1] else _PRECISION)
+    yield text[at:]
+
+
+def clause_problem(clause: Clause, kind: Type) -> str:
+    """Say why a clause cannot take values of a type, "" when it can."""
+    takes, text = _TAKES[clause.letter]
+    if kind.kind in ("dyn", "param") or not takes or kind.kind in takes.split():
+        return ""
+    return text.format(kind.name or kind.kind)
+
+
+def format_text(text: str, values: list[Any]) -> str:
+    """Fill a format with values.
+
+    Raises: EvaluationError.
+    """
+    written = []
+    index = 0
+    for piece in clauses_of(text):
+        if isinstance(piece, str):
+            written.append(piece)
+            continue
+        if index >= len(values):
+            raise EvaluationError(f"index {index} out of range")
+        written.append(_write(piece, values[index]))
+        index += 1
+    return "".join(written)
+
+
+def _write(clause: Clause, value: Any) -> str:
+    takes, text = _TAKES[clause.letter]
+    kind = _kind(value)
+    if takes and kind not in takes.split():
+        raise EvaluationError(f"error during formatting: {text.format(kind)}")
+    return _WRITERS[clause.letter](value, clause.precision)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, UInt):
+        return "uint"
+    names = {int: "int", float: "double", str: "string", bytes: "bytes", list: "list", dict: "map"}
+    return names.get(type(value), "null_type" if value is None else type(value).__name__.lower())
+
+
+def _shown(value: Any, _precision: int = 0) -> str:
+    """A value as `%s` writes it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return go_float(value)
+    if isinstance(value, (list, dict)):
+        return _inside(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, Timestamp):
+        return timestamp_text(value)
+    return duration_text(value) if isinstance(value, Duration) else str(value)
+
+
+def _inside(value: Any) -> str:
+    """A value as it is written inside a list or a map, where texts have quotes and numbers six decimals."""
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, bytes):
+        return f"b{quote(_shown(value))}"
+    if isinstance(value, float):
+        return _fixed(value, _PRECISION)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_inside, value))}]"
+    if isinstance(value, dict):
+        pairs = sorted((_inside(key), _inside(each)) for key, each in value.items())
+        return "{" + ", ".join(f"{key}:{each}" for key, each in pairs) + "}"
+    return _shown(value)
+
+
+def _fixed(value: Any, precision: int) -> str:
+    # The server writes numbers for people in America.
+    return f"{float(value):,.{precision}f}"
+
+
+def _scientific(value: Any, precision: int) -> str:
+    mantissa, _, exponent = f"{float(value):.6e}".partition("e")
+    sign = "\u207b" if exponent.startswith("-") else ""
+    # The server takes the precision for the width.
+    return f"{mantissa}\u00d710{sign}{exponent[1:].translate(_RAISED)}".rjust(precision)
+
+
+def _hexadecimal(value: Any, _precision: int) -> str:
+    if isinstance(value, int):
+        return f"{value:x}"
+    return (value.encode() if isinstance(value, str) else value).hex()
+
+
+_WRITERS: Final[dict[str, Callable[[Any, int], str]]] = {
+    "s": _shown,
+    "d": lambda value, _precision: str(int(value)),
+    "f": _fixed,
+    "e": _scientific,
+    "b": lambda value, _precision: f"{int(value):b}",
+    "o": lambda value, _precision: f"{value:o}",
+    "x": _hexadecimal,
+    "X": lambda value, precision: _hexadecimal(value, precision).upper(),
+}

@@ -1,0 +1,151 @@
+"""Mistakes in constants that types do not show: patterns, times and durations that are none, lists of mixed types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from konverge_cluster.cel.checking import Checked
+from konverge_cluster.cel.formatting import Clause, clause_problem, clauses_of
+from konverge_cluster.cel.patterns import pattern_error
+from konverge_cluster.cel.syntax import (
+    Call,
+    Comprehension,
+    ListNode,
+    Literal,
+    MapNode,
+    Message,
+    Node,
+    Select,
+    Struct,
+)
+from konverge_cluster.cel.times import SECOND, moment, read_duration, read_timestamp
+from konverge_cluster.cel.types import Type, unwrapped
+from konverge_cluster.cel.values import EvaluationError
+
+__all__ = ["literal_messages"]
+
+
+def literal_messages(node: Node, checked: Checked) -> list[Message]:
+    """Say what is wrong with the constants of an expression whose types are right."""
+    return [message for each, exempt in _walk(node, False) for message in _look_at(each, checked, exempt)]
+
+
+def _walk(node: Node, exempt: bool) -> Iterator[tuple[Node, bool]]:
+    """Every node, with whether it stands inside a call of `format`, where lists may mix types."""
+    yield node, exempt
+    exempt = exempt or (isinstance(node, Call) and node.function == "format")
+    for child in _children(node):
+        yield from _walk(child, exempt)
+
+
+def _children(node: Node) -> list[Node]:
+    if isinstance(node, Call):
+        return [node.target, *node.args] if node.target is not None else node.args
+    if isinstance(node, Select):
+        return [node.operand]
+    if isinstance(node, ListNode):
+        return node.elements
+    if isinstance(node, MapNode):
+        return [part for key, value, _ in node.entries for part in (key, value)]
+    if isinstance(node, Struct):
+        return [value for _, value, _ in node.fields]
+    if isinstance(node, Comprehension):
+        return [node.range, node.init, node.condition, node.step, node.result]
+    return []
+
+
+def _look_at(node: Node, checked: Checked, exempt: bool) -> Iterator[Message]:
+    if isinstance(node, Call):
+        yield from _call_messages(node)
+        if node.function == "format":
+            yield from _format_messages(node, checked)
+    elif isinstance(node, ListNode) and not exempt:
+        kinds = [_inner(checked.types[each], index in node.optional) for index, each in enumerate(node.elements)]
+        yield from _mixed(node.elements, kinds)
+    elif isinstance(node, MapNode) and not exempt:
+        keys = [key for key, _, _ in node.entries]
+        values = [value for _, value, _ in node.entries]
+        yield from _mixed(keys, [checked.types[key] for key in keys])
+        yield from _mixed(values, [_inner(checked.types[each], optional) for _, each, optional in node.entries])
+
+
+def _inner(kind: Type, optional: bool) -> Type:
+    return unwrapped(kind)[0] if optional else kind
+
+
+def _mixed(nodes: list[Node], kinds: list[Type]) -> Iterator[Message]:
+    for node, kind in zip(nodes[1:], kinds[1:], strict=True):
+        if kind != kinds[0]:
+            yield Message(node.at, f"expected type '{kinds[0]}' but found '{kind}'")
+            return
+
+
+def _is_duration(text: str) -> bool:
+    return _reads(read_duration, text)
+
+
+def _is_moment(seconds: int) -> bool:
+    try:
+        moment(seconds * SECOND)
+    except EvaluationError:
+        return False
+    return True
+
+
+def _is_timestamp(text: str) -> bool:
+    return _reads(read_timestamp, text)
+
+
+def _is_pattern(text: str) -> bool:
+    return not pattern_error(text)
+
+
+def _reads(read: Callable[[str], object], text: str) -> bool:
+    try:
+        read(text)
+    except ValueError:
+        return False
+    return True
+
+
+_CHECKED: Final[dict[str, Callable[[str], bool]]] = {
+    "duration": _is_duration,
+    "timestamp": _is_timestamp,
+    "matches": _is_pattern,
+}
+
+
+def _call_messages(node: Call) -> Iterator[Message]:
+    is_fine = _CHECKED.get(node.function)
+    if is_fine is None or not node.args:
+        return
+    argument = node.args[-1]
+    if not isinstance(argument, Literal):
+        return
+    late = node.function == "timestamp" and type(argument.value) is int and not _is_moment(argument.value)
+    if late or (isinstance(argument.value, str) and not is_fine(argument.value)):
+        yield Message(argument.at, f"invalid {node.function} argument")
+
+
+def _format_messages(node: Call, checked: Checked) -> Iterator[Message]:
+    text, values = node.target, node.args[0]
+    if not isinstance(text, Literal) or not isinstance(text.value, str) or not isinstance(values, ListNode):
+        return
+    try:
+        clauses = [piece for piece in clauses_of(text.value) if isinstance(piece, Clause)]
+    except EvaluationError as error:
+        yield Message(node.at, str(error))
+        return
+    for index, clause in enumerate(clauses):
+        if index >= len(values.elements):
+            yield Message(node.at, f"index {index} out of range")
+            return
+        value = values.elements[index]
+        problem = clause_problem(clause, checked.types[value])
+        if problem:
+            yield Message(value.at, f"error during formatting: {problem}")
+            return
+    if len(values.elements) > len(clauses):
+        counts = f"(expected {len(clauses)}, got {len(values.elements)})"
+        yield Message(node.at, f"too many arguments supplied to string.format {counts}")

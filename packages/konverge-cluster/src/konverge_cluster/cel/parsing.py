@@ -1,0 +1,316 @@
+"""From tokens to a tree, by recursive descent.
+
+Messages are those of the server's parser for the mistakes that people make: something missing, something too much, a
+bracket that is not closed. After the first of them the text is given up.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NoReturn
+
+from konverge_cluster.cel.lexing import EOF, BadLiteral, Token, literal_value, tokens_of
+from konverge_cluster.cel.macros import MacroFault, expand_global, expand_member
+from konverge_cluster.cel.syntax import (
+    Call,
+    Ident,
+    ListNode,
+    Literal,
+    MapNode,
+    Message,
+    Node,
+    Select,
+    Struct,
+    qualified_name,
+)
+
+__all__ = ["RESERVED", "ParseFault", "parse"]
+
+_EXPECTED: Final = (
+    "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
+)
+_LITERALS: Final = {"true": True, "false": False, "null": None}
+RESERVED: Final = frozenset(
+    {"as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop"}
+    | {"namespace", "null", "package", "return", "true", "var", "void", "while"}
+)
+_RELATIONS: Final = ("<", "<=", ">=", ">", "==", "!=", "in")
+_DEEPEST: Final = 250
+
+
+class ParseFault(ValueError):
+    """A text that is no expression."""
+
+    def __init__(self, messages: list[Message]) -> None:
+        super().__init__(messages[0].text)
+        self.messages = messages
+
+
+def parse(text: str) -> Node:
+    """Read an expression.
+
+    Raises: ParseFault.
+    """
+    tokens, messages = tokens_of(text)
+    parser = _Parser(tokens, messages)
+    try:
+        node = parser.whole()
+    except _GivenUp:
+        node = None
+    if parser.messages or node is None:
+        raise ParseFault(parser.messages)
+    return node
+
+
+class _GivenUp(Exception):
+    """The rest of the text cannot be understood."""
+
+
+class _Parser:
+    def __init__(self, tokens: list[Token], messages: list[Message]) -> None:
+        self._tokens = tokens
+        self._place = 0
+        self._depth = 0
+        self.messages = messages
+
+    def whole(self) -> Node:
+        node = self._expression()
+        token = self._token
+        if token.kind != "eof":
+            is_last = self._tokens[self._place + 1].kind == "eof"
+            what = "extraneous" if is_last else "mismatched"
+            self._say(token.at, f"Syntax error: {what} input '{token.text}' expecting {EOF}")
+        return node
+
+    # Tokens.
+
+    @property
+    def _token(self) -> Token:
+        return self._tokens[self._place]
+
+    def _is(self, *texts: str) -> bool:
+        token = self._token
+        return token.kind in ("sign", "name") and token.text in texts
+
+    def _take(self) -> Token:
+        token = self._token
+        self._place += 1
+        return token
+
+    def _accept(self, text: str) -> Token | None:
+        return self._take() if self._token.kind == "sign" and self._token.text == text else None
+
+    def _close(self, text: str) -> None:
+        token = self._token
+        if self._accept(text) is None:
+            self._fail(token, f"missing '{text}' at '{token.text}'")
+
+    def _say(self, at: int, text: str) -> None:
+        self.messages.append(Message(at, text))
+
+    def _fail(self, token: Token, text: str) -> NoReturn:
+        self._say(token.at, f"Syntax error: {text}")
+        raise _GivenUp
+
+    # Grammar, from the weakest operator to the strongest.
+
+    def _expression(self) -> Node:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            self._say(self._token.at, f"expression recursion limit exceeded: {_DEEPEST}")
+            raise _GivenUp
+        node = self._or()
+        mark = self._accept("?")
+        if mark is not None:
+            yes = self._or()
+            self._close(":")
+            node = Call(mark.at, "_?_:_", [node, yes, self._expression()])
+        self._depth -= 1
+        return node
+
+    def _or(self) -> Node:
+        node = self._and()
+        while mark := self._accept("||"):
+            node = Call(mark.at, "_||_", [node, self._and()])
+        return node
+
+    def _and(self) -> Node:
+        node = self._relation()
+        while mark := self._accept("&&"):
+            node = Call(mark.at, "_&&_", [node, self._relation()])
+        return node
+
+    def _relation(self) -> Node:
+        node = self._sum()
+        while self._is(*_RELATIONS):
+            mark = self._take()
+            function = "@in" if mark.text == "in" else f"_{mark.text}_"
+            node = Call(mark.at, function, [node, self._sum()])
+        return node
+
+    def _sum(self) -> Node:
+        node = self._product()
+        while self._is("+", "-"):
+            mark = self._take()
+            node = Call(mark.at, f"_{mark.text}_", [node, self._product()])
+        return node
+
+    def _product(self) -> Node:
+        node = self._unary()
+        while self._is("*", "/", "%"):
+            mark = self._take()
+            node = Call(mark.at, f"_{mark.text}_", [node, self._unary()])
+        return node
+
+    def _unary(self) -> Node:
+        if not self._is("!", "-"):
+            return self._member(self._primary())
+        mark = self._take()
+        number = self._token
+        if mark.text == "-" and number.kind in ("int", "float"):
+            self._take()
+            signed = Token(number.kind, number.text, mark.at)
+            return self._member(self._literal(signed, negative=True))
+        count = 1
+        while self._accept(mark.text):
+            count += 1
+        node = self._member(self._primary())
+        # An even number of signs takes itself back.
+        return Call(mark.at, f"{mark.text}_", [node]) if count % 2 else node
+
+    def _member(self, node: Node) -> Node:
+        while self._is(".", "["):
+            mark = self._take()
+            if mark.text == "[":
+                optional = self._accept("?") is not None
+                index = self._expression()
+                self._close("]")
+                node = Call(mark.at, "_[?_]" if optional else "_[_]", [node, index])
+            else:
+                node = self._selection(node, mark)
+        return node
+
+    def _selection(self, node: Node, mark: Token) -> Node:
+        optional = self._accept("?") is not None
+        token = self._take()
+        if token.kind == "escaped":
+            name = token.text[1:-1]
+        elif token.kind == "name" and token.text not in ("in", "true", "false", "null"):
+            name = token.text
+        else:
+            expected = "{IDENTIFIER, ESC_IDENTIFIER}" if optional else "{'?', IDENTIFIER, ESC_IDENTIFIER}"
+            self._fail(token, f"mismatched input '{token.text}' expecting {expected}")
+        if optional:
+            return Call(mark.at, "_?._", [node, Literal(token.at, name)])
+        bracket = self._accept("(") if token.kind == "name" else None
+        if bracket is None:
+            return Select(mark.at, node, name)
+        return self._expand(Call(bracket.at, name, self._arguments(), node))
+
+    def _arguments(self) -> list[Node]:
+        if self._accept(")"):
+            return []
+        args = [self._expression()]
+        while self._accept(","):
+            args.append(self._expression())
+        self._close(")")
+        return args
+
+    def _expand(self, call: Call) -> Node:
+        try:
+            return expand_global(call) if call.target is None else expand_member(call)
+        except MacroFault as fault:
+            self._say(fault.at, str(fault))
+            return call
+
+    def _primary(self) -> Node:
+        token = self._take()
+        if token.kind in ("int", "uint", "float", "string", "bytes"):
+            return self._literal(token)
+        if token.kind == "name" and token.text in _LITERALS:
+            return Literal(token.at, _LITERALS[token.text])
+        if token.kind == "name" and token.text != "in":
+            return self._named(token)
+        if token.kind == "sign":
+            if token.text == "." and self._token.kind == "name":
+                return self._named(self._take())
+            if token.text == "(":
+                node = self._expression()
+                self._close(")")
+                return node
+            if token.text == "[":
+                return self._list(token)
+            if token.text == "{":
+                return self._map(token)
+        return self._fail(token, f"mismatched input '{token.text}' expecting {_EXPECTED}")
+
+    def _literal(self, token: Token, *, negative: bool = False) -> Node:
+        try:
+            if negative and token.kind == "int":
+                return Literal(token.at, _negative(token))
+            value = literal_value(token)
+        except BadLiteral as bad:
+            self._say(token.at, str(bad))
+            return Literal(token.at, 0)
+        return Literal(token.at, -value if negative else value)
+
+    def _named(self, token: Token) -> Node:
+        if token.text in RESERVED:
+            self._say(token.at, f"reserved identifier: {token.text}")
+        bracket = self._accept("(")
+        if bracket is not None:
+            return self._expand(Call(bracket.at, token.text, self._arguments()))
+        name = Ident(token.at, token.text)
+        return self._message(name) or name
+
+    def _message(self, name: Node) -> Node | None:
+        """Read `some.Type{...}`, if that is what comes."""
+        place = self._place
+        while self._accept("."):
+            if self._token.kind != "name":
+                break
+            name = Select(self._token.at, name, self._take().text)
+        brace = self._accept("{")
+        if brace is None:
+            self._place = place
+            return None
+        fields: list[tuple[str, Node, bool]] = []
+        while not self._is("}"):
+            optional = self._accept("?") is not None
+            key = self._take()
+            self._close(":")
+            fields.append((key.text.strip("`"), self._expression(), optional))
+            if not self._accept(","):
+                break
+        self._close("}")
+        return Struct(brace.at, qualified_name(name), fields)
+
+    def _list(self, bracket: Token) -> Node:
+        elements: list[Node] = []
+        optional = set()
+        while not self._is("]"):
+            if self._accept("?"):
+                optional.add(len(elements))
+            elements.append(self._expression())
+            if not self._accept(","):
+                break
+        self._close("]")
+        return ListNode(bracket.at, elements, frozenset(optional))
+
+    def _map(self, brace: Token) -> Node:
+        entries: list[tuple[Node, Node, bool]] = []
+        while not self._is("}"):
+            optional = self._accept("?") is not None
+            key = self._expression()
+            self._close(":")
+            entries.append((key, self._expression(), optional))
+            if not self._accept(","):
+                break
+        self._close("}")
+        return MapNode(brace.at, entries)
+
+
+def _negative(token: Token) -> int:
+    value = -int(token.text, 0 if token.text.startswith("0x") else 10)
+    if value < -(2**63):
+        raise BadLiteral("invalid int literal")
+    return value

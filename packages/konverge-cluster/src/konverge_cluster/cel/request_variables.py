@@ -1,0 +1,30 @@
+"""The types of what expressions see of a request."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from konverge_cluster.cel.types import BOOL, DYN, STRING, Type, list_of, map_of, struct
+
+__all__ = ["request_type"]
+
+
+@cache
+def request_type() -> Type:
+    """The variable `request`: an AdmissionRequest without its uid and its objects, which are variables of their own."""
+    kind = struct("kubernetes.GroupVersionKind", dict.fromkeys(("group", "version", "kind"), STRING))
+    resource = struct("kubernetes.GroupVersionResource", dict.fromkeys(("group", "version", "resource"), STRING))
+    extra = map_of(STRING, list_of(STRING))
+    user = {"username": STRING, "uid": STRING, "groups": list_of(STRING), "extra": extra}
+    texts = ("name", "namespace", "operation", "subResource", "requestSubResource")
+    fields: dict[str, Type] = {
+        "kind": kind,
+        "resource": resource,
+        "requestKind": kind,
+        "requestResource": resource,
+        "userInfo": struct("kubernetes.UserInfo", user),
+        "dryRun": BOOL,
+        "options": DYN,
+        **dict.fromkeys(texts, STRING),
+    }
+    return struct("kubernetes.AdmissionRequest", fields)

@@ -1,0 +1,46 @@
+"""Groups of the Kubernetes community are protected: whoever defines a resource in one says who approved of it."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from konverge_cluster.api.strategy import Document
+
+__all__ = ["APPROVED", "approval_condition", "approval_state", "is_protected"]
+
+APPROVED: Final = "api-approved.kubernetes.io"
+_SEE: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
+_CONDITIONS: Final = {
+    "missing": ("False", "MissingAnnotation"),
+    "invalid": ("False", "InvalidAnnotation"),
+    "approved": ("True", "ApprovedAnnotation"),
+    "bypassed": ("False", "UnapprovedAnnotation"),
+}
+
+
+def approval_state(document: Document) -> tuple[str, str]:
+    """The state of the approval that protected groups need, and the text that explains it."""
+    said = (document["metadata"].get("annotations") or {}).get(APPROVED, "")
+    needed = f'protected groups must have approval annotation "{APPROVED}"'
+    if not said:
+        return "missing", f"{needed}, {_SEE}"
+    if said.startswith("unapproved"):
+        return "bypassed", f'not approved: "{said}"'
+    parts = urlsplit(said)
+    if parts.scheme and parts.netloc:
+        return "approved", f"approved in {said}"
+    return "invalid", f'{needed} with either a URL or a reason starting with "unapproved", {_SEE}'
+
+
+def is_protected(group: str) -> bool:
+    """Tell whether a group belongs to the Kubernetes community."""
+    return group in ("k8s.io", "kubernetes.io") or group.endswith((".k8s.io", ".kubernetes.io"))
+
+
+def approval_condition(document: Document) -> tuple[str, str, str] | None:
+    """Status, reason and message of the condition that tells of it; None for other groups."""
+    if not is_protected(document["spec"]["group"]):
+        return None
+    state, text = approval_state(document)
+    return (*_CONDITIONS[state], text)

@@ -1,0 +1,102 @@
+"""Defaults in a schema are valid themselves: pruned, of the right type, within bounds, with good metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from konverge_cluster.api.problems import FieldProblem, invalid
+from konverge_cluster.crds.defaulting import copy_json
+from konverge_cluster.crds.embedded import BadEmbedded, compile_embedded, embedded_problems, read_embedded
+from konverge_cluster.crds.pruning import compile_pruner
+from konverge_cluster.crds.shown import shown
+from konverge_cluster.crds.structural import META_FIELDS, Structural
+from konverge_cluster.crds.values import Checker, value_problems
+
+__all__ = ["RuleCheck", "default_problems"]
+
+RuleCheck = Callable[[Structural, Any, str, bool], list[FieldProblem]]
+"""Holds a default against the rules of its schema: `check(schema, default, path, is_resource_root)`."""
+
+_IDENTITY: Final = {"apiVersion": "validation/v1", "kind": "Validation"}
+
+
+def default_problems(schema: Structural, path: str, check_rules: RuleCheck) -> list[FieldProblem]:
+    """Say what is wrong with the defaults in a root schema."""
+    resource = replace(schema, embedded=True)
+    return list(_Walk(resource, check_rules).visit(resource, path, (), root=True))
+
+
+class _Walk:
+    """A walk through a resource. `steps` lead from the root of the resource to a schema; None is any item of a list."""
+
+    def __init__(self, resource: Structural, check_rules: RuleCheck) -> None:
+        self._resource = resource
+        self._check_rules = check_rules
+
+    def visit(
+        self, schema: Structural, path: str, steps: tuple[str | None, ...], *, root: bool
+    ) -> Iterator[FieldProblem]:
+        if schema.embedded and not root:
+            yield from _Walk(schema, self._check_rules).visit(schema, path, (), root=True)
+            return
+        if schema.default is not None:
+            yield from self._default(schema, f"{path}.default", steps, root=root)
+        if schema.items is not None:
+            yield from self.visit(schema.items, f"{path}.items", (*steps, None), root=False)
+        for name, each in schema.properties.items():
+            yield from self.visit(each, f"{path}.properties[{name}]", (*steps, name), root=False)
+
+    def _default(
+        self, schema: Structural, path: str, steps: tuple[str | None, ...], *, root: bool
+    ) -> Iterator[FieldProblem]:
+        if steps and steps[0] in META_FIELDS:
+            found = self._metadata_problems(schema, path, steps)
+        else:
+            found = []
+            if not _is_pruned(schema, root=root):
+                found.append(invalid(path, shown(schema.default), "must not have unknown fields"))
+            found += _resource_problems(schema, path)
+        yield from found
+        bad = [each for each in found if each.detail != "must not have unknown fields"]
+        if not bad:
+            values = value_problems(Checker(schema.raw, root=True), schema.default, base=path)
+            yield from values or self._check_rules(schema, schema.default, path, root)
+
+    def _metadata_problems(self, schema: Structural, path: str, steps: tuple[str | None, ...]) -> list[FieldProblem]:
+        """Put the default where it would be in an otherwise empty resource, and look at the whole of it."""
+        value = copy_json(schema.default)
+        for step in reversed(steps):
+            value = [value] if step is None else {step: value}
+        whole = {**_IDENTITY, **value}
+        find = compile_embedded(self._resource, with_root=True)
+        assert find is not None
+        try:
+            read_embedded(find, whole)
+        except BadEmbedded as bad:
+            return [invalid(path, shown(schema.default), f"must result in valid metadata: {bad.problem}")]
+        found = embedded_problems(find, whole)
+        if not found:
+            return []
+        said = str(found[0]) if len(found) == 1 else f"[{', '.join(map(str, found))}]"
+        return [invalid(path, shown(schema.default), f"must result in valid metadata: {said}")]
+
+
+def _is_pruned(schema: Structural, *, root: bool) -> bool:
+    value = copy_json(schema.default)
+    if root:
+        return not isinstance(value, dict) or not compile_pruner(schema)(value)
+    return not compile_pruner(Structural(properties={"value": schema}))({"value": value})
+
+
+def _resource_problems(schema: Structural, path: str) -> list[FieldProblem]:
+    find = compile_embedded(schema, with_root=True)
+    if find is None:
+        return []
+    value = copy_json(schema.default)
+    try:
+        read_embedded(find, value, (None, path))
+    except BadEmbedded as bad:
+        return [bad.problem]
+    return embedded_problems(find, value, (None, path))

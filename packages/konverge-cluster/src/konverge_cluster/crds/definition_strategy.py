@@ -1,0 +1,157 @@
+"""CustomResourceDefinitions as a resource: their shape and defaults, their rules, what a deletion does to them."""
+
+# ruff: noqa: ARG002
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from konverge_cluster.api.names import subdomain_problems
+from konverge_cluster.api.problems import FieldProblem, invalid, required
+from konverge_cluster.api.strategy import Document, ResourceInfo, Surroundings
+from konverge_cluster.api.tables import Column
+from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.crds.approvals import APPROVED, approval_state, is_protected
+from konverge_cluster.crds.conditions import CLEANUP, set_condition
+from konverge_cluster.crds.definition_rules import names_problems, spec_problems, stored_problems
+from konverge_cluster.crds.definitions import is_true
+from konverge_cluster.crds.schema_checks import RuleCompiler, schema_problems, unrecognized_formats
+
+__all__ = ["DefinitionStrategy"]
+
+
+class DefinitionStrategy(BuiltinStrategy):
+    """Custom resource definitions.
+
+    A definition that is accepted can be served: its schemas are structural, its defaults valid, its rules compiled.
+    """
+
+    generated_by = ("spec",)
+    unconditional_update = False
+
+    def __init__(self, info: ResourceInfo, columns: tuple[Column, ...], rules: RuleCompiler) -> None:
+        super().__init__(info, columns)
+        self._rules = rules
+
+    @staticmethod
+    def fill(document: Document, /) -> None:
+        spec = document.get("spec") or {}
+        names = spec.get("names") or {}
+        kind = names.get("kind", "")
+        if not names.get("singular") and kind:
+            names["singular"] = kind.lower()
+        if not names.get("listKind") and kind:
+            names["listKind"] = f"{kind}List"
+        spec.setdefault("conversion", {"strategy": "None"})
+        service = ((spec["conversion"].get("webhook") or {}).get("clientConfig") or {}).get("service")
+        if service is not None:
+            service.setdefault("port", 443)
+        status = document.setdefault("status", {})
+        if not status.get("storedVersions"):
+            status["storedVersions"] = _storage_names(spec) or None
+
+    def prepare_create(self, new: Document, around: Surroundings) -> None:
+        super().prepare_create(new, around)
+        new["status"]["storedVersions"] = _storage_names(new["spec"]) or None
+
+    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+        super().prepare_update(new, old, around)
+        stored = new["status"].get("storedVersions") or []
+        added = [name for name in _storage_names(new["spec"]) if name not in stored]
+        if added:
+            new["status"] = {**new["status"], "storedVersions": [*stored, *added]}
+
+    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
+        return subdomain_problems(name, prefix=prefix)
+
+    def problems(self, new: Document) -> Iterator[FieldProblem]:
+        spec, status = new["spec"], new.get("status") or {}
+        yield from spec_problems(spec, self._check_schema)
+        yield from names_problems(status.get("acceptedNames") or {}, "status.acceptedNames")
+        yield from stored_problems(status.get("storedVersions") or [], spec.get("versions") or [])
+
+    def _check_schema(self, schema: Mapping[str, Any], path: str, has_status: bool) -> list[FieldProblem]:
+        return schema_problems(schema, path, has_status, self._rules)
+
+    def validate(self, new: Document, around: Surroundings) -> list[FieldProblem]:
+        names = new["spec"].get("names") or {}
+        name = new["metadata"].get("name", "")
+        found: list[FieldProblem] = []
+        if name != f"{names.get('plural', '')}.{new['spec'].get('group', '')}":
+            found.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
+        return [*found, *self.problems(new), *_approval_problems(new, None), *_preserve_problems(new)]
+
+    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+        found = [*self.problems(new), *_immutable_problems(new, old)]
+        return [*found, *_approval_problems(new, old), *_preserve_problems(new)]
+
+    def validate_status(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+        status = new.get("status") or {}
+        return list(names_problems(status.get("acceptedNames") or {}, "status.acceptedNames"))
+
+    def warnings_on_create(self, new: Document) -> list[str]:
+        return [f'unrecognized format "{name}"' for name in _formats(new)]
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:
+        before = set(_formats(old))
+        return [f'unrecognized format "{name}"' for name in _formats(new) if name not in before]
+
+    # Deletion: the first request marks it, the instances go, then it goes.
+
+    def is_held(self, document: Document) -> bool:
+        return "deletionTimestamp" not in document["metadata"]
+
+    def mark_deleted(self, document: Document) -> None:
+        metadata = document["metadata"]
+        # A definition is not marked like other objects: it keeps its generation and knows no grace.
+        metadata["generation"] -= 1
+        metadata.pop("deletionGracePeriodSeconds", None)
+        if CLEANUP not in metadata.get("finalizers", ()):
+            metadata["finalizers"] = [*metadata.get("finalizers", ()), CLEANUP]
+        text = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+        set_condition(
+            document, "Terminating", "True", "InstanceDeletionPending", text, now=metadata["deletionTimestamp"]
+        )
+
+
+def _storage_names(spec: Mapping[str, Any]) -> list[str]:
+    return [each.get("name", "") for each in spec.get("versions") or () if each.get("storage")][:1]
+
+
+def _formats(document: Document) -> list[str]:
+    versions = document["spec"].get("versions") or ()
+    schemas = [(each.get("schema") or {}).get("openAPIV3Schema") for each in versions]
+    found = [name for schema in schemas if schema for name in unrecognized_formats(schema)]
+    return list(dict.fromkeys(found))
+
+
+def _immutable_problems(new: Document, old: Document) -> Iterator[FieldProblem]:
+    paths = [("group",), ("names", "plural")]
+    if is_true(old, "Established"):
+        paths = [("scope",), ("names", "kind"), *paths]
+    for path in paths:
+        value, before = new["spec"], old["spec"]
+        for key in path:
+            value, before = value.get(key, ""), before.get(key, "")
+        if value != before:
+            yield invalid(f"spec.{'.'.join(path)}", value, "field is immutable")
+
+
+def _approval_problems(new: Document, old: Document | None) -> Iterator[FieldProblem]:
+    if not is_protected(new["spec"].get("group", "")):
+        return
+    state, text = approval_state(new)
+    if old is not None and approval_state(old)[0] == state:
+        return
+    path = f"metadata.annotations[{APPROVED}]"
+    if state == "missing":
+        yield required(path, text)
+    elif state == "invalid":
+        yield invalid(path, new["metadata"]["annotations"][APPROVED], text)
+
+
+def _preserve_problems(new: Document) -> Iterator[FieldProblem]:
+    if new["spec"].get("preserveUnknownFields"):
+        text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+        yield invalid("spec.preserveUnknownFields", True, text)

@@ -1,0 +1,137 @@
+"""Remove what a structural schema does not know, in place, and say what it was.
+
+Two rules are carried out in one walk, since both look at every key:
+
+1. An unknown field goes, unless `x-kubernetes-preserve-unknown-fields` keeps it. Below a field that is known only by
+   `additionalProperties: true` nothing is known.
+2. A null goes where the schema neither allows it nor has a default to put there.
+
+Kind, apiVersion and metadata of the object and of embedded resources are left alone; `embedded.py` looks after those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from konverge_cluster.crds.paths import Place, text_of
+from konverge_cluster.crds.structural import META_FIELDS, Structural
+
+__all__ = ["compile_pruner"]
+
+Pruner = Callable[[dict[str, Any]], list[str]]
+"""Prunes an object in place; gives the paths of the unknown fields, sorted."""
+
+_Walk = Callable[[Any, Place, list[Place]], None]
+
+
+def compile_pruner(schema: Structural) -> Pruner:
+    """Make the pruner of a resource from its root schema."""
+    walk = _compile(schema, root=True)
+
+    def prune(document: dict[str, Any]) -> list[str]:
+        unknown: list[Place] = []
+        walk(document, None, unknown)
+        return sorted(map(text_of, unknown)) if unknown else []
+
+    return prune
+
+
+class _Known(NamedTuple):
+    """What happens to a key that the schema knows: `walk` below it (None leaves it alone), whether a null goes."""
+
+    walk: _Walk | None
+    step: str
+    drops_null: bool
+
+
+def _compile(schema: Structural | None, *, root: bool = False, keep: bool = False) -> _Walk:
+    """Make the walk of a value; `keep` when a list around it keeps unknown fields, whatever this schema says."""
+    if schema is None:
+        return _prune_all
+    keeps = keep or schema.preserves
+    walk_object = _compile_object(schema, root=root, keeps=keeps)
+    walk_list = _compile_list(schema, keeps=keeps)
+
+    def walk(value: Any, place: Place, unknown: list[Place]) -> None:
+        if type(value) is dict:
+            walk_object(value, place, unknown)
+        else:
+            walk_list(value, place, unknown)
+
+    return walk
+
+
+def _compile_list(schema: Structural, *, keeps: bool) -> _Walk:
+    if schema.items is None and keeps:
+        return _keep_all
+    walk_item = _compile(schema.items, keep=keeps)
+
+    def walk(value: Any, place: Place, unknown: list[Place]) -> None:
+        for index, item in enumerate(value):
+            if type(item) is dict or type(item) is list:
+                walk_item(item, (place, index), unknown)
+
+    return walk
+
+
+def _known_keys(schema: Structural, *, root: bool) -> dict[str, _Known]:
+    known = {name: _known(each, f".{name}") for name, each in schema.properties.items()}
+    if root or schema.embedded:
+        for name in META_FIELDS:
+            drops = name in known and known[name].drops_null
+            known[name] = _Known(None, f".{name}", drops)
+    return known
+
+
+def _known(schema: Structural, step: str) -> _Known:
+    return _Known(_compile(schema), step, _drops_null(schema))
+
+
+def _drops_null(schema: Structural | None) -> bool:
+    return schema is not None and not schema.nullable and schema.default is None
+
+
+def _compile_object(schema: Structural, *, root: bool, keeps: bool) -> _Walk:
+    known = _known_keys(schema, root=root).get
+    walk_other = _compile(schema.values) if schema.open else None
+    drops_null = _drops_null(schema.values)
+
+    def walk(value: Any, place: Place, unknown: list[Place]) -> None:
+        dropped: list[str] | None = None
+        for key, item in value.items():
+            found = known(key)
+            if found is None and walk_other is not None:
+                found = _Known(walk_other, f".{key}", drops_null)
+            if found is None:
+                if keeps:
+                    continue
+                unknown.append((place, f".{key}"))
+            elif item is None:
+                if not found.drops_null:
+                    continue
+            else:
+                if found.walk is not None and (type(item) is dict or type(item) is list):
+                    found.walk(item, (place, found.step), unknown)
+                continue
+            dropped = dropped or []
+            dropped.append(key)
+        if dropped is not None:
+            for key in dropped:
+                del value[key]
+
+    return walk
+
+
+def _prune_all(value: Any, place: Place, unknown: list[Place]) -> None:
+    if type(value) is dict:
+        unknown.extend((place, f".{key}") for key in value)
+        value.clear()
+        return
+    for index, item in enumerate(value):
+        if type(item) is dict or type(item) is list:
+            _prune_all(item, (place, index), unknown)
+
+
+def _keep_all(_value: Any, _place: Place, _unknown: list[Place]) -> None:
+    return None

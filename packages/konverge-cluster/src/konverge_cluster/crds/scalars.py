@@ -1,0 +1,91 @@
+"""Steps that look at a single value: lengths, patterns and formats of texts, bounds of numbers, choices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from konverge_cluster.api.problems import invalid, quote, too_long, type_invalid, unsupported
+from konverge_cluster.cel.patterns import matches
+from konverge_cluster.crds.correlation import Correlation, same
+from konverge_cluster.crds.formats import fits_format
+from konverge_cluster.crds.numbers import compile_number, plain_bounds
+from konverge_cluster.crds.paths import Place, steps_of
+from konverge_cluster.crds.reports import Report, Step
+from konverge_cluster.crds.shown import shown
+from konverge_cluster.patches.gotext import compact_json
+
+__all__ = ["enum_step", "number_step", "text_step"]
+
+
+def text_step(schema: Mapping[str, Any], text_format: str) -> Step | None:
+    most, least, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern", "")
+    if most is None and least is None and not pattern and not text_format:
+        return None
+
+    def step(value: Any, place: Place, report: Report, _old: Correlation | None) -> None:
+        if most is not None and len(value) > most:
+            report.found.append(too_long(report.path(steps_of(place)), most))
+        elif least is not None and len(value) < least:
+            name = steps_of(place)
+            text = f"{name} in body should be at least {least} chars long"
+            report.found.append(invalid(report.path(name), value, text))
+        elif pattern and not matches(pattern, value):
+            name = steps_of(place)
+            report.found.append(invalid(report.path(name), value, f"{name} in body should match '{pattern}'"))
+        if text_format and not fits_format(text_format, value):
+            name = steps_of(place)
+            text = f"{name} in body must be of type {text_format}: {quote(value)}"
+            report.found.append(type_invalid(report.path(name), value, text))
+
+    return step
+
+
+def number_step(schema: Mapping[str, Any], number_format: str, kind: type) -> Step | None:
+    """Make the step for whole numbers (`kind` is int) or for fractions (float)."""
+    check = compile_number(schema, number_format, kind)
+    if check is None:
+        return None
+    least, most = plain_bounds(schema, number_format) if kind is int else (1, 0)
+
+    def step(value: Any, place: Place, report: Report, _old: Correlation | None) -> None:
+        if least <= value <= most:
+            return
+        name = steps_of(place)
+
+        def say(number: Any, text: str) -> None:
+            if number is None:
+                report.say(text)
+            else:
+                report.found.append(invalid(report.path(name), shown(number), text))
+
+        check(value, name, say)
+
+    return step
+
+
+def enum_step(schema: Mapping[str, Any]) -> Step | None:
+    choices = schema.get("enum")
+    if not choices:
+        return None
+    texts = [each if isinstance(each, str) else compact_json(each) for each in choices]
+    quick = frozenset(each for each in choices if isinstance(each, str))
+
+    def step(value: Any, place: Place, report: Report, _old: Correlation | None) -> None:
+        if type(value) is str and value in quick:
+            return
+        if not any(_is_choice(value, each) for each in choices):
+            report.found.append(unsupported(report.path(steps_of(place)), shown(value), texts))
+
+    return step
+
+
+def _is_choice(value: Any, choice: Any) -> bool:
+    if value is None or choice is None:
+        return False
+    if type(choice) is int and type(value) is float:
+        # The server converts before it compares, and so cuts off the fraction.
+        return int(value) == choice
+    if type(choice) is float and type(value) is int:
+        return bool(value == choice)
+    return same(value, choice)

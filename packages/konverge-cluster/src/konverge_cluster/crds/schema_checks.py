@@ -1,0 +1,101 @@
+"""The schema of one version, from the first look to its compiled rules: is it one that can be served?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Protocol
+
+from konverge_cluster.api.problems import FieldProblem, forbidden, invalid
+from konverge_cluster.crds.compiled import RuleSet
+from konverge_cluster.crds.default_rules import default_problems
+from konverge_cluster.crds.formats import unrecognized_format
+from konverge_cluster.crds.internals import shown_schema
+from konverge_cluster.crds.schema_rules import RuleSite, SchemaWalk
+from konverge_cluster.crds.structural import Structural, read_structural
+from konverge_cluster.crds.structural_rules import conversion_fault, inner_schemas, structural_problems
+
+__all__ = ["RuleCompiler", "schema_problems", "unrecognized_formats"]
+
+_AT_ROOT: Final = {
+    "Description": "description",
+    "Type": "type",
+    "Format": "format",
+    "Title": "title",
+    "Maximum": "maximum",
+    "ExclusiveMaximum": "exclusiveMaximum",
+    "Minimum": "minimum",
+    "ExclusiveMinimum": "exclusiveMinimum",
+    "MaxLength": "maxLength",
+    "MinLength": "minLength",
+    "Pattern": "pattern",
+    "MaxItems": "maxItems",
+    "MinItems": "minItems",
+    "UniqueItems": "uniqueItems",
+    "MultipleOf": "multipleOf",
+    "Required": "required",
+    "Items": "items",
+    "Properties": "properties",
+    "ExternalDocs": "externalDocs",
+    "Example": "example",
+    "XPreserveUnknownFields": "x-kubernetes-preserve-unknown-fields",
+    "XValidations": "x-kubernetes-validations",
+}
+"""What may stand at the root beside a status subresource, by the server's names."""
+
+
+class RuleCompiler(Protocol):
+    """Compiles the rules of schemas (`x-kubernetes-validations`)."""
+
+    def site_problems(self, sites: list[RuleSite], path: str) -> list[FieldProblem]:
+        """Say what is wrong with the rules of a schema, those that cannot be carried out included."""
+        ...
+
+    def check_default(self, schema: Structural, default: Any, path: str, is_resource: bool) -> list[FieldProblem]:
+        """Hold a default against the rules at its place."""
+        ...
+
+    def compile(self, schema: Structural) -> RuleSet | None:
+        """Make the rules of a whole resource ready; None when it has none."""
+        ...
+
+
+def schema_problems(schema: Mapping[str, Any], path: str, has_status: bool, rules: RuleCompiler) -> list[FieldProblem]:
+    """Say what is wrong with the schema of a version."""
+    found = list(_root_problems(schema, path, has_status))
+    fault = conversion_fault(schema)
+    compiles = False
+    if not fault:
+        structural = structural_problems(schema, path)
+        defaults = [] if structural else default_problems(read_structural(schema), path, rules.check_default)
+        found += structural or defaults
+        compiles = not structural and not defaults
+    walk = SchemaWalk()
+    walk.visit(schema, path, with_rules=compiles)
+    found += walk.problems
+    if walk.sites:
+        found += rules.site_problems(walk.sites, path)
+    return [invalid(path, "", fault)] if fault and not found else found
+
+
+def _root_problems(schema: Mapping[str, Any], path: str, has_status: bool) -> Iterator[FieldProblem]:
+    if has_status:
+        kind = schema.get("type", "")
+        allowed = set(_AT_ROOT.values())
+        odd = next((key for key, value in schema.items() if key not in allowed and value not in (None, False)), None)
+        if kind not in ("", "object"):
+            text = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
+            yield invalid(f"{path}.type", kind, text)
+        elif odd is not None:
+            names = " ".join(_AT_ROOT)
+            text = f"only [{names}] fields are allowed at the root of the schema if the status subresource is enabled"
+            yield invalid(path, shown_schema(schema), text)
+    if schema.get("nullable"):
+        yield forbidden(f"{path}.nullable", "nullable cannot be true at the root")
+
+
+def unrecognized_formats(schema: Mapping[str, Any]) -> Iterator[str]:
+    """The formats in a schema that the server ignores."""
+    if unrecognized_format({**schema, "x-kubernetes-int-or-string": False}):
+        yield schema["format"]
+    for inner in inner_schemas(schema):
+        yield from unrecognized_formats(inner)

@@ -1,0 +1,182 @@
+"""The embedded control plane as one piece: storage, the API with the built-in kinds, and a port when one is wanted.
+
+plane = EmbeddedServer()                      # no socket: hand `plane.handle` to a client's transport
+async with EmbeddedServer() as plane:         # on a port of loopback, with TLS and a token
+    plane.write_kubeconfig(path)
+"""
+
+from __future__ import annotations
+
+import base64
+import ssl
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+import yaml
+
+from konverge.certificates import Authority, Pair
+from konverge.objects import wall_clock
+from konverge.wire.messages import Request
+from konverge_cluster.api.answers import Answer
+from konverge_cluster.api.calls import ADMIN
+from konverge_cluster.api.cluster import Cluster
+from konverge_cluster.api.lifecycle import NamespaceLifecycle
+from konverge_cluster.api.negotiation import PROTOBUF
+from konverge_cluster.api.server import ApiServer
+from konverge_cluster.bootstrap import bootstrap
+from konverge_cluster.builtins.admission import builtin_admission
+from konverge_cluster.builtins.protobuf import read_protobuf
+from konverge_cluster.builtins.registration import register_builtins
+from konverge_cluster.crds.serving import CustomResources
+from konverge_cluster.http import Front
+from konverge_cluster.storage import HISTORY, Storage
+from konverge_cluster.users import Users
+from konverge_cluster.webhook_client import Callouts
+from konverge_cluster.webhooks import WebhookAdmission
+
+__all__ = ["EmbeddedServer"]
+
+_HOSTS: Final = (
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+)
+_ADDRESSES: Final = ("127.0.0.1", "::1", "10.96.0.1")
+
+
+class EmbeddedServer:
+    """A Kubernetes API server in this process.
+
+    Promises: `handle` works from construction on, without a socket and on any event loop. Inside `async with` it also
+    listens on loopback, over HTTPS with a certificate authority of its own; a token of `users` or a client certificate
+    of `authority` is the only way in. After `async with` the port is closed, every watch is ended, and no file is left.
+
+    `callouts` is where functions of this process are put behind the service references of webhooks.
+
+    `plain` listens over HTTP instead (a token is needed all the same). `open_to_all` asks nobody for credentials.
+    `clock` is the wall clock in seconds; `seed` makes uids and generated names repeatable; `history` is how many
+    changes of each collection can be watched from behind. `service_accounts` refuses pods whose account is not there;
+    it needs somebody who makes the accounts, as `EmbeddedCluster` does.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = wall_clock,
+        seed: int | None = None,
+        history: int = HISTORY,
+        plain: bool = False,
+        open_to_all: bool = False,
+        service_accounts: bool = False,
+    ) -> None:
+        self.cluster = Cluster(storage=Storage(history=history), clock=clock, seed=seed)
+        register_builtins(self.cluster.registry, self.cluster.storage)
+        self.callouts = Callouts()
+        self.cluster.admission.append(NamespaceLifecycle(self.cluster.storage))
+        self.cluster.admission.extend(builtin_admission(self.cluster, service_accounts=service_accounts))
+        self.cluster.admission.append(WebhookAdmission(self.cluster, self.callouts))
+        bootstrap(self.cluster)
+        CustomResources(self.cluster, call_webhook=self.callouts.convert)
+        self.api = ApiServer(self.cluster)
+        self.api.decoders[PROTOBUF] = read_protobuf
+        self.users = Users()
+        self._plain = plain
+        self._open = open_to_all
+        self._authority: Authority | None = None
+        self._front: Front | None = None
+
+    async def handle(self, request: Request, user: Mapping[str, Any] = ADMIN) -> Answer:
+        """Answer a request without a socket, as the admin unless somebody else asks."""
+        return await self.api.handle(request, user)
+
+    async def start(self, address: str = "127.0.0.1", port: int = 0) -> None:
+        """Listen on a port; 0 takes a free one."""
+        tls = None if self._plain else self._server_context(address)
+        users = None if self._open else self.users
+        front = Front(self.api.handle, users=users, tls=tls, hosts=_HOSTS)
+        await front.start(address, port)
+        self._front = front
+
+    async def stop(self) -> None:
+        """Close the port and end every watch and every connection to a webhook. Safe to call twice."""
+        front, self._front = self._front, None
+        if front is not None:
+            self.cluster.end_watches()
+            await front.stop()
+        await self.callouts.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    @property
+    def url(self) -> str:
+        """The address that it listens on."""
+        if self._front is None:
+            raise RuntimeError("the server does not listen: write `async with EmbeddedServer() as plane:`")
+        return self._front.url
+
+    @property
+    def admin_token(self) -> str:
+        """A bearer token of the admin."""
+        return self.users.admin_token
+
+    @property
+    def authority(self) -> Authority:
+        """The certificate authority of this control plane."""
+        if self._authority is None:
+            self._authority = Authority("konverge-embedded-ca")
+        return self._authority
+
+    def _server_context(self, address: str) -> ssl.SSLContext:
+        pair = self.authority.issue("kube-apiserver", hosts=[*_HOSTS, *dict.fromkeys([*_ADDRESSES, address])])
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=self.authority.certificate.decode())
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.set_alpn_protocols(["http/1.1"])
+        _load(context, pair)
+        return context
+
+    def kubeconfig(self) -> dict[str, Any]:
+        """A kubeconfig of the admin, everything inside, as a document."""
+        cluster: dict[str, Any] = {"server": self.url}
+        user: dict[str, Any] = {"token": self.admin_token}
+        if not self._plain:
+            cluster["certificate-authority-data"] = _base64(self.authority.certificate)
+        context = {"cluster": "konverge", "user": "admin", "namespace": "default"}
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "konverge", "cluster": cluster}],
+            "users": [{"name": "admin", "user": user}],
+            "contexts": [{"name": "konverge", "context": context}],
+            "current-context": "konverge",
+        }
+
+    def write_kubeconfig(self, path: Path) -> None:
+        """Write the kubeconfig, readable by its owner only."""
+        path.touch(mode=0o600)
+        path.chmod(0o600)
+        path.write_text(yaml.safe_dump(self.kubeconfig(), sort_keys=False), encoding="utf-8")
+
+
+def _load(context: ssl.SSLContext, pair: Pair) -> None:
+    # Python reads certificates from files only.
+    with tempfile.TemporaryDirectory(prefix="konverge-") as directory:
+        both = Path(directory) / "server.pem"
+        both.touch(mode=0o600)
+        both.write_bytes(pair.certificate + pair.key)
+        context.load_cert_chain(both)
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()

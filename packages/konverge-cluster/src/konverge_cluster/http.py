@@ -1,0 +1,191 @@
+"""The wire: an API server on a port, over HTTP or HTTPS.
+
+This module turns sockets into requests and answers into bytes, says who asks, and knows nothing of Kubernetes. Rules:
+
+1. It listens on loopback unless told otherwise, and serves nobody without a token or a client certificate unless told
+   otherwise. A Host header that names another machine is refused: no page in a browser reaches the server by a name
+   that was made to point here.
+2. A body over the limit is refused as soon as that is clear, and a body that does not come in time is given up.
+3. A watch is written event by event; when its reader goes away the watch ends.
+4. Stopping is over in a few seconds whatever the other side does: it may keep an idle connection, not read what is
+   written to it, or never say goodbye.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from konverge.listener import Listener
+from konverge.wire.messages import Request
+from konverge_cluster.api import refusals
+from konverge_cluster.api.answers import Answer, refusal_answer
+from konverge_cluster.api.bodies import BODY_LIMIT
+from konverge_cluster.api.calls import ADMIN
+from konverge_cluster.users import Users, certificate_user
+
+__all__ = ["Front"]
+
+Handle = Callable[[Request, Mapping[str, Any]], Awaitable[Answer]]
+
+_BODY_TIMEOUT: Final = 60.0
+_FAREWELL: Final = 1.0
+_HEALTH: Final = ("/healthz", "/livez", "/readyz")
+
+
+class Front:
+    """One listener in front of `handle`.
+
+    `users` says who may ask; None lets everybody in as the admin. `hosts` are names that may stand in a Host header,
+    besides the addresses of loopback and the address that is listened on.
+    """
+
+    def __init__(
+        self,
+        handle: Handle,
+        *,
+        users: Users | None,
+        tls: ssl.SSLContext | None = None,
+        hosts: tuple[str, ...] = ("localhost",),
+    ) -> None:
+        self._handle = handle
+        self._users = users
+        self._tls = tls
+        self._hosts = hosts
+        self._server: web.Server | None = None
+        self._listener: Listener | None = None
+        self.address = ""
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        scheme = "https" if self._tls else "http"
+        host = f"[{self.address}]" if ":" in self.address else self.address
+        return f"{scheme}://{host}:{self.port}"
+
+    async def start(self, address: str = "127.0.0.1", port: int = 0) -> None:
+        """Listen; port 0 takes a free one."""
+        self._server = web.Server(self._answer, handler_cancellation=True, access_log=None)
+        self._listener = await Listener.open(self._server, address, port, ssl=self._tls, backlog=1024)
+        self.address, self.port = self._listener.address, self._listener.port
+
+    async def stop(self) -> None:
+        """Stop listening; what is still going on has a second to end, and another to be cancelled."""
+        listener, self._listener = self._listener, None
+        server, self._server = self._server, None
+        if listener is None or server is None:
+            return
+        listener.close()
+        transports = [each.transport for each in server.connections]
+        # Idle connections go at once; `shutdown` alone would wait for them as for busy ones.
+        server.pre_shutdown()
+        await server.shutdown(timeout=_FAREWELL)
+        for each in transports:
+            # A transport that is closed writes what it holds first, and this reader does not read. One over TLS that
+            # is gone for good cannot be asked any more, and raises.
+            with contextlib.suppress(AttributeError):
+                if each is not None and each.get_write_buffer_size():
+                    each.abort()
+        await listener.drop()
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            user = self._user(request)
+            body = await _read(request)
+        except refusals.Refusal as refusal:
+            return _whole(refusal_answer(refusal))
+        answer = await self._handle(_understood(request, body), user)
+        if answer.stream is None:
+            return _whole(answer)
+        return await _streamed(request, answer)
+
+    def _user(self, request: web.BaseRequest) -> Mapping[str, Any]:
+        if not self._knows_host(request.headers.get("Host", "")):
+            raise refusals.failure(403, "the Host header names another server", "Forbidden")
+        if self._users is None:
+            return ADMIN
+        header = request.headers.get("Authorization")
+        user = self._users.of_token(header) if header is not None else None
+        if header is None and request.transport is not None:
+            user = certificate_user(request.transport.get_extra_info("peercert"))
+        if user is None:
+            if header is None and request.path in _HEALTH:
+                return {"username": "system:anonymous", "groups": ["system:unauthenticated"]}
+            raise refusals.failure(401, "Unauthorized", "Unauthorized")
+        return user
+
+    def _knows_host(self, host: str) -> bool:
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+        name = name.strip("[]")
+        if name in self._hosts or name == self.address:
+            return True
+        try:
+            return ipaddress.ip_address(name).is_loopback
+        except ValueError:
+            return False
+
+
+async def _read(request: web.BaseRequest) -> bytes:
+    if not request.can_read_body:
+        return b""
+    length = request.content_length
+    if length is not None and length > BODY_LIMIT:
+        raise refusals.too_large(f"limit is {BODY_LIMIT}")
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(_BODY_TIMEOUT):
+            async for chunk in request.content.iter_any():
+                chunks.append(chunk)
+                size += len(chunk)
+                if size > BODY_LIMIT:
+                    raise refusals.too_large(f"limit is {BODY_LIMIT}")
+    except TimeoutError:
+        raise refusals.timeout("the body of the request did not come in time") from None
+    except HttpProcessingError as error:
+        raise refusals.bad_request(f"the body of the request cannot be read: {error.message}") from None
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def _understood(request: web.BaseRequest, body: bytes) -> Request:
+    query = request.rel_url.raw_query_string
+    return Request(
+        request.method,
+        request.path,
+        tuple(parse_qsl(query, keep_blank_values=True)) if query else (),
+        {name.lower(): value for name, value in request.headers.items()},
+        body=body,
+    )
+
+
+def _whole(answer: Answer) -> web.Response:
+    response = web.Response(status=answer.status, body=answer.body, headers=answer.headers)
+    for warning in answer.warnings:
+        response.headers.add("Warning", warning)
+    return response
+
+
+async def _streamed(request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
+    response = web.StreamResponse(status=answer.status, headers=answer.headers)
+    for warning in answer.warnings:
+        response.headers.add("Warning", warning)
+    response.enable_chunked_encoding()
+    try:
+        await response.prepare(request)
+        async for chunk in answer.chunks():
+            await response.write(chunk)
+        await response.write_eof()
+    except ConnectionError:
+        # The reader is gone; that is how most watches end.
+        pass
+    finally:
+        await answer.close()
+    return response

@@ -1,0 +1,205 @@
+"""What a write changed, and what an object says, as sets of fields.
+
+`compare` gives the fields that were added or modified, and those that were removed. `fields_of` gives what an applied
+configuration says, which is not the same as what adding it would change:
+
+1. `compare` counts every container that came or went: a new map is changed itself and in all its parts. Containers on
+   both sides are never changed themselves, only their parts.
+2. `fields_of` counts leaves, map keys and list items; a struct is there for its fields and does not count itself,
+   unless it is empty or null.
+3. Both count an atomic value as one field, and items that occur twice in a granular list as one field each.
+
+Both expect values that `validate` passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from konverge_cluster.patches.elements import item_element
+from konverge_cluster.patches.fieldsets import FieldSet, as_entry, below, is_member, union
+from konverge_cluster.patches.topology import ABSENT, MappingType, Node, SequenceType
+
+__all__ = ["compare", "fields_of", "same"]
+
+
+def compare(node: Node, old: Any, new: Any) -> tuple[FieldSet, FieldSet]:
+    """Give (changed, removed): what `new` adds or modifies, and what it no longer has."""
+    changed, removed = _differ(node, old, new)
+    return below(changed), below(removed)
+
+
+def fields_of(node: Node, value: Any) -> FieldSet:
+    """Give the fields that an applied configuration says."""
+    return below(_said(node, value))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Compare as the real server does: 1 equals 1.0, but true equals no number."""
+    if one is other:
+        return True
+    if one != other:
+        return False
+    if isinstance(one, dict):
+        return all(same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list):
+        return all(map(same, one, other))
+    return isinstance(one, bool) == isinstance(other, bool)
+
+
+Differences = tuple[FieldSet | None, FieldSet | None]
+"""The trees to stand under an element, for what changed and what was removed; None for nothing."""
+
+_LEAF: Differences = ({}, None)
+_NOTHING: Differences = (None, None)
+
+
+def _differ(node: Node, old: Any, new: Any) -> Differences:
+    if old is new:
+        return _NOTHING
+    before, after = node.form_of(old), node.form_of(new)
+    if before == after:
+        return _differ_as(node, after, old, new)
+    if node.has_one_form:
+        return _differ_as(node, node.first_form, old, new)
+    # Where the schema leaves the form open both forms are looked at: the field changed, and all its parts did.
+    one, other = _differ_as(node, before, old, new), _differ_as(node, after, old, new)
+    return _either(one[0], other[0]), _either(one[1], other[1])
+
+
+def _either(one: FieldSet | None, other: FieldSet | None) -> FieldSet | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return as_entry(union(below(one), below(other)), is_member(one) or is_member(other))
+
+
+def _differ_as(node: Node, form: str, old: Any, new: Any) -> Differences:
+    form = node.first_form if form == "any" else form
+    if form == "mapping" and node.mapping is not None:
+        before, after = _dict(old), _dict(new)
+        if not node.mapping.atomic and (before or after):
+            return _differ_maps(node.mapping, before, after)
+    elif form == "sequence" and node.sequence is not None:
+        first, second = _list(old), _list(new)
+        if not node.sequence.atomic and (first or second):
+            return _differ_lists(node.sequence, first, second)
+    return _NOTHING if same(old, new) else _LEAF
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _differ_maps(mapping: MappingType, old: dict[str, Any], new: dict[str, Any]) -> Differences:
+    changed: FieldSet = {}
+    removed: FieldSet = {}
+    child = mapping.child
+    for key, value in new.items():
+        was = old.get(key, ABSENT)
+        if was is ABSENT:
+            changed["f:" + key] = _whole(child(key), value) if isinstance(value, dict | list) else {}
+        elif was is not value:
+            _note("f:" + key, _differ(child(key), was, value), changed, removed)
+    for key, value in old.items():
+        if key not in new:
+            removed["f:" + key] = _whole(child(key), value)
+    return changed or None, removed or None
+
+
+def _note(element: str, found: Differences, changed: FieldSet, removed: FieldSet) -> None:
+    if found[0] is not None:
+        changed[element] = found[0]
+    if found[1] is not None:
+        removed[element] = found[1]
+
+
+def _differ_lists(sequence: SequenceType, old: list[Any], new: list[Any]) -> Differences:
+    changed: FieldSet = {}
+    removed: FieldSet = {}
+    before, after = _grouped(sequence, old), _grouped(sequence, new)
+    for element in before | after:
+        found = _differ_items(sequence.element, before.get(element, []), after.get(element, []))
+        _note(element, found, changed, removed)
+    return changed or None, removed or None
+
+
+def _differ_items(node: Node, old: list[Any], new: list[Any]) -> Differences:
+    """Compare the items of one key; where a key occurs twice its items are one thing."""
+    if len(old) > 1 and len(new) > 1:
+        return _NOTHING if same(old, new) else _LEAF
+    if len(old) > 1:
+        return (_whole(node, new[0]) if new else None), {}
+    if len(new) > 1:
+        return {}, (_whole(node, old[0]) if old else None)
+    if not old:
+        return _whole(node, new[0]), None
+    if not new:
+        return None, _whole(node, old[0])
+    return _differ(node, old[0], new[0])
+
+
+def _grouped(sequence: SequenceType, items: Iterable[Any]) -> dict[str, list[Any]]:
+    grouped: dict[str, list[Any]] = {}
+    for item in items:
+        grouped.setdefault(item_element(sequence, item), []).append(item)
+    return grouped
+
+
+def _whole(node: Node, value: Any) -> FieldSet:
+    """Give the tree of a value that came or went as a whole: it and every part of it."""
+    if isinstance(value, dict):
+        mapping = node.mapping
+        if mapping is None or mapping.atomic or not value:
+            return {}
+        made: FieldSet = {".": {}}
+        for key, inner in value.items():
+            made["f:" + key] = _whole(mapping.child(key), inner) if isinstance(inner, dict | list) else {}
+        return made
+    if isinstance(value, list):
+        sequence = node.sequence
+        if sequence is None or sequence.atomic or not value:
+            return {}
+        return {".": {}, **dict(_whole_items(sequence, value))}
+    return {}
+
+
+def _whole_items(sequence: SequenceType, items: list[Any]) -> Iterator[tuple[str, FieldSet]]:
+    for element, group in _grouped(sequence, items).items():
+        yield element, _whole(sequence.element, group[0]) if len(group) == 1 else {}
+
+
+def _said(node: Node, value: Any) -> FieldSet | None:
+    form = node.form_of(value)
+    form = node.first_form if form == "any" else form
+    if form == "mapping" and node.mapping is not None:
+        return {} if node.mapping.atomic else _said_fields(node.mapping, _dict(value)) or None
+    if form == "sequence" and node.sequence is not None:
+        return {} if node.sequence.atomic else _said_items(node.sequence, _list(value)) or None
+    return {}
+
+
+def _said_fields(mapping: MappingType, value: dict[str, Any]) -> FieldSet:
+    made: FieldSet = {}
+    for key, inner in value.items():
+        entry = _said(mapping.child(key), inner)
+        counts = inner is None or inner == {} or key not in mapping.fields
+        if entry is None:
+            entry = {} if counts else None
+        elif counts:
+            entry = as_entry(below(entry), True)
+        if entry is not None:
+            made["f:" + key] = entry
+    return made
+
+
+def _said_items(sequence: SequenceType, items: list[Any]) -> FieldSet:
+    made: FieldSet = {}
+    for element, group in _grouped(sequence, items).items():
+        entry = _said(sequence.element, group[0]) if len(group) == 1 else {}
+        made[element] = as_entry(below(entry), True) or {}
+    return made

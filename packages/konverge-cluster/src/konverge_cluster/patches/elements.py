@@ -1,0 +1,138 @@
+"""Path elements: the keys of a FieldsV1 document, each one step down from a value to a part of it.
+
+    f:name                the field or key `name` of a map         .name
+    k:{"a":1,"b":"x"}     the list item with these key fields      [a=1,b="x"]
+    v:"x"                 the item of a set                        [="x"]
+    i:3                   the item at an index                     [3]
+
+One element is one string: the canonical form has sorted key fields and compact JSON, so equal elements are equal
+strings. The right column is how messages name it.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from konverge_cluster.patches.gotext import compact_json, plain, quoted
+from konverge_cluster.patches.topology import SequenceType
+
+__all__ = ["Unreadable", "canonical", "item_element", "order_of", "text_of"]
+
+_REMEMBERED = 8192
+
+
+class Unreadable(ValueError):
+    """Not a path element, or a list item that no path element can name."""
+
+
+def item_element(sequence: SequenceType, item: Any) -> str:
+    """Name an item of a granular list.
+
+    Raises: Unreadable for an item that cannot be told from others; the text is the real server's.
+    """
+    if not sequence.keys:
+        return "v:" + compact_json(_set_item(item))
+    if item is None:
+        raise Unreadable("associative list with keys may not have a null element")
+    if not isinstance(item, dict):
+        raise Unreadable("associative list with keys may not have non-map elements")
+    if len(sequence.keys) == 1:
+        only = sequence.keys[0]
+        if only in item:
+            return f"k:{{{compact_json(only)}:{compact_json(item[only])}}}"
+    return _keyed(sequence, item)
+
+
+def _set_item(item: Any) -> Any:
+    if isinstance(item, dict):
+        raise Unreadable("associative list without keys has an element that's a map type")
+    if isinstance(item, list):
+        raise Unreadable("not supported: associative list with lists as elements")
+    if item is None:
+        raise Unreadable("associative list without keys has an element that's an explicit null")
+    return item
+
+
+def _keyed(sequence: SequenceType, item: dict[str, Any]) -> str:
+    found = {key: item[key] if key in item else sequence.default_of(key) for key in sequence.keys}
+    # A null that is written counts as the key's value; a missing default leaves the key out.
+    named = {key: value for key, value in found.items() if value is not None or key in item}
+    if not named:
+        keys = "[" + " ".join(map(quoted, sequence.keys)) + "]"
+        raise Unreadable(
+            f"associative list with keys has an element that omits all key fields {keys}"
+            " (and doesn't have default values for any key fields)"
+        )
+    return "k:" + compact_json(named)
+
+
+@lru_cache(_REMEMBERED)
+def canonical(element: str) -> str | None:
+    """Bring an element to its canonical form; None for a kind of element that this version does not know.
+
+    Raises: Unreadable when it is no element.
+    """
+    kind, colon, rest = element[:1], element[1:2], element[2:]
+    if colon != ":":
+        raise Unreadable(f"missing colon: {element}" if len(element) > 1 else "key must be 2 characters long:")
+    if kind == "f":
+        return element
+    if kind not in "kvi" or not kind:
+        return None
+    try:
+        value = int(rest) if kind == "i" else json.loads(rest)
+    except ValueError as wrong:
+        raise Unreadable(str(wrong)) from wrong
+    if kind == "k" and not isinstance(value, dict):
+        raise Unreadable(f"key fields must be an object: {element}")
+    return f"{kind}:{compact_json(value)}"
+
+
+@lru_cache(_REMEMBERED)
+def order_of(element: str) -> tuple[Any, ...]:
+    """Give the place of an element among others: itself ("."), fields, keyed items, set items, indexes."""
+    kind, rest = element[:1], element[2:]
+    if kind == ".":
+        return (0,)
+    if kind == "f":
+        return (1, rest)
+    value = json.loads(rest)
+    if kind == "k":
+        return (2, tuple((key, _rank(value[key])) for key in sorted(value)))
+    return (3, _rank(value)) if kind == "v" else (4, value)
+
+
+def _rank(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, bool):
+        return (2, value)
+    if isinstance(value, int | float):
+        return (0, value)
+    if isinstance(value, str):
+        return (1, value)
+    if isinstance(value, list):
+        return (3, tuple(map(_rank, value)))
+    if isinstance(value, dict):
+        return (4, tuple((key, _rank(value[key])) for key in sorted(value)))
+    return (5,)
+
+
+@lru_cache(_REMEMBERED)
+def text_of(element: str) -> str:
+    """Write an element as messages do."""
+    kind, rest = element[:1], element[2:]
+    if kind == "f":
+        return "." + rest
+    value = json.loads(rest)
+    if kind == "k":
+        return "[" + ",".join(f"{key}={_shown(value[key])}" for key in sorted(value)) + "]"
+    return f"[={_shown(value)}]" if kind == "v" else f"[{value}]"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, list):
+        return "[" + ",".join(map(_shown, value)) + "]"
+    return "null" if value is None else plain(value)

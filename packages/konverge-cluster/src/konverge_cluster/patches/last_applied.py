@@ -1,0 +1,66 @@
+"""The hand-over from kubectl's client-side apply, which keeps its last configuration in an annotation.
+
+1. What that annotation says and the object still has may be taken by the manager `kubectl` without a conflict.
+2. While the annotation is there, an apply by `kubectl` writes the new configuration into it, so that a client-side
+   apply can follow.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from konverge_cluster.patches.comparison import compare, fields_of
+from konverge_cluster.patches.elements import Unreadable
+from konverge_cluster.patches.endpoints import Endpoint
+from konverge_cluster.patches.fieldsets import FieldSet, difference
+from konverge_cluster.patches.gotext import compact_json
+from konverge_cluster.patches.validation import Misfit, validate
+
+__all__ = ["ANNOTATION", "owned_by_client", "synced"]
+
+ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
+_MAX_ANNOTATIONS = 256 * 1024
+
+
+def owned_by_client(endpoint: Endpoint, live: dict[str, Any]) -> FieldSet:
+    """Give the fields that client-side apply wrote and that still have the values it wrote."""
+    try:
+        wanted = json.loads(_annotations(live).get(ANNOTATION) or "null")
+    except ValueError:
+        return {}
+    if not isinstance(wanted, dict) or wanted.get("apiVersion") != endpoint.api_version:
+        return {}
+    root = endpoint.topology.root
+    try:
+        validate(root, live)
+        validate(root, wanted)
+        changed, removed = compare(root, wanted, live)
+        return difference(difference(fields_of(root, wanted), changed), removed)
+    except (Misfit, Unreadable):
+        return {}
+
+
+def synced(obj: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
+    """Give the object with the annotation, if it has one, saying what was applied now."""
+    annotations = _annotations(obj)
+    if not annotations.get(ANNOTATION):
+        return obj
+    annotations = {**annotations, ANNOTATION: compact_json(_without_annotation(config)) + "\n"}
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _MAX_ANNOTATIONS:
+        del annotations[ANNOTATION]
+    return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
+
+
+def _without_annotation(config: dict[str, Any]) -> dict[str, Any]:
+    annotations = _annotations(config)
+    if ANNOTATION not in annotations:
+        return config
+    rest = {key: value for key, value in annotations.items() if key != ANNOTATION}
+    return {**config, "metadata": {**config["metadata"], "annotations": rest}}
+
+
+def _annotations(obj: dict[str, Any]) -> dict[str, Any]:
+    metadata = obj.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    return annotations if isinstance(annotations, dict) else {}

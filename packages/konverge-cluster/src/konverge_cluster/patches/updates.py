@@ -1,0 +1,130 @@
+"""Who owns what after a create, an update, or a patch that is not an apply.
+
+The steps, in the order of the real server:
+
+1. Start from the managedFields that the request carries, so that clients can edit them; `[]` and `[{}]` reset them.
+   A request that carries none, or unreadable ones, and every write to a subresource, starts from the live ones.
+2. An object that has no managedFields is not tracked any more, until somebody applies. A new object is.
+3. Everybody, the writer's own earlier entry included, loses what this write changed or removed; what it changed goes to
+   the writer. Fields that the endpoint resets, and those that nobody owns (names, versions, times), are left out.
+4. The time of the writer's entry moves only when it came to own something by this write.
+5. At most ten Update entries stay.
+6. When ownership cannot be told (a value does not fit the schema), the object loses its managedFields.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge_cluster.patches.comparison import same
+from konverge_cluster.patches.elements import Unreadable
+from konverge_cluster.patches.endpoints import Endpoint, bare
+from konverge_cluster.patches.fieldsets import union
+from konverge_cluster.patches.managers import (
+    Managers,
+    Owned,
+    cap_updaters,
+    identify,
+    read_managers,
+    write_managers,
+)
+from konverge_cluster.patches.ownership import Change, adopt_schema, strip
+from konverge_cluster.patches.validation import Misfit, validate
+
+__all__ = ["keep_times", "track_update"]
+
+
+def track_update(
+    old: dict[str, Any] | None, new: dict[str, Any], *, manager: str, endpoint: Endpoint, now: str
+) -> list[dict[str, Any]]:
+    """Give the managedFields of `new` when `manager` writes it over `old` (None for a create).
+
+    `now` is the time of the write (``2026-01-31T12:00:00Z``). An empty list means that the key is left out.
+    """
+    managers = _managers_to_start_from(old, new, endpoint)
+    if not managers and old is not None:
+        return []
+    try:
+        return write_managers(updated(old, new, managers, manager=manager, endpoint=endpoint, now=now))
+    except (Misfit, Unreadable):
+        return []
+
+
+def updated(
+    old: dict[str, Any] | None,
+    new: dict[str, Any],
+    managers: Managers,
+    *,
+    manager: str,
+    endpoint: Endpoint,
+    now: str,
+) -> Managers:
+    """Give who owns what after an Update.
+
+    Raises: Misfit or Unreadable when a value does not fit the schema.
+    """
+    before, after = endpoint.topology.zero if old is None else bare(old), bare(new)
+    root = endpoint.topology.root
+    validate(root, after, allow_duplicates=True)
+    if old is not None and not endpoint.topology.structured:
+        validate(root, before, allow_duplicates=True)
+    change = Change(endpoint, before, after)
+    managers = change.settle(adopt_schema(endpoint, managers, before))
+    taken = strip(change.at(endpoint.api_version)[0])
+    if taken:
+        identity = identify(manager, "Update", endpoint.api_version, endpoint.subresource)
+        previous = managers.get(identity)
+        owned = union(taken, previous.fields) if previous is not None else taken
+        managers[identity] = Owned(owned, endpoint.api_version, now)
+    return cap_updaters(managers)
+
+
+def keep_times(old: dict[str, Any], new: dict[str, Any]) -> list[dict[str, Any]]:
+    """Give the managedFields to store for `new`: with the times of `old` when nothing else differs.
+
+    A write that changes nothing must not change the object, and a newer time alone would. Call it with the object as it
+    will be stored, after admission.
+    """
+    before, after = _entries(old) or [], _entries(new) or []
+    if len(before) != len(after) or before == after:
+        return after
+    if [_timeless(entry) for entry in before] != [_timeless(entry) for entry in after]:
+        return after
+    return before if same(bare(old), bare(new)) else after
+
+
+def _timeless(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key != "time"}
+
+
+def _managers_to_start_from(old: dict[str, Any] | None, new: dict[str, Any], endpoint: Endpoint) -> Managers:
+    live = (_entries(old) if old is not None else None) or []
+    sent = None if endpoint.subresource else _entries(new)
+    if sent is not None and _is_reset(sent):
+        return {}
+    if sent is not None:
+        try:
+            managers = read_managers(sent, trusted=live)
+        except Unreadable:
+            managers = {}
+        if managers:
+            return managers
+    return _read_or_none(live)
+
+
+def _read_or_none(entries: list[Any]) -> Managers:
+    """Read stored managedFields; unreadable ones count as none."""
+    try:
+        return read_managers(entries, trusted=entries)
+    except Unreadable:
+        return {}
+
+
+def _is_reset(entries: list[Any]) -> bool:
+    return not entries or (len(entries) == 1 and isinstance(entries[0], dict) and not any(entries[0].values()))
+
+
+def _entries(obj: dict[str, Any]) -> list[Any] | None:
+    metadata = obj.get("metadata")
+    entries = metadata.get("managedFields") if isinstance(metadata, dict) else None
+    return entries if isinstance(entries, list) else None

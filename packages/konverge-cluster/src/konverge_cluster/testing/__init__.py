@@ -1,0 +1,1 @@
+"""Test an operator on an embedded cluster: the pytest fixture `cluster`, in `konverge_cluster.testing.fixtures`."""

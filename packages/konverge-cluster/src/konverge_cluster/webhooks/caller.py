@@ -1,0 +1,85 @@
+"""One call of one webhook: from the write to the verdict."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from konverge_cluster.api import refusals
+from konverge_cluster.api.admission import AdmissionRequest
+from konverge_cluster.api.problems import quote
+from konverge_cluster.api.refusals import Refusal
+from konverge_cluster.api.strategy import Document
+from konverge_cluster.webhook_client import CalloutFailure, Callouts
+from konverge_cluster.webhooks.matching import Invocation
+from konverge_cluster.webhooks.reviews import (
+    BadReview,
+    Verdict,
+    read_verdict,
+    request_of,
+    review_of,
+    review_version,
+)
+
+__all__ = ["CallFailed", "ask"]
+
+_STATUS_FIELDS: Final = ("message", "reason", "details")
+_HARMLESS: Final = ("None", "NoneOnDryRun")
+
+
+class CallFailed(Exception):
+    """A webhook could not be called or gave no usable answer; whether that matters is up to its failure policy."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"failed calling webhook {quote(name)}: {why}")
+
+    def refusal(self) -> Refusal:
+        """What the writer is told when it does matter."""
+        return refusals.internal_error(str(self))
+
+
+async def ask(
+    callouts: Callouts,
+    invocation: Invocation,
+    request: AdmissionRequest,
+    states: tuple[Document | None, Document | None],
+    *,
+    uid: str,
+    mutating: bool,
+) -> Verdict:
+    """Call a webhook with the new and the old object in its version; its warnings are added to the request's.
+
+    Raises: CallFailed; Refusal when the webhook says no, or when a rehearsal would have real effects.
+    """
+    webhook = invocation.webhook
+    if request.dry_run and webhook.side_effects not in _HARMLESS:
+        raise refusals.bad_request(f"admission webhook {quote(webhook.name)} does not support dry run")
+    version = review_version(webhook.versions)
+    if version is None:
+        text = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
+        raise CallFailed(webhook.name, f"could not create admission objects: {text}")
+    review = review_of(version, uid, request_of(invocation, request, states))
+    try:
+        answer = await callouts.post(webhook.target, review, timeout=webhook.timeout)
+        verdict = read_verdict(answer, version, uid, mutating=mutating)
+    except CalloutFailure as failure:
+        stage = "could not get REST client" if failure.unsent else "failed to call webhook"
+        raise CallFailed(webhook.name, f"{stage}: {failure}") from failure
+    except BadReview as fault:
+        raise CallFailed(webhook.name, str(fault)) from fault
+    request.warnings.extend(verdict.warnings)
+    if not verdict.allowed:
+        raise _denied(webhook.name, verdict.status or {})
+    return verdict
+
+
+def _denied(name: str, status: dict[str, Any]) -> Refusal:
+    """The answer of a webhook that says no, made fit to be the server's own."""
+    shown: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": status.get("metadata") or {}}
+    given = status.get("status") or ""
+    shown["status"] = given if given not in ("", "Success") else "Failure"
+    shown.update({field: status[field] for field in _STATUS_FIELDS if status.get(field)})
+    why = status.get("message") or status.get("reason")
+    said = f": {why}" if why else " without explanation"
+    shown["message"] = f"admission webhook {quote(name)} denied the request{said}"
+    shown["code"] = max(400, status.get("code") or 0)
+    return Refusal(shown)

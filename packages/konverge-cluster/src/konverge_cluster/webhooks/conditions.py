@@ -1,0 +1,36 @@
+"""Evaluate match conditions: expressions that decide, last of all, whether a webhook is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from konverge_cluster.api import refusals
+from konverge_cluster.api.admission import AdmissionRequest
+from konverge_cluster.cel.match_conditions import compile_condition
+from konverge_cluster.webhooks.configurations import Webhook
+
+__all__ = ["holds"]
+
+
+def holds(webhook: Webhook, variables: Mapping[str, Any], request: AdmissionRequest) -> bool:
+    """Whether all conditions of a webhook hold; one that is false decides, also beside one that fails.
+
+    Raises: Refusal 403 when one fails and the webhook's failures are not ignored.
+    """
+    from konverge_cluster.cel.values import EvaluationError
+
+    faults: list[str] = []
+    for _, expression in webhook.conditions:
+        try:
+            if not compile_condition(expression.strip()).evaluate(variables):
+                return False
+        except EvaluationError as fault:
+            faults.append(f"expression '{expression}' resulted in error: {fault}")
+    if not faults:
+        return True
+    if webhook.ignores_failure:
+        return False
+    listed = faults[0] if len(faults) == 1 else f"[{', '.join(dict.fromkeys(faults))}]"
+    kind = request.strategy.info.kind
+    raise refusals.forbidden(kind.group, kind.plural, request.name, listed)

@@ -1,0 +1,148 @@
+"""Which webhooks want to see a write, and in which version of its resource.
+
+A webhook is called when the namespace and the object are selected and a rule matches. With match policy Equivalent a
+rule may also match another served version of the same resource; the webhook then sees the object in that version.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from konverge_cluster.api import refusals
+from konverge_cluster.api.admission import AdmissionRequest
+from konverge_cluster.api.cluster import Cluster
+from konverge_cluster.api.refusals import Refusal
+from konverge_cluster.api.strategy import Document, Strategy
+from konverge_cluster.webhooks.configurations import GROUP, Rule, Webhook
+
+__all__ = ["Invocation", "is_exempt", "match", "namespace_of"]
+
+_EXEMPT = {
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "MutatingWebhookConfiguration",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """A webhook that is to be called, and the version in which it sees the resource."""
+
+    webhook: Webhook
+    strategy: Strategy
+
+
+def is_exempt(request: AdmissionRequest) -> bool:
+    """Whether no webhook may see this write: it could otherwise forbid its own removal."""
+    kind = request.strategy.info.kind
+    return kind.group == GROUP and kind.kind in _EXEMPT
+
+
+def namespace_of(request: AdmissionRequest) -> str:
+    """The namespace of a write; a namespace is in itself."""
+    return request.namespace or (request.name if _is_namespace(request.strategy) else "")
+
+
+def match(cluster: Cluster, webhook: Webhook, request: AdmissionRequest, current: Document | None) -> Invocation | None:
+    """Tell how a webhook is to be called for a write; None when it is not. `current` is the object as it is now.
+
+    Raises: Refusal 404 when the selector asks about a namespace that is not there.
+    """
+    missing: Refusal | None = None
+    try:
+        if not _namespace_selected(cluster, webhook, request, current):
+            return None
+    except Refusal as refusal:
+        # A webhook that does not care for the resource fails nothing.
+        missing = refusal
+    if not _object_selected(webhook, current, request.old_object):
+        return None
+    strategy = _matched_version(cluster, webhook, request)
+    if strategy is None:
+        return None
+    if missing is not None:
+        raise missing
+    return Invocation(webhook, strategy)
+
+
+def _is_namespace(strategy: Strategy) -> bool:
+    return strategy.info.kind.group == "" and strategy.info.kind.plural == "namespaces"
+
+
+def _namespace_selected(
+    cluster: Cluster, webhook: Webhook, request: AdmissionRequest, current: Document | None
+) -> bool:
+    if not webhook.namespaces.requirements:
+        return True
+    if _is_namespace(request.strategy) and not request.subresource and current is not None:
+        return webhook.namespaces.matches(current["metadata"].get("labels"))
+    name = namespace_of(request)
+    if not name:
+        return True
+    namespace = cluster.lookup("", "namespaces", "", name)
+    if namespace is None:
+        raise refusals.not_found("", "namespaces", name)
+    return webhook.namespaces.matches(namespace["metadata"].get("labels"))
+
+
+def _object_selected(webhook: Webhook, new: Document | None, old: Document | None) -> bool:
+    if not webhook.objects.requirements:
+        return True
+    found = [each for each in (new, old) if each is not None]
+    return any(webhook.objects.matches(each.get("metadata", {}).get("labels")) for each in found)
+
+
+def _matched_version(cluster: Cluster, webhook: Webhook, request: AdmissionRequest) -> Strategy | None:
+    if any(_rule_matches(rule, request, request.strategy) for rule in webhook.rules):
+        return request.strategy
+    if not webhook.equivalent:
+        return None
+    others = _equivalents(cluster, request)
+    # The first rule that fits any version decides, not the first version.
+    fitting = (other for rule in webhook.rules for other in others if _rule_matches(rule, request, other))
+    return next(fitting, None)
+
+
+def _equivalents(cluster: Cluster, request: AdmissionRequest) -> list[Strategy]:
+    """The other served versions of the resource that have the same subresource."""
+    mine = request.strategy.info
+    return [
+        each
+        for each in cluster.registry
+        if each.info.storage == mine.storage
+        and each.info.kind != mine.kind
+        and (not request.subresource or each.info.subresource(request.subresource) is not None)
+    ]
+
+
+def _rule_matches(rule: Rule, request: AdmissionRequest, strategy: Strategy) -> bool:
+    kind = strategy.info.kind
+    return (
+        _scope_matches(rule, request, strategy)
+        and _is_listed(rule.operations, request.operation)
+        and _is_listed(rule.groups, kind.group)
+        and _is_listed(rule.versions, kind.version)
+        and _resource_matches(rule, kind.plural, request.subresource)
+    )
+
+
+def _scope_matches(rule: Rule, request: AdmissionRequest, strategy: Strategy) -> bool:
+    if rule.scope == "*":
+        return True
+    namespaced = bool(request.namespace) and not _is_namespace(strategy)
+    return namespaced if rule.scope == "Namespaced" else not namespaced
+
+
+def _is_listed(wanted: tuple[str, ...], found: str) -> bool:
+    return "*" in wanted or found in wanted
+
+
+def _resource_matches(rule: Rule, plural: str, subresource: str) -> bool:
+    for each in rule.resources:
+        wanted, _, wanted_subresource = each.partition("/")
+        if wanted in ("*", plural) and wanted_subresource in ("*", subresource):
+            return True
+    return False

@@ -1,0 +1,40 @@
+"""The built-in controllers of workloads, as ordinary konverge controllers.
+
+    manager.add(*workload_controllers())
+
+They do what kube-controller-manager does for ReplicaSets, Deployments, Jobs, EndpointSlices and Endpoints. What they
+decide is in plain functions of objects (`pods`, `deployments`, `jobs`, `services`); reconcilers only read and write.
+
+Not here: hints for topology and traffic distribution, slices that mirror hand-made Endpoints, workloads for gang
+scheduling of Jobs. Of a slice with several ports, and of several subsets, the order is our own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from konverge.controller import Controller
+from konverge.objects import wall_clock
+from konverge_cluster.clock import Clock
+from konverge_cluster.workloads.deployments.reconciler import deployment_controller
+from konverge_cluster.workloads.jobs.leftovers import leftover_controller
+from konverge_cluster.workloads.jobs.reconciler import job_controller
+from konverge_cluster.workloads.replicasets.reconciler import replica_set_controller
+from konverge_cluster.workloads.services.reconciler import endpoints_controller, service_controller
+
+__all__ = ["workload_controllers"]
+
+
+def workload_controllers(*, clock: Clock = wall_clock) -> tuple[Controller[Any], ...]:
+    """Give the controllers of workloads; `clock` is the wall clock of the cluster, in seconds.
+
+    They are for Deployment, ReplicaSet, Job, Service, Endpoints and (`job-pod-finalizers`) Pod.
+    """
+    return (
+        deployment_controller(clock),
+        replica_set_controller(clock),
+        job_controller(clock),
+        leftover_controller(),
+        service_controller(),
+        endpoints_controller(),
+    )

@@ -1,0 +1,49 @@
+"""Making and removing the pods of one owner, each with its event."""
+
+from __future__ import annotations
+
+from konverge.errors import ApiError, KonvergeError, NotFound
+from konverge.k8s.core.v1 import Pod
+from konverge.reconcile import Context
+from konverge_cluster.server_messages import namespace_is_going, refusal
+from konverge_cluster.status_writes import writer_of
+
+__all__ = ["PodControl"]
+
+
+class PodControl:
+    """Creates and deletes pods, and records events about their owner: the object that is reconciled."""
+
+    def __init__(self, ctx: Context) -> None:
+        self._ctx = ctx
+        self._client = writer_of(ctx)
+
+    async def create(self, pod: Pod) -> Pod | None:
+        """Create a pod; None when its namespace is being deleted, since there is nothing to be done about that.
+
+        Raises: KonvergeError when it is refused, after an event.
+        """
+        try:
+            created = await self._client.create(pod)
+        except KonvergeError as error:
+            if namespace_is_going(error):
+                return None
+            self._ctx.event("FailedCreate", f"Error creating: {refusal(error)}", warning=True)
+            raise
+        self._ctx.event("SuccessfulCreate", f"Created pod: {created.name}")
+        return created
+
+    async def delete(self, pod: Pod) -> Pod:
+        """Delete a pod; one that is gone already is as good as deleted, and gets no event.
+
+        Raises: KonvergeError when it is refused, after an event.
+        """
+        try:
+            await self._client.delete(Pod, pod.key)
+        except NotFound:
+            return pod
+        except ApiError as error:
+            self._ctx.event("FailedDelete", f"Error deleting: {refusal(error)}", warning=True)
+            raise
+        self._ctx.event("SuccessfulDelete", f"Deleted pod: {pod.name}")
+        return pod

@@ -1,0 +1,62 @@
+"""What a ReplicaSet says of itself, from the pods that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from konverge.k8s.apps.v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
+from konverge.k8s.core.v1 import Pod
+from konverge.objects import LabelSelector, ObjectMeta
+from konverge_cluster.clock import whole
+from konverge_cluster.workloads.pods.facts import is_available, is_ready
+
+__all__ = ["FAILURE", "Failure", "status_of"]
+
+FAILURE: Final = "ReplicaFailure"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why pods could not be made, or removed."""
+
+    reason: str
+    message: str
+
+
+def status_of(
+    replica_set: ReplicaSet, active: Sequence[Pod], *, terminating: int, failure: Failure | None, now: datetime
+) -> ReplicaSetStatus:
+    """Make the status that fits these pods; counters that are not written when zero are None."""
+    template = replica_set.spec.template.metadata or ObjectMeta()
+    labelled = LabelSelector.of(template.labels)
+    wait = replica_set.spec.min_ready_seconds or 0
+    return ReplicaSetStatus(
+        replicas=len(active),
+        fully_labeled_replicas=sum(labelled.matches(pod.metadata.labels) for pod in active) or None,
+        ready_replicas=sum(map(is_ready, active)) or None,
+        available_replicas=sum(is_available(pod, wait, now) for pod in active) or None,
+        terminating_replicas=terminating,
+        observed_generation=replica_set.metadata.generation,
+        conditions=_conditions(replica_set.status.conditions, failure, now),
+    )
+
+
+def _conditions(
+    old: Sequence[ReplicaSetCondition], failure: Failure | None, now: datetime
+) -> list[ReplicaSetCondition]:
+    """Keep the failure that was first reported until there is none; all other conditions are not ours."""
+    if failure is None:
+        return [condition for condition in old if condition.type != FAILURE]
+    if any(condition.type == FAILURE for condition in old):
+        return list(old)
+    reported = ReplicaSetCondition(
+        type=FAILURE,
+        status="True",
+        reason=failure.reason,
+        message=failure.message,
+        last_transition_time=whole(now),
+    )
+    return [*old, reported]

@@ -1,0 +1,172 @@
+"""The controller that keeps EndpointSlices and Endpoints of services, and the one that removes left Endpoints."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import ClassVar
+
+from konverge.cache import Event, EventType
+from konverge.controller import Controller, controller_for
+from konverge.errors import Forbidden
+from konverge.k8s.core.v1 import Endpoints, Node, Pod, Service
+from konverge.k8s.discovery.v1 import Endpoint, EndpointPort, EndpointSlice
+from konverge.objects import Key, LabelSelector, ObjectMeta
+from konverge.reconcile import Context, Reconciler, Result
+from konverge.triggers import Predicate
+from konverge_cluster.server_messages import namespace_is_going
+from konverge_cluster.status_writes import writer_of
+from konverge_cluster.workloads.pods.facts import is_being_deleted
+from konverge_cluster.workloads.pods.selections import Selections
+from konverge_cluster.workloads.services.changes import endpoints_changed
+from konverge_cluster.workloads.services.endpoints import endpoint_of, families_of, has_address, ports_of
+from konverge_cluster.workloads.services.slices import MANAGED_BY, MANAGER, SERVICE, Changes, changes_of
+from konverge_cluster.workloads.services.subsets import OVER_CAPACITY, labels_of, subsets_of, truncated
+from konverge_cluster.workloads.services.triggers import ChangeTimes, annotated
+
+__all__ = ["EndpointsReconciler", "ServiceReconciler", "endpoints_controller", "service_controller"]
+
+
+class ServiceReconciler(Reconciler[Service]):
+    """Keeps the endpoints of services with a selector; all others are left to whoever makes theirs.
+
+    A pod on a node that is not there is left out, unless the service publishes what is not ready; when the node comes,
+    the service is looked at again.
+    """
+
+    sees_deleting: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        self._selections = Selections()
+        self._times = ChangeTimes()
+        self._waiting: defaultdict[str, set[Key]] = defaultdict(set)
+
+    def of_pod(self, event: Event) -> Iterable[Key]:
+        """Map a pod to the services that select it, or did."""
+        found: set[Key] = set()
+        for entry in (event.old, event.new):
+            if entry is not None:
+                labels = dict(zip(entry.labels[::2], entry.labels[1::2], strict=True))
+                found.update(self._selections.selecting(entry.key.namespace, labels))
+        return sorted(found)
+
+    def of_node(self, event: Event) -> Iterable[Key]:
+        """Map a node that came to the services that miss it."""
+        return sorted(self._waiting.pop(event.key.name, ())) if event.type is EventType.ADDED else ()
+
+    def gone(self, key: Key) -> None:
+        """Forget a service."""
+        self._selections.drop(key)
+        self._times.forget(key)
+
+    async def reconcile(self, obj: Service, ctx: Context) -> Result | None:
+        """Bring the endpoints of a service up to date."""
+        if obj.spec.type == "ExternalName" or not obj.spec.selector:
+            self.gone(obj.key)
+            return Result.done()
+        selector = LabelSelector.of(obj.spec.selector)
+        self._selections.put(obj.key, selector)
+        pods = sorted(await ctx.list(Pod, labels=str(selector)), key=lambda pod: pod.key)
+        changed = self._times.of(obj, pods)
+        try:
+            for changes in await self._changes(obj, pods, ctx):
+                await _write_slices(obj, changes, ctx, changed)
+            await _write_endpoints(obj, pods, ctx, changed)
+        except Forbidden as error:
+            if not namespace_is_going(error):
+                raise
+        return Result.done()
+
+    async def _changes(self, service: Service, pods: Sequence[Pod], ctx: Context) -> list[Changes]:
+        labels = f"{SERVICE}={service.name},{MANAGED_BY}={MANAGER}"
+        slices = await ctx.list(EndpointSlice, labels=labels)
+        families = families_of(service)
+        found = [Changes(delete=[one for one in slices if one.address_type not in families])]
+        for family in families:
+            wanted = [await self._endpoint(pod, service, family, ctx) for pod in pods]
+            of_family = [one for one in slices if one.address_type == family]
+            present = [one for one in wanted if one is not None]
+            found.append(changes_of(service, family, wanted=present, slices=of_family))
+        return found
+
+    async def _endpoint(
+        self, pod: Pod, service: Service, family: str, ctx: Context
+    ) -> tuple[list[EndpointPort], Endpoint] | None:
+        if not has_address(pod, with_terminating=True):
+            return None
+        name = pod.spec.node_name or ""
+        node = await ctx.get(Node, name) if name else None
+        if node is None and not service.spec.publish_not_ready_addresses:
+            self._waiting[name].add(service.key)
+            return None
+        return ports_of(pod, service), endpoint_of(pod, service, family=family, node=node)
+
+
+class EndpointsReconciler(Reconciler[Endpoints]):
+    """Deletes Endpoints whose service went."""
+
+    async def reconcile(self, obj: Endpoints, ctx: Context) -> Result | None:
+        """Delete Endpoints, unless there is a service of their name again."""
+        if await ctx.get(Service, obj.key) is None:
+            await writer_of(ctx).delete(obj, missing_ok=True)
+        return Result.done()
+
+
+def service_controller() -> Controller[Service]:
+    """Give the controller of the endpoints of services."""
+    reconciler = ServiceReconciler()
+    builder = controller_for(Service).named("endpoint-slice-controller").owns(EndpointSlice)
+    builder = builder.watches(Pod, reconciler.of_pod, predicate=Predicate(endpoints_changed))
+    builder = builder.watches(Node, reconciler.of_node)
+    return builder.watches(Endpoints, _if_removed).build(reconciler)
+
+
+def endpoints_controller() -> Controller[Endpoints]:
+    """Give the controller that removes Endpoints together with their service."""
+    builder = controller_for(Endpoints).named("endpoint-controller").predicate(Predicate(_never))
+    return builder.watches(Service, _if_removed).build(EndpointsReconciler())
+
+
+async def _write_slices(service: Service, changes: Changes, ctx: Context, changed: datetime | None) -> None:
+    client = writer_of(ctx)
+    if not is_being_deleted(service):
+        for one in changes.create:
+            one.metadata.annotations = annotated(one.metadata.annotations, changed)
+            await client.create(one)
+    for one in changes.update:
+        one.metadata.annotations = annotated(one.metadata.annotations, changed)
+        await client.update(one)
+    for one in changes.delete:
+        await client.delete(one, missing_ok=True)
+
+
+async def _write_endpoints(service: Service, pods: Sequence[Pod], ctx: Context, changed: datetime | None) -> None:
+    subsets, cut = truncated(subsets_of(service, pods))
+    labels = labels_of(service)
+    found = await ctx.get(Endpoints, service.key)
+    if found is None:
+        metadata = ObjectMeta(name=service.name, namespace=service.namespace, labels=labels)
+        metadata.annotations = _annotations({}, changed, cut=cut)
+        if not is_being_deleted(service):
+            await writer_of(ctx).create(Endpoints(metadata=metadata, subsets=subsets))
+        return
+    marked = OVER_CAPACITY in found.metadata.annotations
+    if (found.subsets, found.metadata.labels, marked) != (subsets, labels, cut):
+        found.subsets, found.metadata.labels = subsets, labels
+        found.metadata.annotations = _annotations(found.metadata.annotations, changed, cut=cut)
+        await writer_of(ctx).update(found)
+
+
+def _annotations(present: dict[str, str], changed: datetime | None, *, cut: bool) -> dict[str, str]:
+    timed = {name: value for name, value in annotated(present, changed).items() if name != OVER_CAPACITY}
+    return timed | ({OVER_CAPACITY: "truncated"} if cut else {})
+
+
+def _if_removed(event: Event) -> Iterable[Key]:
+    """Map an object that went to what has its name."""
+    return (event.key,) if event.type is EventType.REMOVED else ()
+
+
+def _never(_: Event) -> bool:
+    return False

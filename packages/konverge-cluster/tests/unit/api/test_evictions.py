@@ -1,0 +1,92 @@
+"""Evictions: a pod goes unless a disruption budget needs it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from embeddedplane import Json, Plane
+
+PODS = "/api/v1/namespaces/default/pods"
+BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+EVICTION: Json = {"metadata": {"name": "p"}}
+
+
+async def running_pod(*, ready: bool = True, **budget: Any) -> Plane:
+    """A plane with a running pod, and a budget of the given status that covers it."""
+    plane = Plane()
+    await plane.good("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+    spec = {"containers": [{"name": "c", "image": "i"}], "nodeName": "n"}
+    await plane.good("POST", PODS, {"metadata": {"name": "p", "labels": {"app": "w"}}, "spec": spec})
+    condition = {"type": "Ready", "status": "True" if ready else "False", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    await plane.merge(f"{PODS}/p/status", {"status": {"phase": "Running", "conditions": [condition]}})
+    selector = {"matchLabels": {"app": "w"}}
+    policy = {"unhealthyPodEvictionPolicy": budget.pop("policy")} if "policy" in budget else {}
+    made = {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": selector, **policy}}
+    await plane.good("POST", BUDGETS, made)
+    await plane.merge(f"{BUDGETS}/b/status", {"status": {"observedGeneration": 1, **budget}})
+    return plane
+
+
+async def test_an_eviction_takes_from_the_budget_and_says_so_in_the_pod() -> None:
+    plane = await running_pod(disruptionsAllowed=1, currentHealthy=2, desiredHealthy=1)
+
+    assert (await plane.ask("POST", f"{PODS}/p/eviction", EVICTION))[0] == 201
+
+    pod = await plane.good("GET", f"{PODS}/p")
+    assert pod["metadata"]["deletionGracePeriodSeconds"] == 30
+    assert pod["status"]["conditions"][-1]["reason"] == "EvictionByEvictionAPI"
+    budget = await plane.good("GET", f"{BUDGETS}/b")
+    assert budget["status"]["disruptionsAllowed"] == 0
+    assert list(budget["status"]["disruptedPods"]) == ["p"]
+
+
+async def test_a_used_up_budget_keeps_the_pod() -> None:
+    plane = await running_pod(disruptionsAllowed=0, currentHealthy=1, desiredHealthy=1)
+
+    code, refused = await plane.ask("POST", f"{PODS}/p/eviction", EVICTION)
+
+    assert (code, refused["details"]["causes"][0]["reason"]) == (429, "DisruptionBudget")
+    assert (
+        refused["details"]["causes"][0]["message"] == "The disruption budget b needs 1 healthy pods and has 1 currently"
+    )
+    assert "deletionTimestamp" not in (await plane.good("GET", f"{PODS}/p"))["metadata"]
+
+
+async def test_a_budget_that_nobody_has_counted_asks_for_patience() -> None:
+    plane = await running_pod(observedGeneration=0)
+
+    answer = await plane.send("POST", f"{PODS}/p/eviction", EVICTION)
+
+    assert (answer.status, answer.headers["retry-after"]) == (429, "10")
+
+
+@pytest.mark.parametrize(
+    ("budget", "code"),
+    [
+        ({"currentHealthy": 1, "desiredHealthy": 1}, 201),
+        ({"currentHealthy": 0, "desiredHealthy": 1}, 429),
+        ({"currentHealthy": 0, "desiredHealthy": 1, "policy": "AlwaysAllow"}, 201),
+    ],
+)
+async def test_a_pod_that_is_not_ready_counts_only_where_the_budget_needs_it(budget: Json, code: int) -> None:
+    plane = await running_pod(ready=False, disruptionsAllowed=0, **budget)
+
+    assert (await plane.ask("POST", f"{PODS}/p/eviction", EVICTION))[0] == code
+
+
+async def test_a_rehearsed_eviction_changes_nothing() -> None:
+    plane = await running_pod(disruptionsAllowed=1, currentHealthy=2, desiredHealthy=1)
+    version = plane.server.cluster.storage.revision
+
+    assert (await plane.ask("POST", f"{PODS}/p/eviction?dryRun=All", EVICTION))[0] == 201
+
+    assert plane.server.cluster.storage.revision == version
+
+
+async def test_two_budgets_for_one_pod_are_refused() -> None:
+    plane = await running_pod(disruptionsAllowed=1)
+    await plane.good("POST", BUDGETS, {"metadata": {"name": "c"}, "spec": {"selector": {}}})
+
+    assert (await plane.ask("POST", f"{PODS}/p/eviction", EVICTION))[0] == 500

@@ -1,0 +1,105 @@
+"""Every built-in resource is served, with what the data of the real server says about it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from konverge.wire.messages import Request
+from konverge_cluster.api.registry import Registry
+from konverge_cluster.builtins.data import load
+from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.registration import builtin_strategies, register_builtins
+from konverge_cluster.embedded_server import EmbeddedServer
+from konverge_cluster.storage import Storage
+
+
+def test_resources_come_in_the_order_of_the_real_server() -> None:
+    registry = Registry()
+
+    register_builtins(registry, Storage())
+
+    served = [(each.info.kind.group, each.info.kind.version, each.info.kind.plural) for each in registry]
+    assert served == [(each["group"], each["version"], each["resource"]) for each in load("discovery")]
+
+
+@pytest.mark.parametrize("strategy", builtin_strategies(), ids=lambda each: each.info.kind.resource)
+def test_every_kind_knows_its_schema_and_how_it_merges(strategy: object) -> None:
+    assert isinstance(strategy, BuiltinStrategy)
+    schema = strategy.schemas()[strategy.schema_name]
+    kind = strategy.info.kind
+
+    identity = {"group": kind.group, "kind": kind.kind, "version": kind.version}
+    assert identity in schema["x-kubernetes-group-version-kind"]
+    assert strategy.topologies[kind.api_version].structured
+
+
+@pytest.mark.parametrize(
+    ("path", "selector", "count"),
+    [
+        ("/api/v1/pods", "spec.nodeName=n", 1),
+        ("/api/v1/pods", "spec.nodeName!=n", 0),
+        ("/api/v1/pods", "status.phase=Pending,spec.hostNetwork=false", 1),
+        ("/api/v1/secrets", "type=Opaque", 1),
+        ("/api/v1/services", "spec.type=ClusterIP,metadata.name=kubernetes", 1),
+        ("/api/v1/namespaces", "status.phase=Active,metadata.name=default", 1),
+        ("/api/v1/nodes", "spec.unschedulable=false", 1),
+    ],
+)
+async def test_objects_are_found_by_their_fields(path: str, selector: str, count: int) -> None:
+    plane = EmbeddedServer()
+    pod = {"metadata": {"name": "x"}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}}
+    for place, body in (
+        ("/api/v1/namespaces/default/pods", pod),
+        ("/api/v1/namespaces/default/secrets", {"metadata": {"name": "x"}}),
+        ("/api/v1/nodes", {"metadata": {"name": "x"}}),
+    ):
+        await plane.handle(Request("POST", place, body=json.dumps(body).encode()))
+
+    answer = await plane.handle(Request("GET", path, query=(("fieldSelector", selector),)))
+
+    assert len(json.loads(await answer.read())["items"]) == count
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/api/v1/pods", "field label not supported: a.b"),
+        ("/apis/batch/v1/jobs", 'field label "a.b" not supported for Job'),
+        ("/api/v1/configmaps", '"a.b" is not a known field selector: only "metadata.name", "metadata.namespace"'),
+    ],
+)
+async def test_unknown_fields_are_refused_in_the_words_of_the_kind(path: str, said: str) -> None:
+    answer = await EmbeddedServer().handle(Request("GET", path, query=(("fieldSelector", "a.b=c"),)))
+
+    assert json.loads(await answer.read())["message"].endswith(said)
+
+
+async def test_a_job_leaves_its_pods_and_says_so() -> None:
+    plane = EmbeddedServer()
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+    path = "/apis/batch/v1/namespaces/default/jobs"
+    body = json.dumps({"metadata": {"name": "x"}, "spec": {"template": template}}).encode()
+    await plane.handle(Request("POST", path, body=body))
+
+    answer = await plane.handle(Request("DELETE", f"{path}/x"))
+
+    assert json.loads(await answer.read())["metadata"]["finalizers"] == ["orphan"]
+    assert "child pods are preserved by default when jobs are deleted" in answer.warnings[0]
+
+
+async def test_a_pod_on_a_node_goes_with_grace_and_one_without_goes_at_once() -> None:
+    plane = EmbeddedServer()
+    path = "/api/v1/namespaces/default/pods"
+    for name, node in (("bound", "n"), ("free", "")):
+        spec = {"nodeName": node, "containers": [{"name": "c", "image": "i"}]}
+        body = json.dumps({"metadata": {"name": name}, "spec": spec}).encode()
+        await plane.handle(Request("POST", path, body=body))
+        await plane.handle(Request("DELETE", f"{path}/{name}"))
+
+    bound = json.loads(await (await plane.handle(Request("GET", f"{path}/bound"))).read())
+    free = await plane.handle(Request("GET", f"{path}/free"))
+
+    assert bound["metadata"]["deletionGracePeriodSeconds"] == 30
+    assert free.status == 404

@@ -1,0 +1,204 @@
+"""`konverge dev`: what it notices, what it shows, and the whole of it as a process."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from konverge.cli import main
+from konverge.objects import Untyped
+from konverge_cluster.cli.dev_screen import Look, ObjectLine, QueueLine, queues_in, state_of
+from konverge_cluster.cli.dev_sources import changed, folder_of, snapshot
+from konverge_cluster.cli.live_table import LineView, changes, tables
+from programs import Program, program
+
+OPERATOR = '''
+from pathlib import Path
+
+from konverge import Context, CustomResource, Spec, Status, controller_for
+from konverge.manager import Operator
+from konverge.webhooks import Deny, validating
+
+class ThingSpec(Spec):
+    size: int = 1
+
+class ThingStatus(Status):
+    phase: str = ""
+
+class Thing(CustomResource[ThingSpec, ThingStatus], group="dev.konverge.dev", version="v1"):
+    """A thing."""
+
+@validating(Thing)
+def check(thing, old, request):
+    return Deny("too large") if thing.spec.size > 9 else None
+
+async def reconcile(thing: Thing, ctx: Context) -> None:
+    thing.status.phase = "First"
+    await ctx.update_status(thing)
+
+operator = Operator(
+    name="thing-operator",
+    kinds=(Thing,),
+    controllers=(controller_for(Thing).build(reconcile),),
+    webhooks=(check,),
+    samples=(Path(__file__).parent / "samples.yaml",),
+)
+'''
+SAMPLES = """
+apiVersion: dev.konverge.dev/v1
+kind: Thing
+metadata: {name: small}
+---
+apiVersion: dev.konverge.dev/v1
+kind: Thing
+metadata: {name: large}
+spec: {size: 10}
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """The source of an operator, in a folder with its samples."""
+    file = tmp_path / "things" / "operator.py"
+    file.parent.mkdir()
+    file.write_text(textwrap.dedent(OPERATOR))
+    (tmp_path / "things" / "samples.yaml").write_text(SAMPLES)
+    return file
+
+
+@pytest.fixture
+def dev(source: Path, tmp_path: Path) -> Iterator[Program]:
+    with program("dev", "things", folder=tmp_path, temporary=tmp_path / "scratch") as started:
+        yield started
+
+
+def test_an_operator_runs_is_reloaded_and_leaves_nothing_behind(dev: Program, source: Path) -> None:
+    told = dev.read_until("Thing default/small: First")
+    assert "too large" in told, "samples go through the webhooks"
+
+    source.write_text(source.read_text().replace('"First"', '"Second"'))
+    told = dev.read_until("Thing default/small: Second")
+    assert "changed: operator.py; the operator starts anew" in told
+
+    source.write_text("this is no Python")
+    dev.read_until("the operator ended with exit code 1; it starts anew when its source changes")
+    told = dev.end(signal.SIGINT)
+
+    assert dev.process.returncode == 0
+    assert told.endswith("ended, nothing is left\n")
+    assert dev.left_behind() == []
+    assert not (dev.folder / "konverge.kubeconfig").exists()
+
+
+def test_a_file_called_as_a_module_of_the_standard_library_is_developed_and_goes_with_who_is_killed(
+    source: Path, tmp_path: Path
+) -> None:
+    here = {"folder": source.parent, "temporary": tmp_path / "scratch"}
+    with program("dev", "operator.py", **here) as dev:
+        dev.read_until("Thing default/small: First")
+        assert len(dev.processes) == 2
+
+        dev.process.kill()
+        dev.process.wait()
+
+        dev.wait_until_nobody_runs()
+
+
+def test_a_kubeconfig_of_somebody_else_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = tmp_path / "config"
+    mine.write_text("clusters: [{name: production}]")
+    (tmp_path / "operator.py").write_text("")
+    monkeypatch.setenv("KONVERGE_KUBECONFIG", str(mine))
+
+    result = CliRunner().invoke(main, ["dev", str(tmp_path)])
+
+    assert result.exit_code == 1
+    assert "is there and not of a konverge cluster" in result.output
+    assert mine.read_text() == "clusters: [{name: production}]"
+
+
+def test_files_that_come_go_or_change_are_noticed_and_others_are_not(tmp_path: Path) -> None:
+    kept, edited, removed = (tmp_path / name for name in ("kept.py", "edited.py", "removed.yaml"))
+    for path in (kept, edited, removed):
+        path.write_text("")
+    before = snapshot(tmp_path)
+
+    os.utime(edited, ns=(1, 1))
+    removed.unlink()
+    (tmp_path / "notes.txt").write_text("")
+    (tmp_path / ".cache").mkdir()
+    (tmp_path / ".cache" / "made.py").write_text("")
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "new.py").write_text("")
+
+    assert changed(before, snapshot(tmp_path)) == [edited, tmp_path / "inner" / "new.py", removed]
+    assert changed(before, before) == []
+
+
+def test_the_source_of_a_target_is_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "operator.py").write_text("")
+    assert folder_of(str(tmp_path)) == tmp_path
+    assert folder_of(f"{tmp_path}/operator.py:other") == tmp_path
+    assert folder_of("konverge.cli").name == "cli"
+    with pytest.raises(click.UsageError, match="there is no file, package or module 'no_such_thing'"):
+        folder_of("no_such_thing")
+
+
+@pytest.mark.parametrize(
+    ("obj", "state"),
+    [
+        ({"spec": {"replicas": 3}, "status": {"phase": "Ready", "availableReplicas": 2}}, "Ready 2/3"),
+        ({"status": {"conditions": [{"type": "Available", "status": "False"}]}}, "not Available"),
+        ({"status": {"conditions": [{"type": "Complete", "status": "True"}]}}, "Complete"),
+        ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": "Bound"}}, "going Bound"),
+        ({}, "-"),
+    ],
+)
+def test_an_object_is_told_in_a_few_words(obj: dict[str, object], state: str) -> None:
+    assert state_of(Untyped({"metadata": {}, **obj})) == state
+
+
+def test_queues_are_read_from_metrics() -> None:
+    text = (
+        "# TYPE workqueue_depth gauge\n"
+        'workqueue_depth{controller="webapp",name="webapp"} 2.0\n'
+        "# TYPE reconcile_total counter\n"
+        'reconcile_total{controller="webapp",result="success"} 5.0\n'
+        'reconcile_total{controller="webapp",result="error"} 1.0\n'
+        "# TYPE reconcile_errors_total counter\n"
+        'reconcile_errors_total{controller="webapp"} 1.0\n'
+    )
+    assert queues_in(text) == (QueueLine("webapp", waiting=2, reconciles=6, errors=1),)
+    assert queues_in("") == ()
+
+
+def test_lines_say_what_changed_and_nothing_twice(capsys: pytest.CaptureFixture[str]) -> None:
+    before = Look((ObjectLine("WebApp", "shop/a", "Ready"), ObjectLine("WebApp", "shop/b", "Ready")))
+    after = Look((ObjectLine("WebApp", "shop/a", "Scaling"),), (QueueLine("webapp", 0, 1, 7, 2),))
+    view = LineView()
+    view.show(after)
+    view.show(after)
+
+    assert changes(before, after)[:2] == ["WebApp shop/a: Scaling", "WebApp shop/b: gone"]
+    figures = "controller webapp: 7 reconciles, 2 failed, 0 waiting, 1 due later"
+    assert capsys.readouterr().out.splitlines() == ["WebApp shop/a: Scaling", figures]
+
+
+def test_tables_show_objects_queues_and_the_log() -> None:
+    objects = tuple(ObjectLine("WebApp", f"shop/{number:02}", "Ready 3/3") for number in range(25))
+    out = io.StringIO()
+    Console(file=out, width=100).print(tables(Look(objects, (QueueLine("webapp", 1, 2, 42, 4),), ("a line of [log]",))))
+
+    shown = out.getvalue()
+    for words in ("shop/00", "Ready 3/3", "and 5 more", "webapp", "42", "a line of [log]"):
+        assert words in shown
+    assert "shop/24" not in shown

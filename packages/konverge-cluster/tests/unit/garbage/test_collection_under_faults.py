@@ -1,0 +1,66 @@
+"""Garbage collection on a bad line: writes that fail, or whose answer is lost, lead to the same end."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import Any
+
+import pytest
+
+from konverge import Client, crd_for
+from konverge.cache import Patience
+from konverge.client import InProcessTransport
+from konverge.testing import run_virtually
+from konverge.testing.faults import FaultScript, answered, cut
+from konverge.testing.faultytransport import FaultyTransport
+from konverge_cluster.embedded_server import EmbeddedServer
+from konverge_cluster.garbage import GarbageCollector
+from ownerships import (
+    Depot,
+    Family,
+    Sprocket,
+    act,
+    client_of,
+    family_from,
+    raise_family,
+    steps_of,
+    virtual_clock,
+    what_is_left,
+)
+from ownerworlds import is_determined
+
+
+async def outcome(family: Family, script: FaultScript | None) -> dict[int, Any]:
+    """Play a family to its end, with the garbage collector behind a line with these faults."""
+    server = EmbeddedServer(clock=virtual_clock, seed=1)
+    client = client_of(server)
+    await client.create(crd_for(Sprocket))
+    await client.create(crd_for(Depot))
+    line = FaultyTransport(InProcessTransport(server.handle), script)
+    async with GarbageCollector(Client(line), patience=Patience(silence=3600)).running():
+        await asyncio.sleep(5)
+        made = await raise_family(client, family, "default")
+        await asyncio.sleep(20)
+        for step in range(steps_of(family)):
+            await act(client, family, made, step)
+            await asyncio.sleep(20)
+        return await what_is_left(client, made)
+
+
+def bad_line(random: Random) -> FaultScript:
+    """Let one write in four fail before the server, and one in four lose its answer."""
+    script = FaultScript()
+    script.add(lambda asked: asked.method in ("DELETE", "PATCH") and random.random() < 0.25, answered(500))
+    script.add(lambda asked: asked.method in ("DELETE", "PATCH") and random.random() < 0.25, cut())
+    return script
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_faults_on_the_way_change_nothing_in_the_end(seed: int) -> None:
+    drawn = (family_from(Random(f"{seed}-{number}"), most=4) for number in range(100))
+    family = next(one for one in drawn if is_determined(one))
+
+    # Without asyncio's debug mode: with it a server and sixty caches take three times as long.
+    faulty, plain = (run_virtually(outcome(family, script), debug=False) for script in (bad_line(Random(seed)), None))
+    assert faulty == plain

@@ -1,0 +1,78 @@
+"""The life of a namespace on the embedded server, on virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+from konverge.k8s.core.v1 import ConfigMap, Namespace, ServiceAccount
+from konverge.objects import ObjectMeta
+from konverge.testing import settle
+from konverge_cluster.namespaces.conditions import Findings, conditions_after
+from namespaceplays import CERTIFICATE, conditions_of, governed_server, play_departure, play_furniture, read
+
+NOW = datetime(2027, 1, 15, tzinfo=UTC)
+
+
+async def test_every_namespace_has_an_account_and_the_certificate_of_the_server() -> None:
+    async with governed_server() as (_, client):
+        await settle()
+        for name in ("default", "kube-system", "kube-public", "kube-node-lease"):
+            assert await read(client, ServiceAccount, "default", name) is not None
+            found = await client.get(ConfigMap, "kube-root-ca.crt", namespace=name)
+            assert found.data == {"ca.crt": CERTIFICATE}
+
+
+async def test_what_every_namespace_has_comes_back() -> None:
+    async with governed_server() as (_, client):
+        played = await play_furniture(client, "shop")
+
+        assert played["authority"]["data"] == {"ca.crt": CERTIFICATE.split("\n")[0]}
+
+
+async def test_a_namespace_goes_pods_first_and_says_what_holds_it() -> None:
+    async with governed_server() as (_, client):
+        stages = await play_departure(client, "shop")
+
+        # While the pod is there nothing else is touched.
+        assert stages[0][2] == ["free", "held", "kube-root-ca.crt"]
+        assert stages[2][2] == ["held"]
+        assert stages[2][1]["NamespaceFinalizersRemaining"] == (
+            "True",
+            "SomeFinalizersRemain",
+            "Some content in the namespace has finalizers remaining: test.konverge.dev/hold in 1 resource instances",
+        )
+
+
+async def test_a_namespace_with_a_finalizer_of_its_own_is_emptied_and_stays() -> None:
+    async with governed_server() as (_, client):
+        await client.create(Namespace(metadata=ObjectMeta(name="shop", finalizers=["test.konverge.dev/hold"])))
+        await client.create(ConfigMap(metadata=ObjectMeta(name="c", namespace="shop")))
+        await client.delete(Namespace, "shop")
+        await asyncio.sleep(60)
+
+        found = await client.get(Namespace, "shop")
+        assert found.spec.finalizers == []
+        assert await client.list(ConfigMap, namespace="shop") == []
+        assert {one[0] for one in (await conditions_of(client, "shop")).values()} == {"False"}
+
+
+def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
+    first = conditions_after(Findings(errors=["one"]), [], NOW)
+    second = conditions_after(Findings(errors=["one", "two"]), first, NOW + timedelta(seconds=5))
+    third = conditions_after(Findings(), second, NOW + timedelta(seconds=9))
+
+    times = [
+        next(one.last_transition_time for one in found if one.type == "NamespaceDeletionContentFailure")
+        for found in (first, second, third)
+    ]
+    assert times == [NOW, NOW, NOW + timedelta(seconds=9)]
+
+
+def test_what_went_wrong_is_counted_and_in_order() -> None:
+    found = {one.type: one for one in conditions_after(Findings("no answer", ["b", "a"]), [], NOW)}
+
+    assert found["NamespaceDeletionDiscoveryFailure"].message == "no answer"
+    words = "Failed to delete all resource types, 2 remaining: a, b"
+    assert found["NamespaceDeletionContentFailure"].message == words
+    assert found["NamespaceContentRemaining"].status == "False"

@@ -1,0 +1,100 @@
+"""Nodes that are played on a bad line, or by a stand-in that is ended and started anew: pods come to the same end."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import Any
+
+import pytest
+
+from konverge import Client
+from konverge.client import InProcessTransport
+from konverge.objects import Untyped
+from konverge.testing import run_virtually
+from konverge.testing.faults import FaultScript, answered, cut
+from konverge.testing.faultytransport import FaultyTransport
+from konverge_cluster.embedded_server import EmbeddedServer
+from konverge_cluster.nodes import Behaviour, NodeStandIn
+from livingcluster import pod
+from ownerships import client_of, virtual_clock
+
+BEHAVIOURS = (
+    Behaviour(image="crash:*", crashes=2),
+    Behaviour(image="bad:*", pull_fails=True),
+    Behaviour(image="slow:*", start_after=7, ready_after=7, stops_after=9),
+)
+PODS = (
+    pod("plain"),
+    pod("crash", image="crash:1"),
+    pod("bad", image="bad:1"),
+    pod("slow", image="slow:1"),
+    pod("job", restartPolicy="Never"),
+    pod("init", initContainers=[{"name": "a", "image": "a"}, {"name": "s", "image": "s", "restartPolicy": "Always"}]),
+    pod("unfit", nodeSelector={"no": "such"}),
+    pod("leaving", image="slow:1"),
+    pod("held", image="slow:1", finalizers=["test.konverge.dev/hold"]),
+)
+
+
+def stand_in(client: Client) -> NodeStandIn:
+    made = NodeStandIn(client, nodes=2, heartbeat=0, lifecycle=True, clock=virtual_clock)
+    made.program(*BEHAVIOURS)
+    return made
+
+
+async def act(client: Client, *, step: int) -> None:
+    if step == 0:
+        for one in PODS:
+            await client.create(Untyped(one))
+    elif step == 1:
+        for name in ("leaving", "held"):
+            await client.delete("pods", name)
+
+
+async def outcome(script: FaultScript | None, *, lives: int = 1) -> dict[str, Any]:
+    """Give what the pods are in the end, played over a line with these faults, in so many lives of a stand-in."""
+    server = EmbeddedServer(clock=virtual_clock, seed=1)
+    client = client_of(server)
+    await stand_in(client).register()
+    line = FaultyTransport(InProcessTransport(server.handle), script)
+    for step in range(3):
+        await act(client, step=step)
+        for _ in range(lives):
+            async with stand_in(Client(line)).running():
+                await asyncio.sleep(60 / lives)
+    found = await client.list("pods", namespace="default")
+    assert len({one["status"].get("podIP", one.name) for one in found}) == len(found)
+    return {one.name: summary(one) for one in found}
+
+
+def summary(one: Untyped) -> Any:
+    """Leave out when and where."""
+    status = one["status"]
+    every = (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
+    states = {each["name"]: (sorted(each["state"]), each["ready"], each["restartCount"]) for each in every}
+    conditions = {each["type"]: (each["status"], each.get("reason")) for each in status["conditions"]}
+    return status["phase"], states, conditions, "deletionTimestamp" in one.metadata
+
+
+def bad_line(random: Random) -> FaultScript:
+    """Let one write in five fail before the server, and one in five lose its answer."""
+    script = FaultScript()
+    script.add(lambda asked: asked.method != "GET" and random.random() < 0.2, answered(500))
+    script.add(lambda asked: asked.method != "GET" and random.random() < 0.2, cut())
+    return script
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_faults_on_the_way_change_nothing_in_the_end(seed: int) -> None:
+    faulty, plain = (run_virtually(outcome(script), debug=False) for script in (bad_line(Random(seed)), None))
+
+    assert faulty == plain
+    assert set(plain) == {one.name for one in PODS} - {"leaving"}
+
+
+@pytest.mark.parametrize("lives", [3, 12])
+def test_a_stand_in_that_is_ended_again_and_again_changes_nothing_in_the_end(lives: int) -> None:
+    broken, plain = (run_virtually(outcome(None, lives=count), debug=False) for count in (lives, 1))
+
+    assert broken == plain

@@ -1,0 +1,81 @@
+"""The hand-over from client-side apply to the manager `kubectl`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from konverge_cluster.patches import Applied, Endpoint, PatchError, apply_patch, track_update
+from konverge_cluster.patches.last_applied import ANNOTATION
+
+Json = dict[str, Any]
+
+NOW = "2026-01-01T00:00:00Z"
+
+
+def said(**data: str) -> Json:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": data}
+
+
+def live(config_map_endpoint: Endpoint, annotation: str, **data: str) -> Json:
+    obj = {**said(**data), "metadata": {"name": "c", "annotations": {ANNOTATION: annotation}}}
+    entries = track_update(None, obj, manager="kubectl-client-side-apply", endpoint=config_map_endpoint, now=NOW)
+    return {**obj, "metadata": {**obj["metadata"], "managedFields": entries}}
+
+
+def taken(endpoint: Endpoint, obj: Json, config: Json, *, by: str = "kubectl") -> Applied:
+    return apply_patch(obj, config, manager=by, endpoint=endpoint, now=NOW)
+
+
+def test_what_client_side_apply_wrote_is_taken_without_a_conflict(config_map_endpoint: Endpoint) -> None:
+    obj = live(config_map_endpoint, json.dumps(said(a="1")), a="1")
+    applied = taken(config_map_endpoint, obj, said(a="2"))
+    assert applied.object["data"] == {"a": "2"}
+    annotation = applied.object["metadata"]["annotations"][ANNOTATION]
+    assert annotation == '{"apiVersion":"v1","data":{"a":"2"},"kind":"ConfigMap","metadata":{"name":"c"}}\n'
+
+
+def test_another_manager_is_refused(config_map_endpoint: Endpoint) -> None:
+    obj = live(config_map_endpoint, json.dumps(said(a="1")), a="1")
+    with pytest.raises(PatchError, match=r"conflict with \"kubectl-client-side-apply\" using v1: .data.a"):
+        taken(config_map_endpoint, obj, said(a="2"), by="m1")
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        "nonsense",
+        "[]",
+        "",
+        json.dumps({**said(a="1"), "apiVersion": "v2"}),
+        json.dumps(said(a="0")),
+        json.dumps(said()),
+    ],
+)
+def test_what_it_did_not_write_or_what_changed_since_is_a_conflict(
+    config_map_endpoint: Endpoint, annotation: str
+) -> None:
+    with pytest.raises(PatchError, match=r"\.data\.a$"):
+        taken(config_map_endpoint, live(config_map_endpoint, annotation, a="1"), said(a="2"))
+
+
+def test_only_what_is_not_allowed_is_listed(config_map_endpoint: Endpoint) -> None:
+    obj = live(config_map_endpoint, json.dumps(said(a="1")), a="1", b="1")
+    with pytest.raises(PatchError, match=r"1 conflict: .*: \.data\.b$"):
+        taken(config_map_endpoint, obj, said(a="2", b="2"))
+
+
+def test_an_annotation_that_grows_too_large_is_dropped(config_map_endpoint: Endpoint) -> None:
+    obj = live(config_map_endpoint, json.dumps(said(a="1")), a="1")
+    applied = taken(config_map_endpoint, obj, said(a="1", big="x" * 300_000))
+    assert applied.object["metadata"]["annotations"] == {}
+
+
+def test_the_annotation_itself_is_left_out_of_what_it_says(config_map_endpoint: Endpoint) -> None:
+    obj = live(config_map_endpoint, json.dumps(said(a="1")), a="1")
+    config = {**said(a="1"), "metadata": {"name": "c", "annotations": {ANNOTATION: "{}", "x": "1"}}}
+    applied = apply_patch(obj, config, manager="kubectl", endpoint=config_map_endpoint, now=NOW, force=True)
+    recorded = json.loads(applied.object["metadata"]["annotations"][ANNOTATION])
+    assert recorded["metadata"]["annotations"] == {"x": "1"}

@@ -1,0 +1,181 @@
+"""The server on a port: who gets in, what is refused before it is read, how a watch travels."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import ssl
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import yaml
+
+from konverge.certificates import Authority, Pair
+from konverge_cluster.embedded_server import EmbeddedServer
+
+pytestmark = pytest.mark.real_time
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@asynccontextmanager
+async def session(
+    server: EmbeddedServer, pair: Pair | None = None, **options: Any
+) -> AsyncIterator[aiohttp.ClientSession]:
+    context = ssl.create_default_context(cadata=server.authority.certificate.decode())
+    if pair is not None:
+        _load(context, pair)
+    connector = aiohttp.TCPConnector(ssl=context)
+    async with aiohttp.ClientSession(server.url, connector=connector, **options) as made:
+        yield made
+
+
+def _load(context: ssl.SSLContext, pair: Pair) -> None:
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(pair.certificate + pair.key)
+        file.flush()
+        context.load_cert_chain(file.name)
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+async def status(asking: aiohttp.ClientSession, path: str = CONFIG_MAPS, **options: Any) -> int:
+    async with asking.get(path, **options) as answer:
+        return answer.status
+
+
+async def test_a_token_or_a_client_certificate_gets_in_and_nothing_else_does() -> None:
+    async with EmbeddedServer() as server:
+        async with session(server) as asking:
+            assert await status(asking) == 401
+            assert await status(asking, headers=bearer("wrong")) == 401
+            assert await status(asking, headers={"Authorization": "Basic eDp5"}) == 401
+            assert await status(asking, headers=bearer(server.admin_token)) == 200
+            assert await status(asking, "/readyz") == 200
+        pair = server.authority.issue("alice", groups=["devs"])
+        async with session(server, pair) as asking:
+            assert await status(asking) == 200
+        with pytest.raises(aiohttp.ClientError):
+            async with session(server, Authority("other").issue("mallory")) as asking:
+                await status(asking)
+
+
+async def test_a_host_header_of_another_machine_is_refused() -> None:
+    async with EmbeddedServer(open_to_all=True) as server, session(server) as asking:
+        assert await status(asking, headers={"Host": "evil.example.com"}) == 403
+        assert await status(asking, headers={"Host": "localhost:1234"}) == 200
+        assert await status(asking, headers={"Host": "[::1]:1234"}) == 200
+
+
+async def test_a_body_over_the_limit_is_refused_and_nothing_is_stored() -> None:
+    async with EmbeddedServer(open_to_all=True, plain=True) as server, aiohttp.ClientSession(server.url) as asking:
+        version = server.cluster.storage.revision
+        body = b'{"metadata":{"name":"a"},"data":{"k":"' + b"x" * 3_200_000 + b'"}}'
+
+        async def chunks() -> AsyncIterator[bytes]:
+            for start in range(0, len(body), 65536):
+                yield body[start : start + 65536]
+
+        for data in (io.BytesIO(body), chunks()):
+            async with asking.post(CONFIG_MAPS, data=data) as answer:
+                assert answer.status == 413
+                assert (await answer.json())["message"] == "Request entity too large: limit is 3145728"
+        assert server.cluster.storage.revision == version
+
+
+async def test_warnings_travel_as_headers() -> None:
+    async with EmbeddedServer(open_to_all=True, plain=True) as server, aiohttp.ClientSession(server.url) as asking:
+        body = {"metadata": {"name": "a", "foo": 1}, "bogus": 1}
+        async with asking.post(CONFIG_MAPS, json=body) as answer:
+            assert answer.status == 201
+            warnings = answer.headers.getall("Warning")
+
+    assert warnings == ['299 - "unknown field \\"metadata.foo\\""', '299 - "unknown field \\"bogus\\""']
+
+
+async def test_a_watch_travels_event_by_event_and_ends_with_its_reader() -> None:
+    async with EmbeddedServer(open_to_all=True, plain=True) as server, aiohttp.ClientSession(server.url) as asking:
+        found = server.cluster.storage.collection(("", "configmaps"))
+        async with asking.get(f"{CONFIG_MAPS}?watch=1") as answer:
+            assert answer.headers["Transfer-Encoding"] == "chunked"
+            for name in "ab":
+                async with asking.post(CONFIG_MAPS, json={"metadata": {"name": name}}) as made:
+                    assert made.status == 201
+                event = json.loads(await answer.content.readline())
+                assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", name)
+        for _ in range(10_000):
+            await asyncio.sleep(0)
+        assert found.followers == 0
+
+
+async def test_stopping_ends_open_watches_cleanly() -> None:
+    server = EmbeddedServer(open_to_all=True, plain=True)
+    await server.start()
+    async with aiohttp.ClientSession(server.url) as asking, asking.get(f"{CONFIG_MAPS}?watch=1") as answer:
+        await server.stop()
+        assert await answer.content.read() == b""
+
+
+async def _ask(server: EmbeddedServer, path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Send a request over a connection of its own and wait for the first bytes of the answer."""
+    context = ssl.create_default_context(cadata=server.authority.certificate.decode())
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(server.url.rpartition(":")[2]), ssl=context)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    assert await reader.readuntil(b"\r\n") == b"HTTP/1.1 200 OK\r\n"
+    return reader, writer
+
+
+async def test_stopping_waits_neither_for_idle_connections_nor_for_watches() -> None:
+    server = EmbeddedServer(open_to_all=True)
+    await server.start()
+    opened = [await _ask(server, path) for path in ("/readyz", f"{CONFIG_MAPS}?watch=1", CONFIG_MAPS)]
+    async with asyncio.timeout(25):
+        await server.stop()
+        for reader, _ in opened:
+            await reader.read()
+    for reader, writer in opened:
+        assert reader.at_eof()
+        writer.close()
+
+
+async def test_stopping_does_not_wait_for_a_reader_that_does_not_read() -> None:
+    server = EmbeddedServer(open_to_all=True)
+    await server.start()
+    async with session(server) as asking:
+        for number in range(16):
+            body = {"metadata": {"name": f"big{number}"}, "data": {"k": "x" * 900_000}}
+            async with asking.post(CONFIG_MAPS, json=body) as answer:
+                assert answer.status == 201
+    _, writer = await _ask(server, f"{CONFIG_MAPS}?watch=1")
+    async with asyncio.timeout(25):
+        await server.stop()
+    writer.transport.abort()
+
+
+async def test_the_kubeconfig_leads_to_the_server_and_is_its_owners_secret(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    async with EmbeddedServer() as server:
+        server.write_kubeconfig(path)
+        config = yaml.safe_load(path.read_text())
+        assert config["clusters"][0]["cluster"]["server"] == server.url
+        token = config["users"][0]["user"]["token"]
+        async with session(server, headers=bearer(token)) as asking:
+            assert await status(asking) == 200
+
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_escaped_and_repeated_parameters_arrive() -> None:
+    async with EmbeddedServer(open_to_all=True, plain=True) as server, aiohttp.ClientSession(server.url) as asking:
+        async with asking.post(f"{CONFIG_MAPS}?dryRun=All&dryRun=All", json={"metadata": {"name": "a"}}) as answer:
+            assert answer.status == 201
+        async with asking.get(f"{CONFIG_MAPS}?labelSelector=a+in+%28x%2Cy%29") as answer:
+            assert answer.status == 200

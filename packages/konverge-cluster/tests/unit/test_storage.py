@@ -1,0 +1,170 @@
+"""Storage: one revision, ordered collections, a history that can be asked and forgotten."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from konverge_cluster.storage import Change, Collection, Entry, Forgotten, Storage
+
+THINGS = ("", "things")
+OTHERS = ("", "others")
+
+
+def put(storage: Storage, key: str, text: str = "", name: tuple[str, str] = THINGS) -> Entry:
+    entry = Entry(key, text.encode(), storage.next_revision, "uid")
+    storage.put(storage.collection(name), entry)
+    return entry
+
+
+def delete(storage: Storage, key: str, name: tuple[str, str] = THINGS) -> None:
+    storage.delete(storage.collection(name), Entry(key, b"", storage.next_revision, "uid"))
+
+
+def keys(entries: list[Entry]) -> list[str]:
+    return [entry.key for entry in entries]
+
+
+def test_every_write_raises_the_one_revision_of_all_collections() -> None:
+    storage = Storage()
+
+    first = put(storage, "a/x")
+    second = put(storage, "a/x", name=OTHERS)
+    delete(storage, "a/x")
+
+    assert (first.revision, second.revision, storage.revision) == (2, 3, 4)
+
+
+def test_an_entry_encoded_for_another_revision_is_refused_and_changes_nothing() -> None:
+    storage = Storage()
+
+    with pytest.raises(ValueError, match="revision 7"):
+        storage.put(storage.collection(THINGS), Entry("a", b"", 7, "uid"))
+
+    assert storage.revision == 1
+    assert len(storage.collection(THINGS)) == 0
+
+
+def test_entries_are_ordered_as_the_real_server_orders_keys() -> None:
+    storage = Storage()
+    # "-" and "." come before "/", so the namespace "a-b" comes before "a".
+    for key in ("b/a", "a/z", "a-b/x", "a/b", "a.c/q"):
+        put(storage, key)
+
+    found = storage.collection(THINGS)
+
+    assert keys(found.entries()) == ["a-b/x", "a.c/q", "a/b", "a/z", "b/a"]
+    assert keys(found.entries("a")) == ["a/b", "a/z"]
+    assert keys(found.entries("a", start="a/c")) == ["a/z"]
+    assert found.count("a") == 2
+
+
+def test_the_state_at_an_earlier_revision_is_told() -> None:
+    storage = Storage()
+    put(storage, "a", "1")
+    put(storage, "b", "1")
+    then = storage.revision
+    put(storage, "a", "2")
+    delete(storage, "b")
+    put(storage, "c", "1")
+
+    before = storage.collection(THINGS).entries_at(then)
+
+    assert [(entry.key, entry.raw) for entry in before] == [("a", b"1"), ("b", b"1")]
+
+
+def test_compaction_forgets_in_every_collection_even_in_one_that_is_made_later() -> None:
+    storage = Storage()
+    put(storage, "a")
+    put(storage, "b", name=OTHERS)
+    storage.compact()
+
+    for name in (THINGS, OTHERS, ("", "new")):
+        with pytest.raises(Forgotten) as caught:
+            storage.collection(name).entries_at(1)
+        assert caught.value.oldest == 3
+
+    assert keys(storage.collection(THINGS).entries_at(3)) == ["a"]
+
+
+def test_a_long_history_is_cut_and_a_reader_in_the_cut_part_is_told_so() -> None:
+    storage = Storage(history=4)
+    found = storage.collection(THINGS)
+    place = found.place_after(storage.revision)
+    for number in range(20):
+        put(storage, "a", str(number))
+
+    assert found.changes_from(place) is None
+    with pytest.raises(Forgotten):
+        found.place_after(2)
+    recent = found.changes_from(found.place_after(storage.revision - 4))
+    assert recent is not None
+    assert [change.entry.raw for change in recent] == [b"16", b"17", b"18", b"19"]
+
+
+def test_a_history_of_large_objects_is_cut_by_its_bytes() -> None:
+    storage = Storage(history=1000, history_bytes=10_000)
+    for _ in range(50):
+        put(storage, "a", "x" * 1000)
+
+    with pytest.raises(Forgotten):
+        storage.collection(THINGS).place_after(storage.revision - 20)
+    assert storage.collection(THINGS).changes_from(storage.collection(THINGS).place_after(storage.revision - 5))
+
+
+def test_a_follower_is_called_after_each_change_until_it_leaves() -> None:
+    storage = Storage()
+    found = storage.collection(THINGS)
+    seen: list[int] = []
+    found.follow("me", lambda: seen.append(storage.revision))
+    put(storage, "a")
+    put(storage, "a", name=OTHERS)
+    put(storage, "b")
+    found.unfollow("me")
+    put(storage, "c")
+
+    assert seen == [2, 4]
+    assert found.followers == 0
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("pdc"), st.sampled_from(["a/x", "a/y", "b/x", "c"])), max_size=40),
+    st.integers(2, 12),
+)
+def test_any_history_tells_every_state_it_has_not_forgotten(steps: list[tuple[str, str]], history: int) -> None:
+    storage = Storage(history=history)
+    found = storage.collection(THINGS)
+    states: dict[int, dict[str, bytes]] = {1: {}}
+    model: dict[str, bytes] = {}
+    for act, key in steps:
+        if act == "d" and key in model:
+            delete(storage, key)
+            del model[key]
+        elif act == "c":
+            storage.compact()
+        else:
+            model[key] = str(storage.next_revision).encode()
+            put(storage, key, model[key].decode())
+        states[storage.revision] = dict(model)
+
+    for revision, state in states.items():
+        if revision >= found.forgotten:
+            assert {entry.key: entry.raw for entry in found.entries_at(revision)} == state
+            assert replayed(state, found, revision) == model
+        else:
+            with pytest.raises(Forgotten):
+                found.entries_at(revision)
+
+
+def replayed(state: dict[str, bytes], found: Collection, revision: int) -> dict[str, bytes]:
+    changes: list[Change] | None = found.changes_from(found.place_after(revision))
+    assert changes is not None
+    later = dict(state)
+    for change in changes:
+        if change.kind == "DELETED":
+            del later[change.entry.key]
+        else:
+            later[change.entry.key] = change.entry.raw
+    return later

@@ -1,0 +1,144 @@
+"""Calls to webhooks: addresses, service references, and what stands in for a broken server."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hookserver import HookServer
+from konverge.wire.messages import Request
+from konverge_cluster.webhook_client import CalloutFailure, Callouts, Reply, Target
+from konverge_cluster.webhook_client.replies import read_reply
+from konverge_cluster.webhook_client.targets import Service
+
+REVIEW: dict[str, Any] = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {"uid": "u"}}
+
+
+@pytest.mark.parametrize(
+    ("config", "url"),
+    [
+        ({"url": "https://example.test"}, "https://example.test/"),
+        ({"url": "https://example.test:8443/a/b/"}, "https://example.test:8443/a/b"),
+        ({"url": "https://example.test//a/../b/./c"}, "https://example.test/b/c"),
+        ({"service": {"namespace": "ns", "name": "web"}}, "https://web.ns.svc:443/"),
+        ({"service": {"namespace": "ns", "name": "web", "port": 8443, "path": "/x/"}}, "https://web.ns.svc:8443/x"),
+    ],
+)
+def test_an_address_is_written_as_the_real_server_writes_it(config: dict[str, Any], url: str) -> None:
+    assert Target.read(config).url == url
+
+
+def test_a_bundle_is_decoded_and_an_empty_one_means_the_system() -> None:
+    bundle = base64.b64encode(b"pem").decode()
+
+    assert Target.read({"url": "https://x", "caBundle": bundle}).ca_bundle == b"pem"
+    assert Target.read({"url": "https://x", "caBundle": ""}).ca_bundle is None
+
+
+async def test_the_time_is_told_in_whole_seconds_rounded_up() -> None:
+    asked: list[Request] = []
+
+    class Call:
+        async def __call__(self, server: str, request: Request, **_trust: Any) -> Reply:
+            assert server == "https://x"
+            asked.append(request)
+            return Reply(200, b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}', "application/json")
+
+        async def close(self) -> None: ...
+
+    await Callouts(Call()).post(Target("https://x", "/y"), REVIEW, timeout=1.5)
+
+    assert asked[0].query == (("timeout", "2s"),)
+    assert asked[0].headers["user-agent"] == "kube-apiserver-admission"
+
+
+async def test_a_service_that_is_not_registered_is_not_found() -> None:
+    target = Target.read({"service": {"namespace": "ns", "name": "web"}})
+
+    with pytest.raises(CalloutFailure, match=r'^Post "https://web.ns.svc:443/\?timeout=30s": service "web" not found$'):
+        await Callouts().post(target, REVIEW)
+
+
+async def test_ports_of_one_service_are_told_apart() -> None:
+    async def handle(path: str, review: dict[str, Any]) -> dict[str, Any]:
+        return {**review, "path": path}
+
+    callouts = Callouts()
+    callouts.serve("ns", "web", handle, port=8443)
+
+    answer = await callouts.post(Target("", "/x", service=Service("ns", "web", 8443)), REVIEW)
+
+    assert answer["path"] == "/x"
+    with pytest.raises(CalloutFailure, match="not found"):
+        await callouts.post(Target("", "/x", service=Service("ns", "web")), REVIEW)
+
+
+async def test_conversion_goes_the_same_way() -> None:
+    async def handle(_path: str, review: dict[str, Any]) -> dict[str, Any]:
+        return {**review, "response": {"uid": review["request"]["uid"]}}
+
+    callouts = Callouts()
+    callouts.serve("ns", "web", handle)
+    review = {"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1", "request": {"uid": "u"}}
+
+    answer = await callouts.convert("widgets.ex.io", {"service": {"namespace": "ns", "name": "web"}}, review)
+
+    assert answer["response"] == {"uid": "u"}
+
+
+@pytest.mark.parametrize("status", [199, 207, 302, 307])
+def test_only_success_is_read(status: int) -> None:
+    with pytest.raises(CalloutFailure, match=f"status code {status} but did not return more information"):
+        read_reply(Reply(status, b"{}"), "admission.k8s.io/v1", "AdmissionReview")
+
+
+def test_a_long_text_of_a_failing_server_is_cut() -> None:
+    with pytest.raises(CalloutFailure) as caught:
+        read_reply(Reply(500, b"x" * 5000, "text/plain"), "admission.k8s.io/v1", "AdmissionReview")
+
+    assert len(str(caught.value)) < 2200
+
+
+@pytest.fixture
+def hooks(tmp_path: Path) -> Iterator[HookServer]:
+    server = HookServer(tmp_path, {"/allow": {"allowed": True}})
+    yield server
+    server.close()
+
+
+@pytest.mark.real_time
+async def test_a_service_can_stand_for_the_address_of_a_server(hooks: HookServer) -> None:
+    callouts = Callouts()
+    callouts.forward("test", "hooks", hooks.address)
+    bundle = hooks.authority.ca.cert.read_bytes()
+    target = Target("https://hooks.test.svc:443", "/allow", bundle, Service("test", "hooks"))
+
+    answer = await callouts.post(target, REVIEW)
+    await callouts.close()
+
+    assert answer["response"] == {"uid": "u", "allowed": True}
+
+
+@pytest.mark.real_time
+async def test_a_certificate_for_another_name_is_not_accepted(hooks: HookServer) -> None:
+    callouts = Callouts()
+    callouts.forward("test", "others", hooks.address)
+    bundle = hooks.authority.ca.cert.read_bytes()
+    target = Target("https://others.test.svc:443", "/allow", bundle, Service("test", "others"))
+
+    with pytest.raises(CalloutFailure, match="tls: failed to verify certificate: x509: certificate is not valid for"):
+        await callouts.post(target, REVIEW)
+    await callouts.close()
+
+
+@pytest.mark.real_time
+async def test_a_name_that_nobody_knows_is_no_host() -> None:
+    callouts = Callouts()
+
+    with pytest.raises(CalloutFailure, match=r"dial tcp: lookup nowhere\.invalid: no such host$"):
+        await callouts.post(Target("https://nowhere.invalid", "/"), REVIEW)
+    await callouts.close()

@@ -1,0 +1,75 @@
+"""Whose objects are these, and who wants those that are nobody's."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from konverge.objects import Key, LabelSelector
+from konverge_cluster.workloads.pods.claims import adoption, claim, release
+from konverge_cluster.workloads.pods.selections import Selections
+from workloadthings import NOW, owned_by, pod, replica_set
+
+WEB = LabelSelector.of({"app": "web"})
+OTHER = replica_set("other")
+OWNER = replica_set("mine")
+OBJECTS = {
+    "kept": pod("kept", ownerReferences=owned_by(OWNER)),
+    "released": pod("released", labels={"app": "no"}, ownerReferences=owned_by(OWNER)),
+    "another's": pod("another", ownerReferences=owned_by(OTHER)),
+    "adopted": pod("adopted"),
+    "adopted beside an owner": pod("beside", ownerReferences=owned_by(OTHER, controller=False)),
+    "not selected": pod("stranger", labels={"app": "no"}),
+    "nobody's, leaving": pod("leaving", deleting=NOW),
+}
+
+
+def test_an_owner_keeps_adopts_and_lets_go() -> None:
+    claims = claim(OWNER, WEB, OBJECTS.values())
+    assert [one.name for one in claims.kept] == ["kept"]
+    assert [one.name for one in claims.adopted] == ["adopted", "beside"]
+    assert [one.name for one in claims.released] == ["released"]
+
+
+def test_an_owner_on_its_way_out_keeps_what_it_has_and_changes_nothing() -> None:
+    leaving = replica_set("mine", deletionTimestamp="2026-01-01T00:00:00Z")
+    claims = claim(leaving, WEB, OBJECTS.values())
+    assert [one.name for one in claims.kept] == ["kept"]
+    assert claims.adopted == claims.released == []
+
+
+def test_patches_name_the_object_that_was_read() -> None:
+    taken = adoption(OWNER, OBJECTS["adopted"], finalizers=("x/y",))["metadata"]
+    assert taken["uid"] == "uid-adopted"
+    assert taken["finalizers"] == ["x/y"]
+    assert taken["ownerReferences"] == owned_by(OWNER)
+    freed = release(OWNER, OBJECTS["kept"], finalizers=("x/y",))["metadata"]
+    assert freed == {
+        "uid": "uid-kept",
+        "ownerReferences": [{"$patch": "delete", "uid": "uid-mine"}],
+        "$deleteFromPrimitiveList/finalizers": ["x/y"],
+    }
+
+
+SELECTORS = st.sampled_from(["a=1", "a=1,b=2", "a in (1,2)", "a", "!a", "b!=2", "", "a in (1),b in (2)", "b=2"])
+LABELS = st.dictionaries(st.sampled_from("ab"), st.sampled_from("12"))
+
+
+@settings(max_examples=150)
+@given(st.lists(st.tuples(st.sampled_from(["x", "y"]), st.integers(0, 3), st.none() | SELECTORS), max_size=12), LABELS)
+def test_exactly_the_owners_whose_selector_matches_are_found(
+    steps: list[tuple[str, int, str | None]], labels: dict[str, str]
+) -> None:
+    selections = Selections()
+    model: dict[Key, LabelSelector] = {}
+    for namespace, number, text in steps:
+        key = Key(namespace, str(number))
+        if text is None:
+            selections.drop(key)
+            model.pop(key, None)
+        else:
+            model[key] = LabelSelector.parse(text)
+            selections.put(key, model[key])
+    for namespace in "xy":
+        expected = sorted(key for key, one in model.items() if key.namespace == namespace and one.matches(labels))
+        assert selections.selecting(namespace, labels) == expected

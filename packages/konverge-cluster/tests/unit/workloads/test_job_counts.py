@@ -1,0 +1,235 @@
+"""Counting the pods of a Job, each once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from konverge.k8s.batch.v1 import Job, PodFailurePolicy, SuccessPolicy
+from konverge.k8s.core.v1 import Pod
+from konverge.objects import from_wire, to_wire
+from konverge_cluster.workloads.jobs.backoff import Failures, after, remaining
+from konverge_cluster.workloads.jobs.conditions import new_condition
+from konverge_cluster.workloads.jobs.indexes import (
+    INDEX,
+    indexes_text,
+    pending_indexes,
+    read_indexes,
+)
+from konverge_cluster.workloads.jobs.policies import handling_of, success_rule
+from konverge_cluster.workloads.jobs.tallies import FAILURES, TRACKING, tally_of
+from konverge_cluster.workloads.jobs.tracking import count_released, note_ended
+from workloadthings import NOW, at, job, pod
+
+FAILED = new_condition("FailureTarget", "True", reason="r", message="m", now=NOW)
+MET = new_condition("SuccessCriteriaMet", "True", reason="r", message="m", now=NOW)
+
+
+def tracked(name: str, phase: str, index: int | None = None, **more: Any) -> Pod:
+    annotations = {**more.pop("annotations", {}), **({INDEX: str(index)} if index is not None else {})}
+    return pod(name, phase=phase, finalizers=[TRACKING], annotations=annotations, **more)
+
+
+def test_a_pod_is_counted_while_it_is_held_and_not_again() -> None:
+    pods = [
+        tracked("a", "Succeeded"),
+        tracked("noted", "Succeeded"),
+        pod("counted", phase="Succeeded"),
+        tracked("b", "Failed"),
+        tracked("run", "Running", ready=True),
+        tracked("leaving", "Running", deleting=NOW),
+    ]
+    work = job(status={"succeeded": 4, "uncountedTerminatedPods": {"succeeded": ["uid-noted"]}})
+    tally = tally_of(work, pods)
+    assert (tally.succeeded, tally.failed) == (6, 2)
+    assert [one.name for one in tally.active] == ["run"]
+    assert [one.name for one in tally.ended_badly] == ["b", "leaving"]
+    assert (tally.ready, len(tally.terminating)) == (1, 1)
+
+
+def test_a_pod_on_its_way_out_has_failed_unless_only_ended_ones_are_replaced() -> None:
+    leaving = tracked("leaving", "Running", deleting=NOW)
+    assert tally_of(job(), [leaving]).failed == 1
+    assert tally_of(job(podReplacementPolicy="Failed"), [leaving]).failed == 0
+
+
+def test_ended_pods_are_noted_released_and_then_counted() -> None:
+    work = job(completions=3)
+    pods = [tracked("a", "Succeeded"), tracked("b", "Failed"), tracked("c", "Running")]
+    ledger = note_ended(work, tally_of(work, pods), pods=pods, decided=None)
+    assert [one.name for one in ledger.released] == ["a", "b"]
+    noted = work.status.uncounted_terminated_pods
+    assert noted is not None
+    assert (noted.succeeded, noted.failed) == (["uid-a"], ["uid-b"])
+    assert not work.status.succeeded
+
+    count_released(work.status, {"uid-b", "uid-c"})
+    assert (work.status.succeeded, work.status.failed) == (1, None)
+    count_released(work.status, {"uid-c"})
+    assert (work.status.succeeded, work.status.failed) == (1, 1)
+
+
+def test_when_a_job_fails_what_still_runs_counts_as_failed_but_not_when_it_is_content() -> None:
+    for decided, failures in ((FAILED, ["uid-c"]), (MET, [])):
+        work = job(completions=3)
+        pods = [tracked("c", "Running")]
+        ledger = note_ended(work, tally_of(work, pods), pods=pods, decided=decided)
+        assert [one.name for one in ledger.released] == ["c"]
+        assert work.status.uncounted_terminated_pods.failed == failures  # type: ignore[union-attr]
+
+
+def test_a_status_holds_no_more_than_five_hundred_pods_at_a_time() -> None:
+    work = job(completions=600)
+    pods = [tracked(f"p{i}", "Succeeded") for i in range(600)]
+    ledger = note_ended(work, tally_of(work, pods), pods=pods, decided=None)
+    assert ledger.full
+    assert len(ledger.released) == 500
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(st.sampled_from(["Succeeded", "Failed", "Running"]), min_size=1, max_size=6),
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 63)), max_size=6),
+)
+def test_a_crash_at_any_step_loses_no_pod_and_counts_none_twice(
+    phases: list[str], crashes: list[tuple[int, int]]
+) -> None:
+    held = {f"p{i}": phase for i, phase in enumerate(phases)}
+    free: dict[str, str] = {}
+    stored = job(completions=99)
+    for step, released in crashes:
+        pods = [tracked(name, phase) for name, phase in held.items()]
+        tally = tally_of(stored, pods)
+        assert (tally.succeeded, tally.failed) == (phases.count("Succeeded"), phases.count("Failed"))
+        work = from_wire(Job, to_wire(stored))
+        everything = [*pods, *(pod(name, phase=phase) for name, phase in free.items())]
+        ledger = note_ended(work, tally, pods=everything, decided=None)
+        if step == 0:
+            continue
+        stored = from_wire(Job, to_wire(work))
+        for place, one in enumerate(ledger.released):
+            if released >> place & 1:
+                free[one.name] = held.pop(one.name)
+        if step == 2:
+            count_released(work.status, {f"uid-{name}" for name in held})
+            stored = work
+
+
+# Indexes
+
+
+def test_indexes_are_written_with_ranges_of_three_or_more() -> None:
+    assert indexes_text([5, 1, 2, 3, 7, 8]) == "1-3,5,7,8"
+    assert indexes_text([]) == ""
+    assert read_indexes("1-3,5,7,8", 8) == {1, 2, 3, 5, 7}
+    assert read_indexes("x,2-,3", 9) == {3}
+    assert read_indexes(None, 9) == set()
+
+
+@given(st.sets(st.integers(0, 40)))
+@settings(max_examples=100)
+def test_indexes_come_back_as_they_were(indexes: set[int]) -> None:
+    assert read_indexes(indexes_text(indexes), 41) == indexes
+
+
+def test_the_first_free_indexes_are_next() -> None:
+    assert pending_indexes({0, 2}, completions=6, count=2) == [1, 3]
+    assert pending_indexes({0, 2}, completions=3, count=2) == [1]
+
+
+def test_an_indexed_job_counts_indexes_not_pods() -> None:
+    work = job(completionMode="Indexed", completions=4, status={"completedIndexes": "0"})
+    pods = [
+        tracked("a", "Succeeded", 1),
+        tracked("twin", "Succeeded", 1),
+        tracked("out", "Succeeded", 9),
+        tracked("none", "Succeeded"),
+        tracked("run", "Running", 2),
+    ]
+    tally = tally_of(work, pods)
+    assert (tally.succeeded, tally.done, tally.done_before) == (2, {0, 1}, {0})
+    ledger = note_ended(work, tally, pods=pods, decided=None)
+    assert len(ledger.released) == 4
+    assert (work.status.succeeded, work.status.completed_indexes) == (2, "0,1")
+    assert work.status.uncounted_terminated_pods.succeeded == []  # type: ignore[union-attr]
+
+
+def test_an_index_that_failed_too_often_is_given_up_and_others_are_replaced() -> None:
+    work = job(completionMode="Indexed", completions=4, backoffLimitPerIndex=1)
+    pods = [
+        tracked("a", "Failed", 0, annotations={FAILURES: "1"}),
+        tracked("b", "Failed", 1, annotations={FAILURES: "0"}),
+    ]
+    tally = tally_of(work, pods)
+    assert tally.given_up == {0}
+    assert {index: one.name for index, one in tally.to_replace.items()} == {1: "b"}
+    ledger = note_ended(work, tally, pods=pods, decided=None)
+    assert [one.name for one in ledger.released] == ["a"]
+    assert work.status.failed_indexes == "0"
+
+
+# Waiting after failures
+
+
+def failed_at(seconds: float) -> Pod:
+    return pod("x", phase="Failed", deleting=at(seconds + 30))
+
+
+def test_the_wait_doubles_with_each_failure_up_to_ten_minutes() -> None:
+    waits = [remaining(Failures(count, NOW), NOW) for count in (0, 1, 2, 3, 7, 50)]
+    assert waits == [0, 10, 20, 40, 600, 600]
+    assert remaining(Failures(2, NOW), at(15)) == 5
+    assert remaining(Failures(2, NOW), at(25)) == 0
+
+
+def test_a_success_forgives_the_failures_before_it() -> None:
+    known = Failures(3, at(-100))
+    assert after(known, [], []) == known
+    assert after(known, [], [failed_at(-5), failed_at(-9)]) == Failures(5, at(-5))
+    assert after(known, [failed_at(-7)], [failed_at(-5), failed_at(-9)]) == Failures(1, at(-5))
+    assert after(known, [failed_at(-7)], []) == Failures()
+
+
+# Policies
+
+
+def policy(*rules: dict[str, Any]) -> PodFailurePolicy:
+    return from_wire(PodFailurePolicy, {"rules": list(rules)})
+
+
+def exited(code: int) -> Pod:
+    state = {"terminated": {"exitCode": code, "finishedAt": "2026-01-01T11:00:00Z"}}
+    status = {"name": "c", "restartCount": 0, "image": "i", "imageID": "", "ready": False, "state": state}
+    return pod("p", phase="Failed", status={"containerStatuses": [status]})
+
+
+def test_the_first_rule_that_a_failed_pod_matches_decides() -> None:
+    rules = policy(
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+        {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}},
+        {"action": "FailIndex", "onExitCodes": {"containerName": "c", "operator": "NotIn", "values": [1]}},
+    )
+    message = "Container c for pod default/p failed with exit code 42 matching FailJob rule at index 1"
+    assert handling_of(rules, exited(42)).message == message
+    assert handling_of(rules, exited(3)).action == "FailIndex"
+    assert handling_of(rules, exited(1)) == handling_of(None, exited(1))
+    disrupted = pod("p", phase="Failed", status={"conditions": [{"type": "DisruptionTarget", "status": "True"}]})
+    assert not handling_of(rules, disrupted).counts
+
+
+def test_a_condition_can_fail_the_job() -> None:
+    rules = policy({"action": "FailJob", "onPodConditions": [{"type": "ConfigIssue", "status": "True"}]})
+    ill = pod("p", phase="Failed", status={"conditions": [{"type": "ConfigIssue", "status": "True"}]})
+    assert handling_of(rules, ill).message == "Pod default/p has condition ConfigIssue matching FailJob rule at index 0"
+
+
+def test_a_job_may_be_content_with_some_of_its_indexes() -> None:
+    rules = from_wire(
+        SuccessPolicy, {"rules": [{"succeededIndexes": "0-2", "succeededCount": 2}, {"succeededCount": 4}]}
+    )
+    assert success_rule(rules, {0, 3}, 10) == ""
+    assert success_rule(rules, {0, 2}, 10) == "Matched rules at index 0"
+    assert success_rule(rules, {4, 5, 6, 7}, 10) == "Matched rules at index 1"
+    assert success_rule(rules, set(), 10) == success_rule(None, {1}, 10) == ""

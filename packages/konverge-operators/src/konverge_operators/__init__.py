@@ -1,0 +1,1 @@
+"""Reference operators built on konverge, each deployable on its own: webapp."""

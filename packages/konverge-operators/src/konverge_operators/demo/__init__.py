@@ -1,0 +1,1 @@
+"""`konverge demo`: the life of a WebApp, step by step, each step checked on the API server."""

@@ -1,0 +1,266 @@
+"""G12, S3: the operator as it is deployed, with a token of its generated account, and the verbs that it then uses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from konverge import Client, KonvergeError, ObjectMeta, Untyped, load_config
+from konverge.cli.manifests import Release, files_of
+from konverge.client import ClientConfig, StaticCredentials, deleted
+from konverge.errors import AlreadyExists, ServerError, TooManyRequests, TransportError
+from konverge.k8s.apps.v1 import Deployment
+from konverge.k8s.core.v1 import Namespace
+from konverge.manager import Election
+from konverge.testing import ControlPlane
+from konverge.testing.faultproxy import FaultProxy
+from konverge.testing.faults import Asked, Fault, answered
+from konverge.testing.servers import free_port
+from konverge_cluster.nodes import NodeStandIn
+from konverge_operators.webapp.api import Phase, WebApp
+from konverge_operators.webapp.beta import WebAppV1Beta1
+from konverge_operators.webapp.operator import operator
+from webapps import webapp
+
+pytestmark = [pytest.mark.control_plane, pytest.mark.usefixtures("control_plane")]
+
+LIMIT = 150.0
+HOME = "webapp-operator-system"
+ACCOUNT = f"system:serviceaccount:{HOME}:{operator.name}"
+RELEASE = Release(operator=operator, target="konverge_operators.webapp", namespace=HOME, image="webapp-operator:1")
+
+
+class Use(NamedTuple):
+    """A verb on a resource, as rules have it: the group, the resource with its part, the verb."""
+
+    group: str
+    resource: str
+    verb: str
+
+
+UNSEEN = {
+    # Looked at by the admission of owner references: `owning_needs_a_right` shows it.
+    Use("example.com", "webapps/finalizers", "update"),
+}
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    """A server that writes down who asks for what, and lets only those own objects who may."""
+    enforced = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"
+    with ControlPlane(controller_manager=True, audit=True, extra_flags=[enforced]) as plane:
+        yield plane
+
+
+# What is generated
+
+
+def documents() -> list[Untyped]:
+    files = {name: text for name, text in files_of(RELEASE).items() if name.startswith("base/")}
+    del files["base/kustomization.yaml"]
+    return [Untyped(one) for text in files.values() for one in yaml.safe_load_all(text)]
+
+
+def rules() -> list[dict[str, Any]]:
+    return [rule for one in documents() if one.kind in ("Role", "ClusterRole") for rule in one["rules"]]
+
+
+def granted() -> set[Use]:
+    return {
+        Use(group, resource, verb)
+        for rule in rules()
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+# What is used
+
+
+def told(plane: ControlPlane) -> list[dict[str, Any]]:
+    """Give what the operator asked for, from the audit log, but for what everybody may ask."""
+    whole, _, _ = plane.audit_log.read_text().rpartition("\n")  # the last line may just be written
+    lines = [json.loads(line) for line in whole.splitlines()]
+    mine = [one for one in lines if one["user"]["username"] == ACCOUNT and "objectRef" in one]
+    return [one for one in mine if one["objectRef"].get("apiGroup") != "authorization.k8s.io"]
+
+
+def uses_of(line: dict[str, Any]) -> set[Use]:
+    """Give what a request needed; an apply that creates needs the right to create as well."""
+    about = line["objectRef"]
+    part = about.get("subresource")
+    resource = about["resource"] + (f"/{part}" if part else "")
+    verbs = {line["verb"]} | (
+        {"create"} if line["verb"] == "patch" and line["responseStatus"]["code"] == 201 else set()
+    )
+    return {Use(about.get("apiGroup", ""), resource, verb) for verb in verbs}
+
+
+def refusals(plane: ControlPlane) -> list[str]:
+    return [f"{one['verb']} {one['requestURI']}" for one in told(plane) if one["responseStatus"]["code"] == 403]
+
+
+# The operator
+
+
+async def account_of(admin: Client, config: ClientConfig) -> ClientConfig:
+    """Install what is generated; give who the operator then is."""
+    for one in documents():
+        await admin.apply(one, force=True)
+    token = await admin.create_token(operator.name, namespace=HOME)
+    return replace(config, credentials=StaticCredentials.of_token(token.token), namespace=HOME)
+
+
+@asynccontextmanager
+async def running(config: ClientConfig, port: int, *hosts: str) -> AsyncGenerator[None]:
+    """Run the operator as in its pod, but for the address of its webhooks.
+
+    The lease is longer than any pause of this process: who loses it ends, which is right, and not the matter here.
+    """
+    election = Election(operator.name, HOME, lease=120, renew_deadline=90)
+    manager = operator.manager(config, election=election)
+    manager.serve_webhooks(replace(operator.serving(HOME, port=port), host="127.0.0.1", hosts=hosts))
+    async with manager.running():
+        yield
+
+
+async def redirect(admin: Client, port: int) -> None:
+    """Have the server call this process: where no pod runs, its Service leads nowhere. The bundle stays what it is."""
+    for target in operator.serving(HOME).targets:
+        found = await admin.get(target.kind, target.name)
+        places = [one["clientConfig"] for one in found.get("webhooks", ())]
+        if "conversion" in found.get("spec", {}):
+            places.append(found["spec"]["conversion"]["webhook"]["clientConfig"])
+        for place in places:
+            assert place["caBundle"], "the operator has told whom to trust"
+            place["url"] = f"https://127.0.0.1:{port}{place.pop('service')['path']}"
+        await admin.update(found)
+
+
+# What happens to it
+
+
+async def until(claim: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(LIMIT):
+        while True:
+            if await claim():
+                return
+            await asyncio.sleep(0.2)
+
+
+async def create(client: Client, app: WebApp) -> None:
+    """Create an application as soon as the server finds the webhooks.
+
+    Until then it calls where nobody is; and a definition that was changed is served anew, which may cut requests.
+    """
+    app.metadata.namespace = client.settings.namespace
+    last: KonvergeError | None = None
+
+    async def created() -> bool:
+        nonlocal last
+        try:
+            await client.create(app)
+        except AlreadyExists:
+            if not isinstance(last, TransportError):
+                raise
+            # The answer to the one before was lost, the object was not.
+        except (ServerError, TooManyRequests, TransportError) as error:
+            last = error
+            return False
+        return True
+
+    try:
+        await until(created)
+    except TimeoutError:
+        raise AssertionError(f"no application within {LIMIT:g} s: {last}") from last
+
+
+async def ready(client: Client, size: int) -> None:
+    def is_ready(app: Any) -> bool:
+        return app is not None and app.status.phase is Phase.READY and app.status.available_replicas == size
+
+    await client.wait_for(WebApp, "web", is_ready, timeout=LIMIT)
+
+
+def sets_finalizer(asked: Asked) -> bool:
+    return asked.method == "PATCH" and asked.path.endswith("/webapps/web")
+
+
+def streams_a_list(asked: Asked) -> bool:
+    return "sendInitialEvents" in asked.query
+
+
+async def story(client: Client, proxy: FaultProxy) -> None:
+    """Create, while another writes at the moment that the finalizer is set; scale, prune, heal twice; delete."""
+    proxy.script.add(sets_finalizer, Fault(delay=3), times=1)
+    await create(client, webapp(ingress={"host": "a.example.com"}, autoscaling={"minReplicas": 2, "maxReplicas": 6}))
+
+    async def on_its_way() -> bool:
+        return bool(proxy.script.asked(sets_finalizer))
+
+    await until(on_its_way)
+    await client.patch(WebApp, "web", {"metadata": {"annotations": {"example.com/note": "another writer"}}})
+    await ready(client, 2)
+    assert (await client.get(WebAppV1Beta1, "web")).spec.size == 2
+
+    await client.patch(WebApp, "web", {"spec": {"autoscaling": None, "ingress": None, "replicas": 3}})
+    for plural in ("horizontalpodautoscalers.autoscaling", "ingresses.networking.k8s.io"):
+        await client.wait_for(plural, "web", deleted(), timeout=LIMIT)
+    await ready(client, 3)
+    for _ in range(2):  # the second time is an event that repeats
+        await heals(client)
+    await client.delete(WebApp, "web")
+    await client.wait_for(WebApp, "web", deleted(), timeout=LIMIT)
+
+
+async def heals(client: Client) -> None:
+    gone = await client.get(Deployment, "web")
+    await client.delete(gone)
+    await client.wait_for(Deployment, "web", lambda one: one is not None and one.uid != gone.uid, timeout=LIMIT)
+    await ready(client, 3)
+
+
+async def owning_needs_a_right(admin: Client, client: Client) -> None:
+    """Take away the one right that no request shows; nothing can be owned until it is back."""
+    role = next(one for one in documents() if one.kind == "ClusterRole" and one.name == operator.name)
+    less = Untyped({**role, "rules": [one for one in role["rules"] if one["resources"] != ["webapps/finalizers"]]})
+    await admin.apply(less, force=True)
+    await create(client, webapp(replicas=1))
+
+    async def is_refused() -> bool:
+        return "cannot set blockOwnerDeletion" in (await client.get(WebApp, "web")).status.last_error
+
+    await until(is_refused)
+    await admin.apply(role, force=True)
+    await ready(client, 1)
+
+
+@pytest.mark.real_time(limit=600)
+async def test_every_right_that_is_generated_is_used_and_nothing_else_is_asked_for(
+    plane: ControlPlane, caplog: pytest.LogCaptureFixture
+) -> None:
+    config, port = load_config(kubeconfig=plane.kubeconfig), free_port()
+    async with Client.connect(config) as admin, NodeStandIn(admin, nodes=2).running():
+        await admin.create(Namespace(metadata=ObjectMeta(name="shop")))
+        client = admin.using(namespace="shop")
+        async with FaultProxy(await account_of(admin, config)) as proxy:
+            async with running(proxy.config, port, "127.0.0.1"):
+                await redirect(admin, port)
+                await story(client, proxy)
+            assert refusals(plane) == []
+            assert [one for one in caplog.messages if "Permissions are missing" in one] == []
+            # A server that streams no lists, and a certificate that must be made anew.
+            proxy.script.add(streams_a_list, answered(400, reason="BadRequest"))
+            async with running(proxy.config, port, "127.0.0.1", "localhost"):
+                await owning_needs_a_right(admin, client)
+    used = {use for line in told(plane) for use in uses_of(line)}
+    assert used - granted() == set(), "asked for without being allowed"
+    assert granted() - used == UNSEEN, "allowed and never asked for"

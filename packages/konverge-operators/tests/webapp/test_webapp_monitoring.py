@@ -1,0 +1,120 @@
+"""The dashboard and the alerts that come with the operator: each query is PromQL, about metrics that are exported."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import promql_parser
+import pytest
+import yaml
+
+from konverge.manager import Election
+from konverge_operators.webapp.api import Phase
+from repository import ROOT
+from webapps import webapp, webapp_world
+
+FOLDER = ROOT / "packages/konverge-operators/src/konverge_operators/webapp"
+DASHBOARD: dict[str, Any] = json.loads((FOLDER / "dashboards" / "webapp-operator.json").read_text())
+RULES: list[dict[str, Any]] = [
+    rule
+    for group in yaml.safe_load((FOLDER / "alerts" / "webapp-operator.yaml").read_text())["spec"]["groups"]
+    for rule in group["rules"]
+]
+QUERIES = [rule["expr"] for rule in RULES] + [
+    target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]
+]
+FROM_SCRAPING = {"pod", "namespace", "job", "instance"}
+"""Labels that Prometheus adds by itself."""
+
+
+def parts_of(node: Any) -> Iterator[Any]:
+    """Give a query and all that it consists of."""
+    yield node
+    inner = [getattr(node, name, None) for name in ("lhs", "rhs", "expr", "param", "vector_selector", "args")]
+    for part in inner:
+        for one in part if isinstance(part, list) else [part]:
+            if one is not None and not isinstance(one, str | int | float):
+                yield from parts_of(one)
+
+
+def metrics_in(query: str) -> dict[str, set[str]]:
+    """Give the metrics that a query names, each with the labels that are matched."""
+    found: dict[str, set[str]] = {}
+    for part in parts_of(promql_parser.parse(query)):
+        if isinstance(part, promql_parser.VectorSelector):
+            assert part.name is not None
+            found.setdefault(part.name, set()).update(one.name for one in part.matchers.matchers)
+    return found
+
+
+def labels_of_groups(query: str) -> set[str]:
+    """Give the labels that a query groups by."""
+    found: set[str] = set()
+    for part in parts_of(promql_parser.parse(query)):
+        if isinstance(part, promql_parser.AggregateExpr) and part.modifier is not None:
+            found.update(part.modifier.labels)
+    return found
+
+
+async def exported() -> dict[str, set[str]]:
+    """Give the samples that an operator at work shows, each with its labels."""
+    async with webapp_world(strict=False) as world:
+        election = Election("webapp-operator", "default", clock=asyncio.get_running_loop().time)
+        async with world.operating(election=election) as manager:
+            await world.client.create(webapp())
+            await world.reaches(Phase.READY)
+            world.lifecycle.undeclared.labels("Deleting", "Ready")
+            assert manager._process is not None
+            found: dict[str, set[str]] = {}
+            for family in manager._process.measures.registry.collect():
+                for sample in family.samples:
+                    found.setdefault(sample.name, set()).update(sample.labels)
+            return found
+
+
+async def test_every_metric_and_label_in_a_query_is_exported() -> None:
+    there = await exported()
+    for query in QUERIES:
+        named = metrics_in(query)
+        assert named, query
+        for metric, labels in named.items():
+            assert metric in there, f"{metric} in {query}"
+            assert labels <= there[metric] | FROM_SCRAPING, query
+            if "sum by" in query and len(named) == 1:
+                assert labels_of_groups(query) <= there[metric] | FROM_SCRAPING, query
+
+
+@pytest.mark.parametrize("query", ["sum(rate(x[5m])", "rate(x)", "x[5m] > 1", "sum by x", "nothing_such(x)"])
+def test_a_query_that_is_none_is_noticed(query: str) -> None:
+    with pytest.raises(ValueError):
+        promql_parser.parse(query)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
+def test_an_alert_says_what_is_wrong_and_what_to_do(rule: dict[str, Any]) -> None:
+    assert re.fullmatch(r"WebApp[A-Za-z]+", rule["alert"])
+    assert rule["labels"]["severity"] in ("info", "warning", "critical")
+    assert rule["annotations"]["summary"]
+    assert rule["annotations"]["description"].endswith(".")
+    promql_parser.parse_duration(rule.get("for", "1m"))
+    shown = set(re.findall(r"\$labels\.(\w+)", str(rule["annotations"])))
+    assert shown <= labels_of_groups(rule["expr"])
+
+
+def test_the_panels_of_the_dashboard_lie_side_by_side_and_show_labels_that_are_there() -> None:
+    panels = DASHBOARD["panels"]
+    assert [panel["id"] for panel in panels] == list(range(1, len(panels) + 1))
+    taken: set[tuple[int, int]] = set()
+    for panel in panels:
+        place = panel["gridPos"]
+        cells = {(place["x"] + x, place["y"] + y) for x in range(place["w"]) for y in range(place["h"])}
+        assert not cells & taken
+        assert place["x"] + place["w"] <= 24
+        taken |= cells
+        for target in panel["targets"]:
+            shown = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
+            assert shown <= labels_of_groups(target["expr"])

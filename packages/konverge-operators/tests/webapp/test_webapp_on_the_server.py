@@ -1,0 +1,193 @@
+"""The WebApp operator on a real control plane: with the real controllers, and the rights that are generated."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+import yaml
+
+from konverge import Client, Manager, ObjectMeta, Untyped, load_config
+from konverge.cli.manifests import Release, files_of
+from konverge.client import deleted, exists, rolled_out
+from konverge.errors import KonvergeError
+from konverge.k8s.apps.v1 import Deployment, ReplicaSet
+from konverge.k8s.core.v1 import Namespace, Service
+from konverge.manager import Election
+from konverge.objects import AnyObject
+from konverge.testing import ControlPlane
+from konverge.webhooks import Address, Webhooks, WebhookServer, configurations_for
+from konverge_cluster.nodes import Behaviour, NodeStandIn
+from konverge_operators.webapp.admission import PROTECTED
+from konverge_operators.webapp.api import Phase, WebApp
+from konverge_operators.webapp.beta import WebAppV1Beta1
+from konverge_operators.webapp.operator import operator
+from webapps import webapp
+from webhookpairs import authority, pair_of
+
+pytestmark = [pytest.mark.control_plane, pytest.mark.usefixtures("control_plane")]
+
+LIMIT = 150.0
+HOME = "webapp-operator-system"
+RELEASE = Release(operator=operator, target="konverge_operators.webapp", namespace=HOME, image="webapp-operator:1")
+
+
+@pytest.fixture(scope="module")
+def managed_plane() -> Iterator[ControlPlane]:
+    with ControlPlane(controller_manager=True) as plane:
+        yield plane
+
+
+def documents(*names: str) -> list[Untyped]:
+    files = files_of(RELEASE)
+    return [Untyped(one) for name in names for one in yaml.safe_load_all(files[f"base/{name}.yaml"])]
+
+
+@asynccontextmanager
+async def installed(plane: ControlPlane) -> AsyncGenerator[Client]:
+    """Install what is generated; the webhooks are answered from here, since no pod really runs."""
+    signer = authority()
+    server = WebhookServer(Webhooks(*operator.webhooks), host="127.0.0.1", port=0)
+    server.swap(pair_of(signer))
+    async with server, Client.connect(load_config(kubeconfig=plane.kubeconfig)) as admin:
+        address = Address(url=f"https://127.0.0.1:{server.port}", ca_bundle=signer.certificate)
+        for one in (*documents("namespace", "rbac", "operator"), *operator.crds(address)):
+            await admin.apply(one, force=True)
+        for configuration in configurations_for(operator.webhooks, address, name=operator.name, exclude=(HOME,)):
+            await admin.apply(configuration, force=True)
+        yield admin
+
+
+@asynccontextmanager
+async def operating(plane: ControlPlane) -> AsyncGenerator[Manager]:
+    """Run the operator as its service account."""
+    account = f"system:serviceaccount:{HOME}:{operator.name}"
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{HOME}", "system:authenticated"]
+    config = load_config(kubeconfig=plane.kubeconfig_for(account, groups=groups))
+    election = Election(operator.name, HOME, lease=120, renew_deadline=90)  # longer than any pause of this process
+    manager = operator.manager(config, election=election)
+    async with manager.running():
+        yield manager
+
+
+async def until(claim: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until something works; what the server refuses meanwhile is a no."""
+    async with asyncio.timeout(LIMIT):
+        while True:
+            try:
+                if await claim():
+                    return
+            except KonvergeError:
+                pass
+            await asyncio.sleep(0.2)
+
+
+def is_in(phase: Phase) -> Callable[[AnyObject | None], bool]:
+    def look(app: AnyObject | None) -> bool:
+        assert app is None or isinstance(app, WebApp)
+        return (
+            app is not None and app.status.phase is phase and app.status.observed_generation == app.metadata.generation
+        )
+
+    return look
+
+
+def refusals(manager: Manager) -> list[str]:
+    """Give what the operator was forbidden to do."""
+    assert manager._process is not None
+    found = [sample for family in manager._process.measures.registry.collect() for sample in family.samples]
+    return [
+        f"{one.labels['verb']} {one.labels['kind']}"
+        for one in found
+        if one.name == "konverge_client_requests_total" and one.labels["code"] == "403"
+    ]
+
+
+@pytest.mark.real_time(limit=600)
+async def test_the_whole_story_on_a_real_cluster_with_generated_rights_only(managed_plane: ControlPlane) -> None:
+    plane = managed_plane
+    async with (
+        installed(plane) as admin,
+        Client.connect(load_config(kubeconfig=plane.kubeconfig)) as own,
+        NodeStandIn(own, nodes=2).running() as nodes,
+        operating(plane) as manager,
+    ):
+        nodes.program(Behaviour(image="*bad*", never_ready=True))
+        await admin.create(Namespace(metadata=ObjectMeta(name="shop")))
+        client = admin.using(namespace="shop")
+        await _story(client, plane)
+        # S4: what is generated for the operator itself is admitted where only restricted pods are.
+        await admin.wait_for(Deployment, operator.name, rolled_out(), namespace=HOME, timeout=LIMIT)
+        assert refusals(manager) == []
+        await _end_of_a_namespace(client)
+        assert manager.stats()[0].queue.retries == 0
+
+
+async def _story(client: Client, plane: ControlPlane) -> None:
+    app = webapp(replicas=3, rollback=True, ingress={"host": "a.example.com"})
+    app.metadata.namespace = "shop"
+
+    async def refused() -> bool:
+        bad = webapp(image="nginx")
+        bad.metadata.namespace = "shop"
+        try:
+            await client.using(dry_run=True).create(bad)
+        except KonvergeError as error:
+            return "an image needs a tag" in str(error)
+        return False
+
+    await until(refused)
+    await client.create(app)
+    await client.wait_for(WebApp, "web", is_in(Phase.READY), timeout=LIMIT)
+    assert (await client.get(WebAppV1Beta1, "web")).spec.size == 3
+
+    await asyncio.to_thread(plane.kubectl, "scale", "wa", "web", "--replicas=5", "-n", "shop")
+    await client.wait_for(Deployment, "web", lambda one: one is not None and _size(one) == 5, timeout=LIMIT)
+    await client.wait_for(WebApp, "web", is_in(Phase.READY), timeout=LIMIT)
+    await client.delete(Deployment, "web")
+    await client.wait_for(Deployment, "web", exists(), timeout=LIMIT)
+    await client.wait_for(WebApp, "web", is_in(Phase.READY), timeout=LIMIT)
+
+    await client.patch(WebApp, "web", {"spec": {"image": "nginx:bad", "progressDeadlineSeconds": 5}})
+    rolled = await client.wait_for(
+        WebApp, "web", lambda one: isinstance(one, WebApp) and one.status.failed_image == "nginx:bad", timeout=LIMIT
+    )
+    assert rolled is not None
+    good = {"image": "nginx:1.27", "progressDeadlineSeconds": 600, "ingress": None}
+    await client.patch(WebApp, "web", {"spec": good})
+    await client.wait_for(WebApp, "web", is_in(Phase.READY), timeout=LIMIT)
+
+    await client.patch(WebApp, "web", {"spec": {"autoscaling": {"minReplicas": 2, "maxReplicas": 8}}})
+    await client.wait_for("horizontalpodautoscalers.autoscaling", "web", exists(), timeout=LIMIT)
+    await client.patch(WebApp, "web", {"spec": {"autoscaling": None}})
+    await client.wait_for("horizontalpodautoscalers.autoscaling", "web", deleted(), timeout=LIMIT)
+    assert _size(await client.get(Deployment, "web")) == 5
+
+    await client.delete(WebApp, "web")
+    await client.wait_for(WebApp, "web", deleted(), timeout=LIMIT)
+    for kind in (Deployment, Service):
+        await client.wait_for(kind, "web", deleted(), timeout=LIMIT)
+
+    async def collected() -> bool:
+        return not await client.list(ReplicaSet, namespace="shop")
+
+    await until(collected)
+
+
+async def _end_of_a_namespace(client: Client) -> None:
+    """What is protected goes by nobody's hand, and with its namespace."""
+    app = webapp("kept", annotations={PROTECTED: "true"})
+    app.metadata.namespace = "shop"
+    await client.create(app)
+    await client.wait_for(WebApp, "kept", is_in(Phase.READY), timeout=LIMIT)
+    with pytest.raises(KonvergeError, match="it is protected"):
+        await client.delete(WebApp, "kept")
+    await client.delete(Namespace, "shop")
+    await client.wait_for(Namespace, "shop", deleted(), timeout=LIMIT)
+
+
+def _size(deployment: AnyObject) -> int | None:
+    assert isinstance(deployment, Deployment)
+    return deployment.spec.replicas

@@ -1,0 +1,64 @@
+"""S3: the generated rights are what the operator uses, no more and no less."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from konverge.controller import Permission
+from konverge.manager import Election
+from konverge.testing.faults import Asked
+from konverge_operators.webapp.operator import operator
+from webapp_plays import act
+from webapps import webapp_world
+
+UNSEEN = {
+    # Looked at by the admission of owner references, not by a request.
+    Permission("example.com", "webapps", "finalizers", "update"),
+    # For an event that repeats, which none does here.
+    Permission("events.k8s.io", "events", "", "patch"),
+}
+
+
+def is_implied(right: Permission, needed: set[Permission]) -> bool:
+    """Tell whether a right goes with one that was used.
+
+    An apply that creates is seen as a patch; a server that does not stream lists is listed; what conflicts with a
+    patch of finalizers is read again.
+    """
+    companions = {"create": "patch", "list": "watch", "get": "patch"}
+    return replace(right, verb=companions.get(right.verb, "none")) in needed
+
+
+def right_for(asked: Asked) -> Permission | None:
+    """Give the right that a request needs; None for those that everybody has."""
+    steps = asked.path.strip("/").split("/")
+    core = steps[0] == "api"
+    rest = steps[2:] if core else steps[3:]
+    if rest[:1] == ["namespaces"] and len(rest) > 2:
+        rest = rest[2:]
+    if not rest or "accessreviews" in asked.path:
+        return None  # discovery, and questions about oneself
+    resource, name, subresource = (*rest, "", "")[:3]
+    verb = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}.get(asked.method, "")
+    if not verb:
+        verb = "watch" if asked.watches else "get" if name else "list"
+    return Permission("" if core else steps[1], resource, subresource, verb)
+
+
+async def used() -> set[Permission]:
+    """Let the operator do all that it does, and give the rights that it needed."""
+    async with webapp_world() as world:
+        election = Election("webapp-operator", "default", clock=asyncio.get_running_loop().time)
+        async with world.operating(election=election):
+            await act(world)
+            await asyncio.sleep(60)
+        found = {right_for(asked) for asked in world.way.script.asked()}
+        return {one for one in found if one is not None}
+
+
+async def test_the_rights_that_are_generated_are_those_that_are_used() -> None:
+    needed, given = await used(), set(operator.permissions())
+    assert needed - given == set(), "asked for without being allowed"
+    idle = {right for right in given - needed if not is_implied(right, needed)}
+    assert idle == UNSEEN, "allowed and never asked for"

@@ -1,0 +1,169 @@
+"""S1, S6: what is secret is told to nobody, and nothing reaches into another namespace."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from konverge import (
+    Client,
+    Context,
+    Controller,
+    Manager,
+    NotFound,
+    ObjectMeta,
+    Result,
+    Untyped,
+    controller_for,
+)
+from konverge.errors import Invalid
+from konverge.k8s.core.v1 import ConfigMap, Namespace, Service, ServicePort, ServiceSpec
+from konverge.k8s.events.v1 import Event
+from konverge.objects import OwnerReference, to_wire
+from konverge.telemetry import configure_logs
+from konverge.testing.faults import answered
+from konverge_operators.webapp.api import Phase, WebApp
+from konverge_operators.webapp.children import KINDS
+from konverge_operators.webapp.reconciler import WebAppReconciler
+from webapps import WebAppWorld, webapp, webapp_world
+
+CANARY = "c4n4ry-s3cr3t"
+SECRETS: dict[str, Any] = {"PASSWORD": CANARY, "DATABASE": f"postgres://web:{CANARY}@db/shop"}
+
+
+# S1
+
+
+async def told(world: WebAppWorld, manager: Manager) -> str:
+    """Give everything that the operator says where others can read it, but for logs."""
+    assert manager._process is not None
+    samples = [str(sample) for family in manager._process.measures.registry.collect() for sample in family.samples]
+    apps = [to_wire(app.status) for app in await world.client.list(WebApp)]
+    events = [to_wire(event) for event in await world.client.list(Event)]
+    why = [manager.why("webapp", app.key) for app in await world.client.list(WebApp)]
+    return json.dumps([samples, apps, events, why], default=str)
+
+
+async def endure(world: WebAppWorld) -> None:
+    """Have an application with secrets go through good and bad days."""
+    await world.client.create(webapp(env=SECRETS, rollback=True, progressDeadlineSeconds=20))
+    await world.reaches(Phase.READY)
+    await world.change(image="nginx:bad")
+    await asyncio.sleep(60)
+    await world.change(image="nginx:1.27", env={"a b": CANARY})  # Terminal: no name of a variable
+    await asyncio.sleep(10)
+    body = json.dumps({"kind": "Status", "code": 500, "message": "etcd is down"}).encode()
+    with world.way.script.standing(lambda one: one.method == "PATCH", answered(500, body)):
+        await world.change(env={"a b": None, "MORE": CANARY})
+        await asyncio.sleep(60)
+    with world.way.script.standing(lambda one: one.method == "PATCH", answered(200, f'{{"x": "{CANARY}'.encode())):
+        await world.change(env={"EVEN_MORE": CANARY})
+        await asyncio.sleep(60)
+    await world.reaches(Phase.READY, within=900)
+
+
+class Clumsy(WebAppReconciler):
+    """Breaks in the middle, with the object in its hands."""
+
+    async def reconcile(self, app: WebApp, ctx: Context) -> Result:
+        await super().reconcile(app, ctx)
+        held = app
+        raise RuntimeError(f"a bug near {held.key}")
+
+
+def controller_with(reconciler: WebAppReconciler) -> Controller[WebApp]:
+    builder = controller_for(WebApp)
+    for kind in (*KINDS, ConfigMap):
+        builder = builder.owns(kind)
+    return builder.build(reconciler)
+
+
+@pytest.mark.parametrize("format_", ["human", "json"])
+async def test_secrets_are_in_no_log_status_event_metric_or_journal(format_: Any) -> None:
+    heard = io.StringIO()
+    root = logging.getLogger()
+    before, level = list(root.handlers), root.level
+    try:
+        configure_logs(format_, "DEBUG", stream=heard)
+        async with webapp_world(strict=False) as world:
+            async with world.operating() as manager:
+                await endure(world)
+                said = await told(world, manager)
+            async with world.operating(controller_with(Clumsy())) as manager:
+                await asyncio.sleep(60)
+                said += await told(world, manager)
+    finally:
+        root.handlers[:] = before
+        root.setLevel(level)
+    assert "a bug near default/web" in heard.getvalue(), "the log has a traceback"
+    assert "etcd is down" in heard.getvalue()
+    assert CANARY not in heard.getvalue()
+    assert CANARY not in said
+
+
+# S6
+
+
+async def elsewhere(world: WebAppWorld) -> Client:
+    """Make a namespace of somebody else, and give a client of that somebody."""
+    await world.client.create(Namespace(metadata=ObjectMeta(name="elsewhere")))
+    return world.client.using(namespace="elsewhere", field_manager="webapp-operator")
+
+
+async def test_who_names_an_application_of_another_namespace_as_its_owner_has_no_say_in_its_end() -> None:
+    async with webapp_world() as world, world.operating():
+        foreign = await elsewhere(world)
+        await world.client.create(webapp())
+        app = await world.reaches(Phase.READY)
+        owner = OwnerReference(api_version="example.com/v1", kind="WebApp", name="web", uid=app.uid, controller=True)
+        forged = ObjectMeta(name="web", namespace="elsewhere", owner_references=[owner], finalizers=["test.io/stay"])
+        port = ServicePort(name="http", port=80)
+        made = await foreign.apply(Service(metadata=forged, spec=ServiceSpec(ports=[port])))
+
+        await world.change(replicas=3)
+        await world.reaches(Phase.READY)
+        await world.client.delete(WebApp, "web")
+        await asyncio.sleep(60)
+
+        with pytest.raises(NotFound):
+            await world.app()
+        left = await foreign.get(Service, "web")
+        assert (left.uid, left.metadata.deletion_timestamp) == (made.uid, None)
+
+
+class Reaching(WebAppReconciler):
+    """Makes a part of the application in another namespace."""
+
+    async def reconcile(self, app: WebApp, ctx: Context) -> Result:
+        await ctx.apply(ConfigMap(metadata=ObjectMeta(name="web", namespace="elsewhere"), data={"a": "b"}))
+        return Result.done()
+
+
+async def test_a_part_in_another_namespace_is_refused_before_anything_is_sent(caplog: pytest.LogCaptureFixture) -> None:
+    async with webapp_world() as world, world.operating(controller_with(Reaching())):
+        foreign = await elsewhere(world)
+        await world.client.create(webapp())
+        await asyncio.sleep(20)
+        assert await foreign.list(ConfigMap, namespace="elsewhere") == []
+        assert [one for one in world.writes if "configmaps" in one] == []
+    assert "they are in different namespaces" in caplog.text
+
+
+async def test_an_application_cannot_refer_to_a_secret_of_another_namespace() -> None:
+    reference = {"secretKeyRef": {"name": "theirs", "namespace": "elsewhere", "key": "password"}}
+    async with webapp_world() as world, world.operating():
+        await elsewhere(world)
+        document = to_wire(webapp())
+        document["spec"]["env"] = {"PASSWORD": {"valueFrom": reference}}
+        with pytest.raises(Invalid, match=r"spec\.env\.PASSWORD"):
+            await world.client.create(Untyped(document))
+        document["spec"] |= {"env": {}, "envFrom": [reference], "namespace": "elsewhere"}
+        await world.client.create(Untyped(document))
+        await world.reaches(Phase.READY)
+        assert "elsewhere" not in str(to_wire(await world.deployment()))
+        assert await world.parts() == ["Deployment web", "Service web"]

@@ -1,0 +1,275 @@
+"""When things go wrong with a WebApp: failed roll-outs, errors, bad specs, lost pods, silence, deletion."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+
+from konverge import NotFound, Untyped, controller_for
+from konverge.k8s.apps.v1 import Deployment
+from konverge.k8s.core.v1 import Pod, Service
+from konverge.objects import find_condition
+from konverge.testing import settle
+from konverge.testing.faults import answered
+from konverge.triggers import anything
+from konverge_operators.webapp.api import Phase, WebApp
+from konverge_operators.webapp.children import KINDS
+from konverge_operators.webapp.reconciler import WebAppReconciler
+from webapps import WebAppWorld, moves, webapp, webapp_world
+
+
+def reason_of(app: WebApp, type_: str = "Degraded") -> tuple[str, str]:
+    found = find_condition(app.status.conditions, type_)
+    assert found is not None
+    return found.status, found.reason
+
+
+# Roll-outs
+
+
+async def test_a_roll_out_that_fails_is_degraded_and_still_available() -> None:
+    async with webapp_world() as world, world.operating():
+        await world.client.create(webapp(replicas=4, progressDeadlineSeconds=60))
+        await world.reaches(Phase.READY)
+        await world.change(image="nginx:bad", progressDeadlineSeconds=60)
+        await world.reaches(Phase.UPDATING)
+        app = await world.reaches(Phase.DEGRADED, within=300)
+
+        assert reason_of(app) == ("True", "RolloutFailed")
+        assert reason_of(app, "Available")[0] == "True"
+        await world.change(image="nginx:1.26")
+        app = await world.reaches(Phase.READY)
+        assert reason_of(app)[0] == "False"
+
+
+async def test_with_rollback_the_last_good_image_comes_back_until_another_one_is_asked_for() -> None:
+    async with webapp_world() as world, world.operating():
+        await world.client.create(webapp(replicas=4, rollback=True, progressDeadlineSeconds=60))
+        await world.reaches(Phase.READY)
+        await world.change(image="nginx:bad")
+
+        async def rolled_back() -> bool:
+            return reason_of(await world.app())[1] == "RolledBack"
+
+        await world.until(rolled_back, within=300)
+        await asyncio.sleep(60)
+        app, deployment = await world.app(), await world.deployment()
+        assert deployment.spec.template.spec is not None
+        assert deployment.spec.template.spec.containers[0].image == "nginx:1.25"
+        assert deployment.status.available_replicas == deployment.status.updated_replicas == 4
+        assert (app.status.phase, app.spec.image) == (Phase.DEGRADED, "nginx:bad")
+        assert (app.status.failed_image, app.status.last_good_image) == ("nginx:bad", "nginx:1.25")
+        assert "RolledBack" in [reason for reason, _ in await world.events()]
+
+        await world.change(image="nginx:1.26")
+        app = await world.reaches(Phase.READY)
+        assert (app.status.failed_image, app.status.last_good_image) == ("", "nginx:1.26")
+
+
+async def test_an_image_that_never_was_ready_has_nothing_to_go_back_to() -> None:
+    async with webapp_world() as world, world.operating():
+        await world.client.create(webapp(image="nginx:bad", rollback=True, progressDeadlineSeconds=60))
+        app = await world.reaches(Phase.DEGRADED, within=300)
+        assert reason_of(app) == ("True", "RolloutFailed")
+        assert app.status.failed_image == ""
+
+
+async def test_lost_pods_are_degraded_until_they_are_replaced() -> None:
+    async with webapp_world() as world, world.operating():
+        await world.client.create(webapp(replicas=3))
+        await world.reaches(Phase.READY)
+        pods = await world.client.list(Pod, namespace="default")
+        await world.client.delete(pods[0], grace_period=0)
+        app = await world.reaches(Phase.DEGRADED)
+        assert reason_of(app) == ("True", "PodsLost")
+        await world.reaches(Phase.READY)
+
+
+# Errors
+
+
+async def test_errors_back_off_and_are_seen_in_status_and_gone_when_they_are_over() -> None:
+    async with webapp_world() as world, world.operating() as manager:
+        with world.way.script.standing(
+            lambda asked: asked.method == "PATCH" and "/deployments/" in asked.path,
+            answered(403, reason="Forbidden", message="no room"),
+        ):
+            await world.client.create(webapp())
+            await asyncio.sleep(0.5)
+            app = await world.app()
+            assert app.status.retry_count >= 1
+            assert "no room" in app.status.last_error
+            assert app.status.phase is Phase.CREATED
+
+            await asyncio.sleep(40)
+            app = await world.app()
+            asked = [one.time for one in world.asked() if one.method == "PATCH" and "/deployments/" in one.path]
+            tries = sorted({round(time, 1) for time in asked})
+            gaps = [after - before for before, after in pairwise(tries)]
+            assert gaps[:4] == pytest.approx([1, 2, 4, 8], rel=0.2)
+            assert (app.status.phase, app.status.retry_count) == (Phase.DEGRADED, len(tries))
+            assert reason_of(app) == ("True", "ReconcileFailed")
+            assert manager.stats()[0].queue.retries >= len(tries)
+        app = await world.reaches(Phase.READY)
+        assert (app.status.last_error, app.status.retry_count) == ("", 0)
+
+
+async def test_a_bad_spec_is_terminal_with_words_for_its_owner_until_it_changes() -> None:
+    async with webapp_world() as world, world.operating():
+        await world.client.create(webapp(image="nginx", autoscaling={"maxReplicas": 1, "minReplicas": 2}))
+        await asyncio.sleep(600)
+        app = await world.app()
+        assert (app.status.phase, app.status.retry_count) == (Phase.DEGRADED, 0)
+        assert "an image needs a tag: write one such as nginx:1.25, at .spec.image" in app.status.last_error
+        assert "minReplicas 2 is above maxReplicas 1" in app.status.last_error
+        assert reason_of(app) == ("True", "InvalidSpec")
+        assert await world.parts() == []
+
+        await world.change(image="nginx:1.25", autoscaling=None)
+        await world.reaches(Phase.READY)
+
+
+async def test_a_bad_change_leaves_what_runs_alone() -> None:
+    async with webapp_world() as world, world.operating():
+        await world.client.create(webapp())
+        await world.reaches(Phase.READY)
+        await world.change(image="nginx:latest")
+        app = await world.reaches(Phase.DEGRADED)
+        deployment = await world.deployment()
+        assert deployment.spec.template.spec is not None
+        assert deployment.spec.template.spec.containers[0].image == "nginx:1.25"
+        assert app.status.available_replicas == 2
+        assert reason_of(app, "Available")[0] == "True"
+
+
+async def test_what_somebody_else_has_made_is_not_taken_over() -> None:
+    async with webapp_world() as world, world.operating():
+        service = Untyped(apiVersion="v1", kind="Service", metadata={"name": "web", "namespace": "default"})
+        service["spec"] = {"ports": [{"port": 1}], "selector": {"a": "b"}}
+        await world.client.create(service)
+        await world.client.create(webapp())
+        await asyncio.sleep(10)
+        app = await world.app()
+        assert app.status.phase is Phase.DEGRADED
+        assert "Service default/web is there and not this WebApp's" in app.status.last_error
+        assert (await world.client.get(Service, "web")).metadata.owner_references in (None, [])
+        await world.client.delete(Service, "web")
+        await world.reaches(Phase.READY, within=400)
+
+
+async def test_what_is_in_the_environment_is_told_to_nobody() -> None:
+    canary = "s3cr3t-c4n4ry"
+    async with webapp_world() as world, world.operating():
+        await world.client.create(webapp(env={"PASSWORD": canary, "a b": canary}))
+        await asyncio.sleep(10)
+        await world.change(env={"a b": None}, image="nginx:bad")
+        await asyncio.sleep(900)
+        app = await world.app()
+        assert canary not in str(app.status)
+        assert canary not in str(await world.events())
+
+
+# Silence
+
+
+async def test_without_any_event_it_heals_at_the_next_look() -> None:
+    async with webapp_world() as world:
+        builder = controller_for(WebApp)
+        for kind in KINDS:
+            builder = builder.owns(kind, predicate=~anything)
+        async with world.operating(builder.build(WebAppReconciler(world.lifecycle))):
+            await world.client.create(webapp())
+            await asyncio.sleep(100)
+            await world.client.delete(Deployment, "web")
+            took = await world.until(lambda: _is_there(world))
+            assert 0 < took <= 31
+
+
+async def test_a_change_that_a_dead_watch_hides_is_healed() -> None:
+    async with webapp_world() as world, world.operating():
+        await world.client.create(webapp())
+        await world.reaches(Phase.READY)
+        world.way.freeze_streams()
+        await world.client.delete(Deployment, "web")
+        assert await world.until(lambda: _is_there(world)) <= 60
+
+
+async def _is_there(world: WebAppWorld) -> bool:
+    return "Deployment web" in await world.parts()
+
+
+async def test_after_a_downtime_any_phase_may_follow_and_is_counted() -> None:
+    async with webapp_world(strict=False) as world:
+        async with world.operating():
+            await world.client.create(webapp())
+            await settle()
+        assert (await world.app()).status.phase in (Phase.RECONCILING, Phase.WAITING)
+        await world.client.patch(WebApp, "web", {"status": {"phase": "Created"}}, subresource="status")
+        await asyncio.sleep(60)
+        async with world.operating():
+            await world.reaches(Phase.READY)
+        assert moves(world.lifecycle)["Created -> Ready"] == 1
+
+
+# The end
+
+
+async def test_deleting_takes_the_parts_apart_and_tells_so() -> None:
+    async with webapp_world() as world, world.operating():
+        await world.client.create(webapp(ingress={"host": "a.example.com"}, autoscaling={"maxReplicas": 4}))
+        await world.reaches(Phase.READY)
+        world.forget()
+        await world.client.delete(WebApp, "web")
+        await settle()
+
+        with pytest.raises(NotFound):
+            await world.app()
+        assert await world.parts() == []
+        deleted = [one.rsplit("/", 2)[1] for one in world.writes if one.startswith("DELETE")]
+        assert deleted == ["ingresses", "horizontalpodautoscalers", "services", "deployments"]
+        await asyncio.sleep(5)
+        assert [reason for reason, _ in await world.events()][-2:] == ["Deleting", "Deleted"]
+
+
+async def test_a_part_that_is_held_by_somebody_else_holds_the_application() -> None:
+    async with webapp_world() as world, world.operating():
+        await world.client.create(webapp())
+        await world.reaches(Phase.READY)
+        held = ["test.example.com/held"]
+        await world.client.patch(Service, "web", {"metadata": {"finalizers": held}})
+        await world.client.delete(WebApp, "web")
+        await asyncio.sleep(20)
+        assert (await world.app()).status.phase is Phase.DELETING
+        assert await world.parts() == ["Service web"]
+        await world.client.patch(Service, "web", {"metadata": {"finalizers": None}})
+        await asyncio.sleep(10)
+        with pytest.raises(NotFound):
+            await world.app()
+
+
+async def test_an_application_that_is_deleted_before_it_was_seen_just_goes() -> None:
+    async with webapp_world() as world:
+        await world.client.create(webapp())
+        await world.client.delete(WebApp, "web")
+        async with world.operating():
+            await settle()
+            assert await world.parts() == []
+
+
+async def test_another_application_of_the_same_name_gets_parts_of_its_own() -> None:
+    async with webapp_world() as world:
+        async with world.operating():
+            first = await world.client.create(webapp())
+            await world.reaches(Phase.READY)
+        await world.client.patch(WebApp, "web", {"metadata": {"finalizers": None}})
+        await world.client.delete(WebApp, "web")
+        second = await world.client.create(webapp(replicas=1))
+        for kind in (Deployment, Service):
+            await world.client.delete(kind, "web")  # as garbage collection does
+        async with world.operating():
+            await world.reaches(Phase.READY)
+            owners = (await world.deployment()).metadata.owner_references or []
+            assert [one.uid for one in owners] == [second.uid]
+            assert first.uid != second.uid

@@ -1,0 +1,85 @@
+"""WebApp in two versions: there and back without loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from konverge.objects import ObjectMeta, encode, from_wire, to_wire
+from konverge.webhooks import lost_in_conversion
+from konverge_operators.webapp.api import WebApp, WebAppSpec, WebAppStatus
+from konverge_operators.webapp.beta import WebAppV1Beta1, WebAppV1Beta1Spec, conversion
+
+texts = st.text(max_size=8)
+words = st.text(min_size=1, max_size=8)
+maps = st.dictionaries(texts, texts, max_size=3)
+amounts = st.dictionaries(texts, st.one_of(st.text(max_size=5), st.integers(0, 9)), max_size=2)
+resources = st.fixed_dictionaries({}, optional={"requests": amounts, "limits": amounts})
+autoscaling = st.fixed_dictionaries(
+    {"maxReplicas": st.integers(1, 9)}, optional={"minReplicas": st.integers(1, 9), "cpuPercent": st.integers(1, 99)}
+)
+ingress = st.fixed_dictionaries({"host": words}, optional={"path": texts, "className": texts})
+shared: dict[str, Any] = {
+    "port": st.integers(1, 65535),
+    "env": maps,
+    "resources": resources,
+    "autoscaling": autoscaling,
+    "rollback": st.booleans(),
+}
+v1_specs = st.fixed_dictionaries(
+    {"image": words},
+    optional={
+        **shared,
+        "replicas": st.integers(0, 1000),
+        "ingress": ingress,
+        "progressDeadlineSeconds": st.integers(1, 9999),
+    },
+)
+old_specs = st.fixed_dictionaries({"image": words}, optional={**shared, "size": st.integers(0, 1000), "host": words})
+metadata = st.builds(lambda marks: ObjectMeta(name="web", namespace="shop", annotations=marks, labels=marks), maps)
+status = st.builds(WebAppStatus, available_replicas=st.integers(0, 9), last_error=texts)
+
+
+@given(metadata, v1_specs, status)
+def test_v1_goes_by_v1beta1_and_back_without_loss(meta: ObjectMeta, spec: Any, stands: WebAppStatus) -> None:
+    app = WebApp(metadata=meta, spec=from_wire(WebAppSpec, spec), status=stands)
+    assert lost_in_conversion(conversion, app) == []
+
+
+@given(metadata, old_specs, status)
+def test_v1beta1_goes_by_v1_and_back_without_loss(meta: ObjectMeta, spec: Any, stands: WebAppStatus) -> None:
+    app = WebAppV1Beta1(metadata=meta, spec=from_wire(WebAppV1Beta1Spec, spec), status=stands)
+    assert lost_in_conversion(conversion, app) == []
+
+
+def converted(app: WebApp | WebAppV1Beta1, version: str) -> dict[str, Any]:
+    return conversion.convert(encode(to_wire(app)), f"example.com/{version}")
+
+
+def test_a_renamed_and_a_restructured_field_are_what_they_were() -> None:
+    old = WebAppV1Beta1(spec=WebAppV1Beta1Spec(image="a:1", size=3, host="a.example.com"))
+    new = converted(old, "v1")
+    assert (new["spec"]["replicas"], new["spec"]["ingress"]["host"]) == (3, "a.example.com")
+    assert "size" not in new["spec"]
+    assert "annotations" not in new["metadata"]
+
+
+def test_what_v1beta1_changes_wins_over_what_v1_once_said() -> None:
+    app = WebApp(spec=from_wire(WebAppSpec, {"image": "a:1", "ingress": {"host": "a.example.com", "path": "/x"}}))
+    old = from_wire(WebAppV1Beta1, converted(app, "v1beta1"))
+    old.spec.host = "b.example.com"
+    assert converted(old, "v1")["spec"]["ingress"] == {"host": "b.example.com", "path": "/x"}
+    old.spec.host = None
+    back = converted(old, "v1")
+    assert "ingress" not in back["spec"]
+    assert "annotations" not in back["metadata"]
+
+
+@pytest.mark.parametrize("note", ["", "null", "{", '{"path": 7}', "[]", '{"progressDeadlineSeconds": 0}'])
+def test_an_annotation_that_somebody_broke_makes_no_object_unreadable(note: str) -> None:
+    meta = ObjectMeta(name="web", annotations={"webapp.example.com/v1": note})
+    old = WebAppV1Beta1(metadata=meta, spec=WebAppV1Beta1Spec(image="a:1", host="a.example.com"))
+    assert converted(old, "v1")["spec"]["ingress"] == {"host": "a.example.com", "path": "/"}

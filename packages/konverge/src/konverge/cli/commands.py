@@ -1,0 +1,82 @@
+"""The commands of `konverge`: the framework's own, and those that other packages contribute.
+
+A package contributes commands through entry points of the group ``konverge.commands``. A command is loaded when it is
+run, or when its help is asked for, so none pays for the imports of another. A command that belongs to a package of this
+project that is not installed is answered with the `pip install` line.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import click
+
+__all__ = ["GROUP", "CommandGroup"]
+
+GROUP = "konverge.commands"
+
+_OWN = {
+    "crd": "konverge.cli.crd:crd",
+    "manifests": "konverge.cli.manifests.command:manifests",
+    "models": "konverge.cli.models:models",
+    "run": "konverge.cli.run:run",
+    "sample": "konverge.cli.crd:sample",
+    "why": "konverge.cli.why:why",
+}
+_REQUIREMENTS = {
+    "cluster": "konverge[cluster]",
+    "demo": "konverge-operators[cluster]",
+    "dev": "konverge[cluster]",
+    "nodes": "konverge[cluster]",
+}
+"""Commands of the other packages of this project, and what to install for them."""
+
+
+class CommandGroup(click.Group):
+    """A group whose commands are loaded on first use.
+
+    Promises: a contributed command never replaces one of the framework; one that cannot be imported breaks only itself.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands that are installed."""
+        return sorted({*super().list_commands(ctx), *_OWN, *_contributed()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, or None when there is none of that name.
+
+        Raises: click.UsageError when its package is not installed or cannot be imported.
+        """
+        if cmd_name in _OWN:
+            module, _, attribute = _OWN[cmd_name].partition(":")
+            return _command(getattr(import_module(module), attribute))
+        contributed = _contributed().get(cmd_name)
+        if contributed is not None:
+            return _load(contributed)
+        if cmd_name in _REQUIREMENTS:
+            raise click.UsageError(missing(cmd_name))
+        return super().get_command(ctx, cmd_name)
+
+
+def missing(name: str) -> str:
+    """Return the message for a command of a package that is not installed."""
+    return f"'konverge {name}' is not installed: pip install '{_REQUIREMENTS[name]}'"
+
+
+def _contributed() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def _load(entry: EntryPoint) -> click.Command:
+    try:
+        return _command(entry.load())
+    except ImportError as error:
+        where = f" of {entry.dist.name}" if entry.dist else ""
+        raise click.UsageError(f"the command {entry.name!r}{where} cannot be imported: {error}") from error
+
+
+def _command(value: Any) -> click.Command:
+    assert isinstance(value, click.Command), f"{value!r} is not a click command"
+    return value

@@ -1,0 +1,206 @@
+"""The small HTTP server of an operator: probes, metrics, and why a key was reconciled.
+
+    /healthz /readyz              "ok", or the checks that failed; ?verbose shows all, ?exclude=name leaves one out
+    /healthz/<name>               one check
+    /metrics                      in the format that the reader asks for
+    /debug/why/<controller>/<namespace>/<name>     JSON; without the namespace for cluster-scoped kinds
+
+Rules:
+
+1. GET and HEAD, nothing else. What is not here is a 404.
+2. Probes are for everybody; metrics and debug can be put behind `AccessReviews`.
+3. Connections are limited; when there are too many the oldest goes, so that a probe always gets in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from urllib.parse import unquote
+
+from aiohttp import web
+
+from konverge.errors import ConfigError
+from konverge.listener import Listener
+from konverge.manager.health import Health, Report
+from konverge.manager.metricsauth import AccessReviews
+from konverge.manager.tlsfiles import TlsFiles
+from konverge.objects import Key
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+__all__ = ["ProbeServer", "Why", "split_address"]
+
+_log = logging.getLogger("konverge.manager")
+
+Why: TypeAlias = Callable[[str, Key], Any | Awaitable[Any]]
+"""Asked for controller and key; gives plain JSON values, or None when it knows nothing of them."""
+
+_FAREWELL: Final = 1.0
+_TEXT: Final = "text/plain; charset=utf-8"
+
+
+def split_address(address: str) -> tuple[str | None, int]:
+    """Read "host:port", ":port" (every address of this machine) or "[v6]:port".
+
+    Raises: ValueError that says what to write.
+    """
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535 or (":" in host and not host.startswith("[")):
+        raise ValueError(f'probes are at "host:port", ":8081" or "[::1]:8081", got {address!r}')
+    return host.strip("[]") or None, int(port)
+
+
+class ProbeServer:
+    """Serves probes and metrics on one port.
+
+    Promises: after `start` the port is bound, or an error names it; after `stop` nothing of it is left. What a check, a
+    metric or `why` raises is an answer with code 500, and a line in the log.
+
+    It runs on the loop that starts it; the functions that it is given are called there.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        health: Health,
+        *,
+        registry: CollectorRegistry | None = None,
+        why: Why | None = None,
+        access: AccessReviews | None = None,
+        tls: TlsFiles | None = None,
+        connections: int = 256,
+    ) -> None:
+        self._host, self._port = split_address(address)
+        self._address = address
+        self._health = health
+        self._registry = registry
+        self._why = why
+        self._access = access
+        self._tls = tls
+        self._most = connections
+        self._server: web.Server | None = None
+        self._listener: Listener | None = None
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises: ConfigError when that address cannot be listened on, or the certificate is of no use.
+        """
+        context = self._tls.context() if self._tls is not None else None
+        self._server = web.Server(self._answer, access_log=None, handler_cancellation=True, keepalive_timeout=75)
+        try:
+            self._listener = await Listener.open(self._accept, self._host, self._port, ssl=context, backlog=128)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise ConfigError(f"probes cannot listen on {self._address}: {reason} (choose another address)") from error
+        if self._access is not None:
+            await self._access.open()
+
+    async def stop(self) -> None:
+        """Stop listening. Safe to call twice."""
+        listener, self._listener = self._listener, None
+        server, self._server = self._server, None
+        if listener is not None:
+            listener.close()
+        if server is not None:
+            server.pre_shutdown()  # connections on which nobody waits for an answer end at once
+            await server.shutdown(_FAREWELL)
+        if listener is not None:
+            await listener.drop()
+        if self._access is not None:
+            await self._access.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on; what it is given as 0 is known after `start`."""
+        return self._port if self._listener is None else self._listener.port
+
+    def _accept(self) -> asyncio.BaseProtocol:
+        assert self._server is not None
+        if self._tls is not None:
+            self._tls.refresh()
+        connections = self._server.connections
+        if len(connections) >= self._most:
+            connections[0].force_close()
+        return self._server()
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.method not in ("GET", "HEAD"):
+            return _text(405, "only GET and HEAD\n", Allow="GET, HEAD")
+        parts = [unquote(part) for part in request.rel_url.raw_path.removeprefix("/").split("/")]
+        try:
+            return await self._route(request, parts)
+        except Exception:
+            _log.exception("A probe could not be answered")
+            return _text(500, "internal error, see the log\n")
+
+    async def _route(self, request: web.BaseRequest, parts: list[str]) -> web.StreamResponse:
+        match parts:
+            case ["healthz" | "readyz" as which, *rest] if len(rest) < 2:
+                return self._probe(request, which, rest)
+            case ["metrics"] if self._registry is not None:
+                return await self._refuse(request) or self._metrics(request)
+            case ["debug", "why", controller, *place] if self._why is not None and 0 < len(place) < 3:
+                return await self._refuse(request) or await self._explain(controller, Key(*["", *place][-2:]))
+        return _text(404, "not found\n")
+
+    def _probe(self, request: web.BaseRequest, which: str, rest: list[str]) -> web.Response:
+        ask = self._health.live if which == "healthz" else self._health.ready
+        if rest and rest[0]:
+            return _one_check(ask(), rest[0])
+        report = ask(exclude=request.query.getall("exclude", []))
+        return _text(200 if report.ok else 500, report.text(verbose="verbose" in request.query))
+
+    async def _refuse(self, request: web.BaseRequest) -> web.Response | None:
+        if self._access is None:
+            return None
+        verdict = await self._access.judge(request.headers.get("Authorization", ""), request.path)
+        if verdict.status == 200:
+            return None
+        headers = {"WWW-Authenticate": "Bearer"} if verdict.status == 401 else {}
+        return _text(verdict.status, f"{verdict.message}\n", **headers)
+
+    def _metrics(self, request: web.BaseRequest) -> web.Response:
+        from prometheus_client.exposition import choose_encoder
+
+        assert self._registry is not None
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        return web.Response(body=encode(self._registry), headers={"Content-Type": content_type})
+
+    async def _explain(self, controller: str, key: Key) -> web.Response:
+        assert self._why is not None
+        found = self._why(controller, key)
+        if inspect.isawaitable(found):
+            found = await found
+        if found is None:
+            return _text(404, f"nothing is known of {controller} {key}\n")
+        body = json.dumps(found, indent=2, default=str) + "\n"
+        return web.Response(text=body, content_type="application/json")
+
+
+def _one_check(report: Report, name: str) -> web.Response:
+    for outcome in report.outcomes:
+        if outcome.name == name:
+            return _text(500, f"{outcome.reason}\n") if outcome.reason else _text(200, "ok")
+    return _text(404, f"there is no check named {name}\n")
+
+
+def _text(status: int, text: str, **headers: str) -> web.Response:
+    named = {"Content-Type": _TEXT, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
+    return web.Response(status=status, body=text.encode(), headers={**named, **headers})

@@ -1,0 +1,471 @@
+"""The shared cache on virtual time, with an embedded server at the other end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from embeddedplane import Plane, config_map
+from konverge.cache import Cache, CacheOptions, Event, EventType, by_function, by_path
+from konverge.client import Client, InProcessTransport
+from konverge.errors import DecodeError, NotSynced
+from konverge.k8s.core.v1 import ConfigMap, Namespace, Pod, ServiceAccount
+from konverge.objects import Key, Kind, Untyped, encode, kind_of
+from konverge.testing.faults import Fault, answered, lists, watches
+from konverge.testing.faultytransport import FaultyTransport
+
+CONFIG_MAP = kind_of(ConfigMap)
+WIDGET = Kind("example.com", "v1", "Widget", "widgets")
+
+
+@dataclass
+class Rig:
+    """A server, a client of it, and a cache that is open."""
+
+    plane: Plane
+    transport: FaultyTransport
+    client: Client
+    cache: Cache
+
+    async def create(self, name: str, namespace: str = "default", **data: str) -> dict[str, Any]:
+        return await self.plane.good(
+            "POST", f"/api/v1/namespaces/{namespace}/configmaps", config_map(name, None, **data)
+        )
+
+    async def change(self, name: str, **data: str) -> dict[str, Any]:
+        return await self.plane.merge(f"/api/v1/namespaces/default/configmaps/{name}", {"data": data})
+
+    async def delete(self, name: str) -> dict[str, Any]:
+        return await self.plane.good("DELETE", f"/api/v1/namespaces/default/configmaps/{name}")
+
+    async def namespaces(self, *names: str) -> None:
+        for name in names:
+            await self.plane.good("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+
+    def watched(self) -> int:
+        return len(self.transport.script.asked(watches("configmaps")))
+
+
+@asynccontextmanager
+async def rig(**options: Any) -> AsyncIterator[Rig]:
+    plane = Plane()
+    transport = FaultyTransport(InProcessTransport(plane.server.handle))
+    async with (
+        Client(transport) as client,
+        Cache(client.collection, server=client, **options) as cache,
+    ):
+        yield Rig(plane, transport, client, cache)
+
+
+async def settle() -> None:
+    await asyncio.sleep(0.5)
+
+
+# Declaring and reading
+
+
+async def test_what_is_declared_is_read_from_memory() -> None:
+    async with rig() as it:
+        await it.create("a", value="1")
+        maps = it.cache.declare(ConfigMap)
+        await it.cache.wait_for_sync(timeout=5)
+        asked = len(it.transport.script.log)
+
+        found = maps.get("a", namespace="default")
+        assert found is not None
+        assert (type(found), found.data) == (ConfigMap, {"value": "1"})
+        assert maps.get("b", namespace="default") is None
+        assert [one.name for one in maps.list()] == ["a"]
+        assert (await it.cache.get(ConfigMap, "a", namespace="default")) == found
+        assert [one.name for one in await it.cache.list(ConfigMap)] == ["a"]
+        assert len(it.transport.script.log) == asked, "nothing was asked of the server"
+
+
+async def test_a_kind_may_be_read_without_a_class() -> None:
+    async with rig() as it:
+        await it.create("a", value="1")
+        maps = it.cache.declare(CONFIG_MAP)
+        await it.cache.wait_for_sync(timeout=5)
+        found = maps.get(Key("default", "a"))
+        assert isinstance(found, Untyped)
+        assert (found.api_version, found.kind, found["data"]) == ("v1", "ConfigMap", {"value": "1"})
+
+
+async def test_a_kind_that_nobody_declared_is_read_from_the_server_and_the_log_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with rig() as it:
+        await it.create("a")
+        with caplog.at_level(logging.INFO, "konverge.cache"):
+            for _ in range(3):
+                assert (await it.cache.get(ConfigMap, "a", namespace="default")) is not None
+            assert (await it.cache.get(ConfigMap, "b", namespace="default")) is None
+            assert [one.name for one in await it.cache.list(CONFIG_MAP, namespace="default")] == ["a"]
+        said = [record for record in caplog.records if "not kept" in record.message]
+        assert [record.kind for record in said] == ["ConfigMap.v1"]  # type: ignore[attr-defined]
+        assert it.cache.stats().mirrors == ()
+
+
+async def test_without_a_server_to_ask_a_kind_must_be_declared() -> None:
+    async with rig() as it:
+        cache = Cache(it.client.collection)
+        with pytest.raises(ValueError, match="ConfigMap is not declared"):
+            await cache.get(ConfigMap, "a")
+
+
+async def test_views_alike_share_one_collection() -> None:
+    async with rig() as it:
+        views = [it.cache.declare(kind) for kind in (ConfigMap, CONFIG_MAP, ConfigMap)]
+        await it.cache.wait_for_sync(timeout=5)
+        assert len(it.cache.stats().mirrors) == 1
+        assert it.watched() == 1
+
+        other = it.cache.declare(ConfigMap, CacheOptions(labels="app=web"))
+        await it.cache.wait_for_sync(timeout=5)
+        assert len(it.cache.stats().mirrors) == 2
+
+        for view in [*views, other]:
+            assert it.cache.stats().mirrors != ()
+            it.cache.withdraw(view)
+        assert it.cache.stats().mirrors == ()
+
+
+async def test_options_of_a_declaration_come_before_those_of_the_kind_before_those_of_the_cache() -> None:
+    cache_wide = CacheOptions(manager="cache", labels="app=cache", namespaces=("cache",))
+    by_kind = {CONFIG_MAP: CacheOptions(labels="app=kind", namespaces=("kind",))}
+    async with rig(options=cache_wide, by_kind=by_kind) as it:
+        options = it.cache.declare(ConfigMap, CacheOptions(namespaces=("mine",))).options
+        assert (options.manager, options.labels, options.namespaces) == ("cache", "app=kind", ("mine",))
+        other = it.cache.declare(Pod).options
+        assert (other.manager, other.labels, other.namespaces) == ("cache", "app=cache", ("cache",))
+
+
+async def test_a_view_of_a_part_does_not_answer_for_the_whole() -> None:
+    async with rig() as it:
+        await it.create("a")
+        it.cache.declare(ConfigMap, CacheOptions(labels="app=web"))
+        await it.cache.wait_for_sync(timeout=5)
+        assert (await it.cache.get(ConfigMap, "a", namespace="default")) is not None, "read from the server"
+
+
+async def test_selectors_are_the_servers_business() -> None:
+    async with rig() as it:
+        path = "/api/v1/namespaces/default/configmaps"
+        await it.plane.good("POST", path, config_map("a", {"app": "web"}))
+        await it.plane.good("POST", path, config_map("b", {"app": "db"}))
+        chosen = it.cache.declare(ConfigMap, CacheOptions(labels="app=web"))
+        named = it.cache.declare(ConfigMap, CacheOptions(fields="metadata.name=b"))
+        await it.cache.wait_for_sync(timeout=5)
+        assert [one.name for one in chosen.list()] == ["a"]
+        assert [one.name for one in named.list()] == ["b"]
+
+
+async def test_metadata_only_asks_for_no_more() -> None:
+    async with rig() as it:
+        await it.create("a", value="1")
+        maps = it.cache.declare(CONFIG_MAP, CacheOptions(metadata_only=True))
+        await it.cache.wait_for_sync(timeout=5)
+        found = maps.get("a", namespace="default")
+        assert found is not None
+        assert (found.kind, found.name, "data" in found) == ("ConfigMap", "a", False)
+        answer = await it.change("a", value="2")
+        it.cache.note_write(CONFIG_MAP, encode(answer))
+        assert "data" not in maps.get("a", namespace="default")  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"labels": "=="}, "found"),
+        ({"fields": "x"}, "invalid selector"),
+        ({"namespaces": "shop"}, "namespaces is a tuple"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=words):
+        CacheOptions(**options)
+
+
+async def test_an_object_that_does_not_fit_its_type_is_left_out_of_lists_and_named_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with rig() as it:
+        await it.create("a")
+        await it.create("b")
+        maps = it.cache.declare(ConfigMap)
+        await it.cache.wait_for_sync(timeout=5)
+        broken = {"metadata": {"name": "b", "namespace": "default", "uid": "u", "resourceVersion": "99999"}, "data": 7}
+        it.cache.note_write(CONFIG_MAP, encode(broken))
+
+        assert [one.name for one in maps.list()] == ["a"]
+        assert [one.name for one in maps.list()] == ["a"]
+        with pytest.raises(DecodeError, match=r"read ConfigMap default/b: .*\.data"):
+            maps.get("b", namespace="default")
+        assert [record.key for record in caplog.records] == ["default/b"]  # type: ignore[attr-defined]
+
+
+# Own writes
+
+
+async def test_a_write_is_seen_by_every_read_as_soon_as_it_has_returned() -> None:
+    async with rig() as it:
+        maps = it.cache.declare(ConfigMap, CacheOptions(indexes=(("value", by_path(".data.value")),)))
+        await it.cache.wait_for_sync(timeout=5)
+
+        made = await it.create("a", value="1")
+        it.cache.note_write(CONFIG_MAP, encode(made), created=True)
+        found = maps.get("a", namespace="default")
+        assert found is not None
+        assert [one.name for one in maps.find("value", "1")] == ["a"]
+        assert maps.list(namespace="default") == [found]
+
+        gone = await it.delete("a")
+        it.cache.note_delete(CONFIG_MAP, Key("default", "a"), encode(gone))
+        assert maps.list() == maps.find("value", "1") == []
+        await settle()
+        assert it.cache.stats().mirrors[0].store.pending == 0
+
+
+async def test_a_write_is_told_to_views_of_its_kind_only() -> None:
+    async with rig() as it:
+        maps, accounts = it.cache.declare(ConfigMap), it.cache.declare(ServiceAccount)
+        await it.cache.wait_for_sync(timeout=5)
+        it.cache.note_write(CONFIG_MAP, encode(await it.create("a")), created=True)
+        assert len(maps.list()) == 1
+        assert "a" not in [one.name for one in accounts.list()]
+
+
+# Being told
+
+
+async def test_a_subscriber_is_told_what_is_there_and_then_every_change() -> None:
+    async with rig() as it:
+        await it.create("a")
+        maps = it.cache.declare(ConfigMap)
+        await it.cache.wait_for_sync(timeout=5)
+        told: list[tuple[str, str, bool]] = []
+        end = await maps.subscribe(lambda event: told.append((event.type, event.key.name, event.listed)))
+        await it.create("b")
+        await it.change("a", value="2")
+        await it.delete("a")
+        await settle()
+        end()
+        await it.delete("b")
+        await settle()
+        assert told == [
+            ("added", "a", True),
+            ("added", "b", False),
+            ("changed", "a", False),
+            ("removed", "a", False),
+        ]
+
+
+async def test_an_event_of_our_own_write_names_the_writer() -> None:
+    async with rig() as it:
+        maps = it.cache.declare(ConfigMap)
+        await it.cache.wait_for_sync(timeout=5)
+        writers: list[object] = []
+        await maps.subscribe(lambda event: writers.append(event.writer))
+        it.cache.note_write(CONFIG_MAP, encode(await it.create("a")), created=True, writer="me")
+        await it.create("b")
+        await settle()
+        assert writers == ["me", None]
+
+
+async def test_one_function_subscribes_once() -> None:
+    async with rig() as it:
+        maps = it.cache.declare(ConfigMap)
+        told: list[Event] = []
+        append = told.append
+        await maps.subscribe(append)
+        with pytest.raises(ValueError, match="subscribed already"):
+            await maps.subscribe(append)
+
+
+async def test_an_observer_that_is_slow_gets_the_last_state_of_every_object() -> None:
+    async with rig() as it:
+        await it.create("a")
+        await it.create("b")
+        maps = it.cache.declare(ConfigMap)
+        await it.cache.wait_for_sync(timeout=5)
+        async with aclosing(maps.events()) as events:
+            assert {(await anext(events)).key.name for _ in range(2)} == {"a", "b"}
+            for value in "123":
+                await it.change("a", value=value)
+            await it.create("c")
+            await it.delete("c")
+            await it.delete("b")
+            await settle()
+            changed, removed = await anext(events), await anext(events)
+            assert (changed.type, changed.key.name) == (EventType.CHANGED, "a")
+            assert changed.new is not None
+            assert changed.new.read(ConfigMap).data == {"value": "3"}
+            assert (removed.type, removed.key.name) == (EventType.REMOVED, "b")
+
+            await it.create("d")
+            assert (await anext(events)).key.name == "d", "waited for"
+        with pytest.raises(StopAsyncIteration):
+            await anext(events)
+
+
+# Namespaces
+
+
+async def test_namespaces_may_be_joined_and_left_at_any_time() -> None:
+    async with rig() as it:
+        await it.namespaces("one", "two", "three")
+        for namespace in ("one", "two", "three"):
+            await it.create("a", namespace)
+        maps = it.cache.declare(ConfigMap, CacheOptions(namespaces=("one", "two")))
+        maps.add_index("name", ".metadata.name")
+        await it.cache.wait_for_sync(timeout=5)
+        told: list[tuple[str, str]] = []
+        await maps.subscribe(lambda event: told.append((event.type, event.key.namespace)))
+        assert {one.namespace for one in maps.list()} == {"one", "two"}
+        with pytest.raises(ValueError, match="not followed in namespace 'three'"):
+            maps.get("a", namespace="three")
+
+        maps.follow(("two", "three"))
+        with pytest.raises(NotSynced):
+            maps.list()
+        assert [one.namespace for one in maps.list(namespace="two")] == ["two"]
+        await it.cache.wait_for_sync(timeout=5)
+        assert {one.namespace for one in maps.find("name", "a")} == {"two", "three"}
+        assert told == [("added", "one"), ("added", "two"), ("removed", "one"), ("added", "three")]
+        assert {one.namespace for one in it.cache.stats().mirrors} == {"two", "three"}
+
+
+async def test_a_namespace_that_two_views_share_stays_while_one_of_them_follows_it() -> None:
+    async with rig() as it:
+        await it.namespaces("one", "two")
+        await it.create("a", "one")
+        left = it.cache.declare(ConfigMap, CacheOptions(namespaces=("one", "two")))
+        right = it.cache.declare(ConfigMap, CacheOptions(namespaces=("one",)))
+        await it.cache.wait_for_sync(timeout=5)
+        assert len(it.cache.stats().mirrors) == 2
+        left.follow(())
+        assert left.list() == []
+        assert len(right.list()) == 1
+        assert len(it.cache.stats().mirrors) == 1
+
+
+async def test_the_server_is_asked_for_namespaces_that_are_not_followed() -> None:
+    async with rig() as it:
+        await it.namespaces("one", "two")
+        await it.create("a", "two")
+        it.cache.declare(ConfigMap, CacheOptions(namespaces=("one",)))
+        await it.cache.wait_for_sync(timeout=5)
+        assert (await it.cache.get(ConfigMap, "a", namespace="two")) is not None
+
+
+async def test_namespaces_that_make_no_sense_are_refused() -> None:
+    async with rig() as it:
+        maps = it.cache.declare(ConfigMap)
+        with pytest.raises(ValueError, match="give it alone"):
+            maps.follow(("", "shop"))
+        with pytest.raises(ValueError, match="cluster-scoped"):
+            it.cache.declare(Namespace, CacheOptions(namespaces=("shop",)))
+
+
+# Waiting
+
+
+async def test_reading_before_the_first_list_says_what_it_waits_for() -> None:
+    async with rig() as it:
+        maps = it.cache.declare(ConfigMap)
+        with pytest.raises(NotSynced, match="ConfigMap cache not synced: it is not started"):
+            maps.get("a", namespace="default")
+        with pytest.raises(NotSynced):
+            await it.cache.get(ConfigMap, "a", namespace="default")
+
+
+async def test_a_cache_that_does_not_sync_says_why_for_each_kind() -> None:
+    async with rig() as it:
+        forbidden = answered(403, reason="Forbidden", message="no")
+        it.transport.script.add(lists("configmaps"), forbidden)
+        it.transport.script.add(watches("configmaps"), forbidden)
+        it.cache.declare(ConfigMap)
+        it.cache.declare(WIDGET)
+        it.cache.declare(ServiceAccount)
+        with pytest.raises(NotSynced) as caught:
+            await it.cache.wait_for_sync(timeout=20)
+        assert str(caught.value) == (
+            "ConfigMap cache not synced after 20 s: watch is forbidden (needs list, watch on configmaps); "
+            "Widget cache not synced after 20 s: the server does not serve widgets.example.com "
+            "(is its CRD installed, is the version right?)"
+        )
+        assert caught.value.reasons.keys() == {"ConfigMap", "Widget"} == it.cache.stats().unsynced.keys()
+
+        it.transport.script.clear()
+        await asyncio.sleep(60)
+        assert it.cache.stats().unsynced.keys() == {"Widget"}
+
+
+async def test_declarations_before_the_cache_is_opened_start_with_it() -> None:
+    async with rig() as it:
+        await it.create("a")
+        cache = Cache(it.client.collection)
+        maps = cache.declare(ConfigMap)
+        async with cache:
+            await cache.wait_for_sync(timeout=5)
+            assert len(maps.list()) == 1
+        assert len(maps.list()) == 1, "what was read can still be read"
+
+
+async def test_a_cache_is_counted() -> None:
+    async with rig() as it:
+        await it.create("a", value="1")
+        it.cache.declare(ConfigMap)
+        await it.cache.wait_for_sync(timeout=5)
+        stats = it.cache.stats()
+        (mirror,) = stats.mirrors
+        assert (stats.objects, mirror.waits_for, mirror.kind) == (1, "", CONFIG_MAP)
+        assert stats.bytes == mirror.store.bytes > 100
+        assert mirror.reflector.watches == 1
+
+
+async def test_an_index_may_be_declared_for_a_view_by_function() -> None:
+    async with rig() as it:
+        await it.create("a", value="1")
+        maps = it.cache.declare(ConfigMap)
+        await it.cache.wait_for_sync(timeout=5)
+        maps.add_index("keys", by_function(ConfigMap, lambda one: one.data))
+        assert [one.name for one in maps.find("keys", "value", namespace="default")] == ["a"]
+
+
+async def test_children_are_found_by_their_owner() -> None:
+    async with rig() as it:
+        owner = await it.create("owner")
+        uid = owner["metadata"]["uid"]
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}
+        child = {"metadata": {"name": "child", "ownerReferences": [reference]}}
+        await it.plane.good("POST", "/api/v1/namespaces/default/configmaps", child)
+        maps = it.cache.declare(ConfigMap)
+        await it.cache.wait_for_sync(timeout=5)
+        assert [one.name for one in maps.owned_by(uid)] == ["child"]
+
+
+async def test_a_thread_that_reads_too_early_is_told_so() -> None:
+    async with rig() as it:
+        it.transport.script.add(watches("configmaps"), Fault(delay=30))
+        maps = it.cache.declare(ConfigMap)
+        await settle()
+        with pytest.raises(NotSynced, match="the first list is not complete"):
+            await asyncio.to_thread(maps.list)
+
+
+async def test_nobody_waits_for_what_was_withdrawn() -> None:
+    async with rig() as it:
+        it.transport.script.add(watches("configmaps"), Fault(delay=3000))
+        maps = it.cache.declare(ConfigMap)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(it.cache.wait_for_sync(timeout=600))
+            await settle()
+            it.cache.withdraw(maps)
+        assert asyncio.get_running_loop().time() < 10

@@ -1,0 +1,178 @@
+"""Indexes: what they find, how they are declared, and what they do with objects that do not fit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cachedthings import THING, at, thing
+from konverge.cache.entries import Entry
+from konverge.cache.indexes import Index, LabelIndex, Values, by_function, by_path
+from konverge.cache.intake import Intake
+from konverge.cache.options import CacheOptions
+from konverge.cache.store import Store
+from konverge.objects import LabelSelector, Untyped
+
+intake = Intake(THING)
+
+
+def entry(name: str, spec: object = None, **metadata: object) -> Entry:
+    return intake.take(thing(name, 1, spec=spec, **metadata))  # type: ignore[arg-type]
+
+
+def values_of(values: Values, spec: object) -> list[object]:
+    return list(values(entry("a", spec)))
+
+
+@pytest.mark.parametrize(
+    ("path", "spec", "values"),
+    [
+        (".spec.node", {"node": "n1"}, ["n1"]),
+        (".spec.node", {"node": ["n1", "n2"]}, ["n1", "n2"]),
+        (".spec.node", {}, []),
+        (".spec.node", {"node": None}, []),
+        (".spec.node", {"node": {"x": 1}}, []),
+        (".spec.node", {"node": [{"x": 1}, "n"]}, ["n"]),
+        (".spec.a.b", {"a": {"b": 7}}, [7]),
+        (".spec.a.b", {"a": None}, []),
+        (".spec.nodeName", {"nodeName": True}, [True]),
+        (".status.phase", {}, []),
+        (".metadata.name", {}, ["a"]),
+    ],
+)
+def test_a_wire_path_gives_the_field_or_its_elements(path: str, spec: object, values: list[object]) -> None:
+    assert values_of(by_path(path), spec) == values
+
+
+@pytest.mark.parametrize("path", ["", ".", "spec.node", ".spec..node", ".spec."])
+def test_what_is_no_path_is_refused_with_an_example(path: str) -> None:
+    with pytest.raises(ValueError, match=r"write one such as '\.spec\.nodeName'"):
+        by_path(path)
+
+
+def sizes(obj: Untyped) -> Iterable[int]:
+    return [obj["spec"]["size"]]
+
+
+def test_a_function_is_given_the_object_as_its_type() -> None:
+    assert values_of(by_function(Untyped, sizes), {"size": 3}) == [3]
+
+
+def test_an_object_that_a_function_fails_on_is_in_no_answer_and_the_log_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    index = Index("size", by_function(Untyped, sizes))
+    with caplog.at_level(logging.ERROR):
+        for name in ("a", "b"):
+            index.move(None, entry(name, {}))
+        index.move(None, entry("c", {"size": 3}))
+    assert index.find(3) == (at("c"),)
+    assert len(caplog.records) == 1
+    assert caplog.records[0].index == "size"  # type: ignore[attr-defined]
+
+
+def test_an_index_forgets_values_that_nobody_has() -> None:
+    index = Index("node", by_path(".spec.node"))
+    states = [entry("a", {"node": "n1"}), entry("b", {"node": "n1"}), entry("c", {"node": "n1"})]
+    for state in states:
+        index.move(None, state)
+    assert (index.count("n1"), len(index.find("n1"))) == (3, 3)
+    for state in states:
+        index.move(state, None)
+    assert index.values() == ()
+    assert (index.count("n1"), index.find("n1")) == (0, ())
+
+
+def test_an_index_may_be_declared_before_or_after_what_it_finds() -> None:
+    early = Store(THING, options=CacheOptions(indexes=(("node", by_path(".spec.node")),)))
+    late = Store(THING)
+    for store in (early, late):
+        store.put(thing("a", 1, spec={"node": "n1"}))
+        store.note_write(thing("b", 2, spec={"node": "n1"}))
+    late.add_index("node", by_path(".spec.node"))
+    for store in (early, late):
+        assert sorted(found.key.name for found in store.find("node", "n1")) == ["a", "b"]
+
+
+async def test_a_first_list_and_own_writes_before_it_are_found_alike() -> None:
+    store = Store(THING, options=CacheOptions(indexes=(("node", by_path(".spec.node")),)))
+    store.note_write(thing("own", 20, spec={"node": "n1"}))
+    store.note_write(thing("both", 21, spec={"node": "n2"}))
+    store.begin()
+    store.put(thing("void", 1, spec={"node": "n1"}))
+    store.begin()
+    store.put(thing("a", 1, spec={"node": "n0"}))
+    store.put(thing("a", 2, spec={"node": "n1"}))
+    store.put(thing("gone", 3, spec={"node": "n1"}))
+    store.remove(thing("gone", 4, spec={"node": "n1"}))
+    store.put(thing("both", 5, spec={"node": "n1"}))
+    store.add_index("name", by_path(".metadata.name"))
+    store.note_write(thing("late", 22, spec={"node": "n1"}))
+    assert sorted(found.key.name for found in store.find("node", "n1")) == ["late", "own"], "nothing of the list"
+    await store.swap("10")
+
+    assert sorted(found.key.name for found in store.find("node", "n1")) == ["a", "late", "own"]
+    assert [found.key.name for found in store.find("node", "n2")] == ["both"]
+    assert store.find("node", "n0") == []
+    assert [len(store.find("name", name)) for name in ("a", "gone", "both", "late", "void")] == [1, 0, 1, 1, 0]
+
+
+def test_the_same_index_may_be_declared_twice_and_another_one_not() -> None:
+    store = Store(THING)
+    store.add_index("node", by_path(".spec.node"))
+    store.add_index("node", by_path(".spec.node"))
+    for taken, values in [("node", by_path(".spec.other")), ("owners", by_path(".x")), ("labels", by_path(".x"))]:
+        with pytest.raises(ValueError, match="has another index"):
+            store.add_index(taken, values)
+
+
+def test_an_index_that_is_not_there_is_answered_with_those_that_are() -> None:
+    store = Store(THING)
+    store.add_index("node", by_path(".spec.node"))
+    with pytest.raises(ValueError, match=r"no index 'nod'.*there are: node"):
+        store.find("nod", "x")
+
+
+def test_an_index_is_asked_for_one_namespace() -> None:
+    store = Store(THING)
+    store.add_index("node", by_path(".spec.node"))
+    store.put(thing("a", 1, spec={"node": "n1"}))
+    store.put(thing("a", 2, spec={"node": "n1"}, namespace="bank"))
+    assert [found.key.namespace for found in store.find("node", "n1", namespace="bank")] == ["bank"]
+
+
+def test_a_label_selector_that_an_index_serves_looks_at_few_objects() -> None:
+    index = LabelIndex()
+    for number in range(100):
+        index.move(None, entry(f"a-{number}", labels={"app": "web", "shard": str(number % 10)}))
+    narrowed = index.narrow(LabelSelector.parse("app=web,shard in (1,2)"))
+    assert narrowed is not None
+    assert len(narrowed) == 20
+    assert index.narrow(LabelSelector.parse("shard!=1,app")) is None
+
+
+labels = st.dictionaries(st.sampled_from(["app", "tier", "x"]), st.sampled_from(["a", "b", ""]), max_size=3)
+selectors = st.sampled_from(
+    ["app=a", "app==b", "app!=a", "app", "!app", "app in (a,b)", "app notin (a)", "app=a,tier=b", "tier in (a),!x", ""]
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(states=st.lists(st.tuples(st.sampled_from("abcd"), st.none() | labels), max_size=12), selector=selectors)
+def test_a_list_by_labels_is_what_a_scan_would_give(
+    states: list[tuple[str, dict[str, str] | None]], selector: str
+) -> None:
+    store = Store(THING)
+    store.list(labels=LabelSelector.parse("app=a"))  # so that the index is kept from the start
+    for version, (name, wanted) in enumerate(states, 1):
+        if wanted is None:
+            store.remove(thing(name, version))
+        else:
+            store.put(thing(name, version, labels=wanted))
+    chosen = LabelSelector.parse(selector)
+    found = {one.key for one in store.list(labels=chosen)}
+    assert found == {one.key for one in store.list() if chosen.matches(one.label_map())}

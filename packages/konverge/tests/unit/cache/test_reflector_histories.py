@@ -1,0 +1,102 @@
+"""Random histories, broken anywhere: the store ends equal to the server, and what was told replays to the same."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from konverge.cache.reflector import Reflector
+from konverge.cache.store import Store
+from konverge.client import Client, InProcessTransport
+from konverge.objects import Kind
+from konverge.testing.faults import Fault, answered, anything, cut, ended, frozen, injected, refused
+from konverge.testing.faultytransport import FaultyTransport
+from konverge.testing.virtualtime import run_virtually
+from konverge.wire.watching import Selection
+from livecollection import LiveCollection
+from modelcollection import status_frame
+from rigs import Witness, running
+
+THING = Kind("", "v1", "Thing", "things")
+
+NAMES = st.sampled_from("abcde")
+PLACES = st.integers(0, 1500)
+FAULTS = st.one_of(
+    st.sampled_from([refused(), Fault(delay=20.0), Fault(delay=70.0)]),
+    st.sampled_from([answered(code) for code in (400, 401, 403, 404, 410, 422, 429, 500, 503)]),
+    st.sampled_from([answered(200, body) for body in (b"", b"<html>", b"{}", b'{"metadata":{"resourceVersion":"0"}}')]),
+    st.builds(lambda place: cut(after=place), PLACES),
+    st.builds(lambda place: ended(after=place), PLACES),
+    st.builds(lambda place: frozen(after=place), PLACES),
+    st.builds(
+        lambda data, place: injected(data, after=place),
+        st.sampled_from([b"\0", b"\n", b"<html>\n", *(status_frame(code) for code in (410, 429, 500, 504))]),
+        PLACES,
+    ),
+)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), NAMES),
+        st.tuples(st.just("delete"), NAMES),
+        st.tuples(st.sampled_from(["elsewhere", "compact", "cut", "freeze", "end"])),
+        st.tuples(st.just("fault"), FAULTS),
+        st.tuples(st.just("wait"), st.sampled_from([0.0, 0.5, 3.0, 50.0])),
+    ),
+    max_size=40,
+)
+
+
+@given(STEPS, st.booleans(), st.integers(1, 3))
+@settings(max_examples=60, deadline=None)
+def test_whatever_happens_the_store_ends_equal_to_the_server(steps: list[Any], streaming: bool, page_size: int) -> None:
+    run_virtually(_live_through(steps, streaming, page_size))
+
+
+async def _live_through(steps: list[Any], streaming: bool, page_size: int) -> None:
+    server = LiveCollection(offers_streaming=streaming)
+    way = FaultyTransport(InProcessTransport(server.handle))
+    store, witness = Store(THING), Witness()
+    store.subscribe(witness)
+    async with Client(way) as client:
+        selection = Selection(page_size=page_size)
+        reflector = Reflector(client.collection(THING), store, kind="Thing", selection=selection, random=Random(1))
+        async with running(reflector):
+            for what, *details in steps:
+                await _do(server, way, what, *details)
+            way.script.clear()
+            # As long as it takes at worst: a frozen list, its page's timeout, and the longest wait.
+            await asyncio.sleep(300)
+
+            delivered = {f"/{entry.key.name}": str(entry.version) for entry in store.list()}
+            assert delivered == server.versions(), reflector.stats()
+            assert {f"/{key.name}": version for key, version in witness.objects.items()} == delivered
+            assert reflector.stats().error is None
+            _check_order(witness, server)
+
+
+async def _do(server: LiveCollection, way: FaultyTransport, what: str, *details: Any) -> None:
+    match what:
+        case "wait":
+            await asyncio.sleep(*details)
+        case "fault":
+            way.script.add(anything, *details, times=1)
+        case "cut":
+            way.cut_streams()
+        case "freeze":
+            way.freeze_streams()
+        case "end":
+            way.end_streams()
+        case _:
+            getattr(server, what)(*details)
+
+
+def _check_order(witness: Witness, server: LiveCollection) -> None:
+    """The states seen of an object are a subsequence, in order, of its real states."""
+    for name in {event.key.name for event in witness.events}:
+        seen = [str(event.new.version) for event in witness.events if event.key.name == name and event.new is not None]
+        real = iter(server.states(name))
+        assert all(version in real for version in seen), f"{seen} is no subsequence of {server.states(name)}"

@@ -1,0 +1,40 @@
+"""Apply against the embedded server, in random plays; `applyplays` says what must hold."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import given, settings
+
+from applyplays import MERGES, STRATEGIC, Gadget, Step, deployments, gadgets, install_gadgets, play, steps
+from applyrig import apply_rig
+from konverge.client import InProcessTransport
+from konverge.k8s.apps.v1 import Deployment
+from konverge.objects import Resource
+from konverge.testing.virtualtime import VirtualTimeLoop
+from konverge_cluster.embedded_server import EmbeddedServer
+
+
+async def on_embedded(kind: type[Resource], happenings: list[Step]) -> None:
+    transport = InProcessTransport(EmbeddedServer(seed=1).handle)
+    async with apply_rig(transport, "default", [Deployment]) as rig:
+        if kind is Gadget:
+            await install_gadgets(rig)
+        await play(rig, kind, happenings)
+
+
+def run_play(kind: type[Resource], happenings: list[Step]) -> None:
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(on_embedded(kind, happenings))
+
+
+@given(happenings=steps(deployments(), STRATEGIC))
+@settings(max_examples=30)
+def test_applies_of_a_deployment_hold_against_everybody(happenings: list[Step]) -> None:
+    run_play(Deployment, happenings)
+
+
+@given(happenings=steps(gadgets(), MERGES))
+@settings(max_examples=30)
+def test_applies_of_a_custom_resource_hold_against_everybody(happenings: list[Step]) -> None:
+    run_play(Gadget, happenings)

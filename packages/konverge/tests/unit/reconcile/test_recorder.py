@@ -1,0 +1,585 @@
+"""Events on the embedded server, on virtual time: what is written, how often, and what becomes of the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from random import Random
+
+import pytest
+
+from konverge.client import Client, InProcessTransport
+from konverge.k8s.core.v1 import ConfigMap
+from konverge.k8s.events.v1 import Event
+from konverge.objects import MicroTime, ObjectMeta
+from konverge.reconcile.recorder import EventLimits, EventRecorder, Reference
+from konverge.testing.faults import Asked, FaultScript, answered, cut, frozen, refused, refusing
+from konverge.testing.faultytransport import FaultyTransport
+from konverge_cluster.embedded_server import EmbeddedServer
+
+FIVE_MINUTES = 300.0
+
+
+def widget(name: str = "a", namespace: str = "default", uid: str = "1") -> Reference:
+    return Reference(api_version="example.com/v1", kind="Widget", namespace=namespace, name=name, uid=uid)
+
+
+def creates(asked: Asked) -> bool:
+    return asked.method == "POST"
+
+
+def patches(asked: Asked) -> bool:
+    return asked.method == "PATCH"
+
+
+def writes(asked: Asked) -> bool:
+    return asked.method != "GET"
+
+
+@dataclass
+class Desk:
+    """A recorder that is running, the server that it writes to, and what may go wrong in between."""
+
+    recorder: EventRecorder
+    client: Client
+    script: FaultScript
+
+    def fail(self, message: str = "no room", *, about: Reference | None = None, reason: str = "Failed") -> None:
+        self.recorder.record(about or widget(), type="Warning", reason=reason, message=message)
+
+    async def events(self) -> list[Event]:
+        return list(await self.client.list(Event))
+
+    async def event(self) -> Event:
+        (event,) = await self.events()
+        return event
+
+
+def desk(limits: EventLimits | None = None, **options: str) -> Desk:
+    script = FaultScript()
+    client = Client(FaultyTransport(InProcessTransport(EmbeddedServer(seed=1).handle), script), random=Random(1))
+    recorder = EventRecorder(client, controller="widgets", limits=limits, random=Random(1), **options)
+    return Desk(recorder, client, script)
+
+
+@asynccontextmanager
+async def running(limits: EventLimits | None = None, *, grace: float = 0.0) -> AsyncIterator[Desk]:
+    it = desk(limits)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(it.recorder.run())
+        await asyncio.sleep(0)
+        yield it
+        it.recorder.close(grace)
+    assert_all_is_accounted_for(it)
+
+
+def assert_all_is_accounted_for(it: Desk) -> None:
+    stats = it.recorder.stats()
+    assert stats.recorded == stats.written + stats.pending + stats.dropped
+
+
+def most_in_five_minutes(moments: list[float]) -> int:
+    """Count the most that fall into any five minutes; a window that is fullest begins with one of them."""
+    return max((sum(start <= other <= start + FIVE_MINUTES for other in moments) for start in moments), default=0)
+
+
+# T22: floods
+
+
+async def test_ten_thousand_identical_failures_are_one_event_that_is_counted() -> None:
+    async with running() as it:
+        for number in range(10_000):
+            it.fail()
+            if number % 20 == 0:
+                await asyncio.sleep(1)
+        await asyncio.sleep(FIVE_MINUTES)
+        event = await it.event()
+        assert event.series is not None
+        assert event.series.count == 10_000
+        assert it.recorder.stats().dropped == 0
+        moments = [asked.time for asked in it.script.asked(writes)]
+        assert most_in_five_minutes(moments) <= 40
+
+
+async def test_ten_thousand_identical_failures_without_a_breath_are_one_write() -> None:
+    async with running() as it:
+        for _ in range(10_000):
+            it.fail()
+        await asyncio.sleep(600)
+        assert len(it.script.asked(writes)) == 1
+        event = await it.event()
+        assert event.series is not None
+        assert event.series.count == 10_000
+
+
+@pytest.mark.parametrize("pause", [0.0, 1.0, 5.0])
+async def test_ten_thousand_failures_in_different_words_keep_within_the_limits(pause: float) -> None:
+    async with running() as it:
+        for number in range(10_000):
+            it.fail(f"attempt {number} went wrong")
+            if pause and number % 20 == 0:
+                await asyncio.sleep(pause)
+        await asyncio.sleep(400)
+        assert most_in_five_minutes([asked.time for asked in it.script.asked(writes)]) <= 40
+        notes = [event.note or "" for event in await it.events()]
+        assert notes.count("attempt 0 went wrong") == 1
+        assert any(note.startswith("(combined from similar events): ") for note in notes)
+        assert it.recorder.stats().dropped == 0
+
+
+@pytest.mark.parametrize("pause", [0.0, 6.0])
+async def test_ten_thousand_objects_that_fail_keep_within_the_limits(pause: float) -> None:
+    async with running() as it:
+        for number in range(10_000):
+            it.fail("no room", about=widget(f"w{number % 5000}", uid=str(number % 5000)))
+            if pause and number % 100 == 0:
+                await asyncio.sleep(pause)
+        await asyncio.sleep(60)
+        asked = it.script.asked(writes)
+        assert 80 <= most_in_five_minutes([one.time for one in asked]) <= 200
+        stats = it.recorder.stats()
+        assert stats.dropped_limit > 0
+        assert stats.series <= it.recorder.limits.series
+
+
+async def test_ten_thousand_different_reasons_about_one_object_keep_within_its_limit() -> None:
+    async with running() as it:
+        for number in range(10_000):
+            it.fail(reason=f"Failed{number}")
+            if number % 20 == 0:
+                await asyncio.sleep(2)
+        moments = [asked.time for asked in it.script.asked(writes)]
+        assert 25 <= most_in_five_minutes(moments) <= 40
+
+
+async def test_objects_that_come_up_well_do_not_silence_the_one_that_fails() -> None:
+    async with running() as it:
+        for number in range(2_000):
+            it.recorder.record(widget(f"w{number}"), reason="Created", message="made it")
+        it.fail(about=widget("sick"))
+        await asyncio.sleep(1)
+        assert "Warning" in {event.type for event in await it.events()}
+
+
+async def test_counts_that_grow_do_not_keep_a_new_event_out() -> None:
+    async with running() as it:
+        for _ in range(30):
+            for number in range(40):
+                it.fail(about=widget(f"w{number}"))
+            await asyncio.sleep(10)
+        it.recorder.record(widget("new"), reason="Created", message="made it")
+        await asyncio.sleep(1)
+        assert "Created" in {event.reason for event in await it.events()}
+
+
+async def test_a_server_that_fails_gets_no_more_than_the_limits_allow() -> None:
+    async with running() as it:
+        with it.script.standing(writes, answered(500)):
+            for number in range(200):
+                it.fail(about=widget(f"w{number}"))
+                await asyncio.sleep(2)
+        moments = [asked.time for asked in it.script.asked(writes)]
+        assert most_in_five_minutes(moments) <= 200
+
+
+# What is written
+
+
+async def test_an_event_says_who_reports_what_about_which_object() -> None:
+    async with running() as it:
+        made = await it.client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
+        it.recorder.record(
+            Reference.of(made), reason="Made", message="is there", action="Create", related=widget("b", uid="7")
+        )
+        await asyncio.sleep(1)
+        event = await it.event()
+    assert (event.type, event.reason, event.action, event.note) == ("Normal", "Made", "Create", "is there")
+    assert event.reporting_controller == "widgets"
+    assert (event.reporting_instance or "").startswith("widgets-")
+    assert event.regarding is not None
+    assert (event.regarding.api_version, event.regarding.kind, event.regarding.uid) == ("v1", "ConfigMap", made.uid)
+    assert event.related is not None
+    assert (event.related.kind, event.related.name, event.related.uid) == ("Widget", "b", "7")
+    assert event.event_time is not None
+    assert event.series is None
+    assert event.name.startswith("a.")
+
+
+async def test_an_event_about_a_cluster_scoped_object_is_in_the_default_namespace() -> None:
+    async with running() as it:
+        it.fail(about=widget("a", namespace=""))
+        await asyncio.sleep(1)
+        event = await it.event()
+    assert event.namespace == "default"
+    assert event.regarding is not None
+    assert event.regarding.namespace is None
+
+
+async def test_another_controller_may_report_within_the_same_limits() -> None:
+    async with running() as it:
+        it.fail()
+        it.recorder.record(widget(), type="Warning", reason="Failed", message="no room", controller="gadgets")
+        await asyncio.sleep(1)
+        assert {event.reporting_controller for event in await it.events()} == {"widgets", "gadgets"}
+
+
+@pytest.mark.parametrize("letter", ["x", "\u00e9", "\u20ac", "\U0001f600", "\ud800"])
+async def test_a_note_is_cut_to_what_the_server_takes(letter: str) -> None:
+    async with running() as it:
+        for length in (500, 1021, 1024, 1025, 5000):
+            it.fail(letter * length, reason=f"Length{length}")
+        await asyncio.sleep(1)
+        events = await it.events()
+    assert len(events) == 5
+    for event in events:
+        assert len((event.note or "").encode()) <= 1024
+    longest = next(event.note or "" for event in events if event.reason == "Length5000")
+    assert longest.endswith("...")
+    assert set(longest.removesuffix("...")) == {letter if letter != "\ud800" else "?"}
+
+
+@pytest.mark.parametrize("name", ["system:node", "A_b", "x" * 253, "a.b.c", "\u00fc"])
+async def test_any_name_of_an_object_makes_a_name_of_an_event(name: str) -> None:
+    async with running() as it:
+        it.fail(about=widget(name))
+        await asyncio.sleep(1)
+        event = await it.event()
+    assert len(event.name) <= 253
+    assert event.regarding is not None
+    assert event.regarding.name == name
+
+
+async def test_long_words_are_cut() -> None:
+    async with running() as it:
+        it.recorder.record(widget(), reason="R" * 500, message="", action="A" * 500)
+        await asyncio.sleep(1)
+        event = await it.event()
+    assert event.reason == "R" * 128
+    assert event.action == "A" * 128
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"type": "Error"}, "'Normal' or 'Warning'"),
+        ({"reason": ""}, "one word like"),
+        ({"reason": "it did not work"}, "one word like"),
+        ({"action": "two words"}, "one word like"),
+        ({"message": None}, "is a str"),
+        ({"related": "x"}, r"Reference\.of"),
+        ({"related": Reference(api_version="v1", kind="Pod", name="")}, "apiVersion, kind and name"),
+        ({"controller": "not a name"}, "cannot report"),
+    ],
+)
+def test_wrong_arguments_are_answered_with_what_to_write(wrong: dict[str, object], words: str) -> None:
+    given: dict[str, object] = {"reason": "Failed", "message": "x", **wrong}
+    with pytest.raises(ValueError, match=words):
+        desk().recorder.record(widget(), **given)  # type: ignore[arg-type]
+
+
+def test_an_event_is_about_something() -> None:
+    with pytest.raises(ValueError, match="Reference"):
+        desk().recorder.record(None, reason="Failed", message="x")  # type: ignore[arg-type]
+
+
+def test_a_controller_needs_a_name_that_the_server_takes() -> None:
+    with pytest.raises(ValueError, match="cannot report events"):
+        EventRecorder(desk().client, controller="my controller")
+
+
+# Series
+
+
+async def test_a_series_grows_with_each_heartbeat_and_the_waits_double() -> None:
+    async with running() as it:
+        for _ in range(200):
+            it.fail()
+            await asyncio.sleep(1)
+        moments = [round(asked.time) for asked in it.script.asked(patches)]
+        assert moments == [5, 15, 35, 75, 155]
+        event = await it.event()
+        assert event.series is not None
+        assert event.series.count in (155, 156)
+
+
+async def test_events_differ_by_object_reason_type_action_and_words() -> None:
+    async with running() as it:
+        for _ in range(2):
+            it.fail()
+            it.fail(about=widget("b"))
+            it.fail(about=widget(uid="2"))
+            it.fail(reason="Refused")
+            it.fail("other words")
+            it.recorder.record(widget(), reason="Failed", message="no room")
+            it.recorder.record(widget(), type="Warning", reason="Failed", message="no room", action="Scale")
+            await asyncio.sleep(10)
+        events = await it.events()
+    assert [event.series.count if event.series else 1 for event in events] == [2] * 7
+
+
+async def test_a_new_version_of_the_object_does_not_make_the_event_new() -> None:
+    async with running() as it:
+        for version in range(5):
+            about = Reference(
+                api_version="v1", kind="Pod", namespace="default", name="a", resource_version=str(version)
+            )
+            it.fail(about=about)
+            await asyncio.sleep(10)
+        event = await it.event()
+        assert event.series is not None
+        assert event.series.count == 5
+
+
+async def test_after_six_minutes_of_silence_an_event_is_new() -> None:
+    async with running() as it:
+        it.fail()
+        await asyncio.sleep(359)
+        it.fail()
+        await asyncio.sleep(361)
+        it.fail()
+        await asyncio.sleep(1)
+        counts = [event.series.count if event.series else 1 for event in await it.events()]
+    assert sorted(counts) == [1, 2]
+
+
+async def test_what_is_over_is_forgotten() -> None:
+    async with running() as it:
+        for number in range(50):
+            it.fail(about=widget(f"w{number}"))
+        await asyncio.sleep(361)
+        assert it.recorder.stats().series == 0
+
+
+async def test_an_event_that_the_server_has_forgotten_is_created_anew_with_its_count() -> None:
+    async with running() as it:
+        for _ in range(3):
+            it.fail()
+            await asyncio.sleep(6)
+        first = await it.event()
+        await it.client.delete(first)
+        for _ in range(20):
+            it.fail()
+            await asyncio.sleep(6)
+        second = await it.event()
+        assert second.uid != first.uid
+        assert second.series is not None
+        assert second.series.count > 10
+
+
+async def test_remembered_series_are_bounded_and_the_lost_counts_are_told() -> None:
+    limits = EventLimits(series=5, total_burst=1000)
+    async with running(limits) as it:
+        for number in range(20):
+            about = widget(f"w{number}")
+            it.fail(about=about)
+            await asyncio.sleep(0.1)
+            it.fail(about=about)
+        stats = it.recorder.stats()
+        assert stats.series == 5
+        assert stats.dropped_limit == 15
+
+
+# Trouble
+
+
+async def test_a_write_that_fails_for_now_is_tried_again_and_written_once() -> None:
+    async with running() as it:
+        it.script.add(creates, answered(500), times=2)
+        it.fail()
+        await asyncio.sleep(60)
+        assert (await it.event()).note == "no room"
+        assert len(it.script.asked(creates)) == 3
+
+
+async def test_an_answer_that_is_lost_makes_no_second_event() -> None:
+    async with running() as it:
+        it.script.add(creates, cut(), times=1)
+        it.fail()
+        await asyncio.sleep(60)
+        event = await it.event()
+        assert event.series is None
+        it.fail()
+        await asyncio.sleep(60)
+        event = await it.event()
+        assert event.series is not None
+        assert event.series.count == 2
+
+
+async def test_a_server_that_stays_away_costs_a_few_tries_and_the_drop_is_counted() -> None:
+    async with running() as it:
+        with it.script.standing(writes, refused()):
+            it.fail()
+            await asyncio.sleep(200)
+        assert it.recorder.stats().dropped_failed == 1
+        assert len(it.script.asked(creates)) == it.recorder.limits.tries
+        it.fail()
+        await asyncio.sleep(10)
+        assert (await it.event()).series is None
+
+
+async def test_a_server_that_asks_for_patience_gets_it() -> None:
+    async with running() as it:
+        busy = answered(429, reason="TooManyRequests", details={"retryAfterSeconds": 30})
+        it.script.add(creates, busy, times=1)
+        it.fail()
+        await asyncio.sleep(100)
+        first, second = (asked.time for asked in it.script.asked(creates))
+        assert second - first >= 30
+        assert (await it.event()).note == "no room"
+
+
+async def test_a_refused_event_is_dropped_at_once_and_told_in_the_log_once(caplog: pytest.LogCaptureFixture) -> None:
+    async with running() as it:
+        with it.script.standing(writes, refusing("create events.events.k8s.io")):
+            for number in range(20):
+                it.fail(about=widget(f"w{number}"))
+            await asyncio.sleep(100)
+        assert it.recorder.stats().dropped_failed == 20
+    (record,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert "create" in record.__dict__["error"]
+
+
+async def test_an_event_about_a_namespace_that_is_gone_is_dropped() -> None:
+    async with running() as it:
+        it.fail(about=widget("a", namespace="gone"))
+        await asyncio.sleep(10)
+        assert it.recorder.stats().dropped_failed == 1
+
+
+async def test_more_than_can_wait_is_dropped_and_counted() -> None:
+    async with running(EventLimits(queue=10, total_burst=1000)) as it:
+        it.script.add(creates, frozen())
+        for number in range(50):
+            it.fail(about=widget(f"w{number}"))
+        assert it.recorder.stats().dropped_queue == 40
+        it.script.clear()
+
+
+# Threads, and the end
+
+
+async def test_events_of_other_threads_arrive() -> None:
+    async with running() as it:
+
+        def fail_often() -> None:
+            for _ in range(500):
+                it.fail()
+
+        await asyncio.to_thread(fail_often)
+        await asyncio.sleep(6)
+        event = await it.event()
+        assert event.series is not None
+        assert event.series.count == 500
+
+
+async def test_events_that_come_before_the_start_are_sent_then() -> None:
+    it = desk()
+    it.fail()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(it.recorder.run())
+        await asyncio.sleep(1)
+        assert (await it.event()).note == "no room"
+        it.recorder.close()
+
+
+async def test_what_is_left_is_sent_before_the_end() -> None:
+    async with running(grace=5) as it:
+        for _ in range(7):
+            it.fail()
+        await asyncio.sleep(1)
+        for _ in range(4):
+            it.fail()
+        it.fail(about=widget("late"))
+    counts = Counter(event.series.count if event.series else 1 for event in await it.events())
+    assert counts == {11: 1, 1: 1}
+    assert it.recorder.stats().pending == 0
+
+
+async def test_the_end_comes_in_time_whatever_the_server_does() -> None:
+    async with running(grace=5) as it:
+        it.script.add(writes, frozen())
+        for number in range(10):
+            it.fail(about=widget(f"w{number}"))
+        await asyncio.sleep(1)
+        began = asyncio.get_running_loop().time()
+    assert asyncio.get_running_loop().time() - began == pytest.approx(5)
+    assert it.recorder.stats().dropped_stopped == 10
+
+
+async def test_the_end_can_be_brought_forward() -> None:
+    async with running(grace=0) as it:
+        it.script.add(writes, frozen())
+        it.fail()
+        await asyncio.sleep(1)
+        it.recorder.close(1000)
+        await asyncio.sleep(1)
+        began = asyncio.get_running_loop().time()
+    assert asyncio.get_running_loop().time() == began
+    it.recorder.close()
+
+
+async def test_after_the_end_events_are_dropped_and_counted() -> None:
+    async with running() as it:
+        pass
+    it.fail()
+    assert it.recorder.stats().dropped_stopped == 1
+
+
+async def test_a_recorder_that_is_cancelled_says_so() -> None:
+    it = desk()
+    task = asyncio.create_task(it.recorder.run())
+    await asyncio.sleep(1)
+    it.fail()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert_all_is_accounted_for(it)
+    assert it.recorder.stats().dropped_stopped == 1
+
+
+async def test_one_that_is_closed_before_it_runs_sends_what_it_has_and_ends() -> None:
+    it = desk()
+    it.fail()
+    it.recorder.close(5)
+    await it.recorder.run()
+    assert (await it.event()).note == "no room"
+
+
+@pytest.mark.parametrize("wrong", [{"similar": 0}, {"window": 0}, {"queue": 1.5}, {"timeout": float("inf")}])
+def test_limits_are_checked(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        EventLimits(**wrong)  # type: ignore[arg-type]
+
+
+# The date
+
+
+async def test_events_of_a_simulated_day_have_the_date_of_that_day() -> None:
+    async with running() as it:
+        begin = MicroTime.now()
+        await asyncio.sleep(86_400)
+        it.fail()
+        await asyncio.sleep(10)
+        it.fail()
+        await asyncio.sleep(FIVE_MINUTES)
+        event = await it.event()
+    assert event.event_time == begin + timedelta(days=1)
+    assert event.series is not None
+    assert event.series.last_observed_time == begin + timedelta(days=1, seconds=10)
+    created = event.metadata.creation_timestamp
+    assert created is not None
+    assert abs(created - event.event_time) <= timedelta(seconds=1)
+
+
+async def test_an_event_of_another_thread_has_the_date_of_the_loop_that_sends_it() -> None:
+    async with running() as it:
+        await asyncio.sleep(86_400)
+        await asyncio.to_thread(it.fail)
+        moment = MicroTime.now()
+        await asyncio.sleep(1)
+        assert (await it.event()).event_time == moment

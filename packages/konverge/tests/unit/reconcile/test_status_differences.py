@@ -1,0 +1,135 @@
+"""What of a status is sent: just what is new, with nothing lost that the class does not know."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from konverge.client import Client, InProcessTransport
+from konverge.objects import Condition, Kind, Model, Resource, Untyped, decode, encode, field
+from konverge.reconcile.statuses import update_status
+from konverge.wire import Request
+from konverge_cluster.api.answers import Answer
+
+THING = Kind("example.com", "v1", "Thing", "things")
+SINCE = "2026-01-01T00:00:00Z"
+
+
+class ThingStatus(Model):
+    ready: int | None = None
+    conditions: list[Condition] = field(default_factory=list)
+
+
+class Thing(Resource, identity=THING):
+    status: ThingStatus = field(default_factory=ThingStatus)
+
+
+def condition(kind: str, status: str = "True", **more: Any) -> dict[str, Any]:
+    return {"type": kind, "status": status, "reason": "R", "message": "", "lastTransitionTime": SINCE, **more}
+
+
+def wire(**status: Any) -> dict[str, Any]:
+    metadata = {"name": "it", "namespace": "shop", "uid": "u", "resourceVersion": "7"}
+    return {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": metadata, "status": status}
+
+
+def thing(**status: Any) -> Thing:
+    return decode(Thing, encode(wire(**status)))
+
+
+class Server:
+    """Takes every patch, and keeps it."""
+
+    def __init__(self) -> None:
+        self.patches: list[Any] = []
+
+    async def handle(self, request: Request) -> Answer:
+        assert (request.method, request.path) == ("PATCH", "/apis/example.com/v1/namespaces/shop/things/it/status")
+        self.patches.append(json.loads(request.body))
+        return Answer(200, encode(wire()))
+
+
+async def sent(obj: Thing) -> Any:
+    """Write a status; give the patch of it, None when nothing was sent."""
+    server = Server()
+    await update_status(Client(InProcessTransport(server.handle)), obj)
+    assert len(server.patches) <= 1
+    if not server.patches:
+        return None
+    assert server.patches[0]["metadata"] == {"resourceVersion": "7"}
+    return server.patches[0]["status"]
+
+
+async def test_a_status_that_was_not_edited_is_not_sent() -> None:
+    assert await sent(thing()) is None
+    assert await sent(thing(ready=1, unknown={"a": [1]}, conditions=[condition("A", odd=1)])) is None
+
+
+async def test_only_the_edit_is_sent() -> None:
+    obj = thing(ready=1, unknown=1, conditions=[condition("A")])
+    obj.status.ready = 2
+    assert await sent(obj) == {"ready": 2}
+    obj.status.ready = None
+    assert await sent(obj) == {"ready": None}
+
+
+async def test_a_status_on_an_object_that_has_none_yet_is_sent() -> None:
+    obj = decode(Thing, encode({name: value for name, value in wire().items() if name != "status"}))
+    obj.status.ready = 1
+    assert await sent(obj) == {"ready": 1}
+
+
+async def test_a_condition_keeps_fields_that_the_class_does_not_know_also_when_others_come_before_it() -> None:
+    obj = thing(conditions=[condition("A", severity="high"), condition("B", probed=SINCE)])
+    obj.status.conditions = [
+        Condition(type="New", status="True", reason="R", last_transition_time=_time(SINCE)),
+        Condition(type="B", status="False", reason="R", last_transition_time=_time(SINCE)),
+        Condition(type="A", status="True", reason="Other", last_transition_time=_time(SINCE)),
+    ]
+    assert await sent(obj) == {
+        "conditions": [
+            condition("New"),
+            condition("B", "False", probed=SINCE),
+            condition("A", severity="high", reason="Other"),
+        ]
+    }
+
+
+@pytest.mark.parametrize("moved", [timedelta(hours=1), None])
+async def test_a_transition_time_moves_only_with_the_status(moved: timedelta | None) -> None:
+    obj = thing(conditions=[condition("A"), condition("B", odd=1)])
+    late = None if moved is None else _time(SINCE) + moved
+    for one in obj.status.conditions:
+        one.last_transition_time = late
+    assert await sent(obj) is None
+
+    obj.status.conditions[0].status = "False"
+    obj.status.conditions[0].last_transition_time = _time("2026-01-01T01:00:00Z")
+    obj.status.conditions[1].message = "other words"
+    assert await sent(obj) == {
+        "conditions": [
+            condition("A", "False", lastTransitionTime="2026-01-01T01:00:00Z"),
+            condition("B", message="other words", odd=1),
+        ]
+    }
+
+
+async def test_other_edits_of_the_object_are_not_sent_with_the_status() -> None:
+    obj = thing(ready=1)
+    obj.metadata.labels = {"a": "b"}
+    assert await sent(obj) is None
+    obj.status.ready = 2
+    assert await sent(obj) == {"ready": 2}
+
+
+@pytest.mark.parametrize("obj", [Thing(), Untyped({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {}})])
+async def test_an_object_that_was_not_read_is_refused(obj: Any) -> None:
+    with pytest.raises(ValueError, match="not read"):
+        await sent(obj)
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)

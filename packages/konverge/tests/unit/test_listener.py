@@ -1,0 +1,124 @@
+"""Servers that leave nothing behind: connections in every state that asyncio holds them in."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from konverge.listener import Listener
+from konverge.testing.certificates import Authority
+
+pytestmark = pytest.mark.real_time
+
+
+class Silent(asyncio.Protocol):
+    """Says nothing, and keeps every connection."""
+
+    made = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        Silent.made += 1
+
+
+class Leaving(Silent):
+    """Says goodbye at once, and waits for the answer that TLS wants."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        assert isinstance(transport, asyncio.Transport)
+        transport.close()
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    Silent.made = 0
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> ssl.SSLContext:
+    pair = Authority(tmp_path, "listening").issue("server", file="server", hosts=["127.0.0.1"])
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair.cert, pair.key)
+    return context
+
+
+def trusting() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+async def until(claim: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            if claim():
+                return
+            await asyncio.sleep(0.005)
+
+
+async def test_a_connection_that_says_nothing_ends_with_its_server() -> None:
+    listener = await Listener.open(Silent, "127.0.0.1", 0)
+    with socket.create_connection(("127.0.0.1", listener.port)) as peer:
+        await until(lambda: Silent.made == 1 and listener.connections == 1)
+
+        await listener.drop()
+
+        assert listener.connections == 0
+        assert peer.recv(1) == b""
+
+
+async def test_a_connection_that_never_shakes_hands_ends_with_its_server(tls: ssl.SSLContext) -> None:
+    listener = await Listener.open(Silent, "127.0.0.1", 0, ssl=tls)
+    with socket.create_connection(("127.0.0.1", listener.port)):
+        await until(lambda: listener.connections == 1)
+
+        await listener.drop()
+
+        assert listener.connections == 0
+        assert Silent.made == 0
+
+
+@pytest.mark.parametrize("protocol", [Silent, Leaving])
+async def test_a_goodbye_that_nobody_answers_ends_with_its_server(
+    tls: ssl.SSLContext, protocol: type[asyncio.Protocol]
+) -> None:
+    listener = await Listener.open(protocol, "127.0.0.1", 0, ssl=tls)
+    peer = socket.create_connection(("127.0.0.1", listener.port))
+    with await asyncio.to_thread(trusting().wrap_socket, peer):
+        await until(lambda: Silent.made == 1)
+
+        await listener.drop()
+
+        assert listener.connections == 0
+
+
+async def test_who_comes_after_the_end_is_refused_and_the_port_is_free() -> None:
+    listener = await Listener.open(Silent, "127.0.0.1", 0)
+    await listener.drop()
+    await listener.drop()
+
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", listener.port)
+    again = await Listener.open(Silent, "127.0.0.1", listener.port)
+    assert again.port == listener.port
+    await again.drop()
+
+
+async def test_without_a_host_every_address_is_listened_on() -> None:
+    listener = await Listener.open(Silent, None, 0)
+    loopback = "::1" if ":" in listener.address else "127.0.0.1"  # port 0 is another port in each family
+    with socket.create_connection((loopback, listener.port)):
+        await until(lambda: listener.connections == 1)
+        await listener.drop()
+
+
+async def test_a_port_that_is_taken_is_an_error_that_leaves_nothing_open() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError) as error:
+        await Listener.open(Silent, "127.0.0.1", taken.getsockname()[1])
+    assert error.value.errno == errno.EADDRINUSE

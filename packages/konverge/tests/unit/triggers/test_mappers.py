@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from konverge.k8s.apps.v1 import Deployment
+from konverge.k8s.core.v1 import Pod
+from konverge.objects import Key, Kind, Scope, Untyped
+from konverge.triggers import to_keys, to_owner, to_self
+from triggerthings import POD, added, changed, document, removed
+
+WEBAPP = Kind("example.com", "v2", "WebApp", "webapps")
+TENANT = Kind("example.com", "v1", "Tenant", "tenants", Scope.CLUSTER)
+
+
+def owner(name: str, *, kind: str = "WebApp", version: str = "example.com/v2", **more: Any) -> dict[str, Any]:
+    return {"apiVersion": version, "kind": kind, "name": name, "uid": f"uid-{kind}-{name}", "controller": True} | more
+
+
+def owned(*owners: dict[str, Any]) -> dict[str, Any]:
+    return document(metadata={"ownerReferences": list(owners)}, spec={})
+
+
+references = st.lists(
+    st.builds(
+        owner,
+        st.sampled_from(["a", "b", "c"]),
+        kind=st.sampled_from(["WebApp", "Tenant"]),
+        version=st.sampled_from(["example.com/v1", "example.com/v2", "other.io/v1", "v1"]),
+        controller=st.sampled_from([True, False, None]),
+    ),
+    max_size=4,
+)
+
+
+@settings(max_examples=100)
+@given(references, references, st.booleans())
+def test_owners_of_the_old_and_the_new_state_are_each_named_once(
+    old: list[dict[str, Any]], new: list[dict[str, Any]], controller_only: bool
+) -> None:
+    def meant(kind: str) -> set[str]:
+        return {
+            one["name"]
+            for one in [*old, *new]
+            if one["kind"] == kind
+            and one["apiVersion"].startswith("example.com/")
+            and (one["controller"] or not controller_only)
+        }
+
+    event = changed(owned(*old), owned(*new))
+    apps = list(to_owner(WEBAPP, controller_only=controller_only)(event))
+    tenants = list(to_owner(TENANT, controller_only=controller_only)(event))
+
+    assert sorted(apps) == sorted(Key("shop", name) for name in meant("WebApp"))
+    assert sorted(tenants) == sorted(Key("", name) for name in meant("Tenant"))
+
+
+def test_an_owner_in_another_version_of_the_group_is_found() -> None:
+    event = added(owned(owner("a", version="example.com/v1beta1")))
+    assert list(to_owner(WEBAPP)(event)) == [Key("shop", "a")]
+
+
+def test_an_owner_of_the_same_kind_in_another_group_is_not_meant() -> None:
+    event = added(
+        owned(owner("a", kind="Deployment", version="extensions/v1"), owner("b", kind="Deployment", version="v1"))
+    )
+    assert list(to_owner(Deployment)(event)) == []
+
+
+def test_the_last_state_of_a_child_that_is_gone_names_its_owner() -> None:
+    assert list(to_owner(WEBAPP)(removed(owned(owner("a"))))) == [Key("shop", "a")]
+
+
+def test_an_owner_that_stops_controlling_is_told() -> None:
+    event = changed(owned(owner("a")), owned(owner("a", controller=False)))
+    assert list(to_owner(WEBAPP)(event)) == [Key("shop", "a")]
+
+
+def test_a_cluster_scoped_owner_has_no_namespace() -> None:
+    event = added(owned(owner("t", kind="Tenant")))
+    assert list(to_owner(TENANT)(event)) == [Key("", "t")]
+
+
+def test_references_that_cannot_be_read_name_nobody() -> None:
+    broken = document(metadata={"ownerReferences": [{"uid": "x", "name": 5}]})
+    assert list(to_owner(WEBAPP)(added(broken))) == []
+
+
+def test_an_object_is_mapped_to_itself_once() -> None:
+    assert list(to_self()(changed(document(), document()))) == [Key("shop", "web")]
+    assert list(to_self()(removed(document()))) == [Key("shop", "web")]
+
+
+def nodes_of(pod: Pod) -> list[Key]:
+    return [Key("", pod.spec.node_name)] if pod.spec and pod.spec.node_name else []
+
+
+def test_a_function_maps_the_old_and_the_new_state() -> None:
+    one, two = (document(spec={"nodeName": name, "containers": []}) for name in ("one", "two"))
+    mapper = to_keys(nodes_of, Pod)
+
+    assert list(mapper(changed(one, two))) == [Key("", "two"), Key("", "one")]
+    assert list(mapper(changed(one, one))) == [Key("", "one")]
+    assert list(mapper(removed(one))) == [Key("", "one")]
+
+
+def test_a_function_of_an_untyped_object() -> None:
+    def names(obj: Untyped) -> list[Key]:
+        return [Key("", name) for name in obj["spec"]["names"]]
+
+    event = added(document(spec={"names": ["a", "b", "a"]}))
+    assert list(to_keys(names, POD)(event)) == [Key("", "a"), Key("", "b")]
+    assert list(to_keys(names, Untyped)(event)) == [Key("", "a"), Key("", "b")]
+
+
+def test_a_state_that_does_not_fit_does_not_hide_the_other(caplog: pytest.LogCaptureFixture) -> None:
+    misfit = document(spec={"nodeName": 5, "containers": []})
+    fits = document(spec={"nodeName": "one", "containers": []})
+
+    with caplog.at_level(logging.ERROR):
+        keys = list(to_keys(nodes_of, Pod)(changed(misfit, fits)))
+
+    assert keys == [Key("", "one")]
+    assert [record.message for record in caplog.records] == ["A mapper failed"]
+
+
+@pytest.mark.parametrize("answer", ["shop/web", ["shop/web"], None, Key("shop", "web")])
+def test_what_is_no_list_of_keys_is_said_in_the_log(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.ERROR):
+        assert list(to_keys(lambda _: answer, Untyped)(added(document()))) == []
+    assert caplog.records
+
+
+def test_what_a_function_is_handed_is_its_own() -> None:
+    def spoil(obj: Untyped) -> list[Key]:
+        obj["spec"]["names"].append("spoilt")
+        return [Key("", str(len(obj["spec"]["names"])))]
+
+    event = added(document(spec={"names": []}))
+    assert [list(to_keys(spoil, Untyped)(event)) for _ in range(2)] == [[Key("", "1")], [Key("", "1")]]
+
+
+def test_mappers_read_as_they_are_written() -> None:
+    shown = [repr(mapper) for mapper in (to_self(), to_owner(WEBAPP), to_keys(nodes_of, Pod))]
+    assert shown == ["to_self()", "to_owner(WebApp)", "to_keys(nodes_of, Pod)"]
+    assert repr(to_owner(WEBAPP, controller_only=False)) == "to_owner(WebApp, controller_only=False)"

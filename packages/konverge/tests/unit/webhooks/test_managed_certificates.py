@@ -1,0 +1,403 @@
+"""Certificates in a Secret: replicas that race, a leader that rotates, bundles that are put where they belong."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from hooked_webapps import OldWebApp, WebApp, check, conversion, fill_in
+from konverge import Client, NotFound, crd_for
+from konverge.client import InProcessTransport
+from konverge.errors import ConfigError, KonvergeError, TransportError
+from konverge.k8s.admissionregistration.v1 import ValidatingWebhookConfiguration
+from konverge.k8s.core.v1 import Secret
+from konverge.objects import Key, ObjectMeta, Untyped
+from konverge.webhooks import (
+    Address,
+    BundleTarget,
+    CertificateFiles,
+    CertificatePair,
+    ManagedCertificates,
+    RotationPolicy,
+    configurations_for,
+    conversion_for,
+    follow,
+    inject_bundle,
+    service_hosts,
+)
+from konverge.webhooks.authorities import certificates_in
+from konverge.webhooks.bundles import bundle_patch
+from konverge.wire import Request, Response
+from konverge_cluster import EmbeddedServer
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+SECRET = Key("default", "webapp-webhooks")
+ADDRESS = Address(service="webapp", namespace="default")
+HOSTS = service_hosts("webapp", "default")
+CONFIGURATIONS = configurations_for([check, fill_in], ADDRESS, name="webapp")
+CRD = crd_for(WebApp, OldWebApp, conversion=conversion_for(conversion, ADDRESS))
+TARGETS = [BundleTarget.of(each) for each in (*CONFIGURATIONS, CRD)]
+
+
+class World:
+    """A cluster, a clock that can be set, and a count of what was written."""
+
+    def __init__(self) -> None:
+        self.server = EmbeddedServer()
+        self.now = START
+        self.writes: list[str] = []
+        self.client = Client(InProcessTransport(self._handle))
+
+    async def _handle(self, request: Request) -> Response:
+        await asyncio.sleep(0)  # replicas take turns at each request
+        if request.method != "GET":
+            self.writes.append(f"{request.method} {request.path.rpartition('/')[2]}")
+        return await self.server.handle(request)
+
+    def replica(self, **options: Any) -> ManagedCertificates:
+        options = {"hosts": HOSTS, "targets": TARGETS, "clock": lambda: self.now, **options}
+        return ManagedCertificates(self.client, SECRET, **options)
+
+    async def configure(self) -> None:
+        for each in (*CONFIGURATIONS, CRD):
+            await self.client.create(each)
+        self.writes.clear()
+
+    async def secret(self) -> Secret:
+        return await self.client.get(Secret, SECRET)
+
+    async def bundles(self) -> list[bytes]:
+        """The bundle of every place that has one."""
+        found = [await self.client.get(target.kind, target.name) for target in TARGETS]
+        configs = [webhook["clientConfig"] for each in found[:2] for webhook in each["webhooks"]]
+        configs.append(found[2]["spec"]["conversion"]["webhook"]["clientConfig"])
+        return [base64.b64decode(config.get("caBundle", "")) for config in configs]
+
+
+async def test_the_first_replica_makes_everything_and_callers_trust_it() -> None:
+    world = World()
+    await world.configure()
+
+    pair = await world.replica().ensure()
+
+    secret = await world.secret()
+    assert secret.type == "kubernetes.io/tls"
+    assert (secret.data["tls.crt"], secret.data["tls.key"]) == (pair.certificate, pair.key)
+    assert await world.bundles() == [secret.data["ca.crt"]] * 3
+    assert len(world.writes) == 4
+
+
+async def test_nothing_is_asked_that_the_rights_do_not_cover() -> None:
+    world = World()
+    await world.configure()
+    asked: set[tuple[str, str]] = set()
+
+    async def note(request: Request) -> Response:
+        verb = {"GET": "get", "POST": "create", "PATCH": "patch"}[request.method]
+        steps = request.path.strip("/").split("/")
+        asked.add((verb, steps[-1] if verb == "create" else steps[-2]))
+        return await world.server.handle(request)
+
+    world.client = Client(InProcessTransport(note))
+    replica = world.replica()
+    await replica.ensure()
+    world.now += timedelta(days=500)
+    await replica.rotate()
+
+    assert asked == {(right.verb, right.resource) for right in replica.rights()}
+
+
+async def test_replicas_that_start_at_once_end_with_the_same_certificate() -> None:
+    world = World()
+    await world.configure()
+
+    pairs = await asyncio.gather(*(world.replica().ensure() for _ in range(8)))
+
+    assert len({pair.certificate for pair in pairs}) == 1
+    assert pairs[0].certificate == (await world.secret()).data["tls.crt"]
+    assert set(await world.bundles()) == {(await world.secret()).data["ca.crt"]}
+
+
+async def test_replicas_that_repair_at_once_end_with_the_same_certificate() -> None:
+    world = World()
+    await world.replica().ensure()
+    world.now += timedelta(days=1000)
+
+    pairs = await asyncio.gather(*(world.replica().ensure() for _ in range(8)))
+
+    assert {pair.certificate for pair in pairs} == {(await world.secret()).data["tls.crt"]}
+
+
+async def test_what_is_good_is_left_alone() -> None:
+    world = World()
+    await world.configure()
+    first = await world.replica().ensure()
+    world.writes.clear()
+    world.now += timedelta(days=70)  # due for renewal, and yet good: that is the leader's part
+
+    assert await world.replica().ensure() == first
+    assert world.writes == []
+
+
+async def test_a_leader_keeps_everything_good_while_authorities_come_and_go() -> None:
+    world = World()
+    await world.configure()
+    policy = RotationPolicy(authority=timedelta(days=90), serving=timedelta(days=30), overlap=timedelta(days=2))
+    leader = world.replica(policy=policy)
+    await leader.ensure()
+    shown: set[bytes] = set()
+
+    for _ in range(60):
+        world.now += timedelta(days=5)
+        await leader.rotate()
+        secret = await world.secret()
+        shown.add(secret.data["tls.crt"])
+        assert await world.bundles() == [secret.data["ca.crt"]] * 3
+        assert all(expires > world.now for _, expires in certificates_in(secret.data["ca.crt"]))
+
+    assert 10 < len(shown) < 25
+    assert len(certificates_in((await world.secret()).data["ca.crt"])) <= 3
+
+
+async def test_a_quiet_rotation_writes_nothing_and_looks_again_within_a_minute() -> None:
+    world = World()
+    await world.configure()
+    leader = world.replica()
+    await leader.ensure()
+    world.writes.clear()
+
+    assert await leader.rotate() == 60
+    assert world.writes == []
+
+
+async def test_a_configuration_that_was_applied_anew_is_told_again() -> None:
+    world = World()
+    await world.configure()
+    leader = world.replica()
+    await leader.ensure()
+    await world.client.delete(ValidatingWebhookConfiguration, "webapp")
+    await leader.rotate()
+    await world.client.create(CONFIGURATIONS[1])
+
+    await leader.rotate()
+
+    assert set(await world.bundles()) == {(await world.secret()).data["ca.crt"]}
+
+
+async def test_callers_trust_the_next_authority_before_anything_is_signed_with_it() -> None:
+    world = World()
+    await world.configure()
+    leader = world.replica()
+    await leader.ensure()
+    world.now += timedelta(days=500)
+    await leader.rotate()
+    assert "next.crt" in (await world.secret()).data
+    world.now += timedelta(hours=2)
+    # Somebody took the bundle away: the promotion puts it back before the Secret says the new certificate.
+    found = await world.client.get(TARGETS[1].kind, "webapp")
+    del found["webhooks"][0]["clientConfig"]["caBundle"]
+    await world.client.update(found)
+    world.writes.clear()
+
+    await leader.rotate()
+
+    assert world.writes == ["PATCH webapp", f"PATCH {SECRET.name}"]
+    assert "next.crt" not in (await world.secret()).data
+
+
+async def test_a_promotion_waits_while_callers_cannot_be_told() -> None:
+    world = World()
+    await world.configure()
+    leader = world.replica()
+    await leader.ensure()
+    world.now += timedelta(days=500)
+    await leader.rotate()
+    before = (await world.secret()).data
+    world.now += timedelta(hours=2)
+
+    async def refuse(request: Request) -> Response:
+        if "webhookconfigurations" in request.path:
+            raise TransportError("cut")
+        return await world.server.handle(request)
+
+    broken = Client(InProcessTransport(refuse))
+    with pytest.raises(TransportError):
+        await ManagedCertificates(broken, SECRET, hosts=HOSTS, targets=TARGETS, clock=lambda: world.now).rotate()
+
+    assert (await world.secret()).data == before
+
+
+HARMS: dict[str, Callable[[Secret], None]] = {
+    "everything": lambda secret: secret.data.update(
+        {"tls.crt": b"x", "tls.key": b"x", "signer.key": b"", "ca.crt": b""}
+    ),
+    "the key": lambda secret: secret.data.update({"tls.key": b"garbage"}),
+    "the signer": lambda secret: secret.data.update({"signer.key": b"garbage"}),
+    "the bundle": lambda secret: secret.data.update({"ca.crt": b"garbage"}),
+}
+
+
+@pytest.mark.parametrize("harm", HARMS)
+async def test_a_secret_that_somebody_broke_is_repaired(harm: str) -> None:
+    world = World()
+    await world.configure()
+    await world.replica().ensure()
+    secret = await world.secret()
+    HARMS[harm](secret)
+    secret.data["own"] = b"kept"
+    await world.client.update(secret)
+
+    pair = await world.replica().ensure()
+    await world.replica().rotate()
+
+    after = (await world.secret()).data
+    assert (after["own"], after["tls.crt"]) == (b"kept", pair.certificate)
+    bundles = await world.bundles()
+    assert len(set(bundles)) == 1
+    assert await world.replica().load() == pair
+
+
+async def test_a_secret_that_everybody_writes_is_given_up_with_a_reason() -> None:
+    world = World()
+    await world.replica().ensure()
+    world.now += timedelta(days=1000)
+
+    async def meddle(request: Request) -> Response:
+        if request.method == "PATCH":
+            secret = await world.secret()
+            secret.metadata.labels["n"] = str(len(world.writes))
+            await world.client.update(secret)
+        return await world.server.handle(request)
+
+    meddled = Client(InProcessTransport(meddle))
+    with pytest.raises(ConfigError, match="others write it all the time"):
+        await ManagedCertificates(meddled, SECRET, hosts=HOSTS, clock=lambda: world.now).ensure()
+
+
+async def test_the_leader_goes_on_after_a_failure() -> None:
+    world = World()
+    failures = iter([TransportError("cut"), TransportError("cut")])
+
+    async def cut(request: Request) -> Response:
+        error = next(failures, None)
+        if error is not None:
+            raise error
+        return await world.server.handle(request)
+
+    leader = ManagedCertificates(Client(InProcessTransport(cut)), SECRET, hosts=HOSTS, clock=lambda: world.now)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(100):
+            await leader.run()
+
+    assert (await world.secret()).data["tls.crt"]
+
+
+class Changing:
+    """A source that gives one thing after the other."""
+
+    def __init__(self, *given: CertificatePair | KonvergeError) -> None:
+        self._given = list(given)
+
+    async def load(self) -> CertificatePair:
+        found = self._given.pop(0) if len(self._given) > 1 else self._given[0]
+        if isinstance(found, KonvergeError):
+            raise found
+        return found
+
+
+async def test_followers_swap_in_what_is_new_and_keep_what_is_good(caplog: pytest.LogCaptureFixture) -> None:
+    one, other = CertificatePair(b"1", b"1"), CertificatePair(b"2", b"2")
+    swapped: list[CertificatePair] = []
+    source = Changing(one, ConfigError("half written"), ConfigError("half written"), other)
+
+    def swap(pair: CertificatePair) -> None:
+        if pair == one and swapped:
+            raise ValueError("no pair")
+        swapped.append(pair)
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(45):
+            await follow(source, swap)
+
+    assert swapped == [one, other]
+    assert len([record for record in caplog.records if record.name == "konverge.webhooks"]) == 1
+
+
+async def test_a_patch_touches_nothing_but_bundles() -> None:
+    found = Untyped(
+        webhooks=[
+            {"name": "a", "clientConfig": {"caBundle": "b2xk"}},
+            {"name": "b", "clientConfig": {"caBundle": base64.b64encode(b"new").decode()}},
+        ]
+    )
+
+    assert bundle_patch(found, b"new") == [
+        {"op": "test", "path": "/webhooks/0/name", "value": "a"},
+        {"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "bmV3"},
+    ]
+    assert bundle_patch(Untyped(spec={"conversion": {"strategy": "None"}}), b"new") == []
+
+
+async def test_a_list_that_changed_in_between_is_looked_at_again() -> None:
+    world = World()
+    await world.configure()
+    meddled = False
+
+    async def meddle(request: Request) -> Response:
+        nonlocal meddled
+        if request.method == "PATCH" and not meddled:
+            meddled = True
+            found = await world.client.get(TARGETS[1].kind, "webapp")
+            found["webhooks"].insert(0, {**found["webhooks"][0], "name": "first.of.all"})
+            await world.client.update(found)
+        return await world.server.handle(request)
+
+    pair = await world.replica(targets=()).ensure()
+    await inject_bundle(Client(InProcessTransport(meddle)), pair.certificate, [TARGETS[1]])
+
+    found = await world.client.get(TARGETS[1].kind, "webapp")
+    bundles = {base64.b64decode(each["clientConfig"]["caBundle"]) for each in found["webhooks"]}
+    assert [each["name"] for each in found["webhooks"]] == ["first.of.all", check.full_name]
+    assert bundles == {pair.certificate}
+
+
+async def test_targets_that_are_not_there_are_told() -> None:
+    world = World()
+
+    assert await inject_bundle(world.client, b"x", TARGETS) == TARGETS
+    with pytest.raises(NotFound):
+        await world.secret()
+
+
+def test_only_what_has_a_bundle_can_be_a_target() -> None:
+    with pytest.raises(ValueError, match="a Secret has no caBundle"):
+        BundleTarget.of(Secret(metadata=ObjectMeta(name="x")))
+
+
+async def test_files_are_read_again_and_half_written_ones_are_refused(tmp_path: Any) -> None:
+    world = World()
+    one = await world.replica().ensure()
+    certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+    files = CertificateFiles(certificate, key)
+    with pytest.raises(ConfigError, match="cannot read"):
+        await files.load()
+    certificate.write_bytes(one.certificate)
+    key.write_bytes(one.key)
+    assert await files.load() == one
+
+    other = await world.replica(hosts=("other.svc",)).ensure()
+    certificate.write_bytes(other.certificate)
+    with pytest.raises(ConfigError, match="do not form a pair"):
+        await files.load()
+    key.write_bytes(other.key)
+    assert await files.load() == other
+
+
+def test_a_certificate_for_nobody_is_refused() -> None:
+    with pytest.raises(ValueError, match="needs hosts"):
+        ManagedCertificates(World().client, SECRET, hosts=())

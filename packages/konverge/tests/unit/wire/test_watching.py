@@ -1,0 +1,646 @@
+"""The list/watch machine, without a loop: what the server said in, what happened and what to ask next out."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from konverge.errors import (
+    ApiError,
+    DecodeError,
+    Expired,
+    Forbidden,
+    Invalid,
+    KonvergeError,
+    NotFound,
+    ServerError,
+    TooManyRequests,
+    TransportError,
+    Unauthorized,
+)
+from konverge.wire.frames import INITIAL_EVENTS_END, FrameReader
+from konverge.wire.watching import (
+    Change,
+    Following,
+    List,
+    Progress,
+    Put,
+    Remove,
+    Reset,
+    Selection,
+    Stage,
+    Synced,
+    Watch,
+)
+from mirror import Mirror
+from modelcollection import ModelCollection, bookmark, frame, status_frame
+
+PASSING = [
+    TransportError("cut"),
+    DecodeError("garbage"),
+    ServerError("down", status=503),
+    TooManyRequests("slow down", status=429),
+]
+REFUSALS = [
+    Forbidden("may not", status=403),
+    Unauthorized("who are you", status=401),
+    NotFound("no such collection", status=404),
+]
+
+
+def an_object(name: str, version: int) -> dict[str, Any]:
+    return {"metadata": {"name": name, "resourceVersion": str(version)}}
+
+
+def page(*names: str, version: str = "7", token: str = "") -> bytes:
+    items = [an_object(name, 1) for name in names]
+    return json.dumps({"metadata": {"resourceVersion": version, "continue": token}, "items": items}).encode()
+
+
+def fed(following: Following, data: bytes) -> list[Change]:
+    """Give all that the frames change; what they put and remove counts as stored."""
+    changes = [change for each in FrameReader().feed(data) if (change := following.frame(each)) is not None]
+    for change in changes:
+        if isinstance(change, Put | Remove):
+            following.reached(json.loads(change.raw)["metadata"]["resourceVersion"])
+    return changes
+
+
+def paging(**options: Any) -> Following:
+    return Following(Selection(**options, streaming=False), kind="Widget")
+
+
+def watching(version: str = "7") -> Following:
+    following = paging()
+    list(following.page(page(version=version)))
+    assert following.stage is Stage.WATCH
+    return following
+
+
+def list_options(following: Following) -> Any:
+    question = following.ask()
+    assert isinstance(question, List)
+    return question.options
+
+
+def watch_options(following: Following) -> Any:
+    question = following.ask()
+    assert isinstance(question, Watch)
+    return question.options
+
+
+# A list in pages
+
+
+def test_a_list_in_pages_is_complete_after_the_last_one() -> None:
+    following = paging(page_size=2)
+
+    first = list(following.page(page("a", "b", token="next")))
+    assert first == [Reset(), *(Put(json.dumps(an_object(name, 1)).encode()) for name in "ab")]
+    assert list_options(following).continue_ == "next"
+    assert list_options(following).limit == 2
+
+    last = list(following.page(page("c", version="7")))
+    assert last[-1] == Synced("7")
+    assert Reset() not in last
+    assert watch_options(following).resource_version == "7"
+
+
+def test_selectors_are_part_of_every_question() -> None:
+    following = Following(Selection(label_selector="app=web", field_selector="metadata.name=a"))
+
+    stream = watch_options(following)
+    following.late()
+    listed = list_options(following)
+    list(following.page(page()))
+    watched = watch_options(following)
+
+    for options in (stream, listed, watched):
+        assert (options.label_selector, options.field_selector) == ("app=web", "metadata.name=a")
+
+
+def test_a_list_of_no_objects_is_complete_too() -> None:
+    null_items = b'{"metadata": {"resourceVersion": "7"}, "items": null}'
+
+    assert list(paging().page(null_items)) == [Reset(), Synced("7")]
+
+
+@pytest.mark.parametrize("error", PASSING, ids=lambda error: type(error).__name__)
+def test_a_page_that_failed_is_asked_for_again(error: KonvergeError) -> None:
+    following = paging()
+    list(following.page(page("a", token="next")))
+
+    following.failed(error)
+
+    assert list_options(following).continue_ == "next"
+
+
+def test_a_page_that_did_not_come_is_asked_for_half_as_large_until_pages_come_again() -> None:
+    following = paging(page_size=500)
+    sizes = []
+    for _ in range(7):
+        sizes.append(list_options(following).limit)
+        following.failed(TransportError("no answer within 45 s"))
+    for token in "abcde":
+        sizes.append(list_options(following).limit)
+        list(following.page(page("a", token=token)))
+
+    assert sizes == [500, 250, 125, 62, 31, 20, 20, 20, 40, 80, 160, 320]
+
+
+@pytest.mark.parametrize("error", [*REFUSALS, Invalid("bad token", status=400)], ids=lambda error: type(error).__name__)
+def test_a_list_that_was_refused_half_way_starts_again(error: KonvergeError) -> None:
+    following = paging()
+    list(following.page(page("a", token="next")))
+
+    following.failed(error)
+
+    assert list_options(following).continue_ == ""
+    assert next(following.page(page("a"))) == Reset()
+
+
+def test_an_expired_page_starts_the_list_again_in_pages_and_then_in_one_piece() -> None:
+    following = paging(page_size=2)
+    limits = []
+    for _ in range(3):
+        limits.append(list_options(following).limit)
+        list(following.page(page("a", token="next")))
+        following.failed(Expired("too old", status=410))
+        assert list_options(following).continue_ == ""
+
+    assert limits == [2, 2, 0]
+
+
+def test_a_complete_list_forgets_that_earlier_ones_expired() -> None:
+    following = paging(page_size=2)
+    for _ in range(2):
+        following.failed(Expired("too old", status=410))
+    list(following.page(page("a")))
+    following.failed(Expired("too old", status=410))
+
+    assert list_options(following).limit == 2
+
+
+def test_a_first_page_read_twice_does_not_keep_what_only_the_first_reading_showed() -> None:
+    following = paging()
+    half_read = following.page(page("a", "gone", token="next"))
+    next(half_read), next(half_read)
+
+    following.failed(DecodeError("an object has no name"))
+
+    assert next(iter(following.page(page("a")))) == Reset()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<html>",
+        b"null",
+        b"[]",
+        b"{}",
+        b'{"metadata": {}, "items": []}',
+        b'{"metadata": {"resourceVersion": ""}, "items": []}',
+        b'{"metadata": {"resourceVersion": "0"}, "items": []}',
+        b'{"metadata": {"resourceVersion": "7"}, "items": {}}',
+        b'{"metadata": {"resourceVersion": "7"}}',
+        b'{"metadata": {"resourceVersion": "7"}, "items": [' + b"[" * 100_000,
+        b'\xff{"metadata"',
+    ],
+)
+def test_an_answer_that_is_no_list_is_a_decode_error_and_the_list_is_asked_for_again(body: bytes) -> None:
+    following = paging()
+
+    with pytest.raises(DecodeError) as caught:
+        following.page(body)
+    following.failed(caught.value)
+
+    assert list_options(following).continue_ == ""
+    assert list(following.page(page())) == [Reset(), Synced("7")]
+
+
+def test_a_server_that_sends_the_same_page_for_ever_is_not_followed() -> None:
+    following = paging()
+    list(following.page(page("a", token="next")))
+
+    with pytest.raises(DecodeError, match="the same page comes again"):
+        following.page(page("a", token="next"))
+
+    assert list_options(following).continue_ == ""
+
+
+def test_an_object_is_its_own_bytes_and_does_not_hold_the_page() -> None:
+    changes = list(paging().page(page("a", "b")))
+
+    assert [type(change.raw) for change in changes if isinstance(change, Put)] == [bytes, bytes]
+
+
+# A list as a stream
+
+
+def initial_events_end(version: int = 9) -> bytes:
+    return bookmark(version, **{INITIAL_EVENTS_END: "true"})
+
+
+def test_a_streaming_list_is_asked_for_first_and_is_complete_with_its_bookmark() -> None:
+    following = Following()
+    asked = watch_options(following)
+
+    assert asked.send_initial_events
+    assert asked.resource_version == ""
+    assert following.opened() == Reset()
+    changes = fed(following, frame("ADDED", an_object("a", 3)) + frame("ADDED", an_object("b", 2)))
+    assert all(isinstance(change, Put) for change in changes)
+    assert following.resource_version == "", "initial events come in no order: none of their versions counts"
+    assert fed(following, initial_events_end(9)) == [Synced("9")]
+    assert watch_options(following).resource_version == "9"
+    assert not watch_options(following).send_initial_events
+
+
+def test_changes_go_on_in_the_same_stream_after_the_bookmark() -> None:
+    following = Following()
+    following.opened()
+    fed(following, initial_events_end(9))
+
+    fed(following, frame("MODIFIED", an_object("a", 12)))
+
+    assert following.resource_version == "12"
+
+
+def test_what_changes_before_the_bookmark_is_part_of_the_list() -> None:
+    following = Following()
+    following.opened()
+
+    changes = fed(following, frame("ADDED", an_object("a", 3)) + frame("DELETED", an_object("a", 8)))
+
+    assert [type(change) for change in changes] == [Put, Remove]
+    assert following.resource_version == ""
+
+
+def test_an_ordinary_bookmark_does_not_end_the_initial_events() -> None:
+    following = Following()
+    following.opened()
+
+    assert fed(following, bookmark(8)) == []
+    assert following.stage is Stage.STREAM
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_server_that_refuses_streaming_lists_is_asked_for_pages_from_then_on(status: int) -> None:
+    following = Following()
+
+    following.failed(Invalid("sendInitialEvents is forbidden for watch", status=status))
+
+    assert isinstance(following.ask(), List)
+    list(following.page(page()))
+    following.failed(Expired("too old", status=410))
+    assert isinstance(following.ask(), List), "remembered"
+    assert not following.streaming
+
+
+def test_a_server_that_never_ends_the_initial_events_is_asked_for_pages_from_then_on() -> None:
+    following = Following()
+    following.opened()
+    fed(following, frame("ADDED", an_object("a", 3)))
+
+    following.late()
+
+    assert isinstance(following.ask(), List)
+    assert next(iter(following.page(page()))) == Reset()
+    assert not following.streaming
+
+
+def test_a_stream_that_keeps_breaking_off_is_replaced_by_pages_once() -> None:
+    following = Following()
+    for _ in range(3):
+        assert following.stage is Stage.STREAM
+        following.opened()
+        following.ended()
+
+    assert isinstance(following.ask(), List)
+    list(following.page(page()))
+    following.failed(Expired("too old", status=410))
+    assert following.stage is Stage.STREAM, "it broke off, it was not refused"
+
+
+def test_a_server_that_cannot_be_reached_says_nothing_about_streaming_lists() -> None:
+    following = Following()
+    for _ in range(20):
+        for error in [*PASSING, *REFUSALS]:
+            following.failed(error)
+
+    assert following.stage is Stage.STREAM
+
+
+def test_a_streaming_list_cut_in_the_middle_starts_again() -> None:
+    following = Following()
+    following.opened()
+    fed(following, frame("ADDED", an_object("a", 3)))
+
+    following.failed(TransportError("cut"))
+
+    assert following.stage is Stage.STREAM
+    assert following.opened() == Reset()
+
+
+# A watch
+
+
+def test_a_watch_is_taken_up_from_the_last_change() -> None:
+    following = watching("7")
+
+    changes = fed(
+        following,
+        frame("ADDED", an_object("a", 8)) + frame("MODIFIED", an_object("a", 9)) + frame("DELETED", an_object("a", 11)),
+    )
+    following.ended()
+
+    assert [type(change) for change in changes] == [Put, Put, Remove]
+    assert watch_options(following).resource_version == "11"
+    assert following.opened() is None
+
+
+def test_a_change_that_could_not_be_stored_is_asked_for_again() -> None:
+    following = watching("7")
+    (read,) = FrameReader().feed(frame("ADDED", an_object("a", 8)))
+
+    following.frame(read)
+    following.failed(DecodeError("it has no name"))
+
+    assert watch_options(following).resource_version == "7"
+
+
+def test_a_bookmark_moves_the_version() -> None:
+    following = watching("7")
+
+    assert fed(following, bookmark(40)) == [Progress("40")]
+    assert watch_options(following).resource_version == "40"
+
+
+def test_a_bookmark_of_the_same_version_says_that_nothing_is_missing() -> None:
+    assert fed(watching("7"), bookmark(7)) == [Progress("7")]
+
+
+@pytest.mark.parametrize("version", ["", "0", "7", "6", "9"])
+def test_the_version_never_moves_back(version: str) -> None:
+    following = watching("10")
+
+    assert fed(following, frame("BOOKMARK", {"metadata": {"resourceVersion": version}})) == []
+    following.reached(version)
+
+    assert following.resource_version == "10"
+
+
+def test_versions_compare_as_numbers() -> None:
+    following = watching("99")
+    following.reached("100")
+
+    assert following.resource_version == "100"
+
+
+def test_versions_that_are_no_numbers_are_believed() -> None:
+    following = watching("b7")
+    following.reached("a9")
+
+    assert following.resource_version == "a9"
+
+
+def test_a_watch_bounds_its_time() -> None:
+    question = watching().ask(timeout=312.5)
+
+    assert isinstance(question, Watch)
+    assert ("timeoutSeconds", "313") in question.options.query()
+    assert ("allowWatchBookmarks", "true") in question.options.query()
+
+
+@pytest.mark.parametrize(
+    "error", [Expired("too old", status=410), NotFound("no such collection", status=404)], ids=["410", "404"]
+)
+def test_a_forgotten_version_leads_to_a_list(error: KonvergeError) -> None:
+    following = watching()
+
+    following.failed(error)
+
+    assert isinstance(following.ask(), List)
+    assert following.resource_version == ""
+    assert next(iter(following.page(page()))) == Reset()
+
+
+def test_an_expired_version_as_a_frame_is_the_same_as_one_as_a_status() -> None:
+    following = watching()
+
+    with pytest.raises(Expired) as caught:
+        fed(following, status_frame(410, "Expired"))
+    following.failed(caught.value)
+
+    assert isinstance(following.ask(), List)
+
+
+@pytest.mark.parametrize("error", [*PASSING, *REFUSALS[:2]], ids=lambda error: type(error).__name__)
+def test_every_other_failure_keeps_the_version(error: KonvergeError) -> None:
+    following = watching("7")
+
+    following.failed(error)
+
+    assert watch_options(following).resource_version == "7"
+
+
+@pytest.mark.parametrize(
+    ("code", "class_"), [(500, ServerError), (504, ServerError), (429, TooManyRequests), (403, Forbidden)]
+)
+def test_an_error_frame_is_the_error_that_it_holds(code: int, class_: type[ApiError]) -> None:
+    with pytest.raises(class_) as caught:
+        fed(watching(), status_frame(code, retryAfterSeconds=3))
+
+    assert caught.value.status == code
+    assert str(caught.value).startswith("watch Widget: ")
+    if isinstance(caught.value, ServerError | TooManyRequests):
+        assert caught.value.retry_after == 3
+
+
+def test_a_watch_that_fails_in_the_same_place_again_and_again_leads_to_a_list() -> None:
+    following = watching()
+    for _ in range(4):
+        following.failed(DecodeError("garbage"))
+    assert isinstance(following.ask(), Watch)
+
+    following.failed(ServerError("invalid version", status=500))
+
+    assert isinstance(following.ask(), List)
+
+
+def test_a_watch_that_gets_on_is_never_replaced_by_a_list() -> None:
+    following = watching("7")
+    for version in range(8, 60):
+        following.failed(DecodeError("torn"))
+        following.reached(str(version))
+
+    assert watch_options(following).resource_version == "59"
+
+
+def test_a_server_that_is_busy_or_away_is_never_asked_for_a_list() -> None:
+    following = watching("7")
+    for _ in range(100):
+        following.failed(TooManyRequests("slow down", status=429))
+        following.failed(TransportError("refused"))
+        following.ended()
+
+    assert watch_options(following).resource_version == "7"
+
+
+@pytest.mark.parametrize("type_", ["", "added", "CREATED"])
+def test_a_frame_of_another_type_is_a_decode_error(type_: str) -> None:
+    with pytest.raises(DecodeError, match="a type that no server sends"):
+        fed(watching(), frame(type_, an_object("a", 8)))
+
+
+def test_a_page_size_below_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="above 0, got 0"):
+        Selection(page_size=0)
+
+
+# Anything at all
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 20) | st.sampled_from(["", "0", "8", "x"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["metadata", "resourceVersion", "annotations", "name", "code", "kind", "details"]), inner
+        )
+    ),
+    max_leaves=8,
+)
+TYPES = st.sampled_from(["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR", "", "FOO"])
+FRAMES = st.builds(lambda type_, found: json.dumps({"type": type_, "object": found}).encode() + b"\n", TYPES, ANY_JSON)
+BYTES = st.lists(FRAMES | st.binary(max_size=20) | st.just(b"\n"), max_size=6).map(b"".join)
+
+
+@given(st.lists(BYTES, max_size=6), st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_whatever_a_server_sends_there_is_always_something_to_ask(answers: list[bytes], streaming: bool) -> None:
+    following, mirror = Following(Selection(streaming=streaming)), Mirror()
+    for answer in answers:
+        try:
+            _take(following, mirror, answer, [])
+        except KonvergeError as error:
+            following.failed(error)
+        question = following.ask()
+        if isinstance(question, Watch) and not question.options.send_initial_events:
+            assert question.options.resource_version not in ("", "0"), "never from now"
+
+
+# A model of a server
+
+
+FAULTS = st.one_of(
+    st.sampled_from([*PASSING, *REFUSALS, Expired("gone", status=410), ServerError("no", status=500)]),
+    st.sampled_from([status_frame(code, retryAfterSeconds=1) for code in (410, 429, 500, 504)]),
+    st.sampled_from([b"\0\0\n", b"<html>\n", b"\n\n", b'{"type": "ADDED", "object": {}}\n']),
+)
+NAMES = st.sampled_from("abcde")
+CUTS = st.lists(st.integers(0, 600), max_size=4)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), NAMES),
+        st.tuples(st.just("delete"), NAMES),
+        st.tuples(st.sampled_from(["elsewhere", "compact", "late"])),
+        st.tuples(st.just("ask"), st.none(), st.just(1.0), CUTS),
+        st.tuples(st.just("ask"), FAULTS, st.floats(0, 1), CUTS),
+    ),
+    min_size=3,
+    max_size=40,
+)
+
+
+@given(STEPS, st.booleans(), st.integers(1, 3))
+@settings(max_examples=200, deadline=None)
+def test_whatever_fails_the_mirror_ends_equal_to_the_server(
+    steps: list[Any], offers_streaming: bool, page_size: int
+) -> None:
+    server = ModelCollection(offers_streaming=offers_streaming)
+    following, mirror = Following(Selection(page_size=page_size)), Mirror()
+    for what, *details in steps:
+        match what:
+            case "ask":
+                _ask(server, following, mirror, *details)
+            case "late":
+                following.late()
+            case _:
+                getattr(server, what)(*details)
+    for _ in range(20):
+        _ask(server, following, mirror, None, 1.0, [])
+
+    assert mirror.versions() == server.versions()
+    _check_what_was_told(mirror, server)
+
+
+def _ask(
+    server: ModelCollection, following: Following, mirror: Mirror, fault: Any, whole: float, cuts: Iterable[int]
+) -> None:
+    """Ask once, and tell the machine what comes of it: all of the answer, a part of it, or a fault in its place."""
+    try:
+        if isinstance(fault, KonvergeError):
+            raise fault
+        answer = server.answer(following.ask())
+        if isinstance(fault, bytes) or whole < 1:
+            answer = answer[: int(len(answer) * whole)]
+        _take(following, mirror, answer + (fault or b""), cuts)
+    except KonvergeError as error:
+        following.failed(error)
+
+
+def _take(following: Following, mirror: Mirror, answer: bytes, cuts: Iterable[int]) -> None:
+    if isinstance(following.ask(), List):
+        for change in following.page(answer):
+            _apply(following, mirror, change)
+        return
+    _apply(following, mirror, following.opened())
+    reader = FrameReader()
+    for chunk in _pieces(answer, cuts):
+        for each in reader.feed(chunk):
+            _apply(following, mirror, following.frame(each))
+    reader.close()
+    following.ended()
+
+
+def _apply(following: Following, mirror: Mirror, change: Change | None) -> None:
+    match change:
+        case Reset():
+            mirror.begin()
+        case Put():
+            following.reached(mirror.put(change.raw))
+        case Remove():
+            following.reached(mirror.remove(change.raw))
+        case Synced():
+            mirror.swap_now(change.resource_version)
+        case Progress():
+            mirror.progress(change.resource_version)
+
+
+def _pieces(data: bytes, cuts: Iterable[int]) -> Iterable[bytes]:
+    places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    return [data[begin:end] for begin, end in itertools.pairwise(places)]
+
+
+def _check_what_was_told(mirror: Mirror, server: ModelCollection) -> None:
+    """What was told replays to the same state, in the order of the real states of each object."""
+    replayed: dict[str, str] = {}
+    for told in mirror.told:
+        assert (told.type == "ADDED") == (told.name not in replayed)
+        if told.type == "DELETED":
+            del replayed[told.name]
+        else:
+            replayed[told.name] = told.version
+    assert {f"/{name}": version for name, version in replayed.items()} == server.versions()
+    for name in {told.name for told in mirror.told}:
+        seen = [told.version for told in mirror.told if told.name == name and told.type != "DELETED"]
+        real = iter(server.states(name))
+        assert all(version in real for version in seen), f"{seen} is no subsequence of {server.states(name)}"
