@@ -12,7 +12,7 @@ from konverge.testing import ControlPlane
 
 pytest_plugins = [
     "konverge.testing.fixtures",
-    "konverge.testing.asynctests",
+    "konverge.testing.async_tests",
     "konverge_cluster.testing.fixtures",
     "pytester",
 ]

@@ -44,8 +44,8 @@ from typing import Any
 
 from audit import Audit, Request
 from measuring import Measured, in_rounds, keep, verdict
-from operatorprocess import OperatorProcess, cpu_of
-from shopload import change, check, clear, load, prepare
+from operator_process import OperatorProcess, cpu_of
+from shop_load import change, check, clear, load, prepare
 
 from konverge.client import Client, load_config
 from konverge.testing import ControlPlane

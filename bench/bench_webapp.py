@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from measuring import keep, verdict
-from operatorprocess import OperatorProcess
+from operator_process import OperatorProcess
 from prometheus_client.parser import text_string_to_metric_families
 
 from konverge import Client, ObjectMeta, crd_for

@@ -66,7 +66,7 @@ HTTP_FILES = {
     "konverge/client/transport.py",
     "konverge/webhooks/server.py",
     "konverge/manager/probes.py",
-    "konverge/testing/faultproxy.py",
+    "konverge/testing/fault_proxy.py",
     "konverge_cluster/http.py",
 }
 """Only these files import the HTTP library: nothing of it leaks past them."""

@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 from answers import answer  # noqa: E402
 from konverge.testing import ControlPlane  # noqa: E402
 from scripts import SCRIPTS  # noqa: E402
-from twoservers import RealApi, with_namespace  # noqa: E402
+from two_servers import RealApi, with_namespace  # noqa: E402
 
 
 def main() -> None:

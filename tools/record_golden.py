@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 from builtin_cases import RECORDED, cases  # noqa: E402
 from builtin_rows import RECORDED_ROWS, rows  # noqa: E402
 from konverge.testing import ControlPlane  # noqa: E402
-from twoservers import RealApi, with_namespace  # noqa: E402
+from two_servers import RealApi, with_namespace  # noqa: E402
 
 
 def main() -> None:

@@ -21,8 +21,8 @@ from konverge.testing import ControlPlane, find_binaries, run_virtually
 from konverge.testing.binaries import NEEDED
 from konverge_cluster.nodes import NodeStandIn
 from konverge_cluster.testing.fixtures import TestCluster, virtual_clock
-from namespaceplays import until
-from toldpods import PLAYS, PROGRAM, Stage
+from namespace_scenarios import until
+from scripted_pods import PLAYS, PROGRAM, Stage
 
 pytestmark = pytest.mark.control_plane
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import pytest
 
 from konverge.testing import ControlPlane
-from konverge.testing.virtualtime import VirtualTimeLoop
+from konverge.testing.virtual_time import VirtualTimeLoop
 from konverge_cluster.embedded_server import EmbeddedServer
-from twoservers import Api, EmbeddedApi, RealApi, with_namespace
+from two_servers import Api, EmbeddedApi, RealApi, with_namespace
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from applyrig import MANAGER, ApplyRig, apply_rig
+from apply_rig import MANAGER, ApplyRig, apply_rig
 from konverge.client import HttpTransport, InProcessTransport, load_config
 from konverge.errors import AlreadyExists, ApplyConflict, Invalid
 from konverge.k8s.apps.v1 import Deployment

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from applyplays import MERGES, STRATEGIC, Gadget, Step, deployments, gadgets, install_gadgets, play, steps
-from applyrig import apply_rig
+from apply_rig import apply_rig
+from apply_scenarios import MERGES, STRATEGIC, Gadget, Step, deployments, gadgets, install_gadgets, play, steps
 from konverge.client import HttpTransport, load_config
 from konverge.k8s.apiextensions.v1 import CustomResourceDefinition
 from konverge.k8s.apps.v1 import Deployment

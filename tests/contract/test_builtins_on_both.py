@@ -6,7 +6,7 @@ import pytest
 
 from builtin_cases import cases, tables
 from builtin_rows import rows
-from twoservers import Api
+from two_servers import Api
 
 
 @pytest.mark.parametrize("kind", tables())

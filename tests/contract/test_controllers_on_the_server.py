@@ -15,7 +15,7 @@ from konverge.k8s.coordination.v1 import Lease
 from konverge.k8s.core.v1 import ConfigMap, Container, PodSpec, PodTemplateSpec, ResourceRequirements
 from konverge.k8s.meta.v1 import LabelSelector
 from konverge.testing import ControlPlane
-from latewatches import LateWatches
+from late_watches import LateWatches
 from widget_operator import Widget, Widgets, widgets
 from widget_processes import Audited, OperatorProcess, audited_writes, operator_process
 from widget_rigs import Way, WidgetRig, real_widgets, virtual_widgets

@@ -16,9 +16,9 @@ from aiohttp import web
 from both_servers import InnerServer
 from crd_cases import Json, definition, obj
 from custom_pairs import DEFINITIONS, Pair, outcome
-from hookserver import HookServer
 from konverge.testing import ControlPlane
-from twoservers import Api, RealApi, Reply
+from two_servers import Api, RealApi, Reply
+from webhook_endpoint import HookServer
 
 APPLY = {"content_type": "application/apply-patch+yaml"}
 MERGE = {"content_type": "application/merge-patch+json"}

@@ -17,7 +17,7 @@ from konverge.testing import ControlPlane
 from konverge_cluster.embedded_server import EmbeddedServer
 from library_cases import LIBRARY
 from rule_cases import BROKEN, EXPRESSIONS, OBJECTS, rule_schema
-from twoservers import EmbeddedApi, RealApi
+from two_servers import EmbeddedApi, RealApi
 
 MERGE = {"content_type": "application/merge-patch+json"}
 TABLE = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}

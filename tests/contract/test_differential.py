@@ -9,11 +9,11 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from differential import Stage, fuzz
 
 from both_servers import InnerServer, RealServer
+from differential import Stage, fuzz
 from fuzz_catalog import KINDS
-from fuzz_plays import play_of
+from fuzz_scenarios import play_of
 from konverge.testing import ControlPlane
 
 REQUESTS = int(os.environ.get("KONVERGE_FUZZ_REQUESTS", "8000"))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from twoservers import Api
+from two_servers import Api
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from applyrig import ApplyRig, apply_rig
+from apply_rig import ApplyRig, apply_rig
 from konverge.client import Client, HttpTransport, InProcessTransport, load_config
 from konverge.errors import Conflict, Invalid, NotFound
 from konverge.k8s.apps.v1 import Deployment

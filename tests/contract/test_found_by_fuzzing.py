@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from differential import Stage
 
 from both_servers import InnerServer, RealServer
+from differential import Stage
 from fuzz_catalog import KINDS
 from fuzz_kinds import ABSENT
-from fuzz_plays import Edit, Step
+from fuzz_scenarios import Edit, Step
 from konverge.testing import ControlPlane
 
 JSON = "application/json"

@@ -22,6 +22,7 @@ from konverge.k8s.core.v1 import ConfigMap, Namespace
 from konverge.objects import ObjectMeta, OwnerReference, Untyped
 from konverge.schema import to_yaml
 from konverge.testing import ControlPlane, run_virtually, settle
+from owner_worlds import is_determined
 from ownerships import (
     API_VERSIONS,
     PLURALS,
@@ -35,7 +36,6 @@ from ownerships import (
     steps_of,
     what_is_left,
 )
-from ownerworlds import is_determined
 from stillness import Stillness
 
 # A test that starts control planes of its own needs the real programs, as one that asks for the fixture does.

@@ -18,7 +18,7 @@ import pytest
 
 from both_servers import InnerServer
 from golden import WEBHOOKS, Answer, golden_hooks, play, read_recording
-from konverge.testing.virtualtime import VirtualTimeLoop
+from konverge.testing.virtual_time import VirtualTimeLoop
 from konverge.wire.messages import Request
 from konverge_cluster.embedded_server import EmbeddedServer
 

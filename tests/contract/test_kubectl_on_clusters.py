@@ -16,7 +16,7 @@ from konverge.errors import ControlPlaneError
 from konverge.testing import find_binaries
 from konverge.testing.binaries import NEEDED
 from kubectl import Run
-from kubectlclusters import Line, embedded_ground, k, look, real_ground
+from kubectl_clusters import Line, embedded_ground, k, look, real_ground
 
 pytestmark = pytest.mark.control_plane
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from twoservers import Api, Json
+from two_servers import Api, Json
 
 MERGE = "application/merge-patch+json"
 

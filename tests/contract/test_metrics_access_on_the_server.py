@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 
-from askprobes import ask
 from konverge.client import Client, ClientConfig, StaticCredentials, load_config
 from konverge.k8s.core.v1 import ServiceAccount
 from konverge.manager.health import Health
-from konverge.manager.metricsauth import AccessReviews
+from konverge.manager.lease_thread import SideThread
+from konverge.manager.metrics_access import AccessReviews
 from konverge.manager.probes import ProbeServer
-from konverge.manager.sidethread import SideThread
 from konverge.objects import Key, ObjectMeta, Untyped
 from konverge.testing import ControlPlane
 from konverge.testing.servers import free_port
+from probe_requests import ask
 
 RBAC = "rbac.authorization.k8s.io"
 

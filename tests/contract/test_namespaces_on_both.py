@@ -11,7 +11,7 @@ import pytest
 from konverge import Client
 from konverge.client import load_config
 from konverge.testing import ControlPlane, run_virtually
-from namespaceplays import governed_server, play_departure, play_furniture
+from namespace_scenarios import governed_server, play_departure, play_furniture
 
 # A test that starts control planes of its own needs the real programs, as one that asks for the fixture does.
 pytestmark = pytest.mark.usefixtures("control_plane")

@@ -17,8 +17,8 @@ from konverge.k8s.batch.v1 import Job
 from konverge.objects import Untyped
 from konverge.testing import ControlPlane
 from konverge_cluster.nodes import Behaviour, NodeStandIn
-from livingcluster import conditions, deployment, pod, state
-from namespaceplays import until
+from live_cluster import conditions, deployment, pod, state
+from namespace_scenarios import until
 
 # A test that starts control planes of its own needs the real programs, as one that asks for the fixture does.
 pytestmark = pytest.mark.usefixtures("control_plane")

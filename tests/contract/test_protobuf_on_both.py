@@ -11,8 +11,8 @@ import pytest
 from builtin_cases import Case, cases, masked, merged, tables
 from konverge_cluster.builtins.protobuf import read_protobuf
 from messages import enveloped, text
-from twoservers import Api, RealApi
-from twoservers import masked as without_chance
+from two_servers import Api, RealApi
+from two_servers import masked as without_chance
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 CONFIG_MAP = text(1, text(1, b"x"))

@@ -14,14 +14,14 @@ import yaml
 
 from konverge.cache.events import EventType
 from konverge.cache.reflector import Reflector
-from konverge.cache.reflectorstats import State
+from konverge.cache.reflector_stats import State
 from konverge.cache.store import Store
 from konverge.client import Client, deleted, load_config
 from konverge.errors import Forbidden, NotFound, Unauthorized, UnknownKind
 from konverge.objects import Kind, Untyped
 from konverge.testing import ControlPlane
 from konverge.testing.faults import Fault
-from konverge.testing.rawproxy import RawProxy
+from konverge.testing.raw_proxy import RawProxy
 from konverge.wire.watching import Selection
 from rigs import CONFIG_MAP, Followed, Rig, Witness, patience, real_rig, running
 

@@ -6,7 +6,7 @@ import pytest
 
 from answers import answer
 from scripts import SCRIPTS
-from twoservers import Api
+from two_servers import Api
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

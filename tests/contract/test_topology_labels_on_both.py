@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from twoservers import Api
+from two_servers import Api
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 PLACE = {ZONE: "z1", REGION: "r1", "topology.kubernetes.io/rack": "k1", "failure-domain.beta.kubernetes.io/zone": "z0"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from twoservers import Api, masked
+from two_servers import Api, masked
 
 PATH = "/apis/admissionregistration.k8s.io/v1"
 RULE = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from both_servers import Heard, InnerServer, RealServer, Server
-from hookserver import HookServer, patch_of
 from konverge.testing import ControlPlane
-from twoservers import masked
+from two_servers import masked
+from webhook_endpoint import HookServer, patch_of
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1"
 NAMESPACE = "reviews"

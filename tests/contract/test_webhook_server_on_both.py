@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from hooked_webapps import GROUP, OldSpec, OldWebApp, Scaling, WebApp, check, fill_in
-from hookscene import HookScene, api_client, hook_scene
 from konverge import Client
 from konverge.errors import Conflict, ControlPlaneError, Forbidden, Invalid, NotFound, ServerError
 from konverge.k8s.core.v1 import Namespace, Secret
@@ -33,7 +32,8 @@ from konverge.webhooks import (
     inject_bundle,
 )
 from konverge.webhooks.authorities import certificates_in
-from webhookpairs import LOOPBACK, authority, pair_of, trusting
+from webhook_pairs import LOOPBACK, authority, pair_of, trusting
+from webhook_scene import HookScene, api_client, hook_scene
 
 pytestmark = pytest.mark.real_time(limit=300)
 

@@ -17,9 +17,9 @@ import pytest
 from aiohttp import web
 
 from both_servers import Heard, InnerServer, RealServer, Server
-from hookserver import JSON, HookServer, Review, patch_of, review
 from konverge.testing import ControlPlane
 from konverge.testing.certificates import Authority
+from webhook_endpoint import JSON, HookServer, Review, patch_of, review
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1"
 MAPS = "/api/v1/namespaces/default/configmaps"

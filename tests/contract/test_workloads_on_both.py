@@ -20,8 +20,8 @@ from konverge.errors import ControlPlaneError
 from konverge.testing import ControlPlane, find_binaries, run_virtually
 from konverge.testing.binaries import NEEDED
 from stillness import Stillness
-from workloadplays import PLAYS, Notes
-from workloadscene import WATCHED, embedded_scene, real_scene
+from workload_scenarios import PLAYS, Notes
+from workload_scene import WATCHED, embedded_scene, real_scene
 
 pytestmark = pytest.mark.control_plane
 

@@ -16,15 +16,15 @@ from typing import Any
 
 import pytest
 
-from askprobes import ask
 from konverge import Client, Manager
 from konverge.client import InProcessTransport, Settings, load_config
 from konverge.controller import rules_of
 from konverge.k8s.coordination.v1 import Lease
 from konverge.testing import ControlPlane
 from konverge.testing.faults import Asked, Fault
-from konverge.testing.rawproxy import RawProxy
+from konverge.testing.raw_proxy import RawProxy
 from konverge_cluster.embedded_server import EmbeddedServer
+from probe_requests import ask
 from rigs import embedded_config
 from widget_operator import Widget, Widgets, widgets
 from widget_processes import (

@@ -16,7 +16,7 @@ from konverge.client import RetryPolicy
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.k8s.events.v1 import Event
 from konverge.testing.faults import Asked, Fault, answered
-from latewatches import LateWatches
+from late_watches import LateWatches
 from widget_operator import Widget, Widgets, widgets
 from widget_rigs import OpenWidgets, Way, WidgetRig, Write
 

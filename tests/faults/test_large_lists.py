@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from faultyserver import Asked, serving
+from faulty_server import Asked, serving
 
 FOLLOWER = Path(__file__).parent.parent / "support" / "follower.py"
 OBJECTS = 20_000

@@ -13,7 +13,7 @@ from konverge.client import Client, RetryPolicy, load_config
 from konverge.errors import KonvergeError
 from konverge.objects import Untyped
 from konverge.testing import ControlPlane
-from konverge.testing.rawproxy import RawProxy
+from konverge.testing.raw_proxy import RawProxy
 from konverge.wire.watching import Selection
 from rigs import CONFIG_MAP, Rig, running
 

@@ -10,13 +10,13 @@ import pytest
 
 from konverge.cache.events import EventType
 from konverge.cache.options import CacheOptions
-from konverge.cache.reflectorstats import State
+from konverge.cache.reflector_stats import State
 from konverge.client import Client, InProcessTransport, load_config
 from konverge.errors import ApiError, Expired, ServerError, TooManyRequests
 from konverge.objects import Untyped
 from konverge.testing import ControlPlane
 from konverge.testing.faults import End, Fault, answered, cut, ended, injected, refused, watches
-from konverge.testing.rawproxy import RawProxy
+from konverge.testing.raw_proxy import RawProxy
 from konverge.wire.watching import Selection
 from konverge_cluster.embedded_server import EmbeddedServer
 from rigs import OpenRig, Rig, embedded_config, running

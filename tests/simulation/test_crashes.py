@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulation_plays import FEW_STEPS, STEPS, Crash, Step, deleted_while_down, play_with_crash, play_without_faults
+from simulation_scenarios import FEW_STEPS, STEPS, Crash, Step, deleted_while_down, play_with_crash, play_without_faults
 
 # Before a write the world is as it is after the one before it: the quick half is enough for every day.
 MOMENTS = pytest.mark.parametrize(

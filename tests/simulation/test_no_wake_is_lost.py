@@ -10,8 +10,8 @@ import os
 
 import pytest
 
+from enqueue_scenarios import play_wakes
 from konverge.testing import run_virtually
-from wakeplays import play_wakes
 
 ONCE_FAILED = [438]  # a child was made and deleted while no watch was open
 TELLING = [105, 100]  # fail when the answer of a write that others had a part in is taken for purely the run's own

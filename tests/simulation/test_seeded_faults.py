@@ -12,7 +12,7 @@ from itertools import groupby
 import pytest
 
 from konverge.testing import run_virtually
-from simulation_plays import FEW_STEPS, STEPS, Ending, Play, play_with_faults, play_with_two, play_without_faults
+from simulation_scenarios import FEW_STEPS, STEPS, Ending, Play, play_with_faults, play_with_two, play_without_faults
 from widget_rigs import Write
 
 FEW = range(2)

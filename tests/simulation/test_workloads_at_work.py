@@ -14,8 +14,8 @@ from konverge.objects import Untyped
 from konverge.testing import settle
 from konverge.wire.messages import Request, Response
 from konverge_cluster.workloads.deployments.templates import set_name, template_hash
-from workloadplays import deployment, follow, image, job, service
-from workloadscene import NODE, EmbeddedScene, embedded_scene, seen
+from workload_scenarios import deployment, follow, image, job, service
+from workload_scene import NODE, EmbeddedScene, embedded_scene, seen
 
 ROLLOUTS = ("deployments.apps", "replicasets.apps")
 

@@ -15,11 +15,11 @@ from konverge.client import InProcessTransport
 from konverge.errors import TransportError
 from konverge.objects import Untyped
 from konverge.testing import settle
+from konverge.testing.fault_transport import FaultyTransport
 from konverge.testing.faults import answered
-from konverge.testing.faultytransport import FaultyTransport
 from konverge.wire.messages import BufferedResponse, Request, Response
-from workloadplays import deployment, follow, image, job, service
-from workloadscene import NODE, EmbeddedScene, seen
+from workload_scenarios import deployment, follow, image, job, service
+from workload_scene import NODE, EmbeddedScene, seen
 
 SHARE = 0.25
 

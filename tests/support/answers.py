@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from scripts import Step
-from twoservers import Api, Reply, masked
+from two_servers import Api, Reply, masked
 
 __all__ = ["answer", "content"]
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qsl, unquote
 
 from konverge.testing import ControlPlane
-from konverge.testing.leftovers import WatchedLoop, assert_nothing_left
+from konverge.testing.leak_check import WatchedLoop, assert_nothing_left
 from konverge.wire.messages import Request
 from konverge_cluster.embedded_server import EmbeddedServer
 

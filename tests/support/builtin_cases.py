@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from twoservers import Api, Reply
+from two_servers import Api, Reply
 
 DATA = Path(__file__).parent.parent / "data"
 RECORDED = DATA / "golden" / "builtins.json"

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from twoservers import Api
+from two_servers import Api
 
 DATA = Path(__file__).parent.parent / "data"
 RECORDED_ROWS = DATA / "golden" / "builtins-rows.json"

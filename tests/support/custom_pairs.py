@@ -12,7 +12,7 @@ from typing import Any
 
 from crd_cases import Json
 from judges import Recorder
-from twoservers import Api, Reply, masked
+from two_servers import Api, Reply, masked
 
 __all__ = ["DEFINITIONS", "Pair", "outcome"]
 

@@ -27,7 +27,7 @@ from urllib.parse import quote
 from both_servers import Heard, InnerServer, RealServer, Server
 from fuzz_catalog import KINDS
 from fuzz_kinds import ABSENT, WIDGET_CRD, FuzzKind
-from fuzz_plays import SENTINEL, Edit, Step, change, play_of
+from fuzz_scenarios import SENTINEL, Edit, Step, change, play_of
 
 __all__ = ["ACCEPTED", "Difference", "Stage", "Step", "fuzz", "play_of"]
 

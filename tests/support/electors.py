@@ -12,8 +12,8 @@ from konverge.client import Client, InProcessTransport
 from konverge.k8s.coordination.v1 import Lease
 from konverge.manager.elector import Election, Elector
 from konverge.manager.guard import Guard
+from konverge.testing.fault_transport import FaultyTransport
 from konverge.testing.faults import FaultScript
-from konverge.testing.faultytransport import FaultyTransport
 from konverge_cluster.embedded_server import EmbeddedServer
 
 __all__ = ["Voter", "Voters", "until"]

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from embeddedplane import CONFIG_MAPS, Plane, config_map
-from konverge.cache.pacing import Patience, Spacing
+from embedded_plane import CONFIG_MAPS, Plane, config_map
+from konverge.cache.backoff import Patience, Spacing
 from konverge.cache.reflector import Reflector
 from konverge.client import Client, InProcessTransport
 from konverge.objects import Kind
+from konverge.testing.fault_transport import FaultyTransport
 from konverge.testing.faults import Asked, FaultScript, anything, lists, watches
-from konverge.testing.faultytransport import FaultyTransport
 from konverge.wire.watching import Selection
 from mirror import Mirror
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from konverge.cache.reflector import Reflector
-from konverge.cache.reflectorstats import State
+from konverge.cache.reflector_stats import State
 from konverge.cache.store import Store
 from konverge.client import Client, ClientConfig
 from konverge.objects import Kind

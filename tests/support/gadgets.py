@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from konverge import Client, Condition, Controller, CustomResource, Manager, Meta, Spec, Status, crd_for, field
 from konverge.client import InProcessTransport, Settings
-from konverge.testing.faultytransport import FaultyTransport
+from konverge.testing.fault_transport import FaultyTransport
 from konverge_cluster.embedded_server import EmbeddedServer
 
 

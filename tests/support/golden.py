@@ -23,8 +23,8 @@ from typing import Any
 import yaml
 from aiohttp import web
 
-from hookserver import HookServer, patch_of, review
 from konverge_cluster.patches import apply_json_patch
+from webhook_endpoint import HookServer, patch_of, review
 
 __all__ = ["RECORDINGS", "WEBHOOKS", "Answer", "Send", "golden_hooks", "play", "read_recording", "write_recording"]
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from embeddedplane import Json, Plane
+from embedded_plane import Json, Plane
 
 Answer = Callable[[Json], Awaitable[Json]]
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from twoservers import Api, Reply, masked
+from two_servers import Api, Reply, masked
 
 __all__ = ["Recorded", "Recorder", "is_recording"]
 

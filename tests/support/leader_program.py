@@ -17,7 +17,7 @@ from konverge.errors import WriteRefused
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.manager.elector import Election
 from konverge.manager.leadership import Leadership
-from konverge.manager.sidethread import SideThread
+from konverge.manager.lease_thread import SideThread
 from konverge.objects import ObjectMeta
 
 

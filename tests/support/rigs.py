@@ -16,19 +16,19 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TypeAlias
 
+from konverge.cache.backoff import Patience, Spacing
 from konverge.cache.events import Event, EventType
 from konverge.cache.options import CacheOptions
-from konverge.cache.pacing import Patience, Spacing
 from konverge.cache.reflector import Reflector
-from konverge.cache.reflectorstats import ReflectorStats, State
+from konverge.cache.reflector_stats import ReflectorStats, State
 from konverge.cache.store import Store
 from konverge.client import Client, ClientConfig, InProcessTransport, StaticCredentials, load_config
 from konverge.client.access.tls import Tls
 from konverge.objects import Key, Kind, Untyped
 from konverge.testing import ControlPlane
-from konverge.testing.faultproxy import FaultProxy
+from konverge.testing.fault_proxy import FaultProxy
+from konverge.testing.fault_transport import FaultyTransport
 from konverge.testing.faults import Asked, FaultScript, anything, lists, refused, watches
-from konverge.testing.faultytransport import FaultyTransport
 from konverge.wire.watching import Selection
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.storage import Storage

@@ -31,8 +31,8 @@ from konverge.k8s.core.v1 import Pod
 from konverge.k8s.events.v1 import Event
 from konverge.objects import from_wire
 from konverge.testing import settle
+from konverge.testing.fault_transport import FaultyTransport
 from konverge.testing.faults import Asked
-from konverge.testing.faultytransport import FaultyTransport
 from konverge.webhooks import Address, Webhooks, configurations_for
 from konverge.wire.messages import Transport
 from konverge_cluster.embedded_server import EmbeddedServer

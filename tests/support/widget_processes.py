@@ -20,7 +20,7 @@ import yaml
 import widget_operator
 from konverge.certificates import Authority
 from konverge.testing import ControlPlane
-from konverge.testing.faultproxy import FaultProxy
+from konverge.testing.fault_proxy import FaultProxy
 from konverge.testing.servers import free_port
 
 __all__ = [

@@ -21,8 +21,8 @@ from konverge.errors import AlreadyExists, NotFound
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.manager.process import Process
 from konverge.testing import ControlPlane
+from konverge.testing.fault_transport import FaultyTransport
 from konverge.testing.faults import FaultScript
-from konverge.testing.faultytransport import FaultyTransport
 from konverge.wire.messages import Request, Response, Transport
 from konverge_cluster.embedded_server import EmbeddedServer
 from widget_operator import Widget, Widgets, WidgetSpec, WidgetStatus, widgets

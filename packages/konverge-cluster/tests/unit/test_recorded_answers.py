@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from answers import answer
-from konverge.testing.virtualtime import VirtualTimeLoop
+from konverge.testing.virtual_time import VirtualTimeLoop
 from konverge_cluster.embedded_server import EmbeddedServer
 from repository import DATA
 from scripts import SCRIPTS
-from twoservers import EmbeddedApi, with_namespace
+from two_servers import EmbeddedApi, with_namespace
 
 RECORDINGS = DATA / "recorded-answers.json.gz"
 

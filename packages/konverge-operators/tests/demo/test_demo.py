@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from konverge.cli import main
-from konverge.cli.loopbackhooks import is_loopback, loopback_hooks
+from konverge.cli.loopback_webhooks import is_loopback, loopback_hooks
 from konverge.cli.targets import load_operator
 from konverge.client import Client, InProcessTransport
 from konverge.k8s.admissionregistration.v1 import ValidatingWebhookConfiguration

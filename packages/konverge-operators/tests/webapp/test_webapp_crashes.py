@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from konverge.testing import run_virtually
-from webapp_plays import play
+from webapp_scenarios import play
 
 
 def test_killed_at_any_write_it_ends_the_same_with_the_same_creates_and_deletes() -> None:

@@ -12,8 +12,8 @@ from konverge.k8s.apps.v1 import Deployment, ReplicaSet
 from konverge.k8s.core.v1 import Namespace, Pod
 from konverge.manager import Election
 from konverge.testing import settle
+from konverge.testing.fault_transport import FaultyTransport
 from konverge.testing.faults import answered, anything, lists
-from konverge.testing.faultytransport import FaultyTransport
 from konverge.webhooks import Address, Webhooks, configurations_for
 from konverge_cluster import EmbeddedCluster
 from konverge_operators.webapp.api import Phase, WebApp

@@ -20,7 +20,7 @@ from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Namespace
 from konverge.manager import Election
 from konverge.testing import ControlPlane
-from konverge.testing.faultproxy import FaultProxy
+from konverge.testing.fault_proxy import FaultProxy
 from konverge.testing.faults import Asked, Fault, answered
 from konverge.testing.servers import free_port
 from konverge_cluster.nodes import NodeStandIn

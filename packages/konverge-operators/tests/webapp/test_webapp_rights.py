@@ -9,7 +9,7 @@ from konverge.controller import Permission
 from konverge.manager import Election
 from konverge.testing.faults import Asked
 from konverge_operators.webapp.operator import operator
-from webapp_plays import act
+from webapp_scenarios import act
 from webapps import webapp_world
 
 UNSEEN = {

@@ -10,7 +10,7 @@ import msgspec
 import yaml
 
 from konverge_cluster.api import refusals
-from konverge_cluster.api.gojson import MAX_DEPTH, JsonFault, duplicate_keys
+from konverge_cluster.api.go_json import MAX_DEPTH, JsonFault, duplicate_keys
 
 __all__ = [
     "BODY_LIMIT",

@@ -27,7 +27,7 @@ from konverge_cluster.patches import (
     apply_patch,
     apply_strategic_patch,
 )
-from konverge_cluster.patches.gotext import plain
+from konverge_cluster.patches.go_text import plain
 
 __all__ = [
     "APPLY",

@@ -20,7 +20,7 @@ import binascii
 from dataclasses import dataclass
 from typing import Any, Final
 
-from konverge_cluster.api import gojson, refusals
+from konverge_cluster.api import go_json, refusals
 from konverge_cluster.api.answers import Answer
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, decode, encode, key_of
@@ -209,8 +209,8 @@ def _decode_token(token: str) -> tuple[int, str]:
     except (binascii.Error, ValueError):
         raise ValueError(f": illegal base64 data at input byte {_first_bad_letter(token)}") from None
     try:
-        gojson.duplicate_keys(content.decode("utf-8", "replace"))
-    except gojson.JsonFault as fault:
+        go_json.duplicate_keys(content.decode("utf-8", "replace"))
+    except go_json.JsonFault as fault:
         raise ValueError(f": {fault}") from None
     found = decode(content)
     if not isinstance(found, dict) or found.get("v") != "meta.k8s.io/v1":

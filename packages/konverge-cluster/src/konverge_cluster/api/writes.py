@@ -21,7 +21,7 @@ from konverge_cluster.api.problems import invalid
 from konverge_cluster.api.strategy import Document, Strategy, Surroundings, WriteRules
 from konverge_cluster.api.views import answer_entry
 from konverge_cluster.patches.endpoints import Endpoint
-from konverge_cluster.patches.fieldsets import make_set
+from konverge_cluster.patches.field_sets import make_set
 from konverge_cluster.patches.managers import manager_name
 from konverge_cluster.patches.updates import track_update
 from konverge_cluster.storage import Entry

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from konverge_cluster.cel import arithmetic
 from konverge_cluster.cel.functions import A, B, Library, runtime_type
-from konverge_cluster.cel.gofloats import go_float
+from konverge_cluster.cel.go_floats import go_float
 from konverge_cluster.cel.patterns import PatternFault, compile_pattern
 from konverge_cluster.cel.times import (
     duration_text,

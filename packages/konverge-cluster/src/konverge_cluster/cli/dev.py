@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from konverge.cli.childprocesses import ChildProcess
+from konverge.cli.child_processes import ChildProcess
 from konverge.cli.options import PORT, option
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def dev(target: str, port: int, count: int, kubeconfig: Path, plain: bool) -> No
 
     Example: konverge dev konverge_operators.webapp
     """
-    from konverge.cli.logfiles import logs_in
+    from konverge.cli.log_files import logs_in
     from konverge_cluster.cli.dev_sources import folder_of
 
     folder = folder_of(target)

@@ -14,7 +14,7 @@ import click
 import yaml
 
 from konverge.cli.child import end_with_parent
-from konverge.cli.loopbackhooks import loopback_hooks
+from konverge.cli.loopback_webhooks import loopback_hooks
 from konverge.cli.targets import load_operator
 from konverge.client import Client, condition, load_config
 from konverge.errors import AlreadyExists, KonvergeError

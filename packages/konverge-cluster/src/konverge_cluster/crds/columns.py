@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from konverge_cluster.api.tables import CREATED_DESCRIPTION, NAME_COLUMN, Column, age_of
-from konverge_cluster.cel.gofloats import go_float
+from konverge_cluster.cel.go_floats import go_float
 from konverge_cluster.crds.jsonpath import PathFault, compile_path
 
 __all__ = ["TableColumns"]

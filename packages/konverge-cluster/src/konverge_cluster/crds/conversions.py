@@ -16,7 +16,7 @@ from konverge_cluster.api.metadata import json_type, metadata_problems
 from konverge_cluster.api.problems import quote
 from konverge_cluster.api.refusals import failure
 from konverge_cluster.api.strategy import Document, Unconverted
-from konverge_cluster.patches.gotext import kind_of
+from konverge_cluster.patches.go_text import kind_of
 
 __all__ = ["Converter", "NoConversion", "WebhookCaller", "WebhookConversion"]
 

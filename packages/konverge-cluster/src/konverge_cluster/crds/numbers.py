@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from konverge_cluster.cel.gofloats import go_float
+from konverge_cluster.cel.go_floats import go_float
 
 __all__ = ["INT64", "compile_number", "is_whole", "plain_bounds"]
 

@@ -16,7 +16,7 @@ from konverge_cluster.api.problems import FieldProblem, quote
 from konverge_cluster.api.refusals import bad_request, forbidden
 from konverge_cluster.api.strategy import Document, ResourceInfo, SubresourceInfo, Surroundings
 from konverge_cluster.builtins.schemas import merging_schemas
-from konverge_cluster.cel.gofloats import go_float
+from konverge_cluster.cel.go_floats import go_float
 from konverge_cluster.crds.columns import TableColumns
 from konverge_cluster.crds.compiled import CompiledSchema
 from konverge_cluster.crds.conversions import Converter

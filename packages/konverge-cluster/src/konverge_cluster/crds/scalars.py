@@ -13,7 +13,7 @@ from konverge_cluster.crds.numbers import compile_number, plain_bounds
 from konverge_cluster.crds.paths import Place, steps_of
 from konverge_cluster.crds.reports import Report, Step
 from konverge_cluster.crds.shown import shown
-from konverge_cluster.patches.gotext import compact_json
+from konverge_cluster.patches.go_text import compact_json
 
 __all__ = ["enum_step", "number_step", "text_step"]
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from konverge_cluster.api.problems import FieldProblem, invalid
 from konverge_cluster.api.strategy import Scaling
-from konverge_cluster.patches.gotext import kind_of, plain
+from konverge_cluster.patches.go_text import kind_of, plain
 
 __all__ = ["ScalePaths"]
 

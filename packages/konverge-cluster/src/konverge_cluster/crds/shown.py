@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from konverge_cluster.cel.gofloats import go_float
+from konverge_cluster.cel.go_floats import go_float
 from konverge_cluster.crds.numbers import INT64
 
 __all__ = ["shown", "stored_numbers"]

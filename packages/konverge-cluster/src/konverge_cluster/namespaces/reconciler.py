@@ -14,8 +14,8 @@ from konverge.objects import Key, Kind, kind_of, to_wire, wall_clock
 from konverge.reconcile import Context, Reconciler, Result
 from konverge_cluster.clock import Clock, moment, whole
 from konverge_cluster.namespaces.conditions import Findings, conditions_after
+from konverge_cluster.namespaces.defaults import ACCOUNT, ROOT_CA, furnish
 from konverge_cluster.namespaces.emptying import empty
-from konverge_cluster.namespaces.furniture import ACCOUNT, ROOT_CA, furnish
 from konverge_cluster.status_writes import writer_of, written
 
 __all__ = ["NamespaceReconciler", "namespace_controllers"]

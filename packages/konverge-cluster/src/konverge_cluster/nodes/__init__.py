@@ -12,6 +12,6 @@ pure state machine, `scheduling` the choice of a node; `behaviours` is what can 
 from konverge_cluster.nodes.behaviours import ANNOTATION, Behaviour, Program
 from konverge_cluster.nodes.life import Place, Step, Told, live
 from konverge_cluster.nodes.machines import Machine
-from konverge_cluster.nodes.standin import NodeStandIn
+from konverge_cluster.nodes.simulated_nodes import NodeStandIn
 
 __all__ = ["ANNOTATION", "Behaviour", "Machine", "NodeStandIn", "Place", "Program", "Step", "Told", "live"]

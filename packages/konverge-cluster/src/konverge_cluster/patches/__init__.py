@@ -17,7 +17,7 @@ from __future__ import annotations
 from konverge_cluster.patches.apply import Applied, apply_patch
 from konverge_cluster.patches.endpoints import Endpoint, with_api_version
 from konverge_cluster.patches.errors import PatchError
-from konverge_cluster.patches.fieldsets import FieldSet, make_set
+from konverge_cluster.patches.field_sets import FieldSet, make_set
 from konverge_cluster.patches.json_patch import apply_json_patch, read_json_patch, unknown_operation_fields
 from konverge_cluster.patches.managers import manager_name
 from konverge_cluster.patches.merge_patch import apply_merge_patch

@@ -28,7 +28,7 @@ from konverge_cluster.patches.comparison import fields_of, same
 from konverge_cluster.patches.elements import Unreadable
 from konverge_cluster.patches.endpoints import Endpoint, bare
 from konverge_cluster.patches.errors import PatchError, apply_conflict, bad_request, internal
-from konverge_cluster.patches.fieldsets import FieldSet, difference, paths, subtract
+from konverge_cluster.patches.field_sets import FieldSet, difference, paths, subtract
 from konverge_cluster.patches.managers import Identity, Managers, Owned, identify, read_managers, write_managers
 from konverge_cluster.patches.merging import merge
 from konverge_cluster.patches.ownership import Change, adopt_schema, strip

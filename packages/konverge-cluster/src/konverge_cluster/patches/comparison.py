@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from konverge_cluster.patches.elements import item_element
-from konverge_cluster.patches.fieldsets import FieldSet, as_entry, below, is_member, union
+from konverge_cluster.patches.field_sets import FieldSet, as_entry, below, is_member, union
 from konverge_cluster.patches.topology import ABSENT, MappingType, Node, SequenceType
 
 __all__ = ["compare", "fields_of", "same"]

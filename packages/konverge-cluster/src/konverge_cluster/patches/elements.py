@@ -15,7 +15,7 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from konverge_cluster.patches.gotext import compact_json, plain, quoted
+from konverge_cluster.patches.go_text import compact_json, plain, quoted
 from konverge_cluster.patches.topology import SequenceType
 
 __all__ = ["Unreadable", "canonical", "item_element", "order_of", "text_of"]

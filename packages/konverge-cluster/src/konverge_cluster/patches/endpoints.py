@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from konverge_cluster.patches.fieldsets import FieldSet, make_set
+from konverge_cluster.patches.field_sets import FieldSet, make_set
 from konverge_cluster.patches.topology import Node, Topology
 from konverge_cluster.patches.validation import validate
 

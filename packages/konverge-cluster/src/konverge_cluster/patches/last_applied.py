@@ -13,8 +13,8 @@ from typing import Any
 from konverge_cluster.patches.comparison import compare, fields_of
 from konverge_cluster.patches.elements import Unreadable
 from konverge_cluster.patches.endpoints import Endpoint
-from konverge_cluster.patches.fieldsets import FieldSet, difference
-from konverge_cluster.patches.gotext import compact_json
+from konverge_cluster.patches.field_sets import FieldSet, difference
+from konverge_cluster.patches.go_text import compact_json
 from konverge_cluster.patches.validation import Misfit, validate
 
 __all__ = ["ANNOTATION", "owned_by_client", "synced"]

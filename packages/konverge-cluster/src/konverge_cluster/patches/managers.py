@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from konverge_cluster.patches.elements import Unreadable
-from konverge_cluster.patches.fieldsets import FieldSet, ordered, read_set, union
-from konverge_cluster.patches.gotext import quoted
+from konverge_cluster.patches.field_sets import FieldSet, ordered, read_set, union
+from konverge_cluster.patches.go_text import quoted
 
 __all__ = ["Identity", "Managers", "Owned", "cap_updaters", "manager_name", "read_managers", "write_managers"]
 

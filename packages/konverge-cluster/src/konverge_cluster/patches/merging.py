@@ -19,7 +19,7 @@ from typing import Any
 
 from konverge_cluster.patches.comparison import same
 from konverge_cluster.patches.elements import item_element
-from konverge_cluster.patches.fieldsets import FieldSet, below, is_member
+from konverge_cluster.patches.field_sets import FieldSet, below, is_member
 from konverge_cluster.patches.topology import MappingType, Node, SequenceType
 
 __all__ = ["merge", "remove"]

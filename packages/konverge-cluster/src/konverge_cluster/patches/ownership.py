@@ -17,7 +17,7 @@ from typing import Any
 
 from konverge_cluster.patches.comparison import compare
 from konverge_cluster.patches.endpoints import STRIPPED, Endpoint
-from konverge_cluster.patches.fieldsets import FieldSet, below, difference, intersection, is_member, subtract
+from konverge_cluster.patches.field_sets import FieldSet, below, difference, intersection, is_member, subtract
 from konverge_cluster.patches.managers import Identity, Managers
 from konverge_cluster.patches.topology import Node
 from konverge_cluster.patches.validation import Misfit

@@ -13,7 +13,7 @@ from typing import Any
 
 from konverge_cluster.patches.comparison import fields_of
 from konverge_cluster.patches.endpoints import Endpoint
-from konverge_cluster.patches.fieldsets import FieldSet, difference, intersection, named_members, union
+from konverge_cluster.patches.field_sets import FieldSet, difference, intersection, named_members, union
 from konverge_cluster.patches.managers import Managers, Owned
 from konverge_cluster.patches.merging import remove
 from konverge_cluster.patches.topology import Node

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from konverge_cluster.patches.fieldsets import FieldSet, difference, intersection, make_set
+from konverge_cluster.patches.field_sets import FieldSet, difference, intersection, make_set
 from konverge_cluster.patches.managers import Managers, Owned, read_managers, write_managers
 
 __all__ = ["SCALE_VERSION", "entries_of_object", "entries_of_scale"]

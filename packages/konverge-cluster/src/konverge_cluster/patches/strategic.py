@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import Any
 
 from konverge_cluster.patches.errors import bad_request, internal
-from konverge_cluster.patches.gotext import quoted
+from konverge_cluster.patches.go_text import quoted
 from konverge_cluster.patches.strategic_lists import (
     DIRECTIVE,
     check_order,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from konverge_cluster.patches.errors import PatchError, internal, unprocessable
-from konverge_cluster.patches.gotext import as_string, kind_of, plain
+from konverge_cluster.patches.go_text import as_string, kind_of, plain
 
 __all__ = [
     "DIRECTIVE",

@@ -19,7 +19,7 @@ from typing import Any
 from konverge_cluster.patches.comparison import same
 from konverge_cluster.patches.elements import Unreadable
 from konverge_cluster.patches.endpoints import Endpoint, bare
-from konverge_cluster.patches.fieldsets import union
+from konverge_cluster.patches.field_sets import union
 from konverge_cluster.patches.managers import (
     Managers,
     Owned,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from konverge_cluster.patches.elements import Unreadable, item_element, text_of
-from konverge_cluster.patches.gotext import kind_of, literal, plain
+from konverge_cluster.patches.go_text import kind_of, literal, plain
 from konverge_cluster.patches.topology import MappingType, Node, SequenceType
 
 __all__ = ["Misfit", "validate"]

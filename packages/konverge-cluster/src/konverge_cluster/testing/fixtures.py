@@ -1,6 +1,6 @@
 """The pytest fixture `cluster`: a fresh cluster for each test, on virtual time unless the test is on real time.
 
-    pytest_plugins = ["konverge_cluster.testing.fixtures", "konverge.testing.asynctests"]
+    pytest_plugins = ["konverge_cluster.testing.fixtures", "konverge.testing.async_tests"]
 
     async def test_it_heals(cluster: TestCluster) -> None:
         async with cluster.operator(*controllers()):
@@ -24,7 +24,7 @@ from konverge.controller import Controller
 from konverge.errors import WaitTimeout
 from konverge.manager import Manager
 from konverge.objects import Untyped, wall_clock
-from konverge.testing.virtualtime import START, VirtualTimeLoop
+from konverge.testing.virtual_time import START, VirtualTimeLoop
 from konverge_cluster.embedded_cluster import EmbeddedCluster
 
 __all__ = ["TestCluster", "cluster"]

@@ -17,9 +17,9 @@ from konverge.controller import Controller
 from konverge.objects import wall_clock
 from konverge_cluster.clock import Clock
 from konverge_cluster.workloads.deployments.reconciler import deployment_controller
-from konverge_cluster.workloads.jobs.leftovers import leftover_controller
 from konverge_cluster.workloads.jobs.reconciler import job_controller
-from konverge_cluster.workloads.replicasets.reconciler import replica_set_controller
+from konverge_cluster.workloads.jobs.stale_finalizers import leftover_controller
+from konverge_cluster.workloads.replica_sets.reconciler import replica_set_controller
 from konverge_cluster.workloads.services.reconciler import endpoints_controller, service_controller
 
 __all__ = ["workload_controllers"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from embeddedplane import Json, Plane
+from embedded_plane import Json, Plane
 
 PODS = "/api/v1/namespaces/default/pods"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"

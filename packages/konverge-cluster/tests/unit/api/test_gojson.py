@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from konverge_cluster.api.gojson import MAX_DEPTH, JsonFault, duplicate_keys
+from konverge_cluster.api.go_json import MAX_DEPTH, JsonFault, duplicate_keys
 
 
 @pytest.mark.parametrize(

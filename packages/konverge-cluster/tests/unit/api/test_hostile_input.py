@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embeddedplane import CONFIG_MAPS, Plane, config_map
-from konverge.testing.virtualtime import run_virtually
+from embedded_plane import CONFIG_MAPS, Plane, config_map
+from konverge.testing.virtual_time import run_virtually
 
 MERGE = "application/merge-patch+json"
 PATCHES = [

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from embeddedplane import CONFIG_MAPS, Json, Plane, config_map
+from embedded_plane import CONFIG_MAPS, Json, Plane, config_map
 
 
 def names(page: Json) -> list[str]:

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from embeddedplane import CONFIG_MAPS, Json, Plane, config_map
+from embedded_plane import CONFIG_MAPS, Json, Plane, config_map
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from embeddedplane import CONFIG_MAPS, Plane, config_map
+from embedded_plane import CONFIG_MAPS, Plane, config_map
 from konverge_cluster.api.admission import AdmissionRequest
 from konverge_cluster.api.refusals import forbidden
 

@@ -11,7 +11,7 @@ import pytest
 from builtin_cases import cases, recorded, tables
 from builtin_rows import RECORDED_ROWS, rows
 from konverge_cluster.embedded_server import EmbeddedServer
-from twoservers import EmbeddedApi, with_namespace
+from two_servers import EmbeddedApi, with_namespace
 
 
 @pytest.fixture(scope="module")

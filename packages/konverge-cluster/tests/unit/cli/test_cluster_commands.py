@@ -23,8 +23,8 @@ from konverge.cli import main
 from konverge.cli.reachability import check_answers
 from konverge.client import condition, load_config
 from konverge_cluster import EmbeddedServer
-from kubectlclusters import in_thread
-from livingcluster import deployment, pod
+from kubectl_clusters import in_thread
+from live_cluster import deployment, pod
 from programs import LIMIT, Program, program
 
 

@@ -12,10 +12,11 @@ from konverge import Client, crd_for
 from konverge.cache import Patience
 from konverge.client import InProcessTransport
 from konverge.testing import run_virtually
+from konverge.testing.fault_transport import FaultyTransport
 from konverge.testing.faults import FaultScript, answered, cut
-from konverge.testing.faultytransport import FaultyTransport
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.garbage import GarbageCollector
+from owner_worlds import is_determined
 from ownerships import (
     Depot,
     Family,
@@ -28,7 +29,6 @@ from ownerships import (
     virtual_clock,
     what_is_left,
 )
-from ownerworlds import is_determined
 
 
 async def outcome(family: Family, script: FaultScript | None) -> dict[int, Any]:

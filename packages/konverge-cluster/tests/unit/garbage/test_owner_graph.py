@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from konverge.objects import Key, Kind
 from konverge_cluster.garbage import OwnerGraph, Owning, Standing, Thing
+from owner_worlds import World, uid_of
 from ownerships import family_from
-from ownerworlds import World, uid_of
 
 
 @given(st.randoms(use_true_random=False), st.randoms(use_true_random=False))

@@ -9,7 +9,7 @@ from konverge.k8s.core.v1 import ConfigMap, Namespace, ServiceAccount
 from konverge.objects import ObjectMeta
 from konverge.testing import settle
 from konverge_cluster.namespaces.conditions import Findings, conditions_after
-from namespaceplays import CERTIFICATE, conditions_of, governed_server, play_departure, play_furniture, read
+from namespace_scenarios import CERTIFICATE, conditions_of, governed_server, play_departure, play_furniture, read
 
 NOW = datetime(2027, 1, 15, tzinfo=UTC)
 

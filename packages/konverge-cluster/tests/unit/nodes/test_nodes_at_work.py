@@ -10,7 +10,7 @@ from konverge.errors import NotFound
 from konverge.objects import Untyped
 from konverge.testing import settle
 from konverge_cluster.nodes import Behaviour, Machine, NodeStandIn
-from livingcluster import conditions, deployment, living_cluster, pod, state
+from live_cluster import conditions, deployment, living_cluster, pod, state
 from ownerships import virtual_clock
 
 READY = {

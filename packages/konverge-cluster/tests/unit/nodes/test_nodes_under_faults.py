@@ -12,11 +12,11 @@ from konverge import Client
 from konverge.client import InProcessTransport
 from konverge.objects import Untyped
 from konverge.testing import run_virtually
+from konverge.testing.fault_transport import FaultyTransport
 from konverge.testing.faults import FaultScript, answered, cut
-from konverge.testing.faultytransport import FaultyTransport
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.nodes import Behaviour, NodeStandIn
-from livingcluster import pod
+from live_cluster import pod
 from ownerships import client_of, virtual_clock
 
 BEHAVIOURS = (

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from konverge_cluster.nodes import Behaviour
-from podlives import PodLife
+from pod_lifecycles import PodLife
 
 
 def two(policy: str, **more: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from konverge_cluster.patches import Applied, Endpoint, PatchError, apply_patch, track_update
 from konverge_cluster.patches.comparison import compare, fields_of
-from konverge_cluster.patches.fieldsets import difference
+from konverge_cluster.patches.field_sets import difference
 
 Json = dict[str, Any]
 

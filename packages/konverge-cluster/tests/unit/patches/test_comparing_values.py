@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from konverge_cluster.patches import Topology
 from konverge_cluster.patches.comparison import compare, fields_of, same
-from konverge_cluster.patches.fieldsets import FieldSet, difference, union
+from konverge_cluster.patches.field_sets import FieldSet, difference, union
 from konverge_cluster.patches.merging import merge, remove
 
 

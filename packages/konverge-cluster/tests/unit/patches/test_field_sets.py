@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from konverge_cluster.patches import make_set
 from konverge_cluster.patches.elements import Unreadable
-from konverge_cluster.patches.fieldsets import (
+from konverge_cluster.patches.field_sets import (
     FieldSet,
     difference,
     intersection,

@@ -7,7 +7,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from konverge_cluster.patches.gotext import as_string, compact_json, kind_of, literal, plain, quoted
+from konverge_cluster.patches.go_text import as_string, compact_json, kind_of, literal, plain, quoted
 
 
 @settings(max_examples=60, deadline=None)

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from hookserver import HookServer
 from konverge.wire.messages import Request
 from konverge_cluster.webhook_client import CalloutFailure, Callouts, Reply, Target
 from konverge_cluster.webhook_client.replies import read_reply
 from konverge_cluster.webhook_client.targets import Service
+from webhook_endpoint import HookServer
 
 REVIEW: dict[str, Any] = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {"uid": "u"}}
 

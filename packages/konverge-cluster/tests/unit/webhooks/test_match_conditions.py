@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from embeddedplane import Plane
+from embedded_plane import Plane
 from konverge_cluster.api.admission import AdmissionRequest
 from konverge_cluster.api.refusals import Refusal
 from konverge_cluster.cel.match_conditions import condition_problems

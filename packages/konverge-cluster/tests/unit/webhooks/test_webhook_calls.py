@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from embeddedplane import CONFIG_MAPS, Json, config_map
+from embedded_plane import CONFIG_MAPS, Json, config_map
 from hooked_plane import HOOKS, HookedPlane, patching
 
 ALLOW: Json = {"allowed": True}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from konverge.objects import Key, LabelSelector
 from konverge_cluster.workloads.pods.claims import adoption, claim, release
 from konverge_cluster.workloads.pods.selections import Selections
-from workloadthings import NOW, owned_by, pod, replica_set
+from workload_objects import NOW, owned_by, pod, replica_set
 
 WEB = LabelSelector.of({"app": "web"})
 OTHER = replica_set("other")

@@ -18,7 +18,7 @@ from konverge_cluster.workloads.deployments.status import (
     rollout_status,
     status_of,
 )
-from workloadthings import NOW, at, deployment, replica_set
+from workload_objects import NOW, at, deployment, replica_set
 
 OLD = replica_set("old", 2, available=2, status={"terminatingReplicas": 1})
 NEW = replica_set("new", 1, available=0)

@@ -22,7 +22,7 @@ from konverge_cluster.workloads.services.endpoints import (
 from konverge_cluster.workloads.services.slices import Changes, changes_of
 from konverge_cluster.workloads.services.subsets import labels_of, subsets_of, truncated
 from konverge_cluster.workloads.services.triggers import CHANGED, ChangeTimes, annotated
-from workloadthings import NOW, at, metadata, owned_by, pod, service
+from workload_objects import NOW, at, metadata, owned_by, pod, service
 
 HTTP = {"name": "http", "port": 80, "targetPort": 8080}
 

@@ -21,7 +21,7 @@ from konverge_cluster.workloads.jobs.indexes import (
 from konverge_cluster.workloads.jobs.policies import handling_of, success_rule
 from konverge_cluster.workloads.jobs.tallies import FAILURES, TRACKING, tally_of
 from konverge_cluster.workloads.jobs.tracking import count_released, note_ended
-from workloadthings import NOW, at, job, pod
+from workload_objects import NOW, at, job, pod
 
 FAILED = new_condition("FailureTarget", "True", reason="r", message="m", now=NOW)
 MET = new_condition("SuccessCriteriaMet", "True", reason="r", message="m", now=NOW)

@@ -23,7 +23,7 @@ from konverge_cluster.workloads.jobs.indexes import INDEX
 from konverge_cluster.workloads.jobs.plan import Plan, plan_of
 from konverge_cluster.workloads.jobs.tallies import FAILURES, IGNORED_FAILURES, TRACKING, tally_of
 from konverge_cluster.workloads.jobs.templates import pod_of_job
-from workloadthings import NOW, at, job, pod, wire_time
+from workload_objects import NOW, at, job, pod, wire_time
 
 
 def tracked(name: str, phase: str = "Running", index: int | None = None, **more: Any) -> Pod:

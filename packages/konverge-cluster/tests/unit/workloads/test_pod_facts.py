@@ -12,7 +12,7 @@ from konverge_cluster.workloads.pods.facts import (
     restarts,
     until_available,
 )
-from workloadthings import NOW, at, pod, wire_time
+from workload_objects import NOW, at, pod, wire_time
 
 
 @pytest.mark.parametrize(

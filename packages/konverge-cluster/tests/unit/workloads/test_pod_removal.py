@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from konverge.k8s.core.v1 import Pod
 from konverge_cluster.workloads.pods.removal import COST, deletion_cost, to_remove, to_remove_of_job
-from workloadthings import NOW, at, pod
+from workload_objects import NOW, at, pod
 
 
 def restarted(count: int, name: str = "c") -> dict[str, object]:

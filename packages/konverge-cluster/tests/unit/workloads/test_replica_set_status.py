@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from konverge_cluster.workloads.replicasets.status import Failure, status_of
-from workloadthings import NOW, at, pod, replica_set
+from konverge_cluster.workloads.replica_sets.status import Failure, status_of
+from workload_objects import NOW, at, pod, replica_set
 
 FAILURE = Failure("FailedCreate", "no room")
 

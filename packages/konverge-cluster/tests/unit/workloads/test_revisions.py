@@ -19,7 +19,7 @@ from konverge_cluster.workloads.deployments.templates import (
     set_name,
     template_hash,
 )
-from workloadthings import deployment, replica_set
+from workload_objects import deployment, replica_set
 
 APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 

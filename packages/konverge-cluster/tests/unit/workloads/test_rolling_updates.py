@@ -13,7 +13,7 @@ from konverge_cluster.workloads.deployments.proportions import proportional_step
 from konverge_cluster.workloads.deployments.revisions import MAX
 from konverge_cluster.workloads.deployments.rolling import Step, new_size, old_steps
 from konverge_cluster.workloads.deployments.sizes import Limits, limits_of
-from workloadthings import deployment, replica_set
+from workload_objects import deployment, replica_set
 
 
 def strategy(surge: Any, unavailable: Any) -> dict[str, Any]:

@@ -75,7 +75,7 @@ async def _interruptible(kubeconfig: str | None, context: str | None) -> None:
 
 async def _play(kubeconfig: str | None, context: str | None) -> None:
     # Loaded here: the other commands need none of it.
-    from konverge.cli.logfiles import logs_in
+    from konverge.cli.log_files import logs_in
     from konverge.cli.targets import load_operator
     from konverge_operators.demo.environment import cluster_here, cluster_there
     from konverge_operators.demo.steps import Teller

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from konverge.cli.loopbackhooks import is_loopback, loopback_hooks
+from konverge.cli.loopback_webhooks import is_loopback, loopback_hooks
 from konverge.cli.reachability import check_answers
 from konverge.client import Client, ClientConfig, condition, deleted, exists, load_config
 from konverge.errors import NotFound

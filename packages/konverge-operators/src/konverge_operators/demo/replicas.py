@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from konverge.cli.childprocesses import ChildProcess
+from konverge.cli.child_processes import ChildProcess
 
 __all__ = ["Replicas", "replicas_of"]
 

@@ -42,7 +42,7 @@ from konverge_operators.webapp.children import (
 from konverge_operators.webapp.lifecycle import Facts, Lifecycle
 from konverge_operators.webapp.observation import facts_of, image_to_run, rollback_wanted
 from konverge_operators.webapp.rules import problems_of
-from konverge_operators.webapp.standing import Observed, stand
+from konverge_operators.webapp.status import Observed, stand
 
 __all__ = ["FINALIZER", "LOOK_AGAIN", "NotOurs", "WebAppReconciler", "controllers"]
 

@@ -9,20 +9,20 @@
 The rules of what a reader sees and who is told are in `konverge.cache.store`.
 """
 
+from konverge.cache.backoff import Patience
 from konverge.cache.cache import Cache, CacheStats, ServerReader
 from konverge.cache.entries import Entry
 from konverge.cache.events import Event, EventType, Subscriber
 from konverge.cache.indexes import by_function, by_path
-from konverge.cache.mirrors import MirrorStats, SourceOf
+from konverge.cache.informers import MirrorStats, SourceOf
+from konverge.cache.listers import View
 from konverge.cache.options import CacheOptions
-from konverge.cache.pacing import Patience
 from konverge.cache.reflector import Reflector
-from konverge.cache.reflectorstats import ReflectorStats, State
+from konverge.cache.reflector_stats import ReflectorStats, State
 from konverge.cache.sink import Sink
 from konverge.cache.source import Source
 from konverge.cache.store import Store, StoreStats
 from konverge.cache.streams import EventStream
-from konverge.cache.views import View
 
 __all__ = [
     "Cache",

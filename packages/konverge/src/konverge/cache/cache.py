@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeAlias, TypeVar, overload
 
+from konverge.cache.backoff import Patience, Spacing
 from konverge.cache.entries import Entry
-from konverge.cache.mirrors import Mirror, MirrorStats, SourceOf
+from konverge.cache.informers import Mirror, MirrorStats, SourceOf
+from konverge.cache.listers import View
 from konverge.cache.options import CacheOptions
-from konverge.cache.pacing import Patience, Spacing
-from konverge.cache.views import View
 from konverge.errors import NotFound, NotSynced
 from konverge.objects import Key, Kind, Resource, Untyped, kind_of
 

@@ -13,7 +13,7 @@ import msgspec
 
 from konverge.cache.entries import Entry, Version, number_of
 from konverge.cache.indexes import Indexes
-from konverge.cache.ours import Ours
+from konverge.cache.overlay import Ours
 from konverge.errors import Expired
 from konverge.objects import Key, Kind
 

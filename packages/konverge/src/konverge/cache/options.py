@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from konverge.cache.decoder import Transform
 from konverge.cache.indexes import Values
-from konverge.cache.intake import Transform
 from konverge.objects import FieldSelector, LabelSelector
 
 __all__ = ["CacheOptions"]

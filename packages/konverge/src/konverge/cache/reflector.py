@@ -1,7 +1,7 @@
 """Keep a sink equal to a collection of the API server: ask, feed the machine, write, wait after a failure.
 
 What to ask and what an answer means is decided in `konverge.wire.watching`, when to ask again in
-`konverge.cache.pacing`. Here is what needs a loop: sending, reading, deadlines.
+`konverge.cache.backoff`. Here is what needs a loop: sending, reading, deadlines.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import replace
 from random import Random, getrandbits
 from typing import TypeVar
 
-from konverge.cache.hush import Hush
-from konverge.cache.pacing import Pace, Patience, Spacing
-from konverge.cache.reflectorstats import ReflectorStats, State
+from konverge.cache.backoff import Pace, Patience, Spacing
+from konverge.cache.idle_timeout import Hush
+from konverge.cache.reflector_stats import ReflectorStats, State
 from konverge.cache.sink import Sink
 from konverge.cache.source import Source
 from konverge.errors import Expired, KonvergeError, ServerError, TooManyRequests, TransportError

@@ -42,10 +42,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from konverge.cache.compression import Packer
+from konverge.cache.decoder import Intake
 from konverge.cache.entries import Entry, number_of
 from konverge.cache.events import Subscriber, Subscription
 from konverge.cache.indexes import Values
-from konverge.cache.intake import Intake
 from konverge.cache.layers import Change, Layers
 from konverge.cache.options import CacheOptions
 from konverge.cache.removals import is_leaving, read_removal

@@ -64,7 +64,7 @@ def why(controller: str, key: Key, address: tuple[str, int], as_json: bool) -> N
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return
-    from konverge.reconcile.journaltexts import render
+    from konverge.reconcile.journal_texts import render
 
     click.echo(render(found), nl=False)
 

@@ -21,7 +21,7 @@ from konverge.client.collections import Collection
 from konverge.client.connection.limits import Limits
 from konverge.client.discovery import Discovery, Served
 from konverge.client.impersonation import Impersonation
-from konverge.client.inprocess import InProcessTransport
+from konverge.client.in_process import InProcessTransport
 from konverge.client.lists import Listing, WatchEvent
 from konverge.client.reader import Reader, Settings
 from konverge.client.retry import RetryPolicy

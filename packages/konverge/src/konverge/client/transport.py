@@ -34,7 +34,7 @@ from konverge.client.connection.failures import words_of
 from konverge.client.connection.limits import Limits, TransportStats
 from konverge.client.connection.proxies import ProxyRoute
 from konverge.client.connection.sockets import notice_dead_peer
-from konverge.client.connection.tlsbuffers import read_in_small_pieces
+from konverge.client.connection.tls_buffers import read_in_small_pieces
 from konverge.errors import TransportError
 from konverge.wire.messages import Request, Response
 from konverge.wire.paths import target

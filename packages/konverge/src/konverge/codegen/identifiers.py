@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 from konverge.objects.models import Model
 from konverge.objects.resources import Resource
-from konverge.objects.wirenames import attribute_name
+from konverge.objects.wire_names import attribute_name
 
 __all__ = ["Names", "attributes_of", "can_be_field", "class_word"]
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from konverge.codegen.shapes import ClassShape, FieldShape, Import, LiteralShape, ModuleShape
 from konverge.codegen.texts import LINE_LENGTH, docstring, quoted
 from konverge.objects.kinds import Kind, Scope
-from konverge.objects.wirenames import wire_name
+from konverge.objects.wire_names import wire_name
 
 __all__ = ["source_of"]
 

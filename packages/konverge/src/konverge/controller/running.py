@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from konverge.cache import Event, EventType, View
-from konverge.cache.mirrors import Mirror
+from konverge.cache.informers import Mirror
 from konverge.controller.controller import Controller
 from konverge.controller.worker import Outcome, Worker
 from konverge.objects import AnyObject, Key, kind_of
 from konverge.queue import Priority, QueueStats, WorkQueue
 from konverge.reconcile import Journal, Tools
-from konverge.reconcile.restless import Restless
+from konverge.reconcile.hot_loops import Restless
 from konverge.telemetry import GenerationClock
 from konverge.triggers import Router, Timer, Trigger, Wake
 

@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 
 from konverge.cache import View
 from konverge.controller.controller import Controller
-from konverge.controller.misfits import tell_misfit
+from konverge.controller.decode_failures import tell_misfit
 from konverge.errors import (
     Conflict,
     DecodeError,

@@ -4,6 +4,6 @@ from konverge.manager.elector import Election
 from konverge.manager.endpoints import Endpoints
 from konverge.manager.manager import Manager
 from konverge.manager.operator import Operator
-from konverge.manager.webhookparts import WebhookServing
+from konverge.manager.webhook_serving import WebhookServing
 
 __all__ = ["Election", "Endpoints", "Manager", "Operator", "WebhookServing"]

@@ -42,9 +42,9 @@ class Endpoints:
     ) -> ProbeServer:
         """Make the server; it does not listen yet."""
         # Loaded here, so that only who has probes pays for the HTTP library.
-        from konverge.manager.metricsauth import AccessReviews
+        from konverge.manager.metrics_access import AccessReviews
         from konverge.manager.probes import ProbeServer
-        from konverge.manager.tlsfiles import TlsFiles
+        from konverge.manager.tls_files import TlsFiles
 
         return ProbeServer(
             self.address,

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from konverge.client import Client
 from konverge.manager.elector import Election, Elector, ElectorStats, Started, Stopped
 from konverge.manager.guard import Guard
-from konverge.manager.sidethread import SideThread
+from konverge.manager.lease_thread import SideThread
 
 __all__ = ["Leadership"]
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from konverge.manager.elector import Election
 from konverge.manager.leadership import Connect, Leadership
-from konverge.manager.sidethread import SideThread
+from konverge.manager.lease_thread import SideThread
 
 __all__ = ["Leaderships", "LeadingHook"]
 

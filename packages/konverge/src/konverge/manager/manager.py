@@ -27,7 +27,7 @@ from konverge.manager.leaderships import LeadingHook
 from konverge.manager.process import Process, Setup
 from konverge.manager.signals import stopped_by_signals
 from konverge.manager.stages import opened
-from konverge.manager.webhookparts import WebhookServing
+from konverge.manager.webhook_serving import WebhookServing
 from konverge.objects import Key, Kind
 
 __all__ = ["Manager"]

@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 from konverge.client import Client, ClientConfig
 from konverge.controller import EVENTS, LEASES, Controller, Permission
 from konverge.manager.manager import Manager
-from konverge.manager.webhookparts import WebhookServing
+from konverge.manager.webhook_serving import WebhookServing
 from konverge.objects import Key, Untyped
 from konverge.objects.names import dns_label_errors
 from konverge.schema import CustomResource, crd_for, definition_of

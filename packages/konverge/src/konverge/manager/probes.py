@@ -28,8 +28,8 @@ from aiohttp import web
 from konverge.errors import ConfigError
 from konverge.listener import Listener
 from konverge.manager.health import Health, Report
-from konverge.manager.metricsauth import AccessReviews
-from konverge.manager.tlsfiles import TlsFiles
+from konverge.manager.metrics_access import AccessReviews
+from konverge.manager.tls_files import TlsFiles
 from konverge.objects import Key
 
 if TYPE_CHECKING:

@@ -31,15 +31,15 @@ from konverge.client import Client, ClientConfig, load_config
 from konverge.controller import Controller, Permission, Running
 from konverge.errors import NotFound
 from konverge.manager.background import background
+from konverge.manager.checks import Measures
 from konverge.manager.elector import Election, default_identity
 from konverge.manager.endpoints import Endpoints
 from konverge.manager.heartbeat import Heartbeat, LoopWatch
 from konverge.manager.leaderships import Leaderships, LeadingHook
-from konverge.manager.measures import Measures
+from konverge.manager.lease_thread import SideThread
 from konverge.manager.preflight import warn_of_missing
-from konverge.manager.sidethread import SideThread
 from konverge.manager.stages import Stage
-from konverge.manager.webhookparts import WebhookParts, WebhookServing
+from konverge.manager.webhook_serving import WebhookParts, WebhookServing
 from konverge.objects import Key, Kind
 from konverge.reconcile import EventRecorder, Memory, Reference, Tools
 

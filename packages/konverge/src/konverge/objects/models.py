@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 import msgspec
 from msgspec import field
 
-from konverge.objects.wirenames import wire_name
+from konverge.objects.wire_names import wire_name
 
 __all__ = ["Model", "ModelMeta", "attributes", "field"]
 

@@ -24,8 +24,8 @@ from konverge.errors import ApplyConflict, Invalid, NotFound, OwnedByAnother
 from konverge.objects import AnyObject, Key, Kind, Resource, Untyped, encode, whole
 from konverge.reconcile.handover import part_to_hand_over
 from konverge.reconcile.memo import Memo, Memory, hash_of, hash_of_rest
-from konverge.reconcile.ownedfields import fields_of, look, wants_nothing, without_emptied, without_identity
-from konverge.reconcile.ownerrefs import made_ready, other_controller
+from konverge.reconcile.owned_fields import fields_of, look, wants_nothing, without_emptied, without_identity
+from konverge.reconcile.owner_references import made_ready, other_controller
 from konverge.reconcile.prune import Applied
 from konverge.reconcile.recreation import clear_the_way
 

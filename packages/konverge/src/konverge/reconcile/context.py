@@ -14,10 +14,10 @@ from konverge.client import Client, Written
 from konverge.errors import DecodeError
 from konverge.objects import AnyObject, Condition, Key, Kind, Model, Resource, Untyped, decode, kind_of, set_condition
 from konverge.reconcile.apply import Applier, Memory, Recreate
+from konverge.reconcile.hot_loops import Restless
 from konverge.reconcile.journal import Run
 from konverge.reconcile.prune import Applied, prune
 from konverge.reconcile.recorder import EventRecorder, Reference
-from konverge.reconcile.restless import Restless
 from konverge.reconcile.statuses import update_status
 from konverge.telemetry import ContextLogger
 

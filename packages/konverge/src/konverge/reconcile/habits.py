@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from konverge.cache import Cache
 from konverge.client import Written
 from konverge.objects import Key, Kind
-from konverge.reconcile.changedfields import changed_fields, content_and_status
+from konverge.reconcile.changed_fields import changed_fields, content_and_status
 
 __all__ = ["Habit", "Place"]
 

@@ -12,7 +12,7 @@ import re
 from typing import Any
 
 from konverge.objects import Untyped
-from konverge.reconcile.ownedfields import FieldTree, fields_of, pick
+from konverge.reconcile.owned_fields import FieldTree, fields_of, pick
 
 __all__ = ["part_to_hand_over"]
 

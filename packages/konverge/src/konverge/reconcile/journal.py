@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from konverge.objects import Key, wall_clock
-from konverge.reconcile.journalrecords import Facts, Read, Reason, Write, pack, seconds, shorten, tell_reasons, unpack
-from konverge.reconcile.journaltexts import render
+from konverge.reconcile.journal_records import Facts, Read, Reason, Write, pack, seconds, shorten, tell_reasons, unpack
+from konverge.reconcile.journal_texts import render
 from konverge.telemetry.secrets import without_secrets
 
 __all__ = ["Journal", "JournalStats", "Reason", "Run", "render"]

@@ -18,7 +18,7 @@ from konverge.client import Client
 from konverge.errors import Conflict
 from konverge.objects import AnyObject, Key, Kind, Resource, Untyped, kind_of, split_api_version
 from konverge.reconcile.finalizers import is_deleting
-from konverge.reconcile.ownedfields import is_applied_by
+from konverge.reconcile.owned_fields import is_applied_by
 
 __all__ = ["Applied", "prune"]
 

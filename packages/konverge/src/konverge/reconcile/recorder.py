@@ -21,9 +21,8 @@ from typing import Any, Final
 from konverge.client import Client
 from konverge.errors import AlreadyExists, KonvergeError, NotFound, ServerError, TooManyRequests, TransportError
 from konverge.objects import Key, MicroTime, wall_clock
-from konverge.reconcile.eventagenda import Agenda
-from konverge.reconcile.eventlimits import Allowance, EventLimits, Share
-from konverge.reconcile.eventobjects import (
+from konverge.reconcile.event_limits import Allowance, EventLimits, Share
+from konverge.reconcile.event_objects import (
     WORD_BYTES,
     check_controller,
     checked,
@@ -32,7 +31,8 @@ from konverge.reconcile.eventobjects import (
     event_of,
     namespace_of,
 )
-from konverge.reconcile.eventseries import EventBook, Reference, Said, Series
+from konverge.reconcile.event_schedule import Agenda
+from konverge.reconcile.event_series import EventBook, Reference, Said, Series
 
 __all__ = ["EventLimits", "EventRecorder", "EventStats", "Reference"]
 

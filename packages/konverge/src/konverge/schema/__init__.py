@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from konverge.schema.crds import WebhookConversion, crd_for, to_yaml
-from konverge.schema.customresource import CustomResource, definition_of, root_schema, validate
+from konverge.schema.custom_resource import CustomResource, definition_of, root_schema, validate
 from konverge.schema.definitions import AGE, Column, Definition, Scale
 from konverge.schema.markers import (
     IMMUTABLE,

@@ -9,7 +9,7 @@ import yaml
 
 from konverge.objects.codec import to_wire
 from konverge.objects.resources import AnyObject, Untyped
-from konverge.schema.customresource import CustomResource, definition_of, root_schema
+from konverge.schema.custom_resource import CustomResource, definition_of, root_schema
 from konverge.schema.definitions import Definition
 from konverge.schema.refusals import refused_value
 from konverge.schema.rules import published

@@ -34,7 +34,7 @@ from konverge.schema.leaves import (
     Schema,
     schema_of_choices,
 )
-from konverge.schema.listtypes import check_list_type
+from konverge.schema.list_types import check_list_type
 from konverge.schema.markers import Opaque
 from konverge.schema.parts import struct_options
 from konverge.schema.refusals import refused_type, refused_value

@@ -2,10 +2,10 @@
 
 from konverge.telemetry.controllers import ControllerMetrics
 from konverge.telemetry.exchanges import Exchange, ExchangeMetrics, ExchangeSpans, log_exchange
-from konverge.telemetry.figures import CacheFigures, ControllerFigures, EventFigures, LeaseFigures, Sources
 from konverge.telemetry.generations import GenerationClock
 from konverge.telemetry.logs import ContextLogger, HumanFormatter, JsonFormatter, configure_logs
 from konverge.telemetry.secrets import without_secrets
+from konverge.telemetry.snapshots import CacheFigures, ControllerFigures, EventFigures, LeaseFigures, Sources
 
 __all__ = [
     "CacheFigures",

@@ -20,10 +20,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from konverge.telemetry.collector import Readings
+from konverge.telemetry.compatibility import Twins
 from konverge.telemetry.exchanges import ExchangeMetrics
-from konverge.telemetry.figures import Sources
-from konverge.telemetry.readings import Readings
-from konverge.telemetry.twins import Twins
+from konverge.telemetry.snapshots import Sources
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Metric

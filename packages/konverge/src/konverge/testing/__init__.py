@@ -12,15 +12,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from konverge.testing.binaries import find_binaries, kubernetes_version
-from konverge.testing.controlplane import ControlPlane
+from konverge.testing.control_plane import ControlPlane
+from konverge.testing.fault_transport import FaultyTransport
 from konverge.testing.faults import Fault, FaultScript
-from konverge.testing.faultytransport import FaultyTransport
 from konverge.testing.https import Answer
-from konverge.testing.virtualtime import VirtualTimeLoop, run_virtually, settle
+from konverge.testing.virtual_time import VirtualTimeLoop, run_virtually, settle
 
 if TYPE_CHECKING:
-    from konverge.testing.faultproxy import FaultProxy
-    from konverge.testing.rawproxy import RawProxy
+    from konverge.testing.fault_proxy import FaultProxy
+    from konverge.testing.raw_proxy import RawProxy
 
 __all__ = [
     "Answer",
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 # The proxies need the HTTP library; tests without them do not wait for it.
-_HOME = {"FaultProxy": "konverge.testing.faultproxy", "RawProxy": "konverge.testing.rawproxy"}
+_HOME = {"FaultProxy": "konverge.testing.fault_proxy", "RawProxy": "konverge.testing.raw_proxy"}
 
 
 def __getattr__(name: str) -> Any:

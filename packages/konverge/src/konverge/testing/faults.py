@@ -1,7 +1,7 @@
 """Faults on the way to an API server, as values: what happens to which requests, and a log of all of them.
 
 A `FaultScript` says what goes wrong. `FaultyTransport` plays it without a socket, on virtual time too;
-`konverge.testing.faultproxy` plays the same script between a client and a server.
+`konverge.testing.fault_proxy` plays the same script between a client and a server.
 
     script.add(watches("configmaps"), cut(after=100), times=1)
     with script.standing(lists("widgets"), answered(503)):

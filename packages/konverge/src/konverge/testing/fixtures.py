@@ -18,7 +18,7 @@ import pytest
 
 from konverge.errors import ControlPlaneError
 from konverge.testing.binaries import find_binaries
-from konverge.testing.controlplane import ControlPlane
+from konverge.testing.control_plane import ControlPlane
 
 REQUIRE = "KONVERGE_REQUIRE_CONTROL_PLANE"
 SKIPPED = pytest.StashKey[str]()

@@ -22,9 +22,9 @@ from konverge.triggers.predicates import (
     resource_version_changed,
     spec_or_metadata_changed,
 )
+from konverge.triggers.reasons import Wake
 from konverge.triggers.routers import Route, Router, Trigger
 from konverge.triggers.timers import Timer
-from konverge.triggers.wakes import Wake
 
 __all__ = [
     "Channel",

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from konverge.objects import Key
-from konverge.triggers.wakes import Wake
+from konverge.triggers.reasons import Wake
 
 __all__ = ["Channel"]
 

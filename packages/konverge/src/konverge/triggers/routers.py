@@ -13,7 +13,7 @@ from konverge.queue import Priority
 from konverge.triggers.differences import content_changed
 from konverge.triggers.mappers import Mapper
 from konverge.triggers.predicates import Predicate
-from konverge.triggers.wakes import AUTHORS_ERRORS, Wake
+from konverge.triggers.reasons import AUTHORS_ERRORS, Wake
 
 __all__ = ["Route", "Router", "Trigger"]
 

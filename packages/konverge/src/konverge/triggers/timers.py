@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 
 from konverge.objects import Key
-from konverge.triggers.wakes import AUTHORS_ERRORS, Wake
+from konverge.triggers.reasons import AUTHORS_ERRORS, Wake
 
 __all__ = ["Timer"]
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from embeddedplane import Plane, config_map
+from embedded_plane import Plane, config_map
 from konverge.cache import Cache, CacheOptions, Event, EventType, by_function, by_path
 from konverge.client import Client, InProcessTransport
 from konverge.errors import DecodeError, NotSynced
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Pod, ServiceAccount
 from konverge.objects import Key, Kind, Untyped, encode, kind_of
+from konverge.testing.fault_transport import FaultyTransport
 from konverge.testing.faults import Fault, answered, lists, watches
-from konverge.testing.faultytransport import FaultyTransport
 
 CONFIG_MAP = kind_of(ConfigMap)
 WIDGET = Kind("example.com", "v1", "Widget", "widgets")

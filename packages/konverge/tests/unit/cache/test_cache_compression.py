@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from cachedthings import THING, at, thing
+from cached_objects import THING, at, thing
 from konverge.cache.compression import Packer
 from konverge.cache.entries import PackedEntry
 from konverge.cache.options import CacheOptions

@@ -16,7 +16,7 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from cachedthings import deleted
+from cached_objects import deleted
 from konverge.cache.entries import Entry
 from konverge.cache.events import Event, EventType
 from konverge.cache.indexes import by_path
@@ -24,7 +24,7 @@ from konverge.cache.options import CacheOptions
 from konverge.cache.store import Store
 from konverge.errors import Expired
 from konverge.objects import Key, Kind, LabelSelector
-from modelserver import NAMES, NAMESPACES, SELECTED, ModelServer, State, Window
+from model_server import NAMES, NAMESPACES, SELECTED, ModelServer, State, Window
 
 THING = Kind("", "v1", "Thing", "things")
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from konverge.cache.hush import Hush
+from konverge.cache.idle_timeout import Hush
 
 
 def now() -> float:

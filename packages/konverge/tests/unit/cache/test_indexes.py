@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cachedthings import THING, at, thing
+from cached_objects import THING, at, thing
+from konverge.cache.decoder import Intake
 from konverge.cache.entries import Entry
 from konverge.cache.indexes import Index, LabelIndex, Values, by_function, by_path
-from konverge.cache.intake import Intake
 from konverge.cache.options import CacheOptions
 from konverge.cache.store import Store
 from konverge.objects import LabelSelector, Untyped

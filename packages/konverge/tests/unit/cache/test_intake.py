@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cachedthings import THING, at, thing
+from cached_objects import THING, at, thing
+from konverge.cache.decoder import Intake
 from konverge.cache.entries import SharingEntry
-from konverge.cache.intake import Intake
 from konverge.errors import DecodeError
 from konverge.objects import Kind, Untyped
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cachedthings import THING, at, deleted, thing
+from cached_objects import THING, at, deleted, thing
 from konverge.cache.events import Event
 from konverge.cache.options import CacheOptions
 from konverge.cache.store import Store

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from konverge.cache.pacing import Pace, Patience, Spacing
+from konverge.cache.backoff import Pace, Patience, Spacing
 from konverge.testing import VirtualTimeLoop
 
 

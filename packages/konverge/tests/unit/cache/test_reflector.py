@@ -9,11 +9,11 @@ from random import Random
 
 import pytest
 
-from embeddedplane import CONFIG_MAPS
+from embedded_plane import CONFIG_MAPS
 from followed import CONFIG_MAP, Plane, config_map, followed, running
-from konverge.cache.pacing import Patience, Spacing
+from konverge.cache.backoff import Patience, Spacing
 from konverge.cache.reflector import Reflector
-from konverge.cache.reflectorstats import State
+from konverge.cache.reflector_stats import State
 from konverge.client import Client, InProcessTransport
 from konverge.errors import DecodeError, Forbidden, NotFound, TransportError, Unauthorized
 from konverge.testing.faults import Fault, answered, anything, cut, ended, frozen, lists, refused, refusing, watches

@@ -13,12 +13,12 @@ from konverge.cache.reflector import Reflector
 from konverge.cache.store import Store
 from konverge.client import Client, InProcessTransport
 from konverge.objects import Kind
+from konverge.testing.fault_transport import FaultyTransport
 from konverge.testing.faults import Fault, answered, anything, cut, ended, frozen, injected, refused
-from konverge.testing.faultytransport import FaultyTransport
-from konverge.testing.virtualtime import run_virtually
+from konverge.testing.virtual_time import run_virtually
 from konverge.wire.watching import Selection
-from livecollection import LiveCollection
-from modelcollection import status_frame
+from live_collection import LiveCollection
+from model_collection import status_frame
 from rigs import Witness, running
 
 THING = Kind("", "v1", "Thing", "things")

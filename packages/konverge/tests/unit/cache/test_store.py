@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cachedthings import THING, at, deleted, thing
+from cached_objects import THING, at, deleted, thing
 from konverge.cache.events import Event, EventType
 from konverge.cache.indexes import by_path
 from konverge.cache.options import CacheOptions

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from konverge.cli.childprocesses import ChildProcess
+from konverge.cli.child_processes import ChildProcess
 from programs import LIMIT, processes_of
 
 CHILD = """
@@ -28,7 +28,7 @@ while True:
 """
 PARENT = """
 import os, signal
-from konverge.cli.childprocesses import ChildProcess
+from konverge.cli.child_processes import ChildProcess
 children = [ChildProcess(name, ()) for name in ("sleeper", "stubborn")]
 signal.pause()
 """

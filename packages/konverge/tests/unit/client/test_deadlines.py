@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from konverge.client.connection.deadlines import DeadlineReached, Deadlines
-from konverge.testing.virtualtime import run_virtually
+from konverge.testing.virtual_time import run_virtually
 
 
 def now() -> float:

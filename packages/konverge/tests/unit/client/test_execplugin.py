@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from konverge.client.access.credentials import Identity
-from konverge.client.access.execplugin import RUN_PAUSE, ExecPlugin, ExecSpec
+from konverge.client.access.exec_plugin import RUN_PAUSE, ExecPlugin, ExecSpec
 from konverge.client.access.places import Place
 from konverge.errors import ConfigError
 from konverge.testing.certificates import Authority

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from konverge.client.access.credentials import Identity
-from konverge.client.access.incluster import read_service_account, why_not_in_cluster
+from konverge.client.access.in_cluster import read_service_account, why_not_in_cluster
 from konverge.errors import ConfigError
 from konverge.testing.certificates import Authority
 

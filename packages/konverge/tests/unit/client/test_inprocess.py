@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from konverge.client.inprocess import InProcessTransport
+from konverge.client.in_process import InProcessTransport
 from konverge.errors import TransportError
 from konverge.wire import BufferedResponse, Request, Response
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from faultyserver import Asked, FaultyServer, Handler, serving
+from faulty_server import Asked, FaultyServer, Handler, serving
 from konverge.client.access.config import ClientConfig
 from konverge.client.connection.limits import Limits, TransportStats
 from konverge.client.impersonation import Impersonation

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from faultyserver import Asked, pump, serving, tunnel
+from faulty_server import Asked, pump, serving, tunnel
 from konverge.client.access.config import ClientConfig
 from konverge.client.access.tls import Tls
 from konverge.client.connection.limits import Limits

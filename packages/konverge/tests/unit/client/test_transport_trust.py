@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from faultyserver import Asked, FaultyServer, Handler, serving
+from faulty_server import Asked, FaultyServer, Handler, serving
 from konverge.client.access.config import ClientConfig
 from konverge.client.access.credentials import Credentials, Identity, StaticCredentials
 from konverge.client.access.files import NamedFile, Rotating
 from konverge.client.access.places import Place
 from konverge.client.access.tls import CertificatePair, Tls
-from konverge.client.connection.tlsbuffers import READ_BYTES
+from konverge.client.connection.tls_buffers import READ_BYTES
 from konverge.client.transport import HttpTransport
 from konverge.errors import ConfigError, TransportError
 from konverge.testing.certificates import Authority, Pair

@@ -30,10 +30,10 @@ from konverge.k8s.core.v1 import ConfigMap, Secret
 from konverge.queue import Backoff
 from konverge.reconcile import BlockingContext
 from konverge.testing import settle
+from konverge.testing.fault_transport import FaultyTransport
 from konverge.testing.faults import Asked, End, Fault, answered
-from konverge.testing.faultytransport import FaultyTransport
 from konverge.triggers import Channel, to_keys
-from latewatches import LateWatches
+from late_watches import LateWatches
 
 STEADY = Backoff(jitter=0.0)
 

@@ -23,10 +23,10 @@ from konverge import (
 from konverge.cache import Event
 from konverge.client import Settings
 from konverge.k8s.core.v1 import ConfigMap
-from konverge.reconcile.ownerrefs import controller_reference
+from konverge.reconcile.owner_references import controller_reference
 from konverge.testing import settle
 from konverge.triggers import anything
-from latewatches import LateWatches
+from late_watches import LateWatches
 
 BOX = Key("default", "box")
 

@@ -16,8 +16,8 @@ from konverge.errors import Conflict
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.coordination.v1 import Lease
 from konverge.k8s.core.v1 import ConfigMap
+from konverge.reconcile.hot_loops import PATIENCE
 from konverge.reconcile.journal import render
-from konverge.reconcile.restless import PATIENCE
 from konverge.testing import settle
 from konverge.triggers import Channel, to_keys
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from konverge.manager.lease import Candidate, Look, Record, Timing, Wait, Write
 from konverge.objects import MicroTime
-from leasemodel import ModelServer, Race, Refused
+from lease_model import ModelServer, Race, Refused
 
 WALL = MicroTime.of(datetime(2030, 1, 1, tzinfo=UTC))
 

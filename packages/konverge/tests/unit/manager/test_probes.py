@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 
-from askprobes import ask
 from konverge.certificates import Authority
 from konverge.errors import ConfigError
 from konverge.manager.health import Check, Health
+from konverge.manager.lease_thread import SideThread
 from konverge.manager.probes import ProbeServer, split_address
-from konverge.manager.sidethread import SideThread
-from konverge.manager.tlsfiles import TlsFiles
+from konverge.manager.tls_files import TlsFiles
 from konverge.objects import Key
+from probe_requests import ask
 
 pytestmark = pytest.mark.real_time(limit=60)
 

@@ -15,7 +15,7 @@ from konverge.manager.elector import Election
 from konverge.manager.guard import Guard
 from konverge.manager.heartbeat import Heartbeat, LoopWatch
 from konverge.manager.leadership import Leadership
-from konverge.manager.sidethread import SideThread
+from konverge.manager.lease_thread import SideThread
 from konverge_cluster.embedded_server import EmbeddedServer
 
 real_time = pytest.mark.real_time(limit=60)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge.objects.wirenames import CAPITAL_NAMES, attribute_name, wire_name
+from konverge.objects.wire_names import CAPITAL_NAMES, attribute_name, wire_name
 
 names = st.from_regex(r"[a-z][a-z0-9]+(_[a-z][a-z0-9]+){0,3}", fullmatch=True)
 

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from konverge.errors import QueueClosed
 from konverge.queue import Backoff, Priority, RateLimit, WorkQueue
-from konverge.testing.virtualtime import VirtualTimeLoop
+from konverge.testing.virtual_time import VirtualTimeLoop
 
 KEYS = ["a", "b", "c"]
 AGING = 8.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from applyrig import ApplyRig, apply_rig
+from apply_rig import ApplyRig, apply_rig
 from konverge.client import InProcessTransport
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.objects import ObjectMeta

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from konverge.objects import Untyped
-from konverge.reconcile.ownedfields import fields_of, is_applied_by, look, pick, wants_nothing
+from konverge.reconcile.owned_fields import fields_of, is_applied_by, look, pick, wants_nothing
 
 Json = dict[str, Any]
 

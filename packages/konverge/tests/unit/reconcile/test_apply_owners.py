@@ -8,7 +8,7 @@ import pytest
 
 from konverge.k8s.core.v1 import ConfigMap, Namespace
 from konverge.objects import AnyObject, ObjectMeta, OwnerReference, Untyped, decode, kind_of, to_wire, whole
-from konverge.reconcile.ownerrefs import made_ready
+from konverge.reconcile.owner_references import made_ready
 
 MAPS, NAMESPACES = kind_of(ConfigMap), kind_of(Namespace)
 

@@ -6,12 +6,12 @@ import asyncio
 
 from hypothesis import given, settings
 
-from applyplays import MERGES, STRATEGIC, Gadget, Step, deployments, gadgets, install_gadgets, play, steps
-from applyrig import apply_rig
+from apply_rig import apply_rig
+from apply_scenarios import MERGES, STRATEGIC, Gadget, Step, deployments, gadgets, install_gadgets, play, steps
 from konverge.client import InProcessTransport
 from konverge.k8s.apps.v1 import Deployment
 from konverge.objects import Resource
-from konverge.testing.virtualtime import VirtualTimeLoop
+from konverge.testing.virtual_time import VirtualTimeLoop
 from konverge_cluster.embedded_server import EmbeddedServer
 
 

@@ -18,8 +18,8 @@ from konverge.k8s.core.v1 import ConfigMap
 from konverge.k8s.events.v1 import Event
 from konverge.objects import MicroTime, ObjectMeta
 from konverge.reconcile.recorder import EventLimits, EventRecorder, Reference
+from konverge.testing.fault_transport import FaultyTransport
 from konverge.testing.faults import Asked, FaultScript, answered, cut, frozen, refused, refusing
-from konverge.testing.faultytransport import FaultyTransport
 from konverge_cluster.embedded_server import EmbeddedServer
 
 FIVE_MINUTES = 300.0

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from konverge.objects import MicroTime
-from konverge.reconcile.eventlimits import Allowance, EventLimits, Share, TokenBucket
-from konverge.reconcile.eventseries import EventBook, Reference, Said, Series
+from konverge.reconcile.event_limits import Allowance, EventLimits, Share, TokenBucket
+from konverge.reconcile.event_series import EventBook, Reference, Said, Series
 
 steps = st.lists(st.floats(0, 400), min_size=1, max_size=200)
 

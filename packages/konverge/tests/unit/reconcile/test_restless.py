@@ -12,9 +12,9 @@ from konverge.cache import Cache, CacheOptions
 from konverge.client import Written
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.objects import Key, kind_of
-from konverge.reconcile.changedfields import changed_fields
+from konverge.reconcile.changed_fields import changed_fields
+from konverge.reconcile.hot_loops import Restless
 from konverge.reconcile.journal import Journal
-from konverge.reconcile.restless import Restless
 
 HOUR = 3600.0
 

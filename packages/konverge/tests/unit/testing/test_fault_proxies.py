@@ -12,9 +12,9 @@ import pytest
 from konverge.client import Client, RetryPolicy, StaticCredentials
 from konverge.errors import NotFound, TransportError, Unauthorized
 from konverge.objects import Untyped
-from konverge.testing.faultproxy import FaultProxy
+from konverge.testing.fault_proxy import FaultProxy
 from konverge.testing.faults import Fault, answered, anything, cut, lists, refused, watches
-from konverge.testing.rawproxy import RawProxy
+from konverge.testing.raw_proxy import RawProxy
 from konverge.wire import WatchOptions
 from konverge_cluster.embedded_server import EmbeddedServer
 from rigs import CONFIG_MAP, embedded_config

@@ -10,6 +10,7 @@ import pytest
 
 from konverge.client import InProcessTransport
 from konverge.errors import TransportError
+from konverge.testing.fault_transport import FaultyTransport
 from konverge.testing.faults import (
     End,
     Fault,
@@ -25,7 +26,6 @@ from konverge.testing.faults import (
     refusing,
     watches,
 )
-from konverge.testing.faultytransport import FaultyTransport
 from konverge.wire import BufferedResponse, Request, Response, error_of
 
 LIST = Request("GET", "/api/v1/pods", query=(("limit", "500"),))

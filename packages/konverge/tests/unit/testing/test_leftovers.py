@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from konverge.testing.leftovers import WatchedLoop, assert_nothing_left
+from konverge.testing.leak_check import WatchedLoop, assert_nothing_left
 
 
 def test_a_listener_and_a_connection_that_are_left_open_are_named() -> None:
@@ -77,7 +77,7 @@ def test_a_test_that_leaves_a_listener_fails(pytester: pytest.Pytester) -> None:
             await asyncio.start_server(lambda r, w: None, "127.0.0.1", 0)
         """)
     outcome = pytester.runpytest_subprocess(
-        "-p", "konverge.testing.asynctests", "-p", "no:cacheprovider", "-W", "ignore"
+        "-p", "konverge.testing.async_tests", "-p", "no:cacheprovider", "-W", "ignore"
     )
     outcome.assert_outcomes(failed=1)
     outcome.stdout.fnmatch_lines(["*left open: 127.0.0.1:* to nobody*"])

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from konverge.testing.virtualtime import run_virtually, settle
+from konverge.testing.virtual_time import run_virtually, settle
 
 
 async def test_an_hour_passes_at_once_and_exactly() -> None:
@@ -60,7 +60,7 @@ def test_a_coroutine_runs_to_its_end() -> None:
 
 
 def test_a_task_left_running_fails_its_test(pytester: pytest.Pytester) -> None:
-    pytester.makeconftest('pytest_plugins = ["konverge.testing.asynctests"]')
+    pytester.makeconftest('pytest_plugins = ["konverge.testing.async_tests"]')
     pytester.makepyfile(
         """
         import asyncio

@@ -11,7 +11,7 @@ from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Pod
 from konverge.objects import Key, Kind, Scope, Untyped
 from konverge.triggers import to_keys, to_owner, to_self
-from triggerthings import POD, added, changed, document, removed
+from trigger_objects import POD, added, changed, document, removed
 
 WEBAPP = Kind("example.com", "v2", "WebApp", "webapps")
 TENANT = Kind("example.com", "v1", "Tenant", "tenants", Scope.CLUSTER)

@@ -20,7 +20,7 @@ from konverge.triggers import (
     resource_version_changed,
     spec_or_metadata_changed,
 )
-from triggerthings import added, changed, document, removed
+from trigger_objects import added, changed, document, removed
 
 CHANGES = [
     generation_changed,

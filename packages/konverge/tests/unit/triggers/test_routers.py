@@ -19,7 +19,7 @@ from konverge.triggers import (
     spec_or_metadata_changed,
     to_self,
 )
-from triggerthings import POD, added, changed, document, removed
+from trigger_objects import POD, added, changed, document, removed
 
 WEB = Key("shop", "web")
 

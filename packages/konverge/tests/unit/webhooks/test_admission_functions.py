@@ -26,7 +26,7 @@ from hooked_webapps import (
     webapp,
 )
 from konverge.k8s.core.v1 import ConfigMap
-from konverge.testing.virtualtime import run_virtually
+from konverge.testing.virtual_time import run_virtually
 from konverge.webhooks import AdmissionRequest, Deny, MutatingWebhook, ValidatingWebhook, validating
 from konverge_cluster.patches import apply_json_patch
 

@@ -17,7 +17,7 @@ from hooked_webapps import (
     verdict,
     webapp,
 )
-from konverge.testing.virtualtime import run_virtually
+from konverge.testing.virtual_time import run_virtually
 from konverge.webhooks import Webhooks
 
 BROKEN: dict[str, tuple[bytes, str]] = {

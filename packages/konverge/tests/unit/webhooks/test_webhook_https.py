@@ -15,7 +15,7 @@ import pytest
 
 from hooked_webapps import WebApp, admission_review, check, conversion, conversion_review, webapp
 from konverge.webhooks import CertificatePair, MutatingWebhook, ServerLimits, Webhooks, WebhookServer
-from webhookpairs import authority, pair_of, trusting
+from webhook_pairs import authority, pair_of, trusting
 
 pytestmark = pytest.mark.real_time(limit=60)
 

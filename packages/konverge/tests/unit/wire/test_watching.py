@@ -39,7 +39,7 @@ from konverge.wire.watching import (
     Watch,
 )
 from mirror import Mirror
-from modelcollection import ModelCollection, bookmark, frame, status_frame
+from model_collection import ModelCollection, bookmark, frame, status_frame
 
 PASSING = [
     TransportError("cut"),

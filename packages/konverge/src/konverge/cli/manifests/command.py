@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from konverge.cli.options import folder, image, namespace, option
-from konverge.cli.outputfiles import write_files
+from konverge.cli.output_files import write_files
 from konverge.cli.sources import root_of
 from konverge.cli.targets import load_operator, source_of, split_target
 

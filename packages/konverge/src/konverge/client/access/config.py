@@ -24,10 +24,10 @@ from pathlib import Path
 
 from konverge.client.access.addresses import check_proxy, check_server, environment_proxy, redacted
 from konverge.client.access.credentials import ANONYMOUS, Credentials, Identity
-from konverge.client.access.incluster import SERVICE_ACCOUNT, ServiceAccount, read_service_account, why_not_in_cluster
-from konverge.client.access.kubecluster import exec_cluster, server_of, tls_of
+from konverge.client.access.in_cluster import SERVICE_ACCOUNT, ServiceAccount, read_service_account, why_not_in_cluster
 from konverge.client.access.kubeconfig import Kubeconfig, read_kubeconfig
-from konverge.client.access.kubeuser import check_user, credentials_of, impersonation_of
+from konverge.client.access.kubeconfig_cluster import exec_cluster, server_of, tls_of
+from konverge.client.access.kubeconfig_user import check_user, credentials_of, impersonation_of
 from konverge.client.access.places import Place
 from konverge.client.access.tls import Tls
 from konverge.client.impersonation import Impersonation

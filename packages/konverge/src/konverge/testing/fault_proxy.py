@@ -5,7 +5,7 @@
         async with Client.connect(proxy.config) as client:
             ...
 
-This is HTTP: requests and bodies are seen, logged and changed. `konverge.testing.rawproxy` breaks bare connections.
+This is HTTP: requests and bodies are seen, logged and changed. `konverge.testing.raw_proxy` breaks bare connections.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from konverge.client import ClientConfig, HttpTransport, load_config
 from konverge.client.access.tls import CertificatePair, Tls
 from konverge.errors import TransportError
 from konverge.listener import Listener
-from konverge.testing.controlplane import ControlPlane
+from konverge.testing.control_plane import ControlPlane
+from konverge.testing.fault_transport import FaultyTransport
 from konverge.testing.faults import Asked, FaultScript
-from konverge.testing.faultytransport import FaultyTransport
 from konverge.wire.messages import Request, Response
 
 __all__ = ["FaultProxy", "config_of"]

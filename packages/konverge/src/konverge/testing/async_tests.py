@@ -1,4 +1,4 @@
-"""Tests that are coroutines, as a pytest plugin: `pytest_plugins = ["konverge.testing.asynctests"]`.
+"""Tests that are coroutines, as a pytest plugin: `pytest_plugins = ["konverge.testing.async_tests"]`.
 
 Rules:
 
@@ -23,8 +23,8 @@ from typing import Any
 
 import pytest
 
-from konverge.testing.leftovers import WatchedLoop, assert_nothing_left
-from konverge.testing.virtualtime import VirtualTimeLoop
+from konverge.testing.leak_check import WatchedLoop, assert_nothing_left
+from konverge.testing.virtual_time import VirtualTimeLoop
 
 REAL_TIME_FIXTURES = {"control_plane"}
 REAL_TIME_LIMIT = 120.0

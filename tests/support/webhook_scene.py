@@ -28,7 +28,7 @@ from konverge.webhooks import (
     conversion_for,
 )
 from konverge_cluster import EmbeddedServer
-from webhookpairs import authority, pair_of
+from webhook_pairs import authority, pair_of
 
 _numbers = itertools.count(1)
 

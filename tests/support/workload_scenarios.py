@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from konverge.objects import Untyped
-from workloadscene import Scene, seen, told
+from workload_scene import Scene, seen, told
 
 __all__ = ["PLAYS", "Notes"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from konverge.telemetry.collector import Readings, counter, gauge
 from konverge.telemetry.exchanges import ExchangeMetrics
-from konverge.telemetry.figures import ControllerFigures
-from konverge.telemetry.readings import Readings, counter, gauge
+from konverge.telemetry.snapshots import ControllerFigures
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

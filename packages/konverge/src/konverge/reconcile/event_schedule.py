@@ -6,7 +6,7 @@ import asyncio
 import heapq
 import math
 
-from konverge.reconcile.eventseries import Series
+from konverge.reconcile.event_series import Series
 
 __all__ = ["Agenda"]
 

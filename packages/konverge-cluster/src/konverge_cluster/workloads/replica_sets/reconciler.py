@@ -24,7 +24,7 @@ from konverge_cluster.workloads.pods.orphans import wanted_by
 from konverge_cluster.workloads.pods.removal import to_remove
 from konverge_cluster.workloads.pods.selections import Selections
 from konverge_cluster.workloads.pods.templates import pod_of
-from konverge_cluster.workloads.replicasets.status import Failure, status_of
+from konverge_cluster.workloads.replica_sets.status import Failure, status_of
 
 __all__ = ["ReplicaSetReconciler", "replica_set_controller"]
 

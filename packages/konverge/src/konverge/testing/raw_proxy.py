@@ -13,8 +13,8 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from konverge.client import ClientConfig
-from konverge.testing.controlplane import ControlPlane
-from konverge.testing.faultproxy import config_of
+from konverge.testing.control_plane import ControlPlane
+from konverge.testing.fault_proxy import config_of
 
 __all__ = ["RawProxy"]
 

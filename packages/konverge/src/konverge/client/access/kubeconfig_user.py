@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Literal, cast
 
 from konverge.client.access.credentials import ANONYMOUS, Credentials, StoredCredentials, basic, bearer
-from konverge.client.access.execplugin import API_VERSIONS, ExecPlugin, ExecSpec
+from konverge.client.access.exec_plugin import API_VERSIONS, ExecPlugin, ExecSpec
 from konverge.client.access.files import NamedFile, Rotating
 from konverge.client.access.kubeconfig import Entry, Exec, User
 from konverge.client.access.places import Place

@@ -6,10 +6,10 @@ import asyncio
 from dataclasses import dataclass
 from typing import Protocol
 
+from konverge.cache.backoff import Patience, Spacing
 from konverge.cache.options import CacheOptions
-from konverge.cache.pacing import Patience, Spacing
 from konverge.cache.reflector import Reflector
-from konverge.cache.reflectorstats import ReflectorStats, State
+from konverge.cache.reflector_stats import ReflectorStats, State
 from konverge.cache.source import Source
 from konverge.cache.store import Store, StoreStats
 from konverge.errors import Forbidden, NotFound

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from konverge.listener import Listener
 from konverge.testing.certificates import Authority
-from konverge.testing.leftovers import WatchedLoop, assert_nothing_left
+from konverge.testing.leak_check import WatchedLoop, assert_nothing_left
 
 Review = dict[str, Any]
 Answer = Callable[[Review], web.StreamResponse]

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from konverge.cache import Entry, Event, EventType
-from konverge.cache.intake import Intake
+from konverge.cache.decoder import Intake
 from konverge.objects import Kind
 
 __all__ = ["POD", "added", "changed", "document", "entry", "removed"]

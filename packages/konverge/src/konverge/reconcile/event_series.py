@@ -19,7 +19,7 @@ from typing import TypeAlias
 import msgspec
 
 from konverge.objects import AnyObject, MicroTime
-from konverge.reconcile.eventlimits import EventLimits
+from konverge.reconcile.event_limits import EventLimits
 
 __all__ = ["EventBook", "Reference", "Said", "Series"]
 

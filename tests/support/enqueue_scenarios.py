@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
 
-from boxruns import BoxRuns, FinalizedGadgetRuns, GadgetRuns, Hand, Sight, Story, box, box_of, is_owned
 from gadgets import Gadget, World, gadget, world_with_gadgets
 from konverge import Client, Key, Manager, controller_for
 from konverge.client import Settings
@@ -23,8 +22,9 @@ from konverge.k8s.core.v1 import ConfigMap
 from konverge.objects import Resource
 from konverge.testing.faults import answered, watches
 from konverge.triggers import anything
-from lateanswers import LateAnswers
-from latewatches import LateWatches
+from late_responses import LateAnswers
+from late_watches import LateWatches
+from sandbox_runs import BoxRuns, FinalizedGadgetRuns, GadgetRuns, Hand, Sight, Story, box, box_of, is_owned
 
 __all__ = ["WakePlay", "play_wakes"]
 

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from konverge.client import Client, load_config
 from konverge.testing import ControlPlane
-from konverge.testing.leftovers import WatchedLoop, assert_nothing_left
+from konverge.testing.leak_check import WatchedLoop, assert_nothing_left
 from konverge_cluster import EmbeddedCluster
 from konverge_cluster.nodes import Behaviour, NodeStandIn
 from kubectl import Kubectl, Run

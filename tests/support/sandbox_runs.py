@@ -15,7 +15,7 @@ from gadgets import Gadget
 from konverge import Context, Key, ObjectMeta, Reconciler, Result, Terminal
 from konverge.errors import KonvergeError
 from konverge.k8s.core.v1 import ConfigMap
-from konverge.reconcile.ownerrefs import controller_reference
+from konverge.reconcile.owner_references import controller_reference
 
 __all__ = ["BoxRuns", "FinalizedGadgetRuns", "GadgetRuns", "Hand", "Sight", "Story", "box", "box_of", "is_owned"]
 

@@ -13,7 +13,7 @@ import msgspec
 from konverge.objects.codec import to_wire
 from konverge.objects.models import Model, field
 from konverge.objects.resources import Resource, ResourceMeta
-from konverge.objects.wirenames import wire_name
+from konverge.objects.wire_names import wire_name
 from konverge.schema.defaults import filled
 from konverge.schema.definitions import Definition
 from konverge.schema.hints import fields_of

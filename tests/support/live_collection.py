@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from konverge.errors import ApiError
 from konverge.wire import BufferedResponse, ListOptions, Request, Response, WatchOptions
 from konverge.wire.watching import List, Watch
-from modelcollection import ModelCollection, bookmark, frame
+from model_collection import ModelCollection, bookmark, frame
 
 __all__ = ["LiveCollection"]
 

@@ -31,7 +31,7 @@ class Patience:
 
     `silence` is how long a watch may say nothing before it is opened anew; `initial_events` how long the stream of a
     list may, and ten times that is how long it may take in all. A watch lasts `shortest_watch` to `longest_watch`, by
-    chance. One that stays open for `settled_after` ends a trouble. The waits are those of `konverge.cache.pacing`.
+    chance. One that stays open for `settled_after` ends a trouble. The waits are those of `konverge.cache.backoff`.
     """
 
     silence: float = 45.0

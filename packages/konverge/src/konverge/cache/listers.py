@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from konverge.cache.entries import Entry
 from konverge.cache.events import Subscriber, Subscription
 from konverge.cache.indexes import Values, by_path
-from konverge.cache.mirrors import Mirror
+from konverge.cache.informers import Mirror
 from konverge.cache.options import CacheOptions
 from konverge.cache.streams import EventStream
 from konverge.errors import DecodeError, NotSynced

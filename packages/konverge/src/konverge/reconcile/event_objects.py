@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from konverge.objects import ObjectMeta, safe_name
 from konverge.objects.names import MAX_SUBDOMAIN_LENGTH, dns_subdomain_errors, label_key_errors
-from konverge.reconcile.eventseries import Reference, Said, Series
+from konverge.reconcile.event_series import Reference, Said, Series
 
 if TYPE_CHECKING:
     from konverge.k8s.core.v1 import ObjectReference

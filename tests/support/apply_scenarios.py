@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
-from applyrig import MANAGER, ApplyRig
+from apply_rig import MANAGER, ApplyRig
 from konverge.cache import CacheOptions
 from konverge.client import condition
 from konverge.errors import ApiError, Invalid

@@ -12,8 +12,8 @@ from typing import Any
 from konverge import Client
 from konverge.objects import Untyped
 from konverge_cluster.nodes import Behaviour, NodeStandIn
-from namespaceplays import until
-from workloadscene import masked
+from namespace_scenarios import until
+from workload_scene import masked
 
 __all__ = ["PLAYS", "PROGRAM", "Stage"]
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from konverge.telemetry.figures import CacheFigures, ControllerFigures, EventFigures, LeaseFigures, Sources
+from konverge.telemetry.snapshots import CacheFigures, ControllerFigures, EventFigures, LeaseFigures, Sources
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
