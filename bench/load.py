@@ -20,7 +20,7 @@ from konverge.client import Client, condition, load_config
 from konverge.errors import AlreadyExists
 from konverge.k8s.apiextensions.v1 import CustomResourceDefinition
 from konverge.k8s.core.v1 import Namespace, ServiceAccount
-from konverge.objects import Kind, ObjectMeta, Untyped
+from konverge.objects import Kind, ObjectMeta, Unstructured
 
 __all__ = ["KINDS", "NAMESPACES", "WIDGET", "each", "load", "unless_there", "widget_crd"]
 
@@ -31,7 +31,7 @@ NAMESPACES = [f"bench-{number}" for number in range(10)]
 _AT_ONCE = 32
 
 
-def widget_crd() -> Untyped:
+def widget_crd() -> Unstructured:
     """Give the CRD of the widgets."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {
@@ -41,7 +41,7 @@ def widget_crd() -> Untyped:
         "subresources": {"status": {}},
         "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": schema, "status": schema}}},
     }
-    return Untyped(
+    return Unstructured(
         apiVersion="apiextensions.k8s.io/v1",
         kind="CustomResourceDefinition",
         metadata={"name": "widgets.bench.example.com"},
@@ -59,7 +59,7 @@ def _metadata(number: int) -> dict[str, Any]:
     return {"name": f"item-{number}", "namespace": NAMESPACES[number % 10], "labels": labels}
 
 
-def widget(number: int) -> Untyped:
+def widget(number: int) -> Unstructured:
     """Give a widget as it is created."""
     parts = [
         {
@@ -72,7 +72,7 @@ def widget(number: int) -> Untyped:
         for place in range(5)
     ]
     spec = {"nodeName": f"node-{number // 10 % 100}", "parts": parts}
-    return Untyped(apiVersion="bench.example.com/v1", kind="Widget", metadata=_metadata(number), spec=spec)
+    return Unstructured(apiVersion="bench.example.com/v1", kind="Widget", metadata=_metadata(number), spec=spec)
 
 
 def _widget_status(number: int) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def _widget_status(number: int) -> dict[str, Any]:
     return {"observedGeneration": 1, "conditions": [{"type": name, **condition} for name in ("Ready", "Synced")]}
 
 
-def bench_pod(number: int) -> Untyped:
+def bench_pod(number: int) -> Unstructured:
     """Give a pod as it is created: placed on a node, with a service account that needs no token."""
     made = pod()
     spec = made["spec"] | {"nodeName": f"node-{number // 10 % 100}", "serviceAccountName": "default"}
@@ -95,7 +95,7 @@ def bench_pod(number: int) -> Untyped:
         container["volumeMounts"] = container["volumeMounts"][:1]
     for name in ("priority", "preemptionPolicy"):
         spec.pop(name, None)
-    return Untyped(apiVersion="v1", kind="Pod", metadata=_metadata(number), spec=spec)
+    return Unstructured(apiVersion="v1", kind="Pod", metadata=_metadata(number), spec=spec)
 
 
 def _pod_status(number: int) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def _moment(at: datetime) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-_MAKERS: dict[str, tuple[Callable[[int], Untyped], Callable[[int], dict[str, Any]]]] = {
+_MAKERS: dict[str, tuple[Callable[[int], Unstructured], Callable[[int], dict[str, Any]]]] = {
     "widgets": (widget, _widget_status),
     "pods": (bench_pod, _pod_status),
 }

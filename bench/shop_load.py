@@ -10,7 +10,7 @@ from konverge.client import Client, condition
 from konverge.k8s.apiextensions.v1 import CustomResourceDefinition
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Namespace, Service
-from konverge.objects import Key, Kind, ObjectMeta, Untyped
+from konverge.objects import Key, Kind, ObjectMeta, Unstructured
 
 __all__ = ["NAMESPACE", "SHOP", "change", "check", "clear", "load", "prepare"]
 
@@ -41,7 +41,7 @@ async def prepare(client: Client) -> None:
         "names": {"kind": "Shop", "plural": "shops"},
         "versions": [version],
     }
-    crd = Untyped(
+    crd = Unstructured(
         apiVersion="apiextensions.k8s.io/v1",
         kind="CustomResourceDefinition",
         metadata={"name": "shops.bench.example.com"},
@@ -59,7 +59,7 @@ async def load(client: Client, count: int) -> None:
     async def put(number: int) -> None:
         metadata = {"name": f"shop-{number}", "namespace": NAMESPACE}
         spec = {"image": "example/shop:1", "replicas": 1}
-        await client.create(Untyped(apiVersion="bench.example.com/v1", kind="Shop", metadata=metadata, spec=spec))
+        await client.create(Unstructured(apiVersion="bench.example.com/v1", kind="Shop", metadata=metadata, spec=spec))
 
     await each(range(count), put)
 
@@ -88,7 +88,7 @@ async def check(client: Client, count: int) -> None:
         raise SystemExit(f"{len(shops)} shops of {count}, {len(wrong)} not done: {wrong[:5]}")
 
 
-def _is_done(shop: Untyped, deployment: Deployment | None, services: set[str]) -> bool:
+def _is_done(shop: Unstructured, deployment: Deployment | None, services: set[str]) -> bool:
     observed = shop.get("status", {}).get("observedGeneration")
     replicas = deployment.spec.replicas if deployment is not None and deployment.spec else None
     wanted = (shop["metadata"]["generation"], shop["spec"]["replicas"])

@@ -31,7 +31,7 @@ class ShopReconciler(Reconciler[Shop]):
         shop.status.observed_generation = shop.metadata.generation or 0
         shop.status.ready = (deployment.status.ready_replicas if deployment.status else None) or 0
         await ctx.update_status(shop)
-        return Result.again(after=RESYNC) if RESYNC else Result.done()
+        return Result.requeue(after=RESYNC) if RESYNC else Result.done()
 
 
 def labels_of(shop: Shop) -> dict[str, str]:
@@ -61,7 +61,9 @@ def service_for(shop: Shop) -> Service:
 
 def main() -> None:
     manager = Manager(name="shop-operator")
-    manager.add(controller_for(Shop).owns(Deployment).owns(Service).concurrency(WORKERS).build(ShopReconciler()))
+    manager.add(
+        controller_for(Shop).owns(Deployment).owns(Service).max_concurrent_reconciles(WORKERS).build(ShopReconciler())
+    )
     manager.run()
 
 

@@ -16,10 +16,10 @@ import pytest
 from konverge import Client
 from konverge.client import load_config
 from konverge.errors import ControlPlaneError
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 from konverge.testing import ControlPlane, find_binaries, run_virtually
 from konverge.testing.binaries import NEEDED
-from konverge_cluster.nodes import NodeStandIn
+from konverge_cluster.nodes import SimulatedNodes
 from konverge_cluster.testing.fixtures import TestCluster, virtual_clock
 from namespace_scenarios import until
 from scripted_pods import PLAYS, PROGRAM, Stage
@@ -55,19 +55,21 @@ async def _play_embedded() -> Pages:
 async def _play_real(plane: ControlPlane) -> Pages:
     config = load_config(kubeconfig=plane.kubeconfig)
     async with Client.connect(config) as client, Client.connect(config) as own:
-        stand_in = NodeStandIn(own, nodes=2, heartbeat=HEARTBEAT)
+        stand_in = SimulatedNodes(own, nodes=2, heartbeat=HEARTBEAT)
         stand_in.program(*PROGRAM)
         async with stand_in.running():
             return await _play_all(client, stand_in)
 
 
-async def _play_all(client: Client, nodes: NodeStandIn) -> Pages:
+async def _play_all(client: Client, nodes: SimulatedNodes) -> Pages:
     """Run the plays side by side, each in a namespace of its own."""
     found: Pages = {}
 
     async def one(name: str) -> None:
         stage = Stage(client, nodes, f"play-{name.replace('_', '-')}")
-        await client.create(Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": stage.namespace}}))
+        await client.create(
+            Unstructured({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": stage.namespace}})
+        )
         await until(lambda: client.list("serviceaccounts", namespace=stage.namespace), "the default account")
         try:
             await PLAYS[name](stage)

@@ -13,7 +13,7 @@ from konverge.client import HttpTransport, InProcessTransport, load_config
 from konverge.errors import AlreadyExists, ApplyConflict, Invalid
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Secret, Service
-from konverge.objects import Untyped, from_wire, kind_of, whole
+from konverge.objects import Unstructured, from_wire, kind_of, whole
 from konverge.reconcile.prune import Applied, prune
 from konverge.testing import ControlPlane
 from konverge_cluster.embedded_server import EmbeddedServer
@@ -161,11 +161,11 @@ async def test_a_kind_that_is_not_kept_costs_a_read_and_no_write(opened: Open) -
 
 async def test_an_untyped_object_is_applied_like_a_typed_one(opened: Open) -> None:
     async with opened() as it:
-        wanted = Untyped(
+        wanted = Unstructured(
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "1"}}
         )
         made = await it.applier.apply(wanted)
-        assert isinstance(made, Untyped)
+        assert isinstance(made, Unstructured)
         it.sent.clear()
         again = await it.applier.apply(wanted)
         assert (it.sent, again["data"]) == ([], {"a": "1"})

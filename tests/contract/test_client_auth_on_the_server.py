@@ -15,7 +15,7 @@ import yaml
 from konverge.client import Client, RetryPolicy, load_config
 from konverge.errors import Forbidden, TransportError, Unauthorized
 from konverge.k8s.core.v1 import Namespace
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 from konverge.testing import ControlPlane
 
 
@@ -36,7 +36,7 @@ def kubeconfig(tmp_path: Path, plane: ControlPlane, user: dict[str, Any], **clus
 
 
 async def who_am_i(client: Client) -> str:
-    review = Untyped(apiVersion="authentication.k8s.io/v1", kind="SelfSubjectReview", metadata={})
+    review = Unstructured(apiVersion="authentication.k8s.io/v1", kind="SelfSubjectReview", metadata={})
     user: str = (await client.create(review))["status"]["userInfo"]["username"]
     return user
 

@@ -44,7 +44,7 @@ from konverge.errors import (
 )
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Pod, Secret, ServiceAccount
-from konverge.objects import Kind, Model, ObjectMeta, Resource, Untyped, field, from_wire
+from konverge.objects import Kind, Model, ObjectMeta, Resource, Unstructured, field, from_wire
 from konverge.testing import ControlPlane
 from konverge.testing.certificates import Authority
 
@@ -80,9 +80,9 @@ def deployment(name: str = "web", replicas: int = 2, image: str = "web:1") -> De
     )
 
 
-def pod(name: str = "p", **spec: Any) -> Untyped:
+def pod(name: str = "p", **spec: Any) -> Unstructured:
     containers = [{"name": "c", "image": "web:1"}]
-    return Untyped(
+    return Unstructured(
         apiVersion="v1",
         kind="Pod",
         metadata={"name": name, "labels": {"app": name}},
@@ -128,15 +128,17 @@ async def test_a_name_that_the_server_makes_up(control_plane: ControlPlane, name
 
 async def test_untyped_objects_go_wherever_typed_ones_do(control_plane: ControlPlane, namespace: str) -> None:
     async with connected(control_plane, namespace) as client:
-        made = await client.create(Untyped(apiVersion="v1", kind="ConfigMap", metadata={"name": "u"}, data={"a": "1"}))
+        made = await client.create(
+            Unstructured(apiVersion="v1", kind="ConfigMap", metadata={"name": "u"}, data={"a": "1"})
+        )
         made["data"]["a"] = "2"
         updated = await client.update(made)
-        applied = Untyped(apiVersion="v1", kind="ConfigMap", metadata={"name": "u"}, data={"b": "3"})
+        applied = Unstructured(apiVersion="v1", kind="ConfigMap", metadata={"name": "u"}, data={"b": "3"})
         await client.using(field_manager="other").apply(applied)
         for kind in ("cm", "configmaps", "ConfigMap", CONFIG_MAP):
             assert (await client.get(kind, "u"))["data"] == {"a": "2", "b": "3"}
         with pytest.raises(Conflict, match="the UID in the precondition"):
-            await client.delete(Untyped({**updated, "metadata": {**updated.metadata, "uid": "another"}}))
+            await client.delete(Unstructured({**updated, "metadata": {**updated.metadata, "uid": "another"}}))
         await client.delete(updated)
 
 
@@ -173,11 +175,11 @@ async def test_fields_that_a_class_does_not_know_survive_an_update(control_plane
         },
     }
     async with connected(control_plane, namespace) as client:
-        await client.apply(Untyped(crd))
+        await client.apply(Unstructured(crd))
         await client.wait_for("crd", "gadgets.unknown.example.com", condition("Established"), timeout=20)
         parts: list[dict[str, Any]] = [{"name": "a", "secret": 1}, {"name": "b", "secret": {"deep": [1, 2]}}]
         wire = {"metadata": {"name": "g"}, "spec": {"parts": parts, "mode": "x"}, "extra": True}
-        await client.create(Untyped(apiVersion="unknown.example.com/v1", kind="Gadget", **wire))
+        await client.create(Unstructured(apiVersion="unknown.example.com/v1", kind="Gadget", **wire))
         gadget = await client.get(Gadget, "g")
         gadget.spec.parts.reverse()
         gadget.spec.parts[0].size = 3
@@ -386,7 +388,7 @@ async def test_scale_eviction_and_tokens(control_plane: ControlPlane, namespace:
         assert (await seen_by_kubectl(control_plane, namespace, "deployment", "web"))["spec"]["replicas"] == 6
         await client.create(pod())
         await client.create(
-            Untyped(
+            Unstructured(
                 apiVersion="policy/v1",
                 kind="PodDisruptionBudget",
                 metadata={"name": "b"},
@@ -416,7 +418,7 @@ async def test_an_eviction_that_a_budget_forbids(control_plane: ControlPlane, na
         made["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
         await client.update_status(made)
         await client.create(
-            Untyped(
+            Unstructured(
                 apiVersion="policy/v1",
                 kind="PodDisruptionBudget",
                 metadata={"name": "b"},
@@ -434,7 +436,7 @@ async def test_dry_run_strict_validation_and_impersonation(
         await client.using(dry_run=True).create(config_map())
         with pytest.raises(NotFound):
             await client.get(ConfigMap, "a")
-        odd = Untyped(apiVersion="v1", kind="ConfigMap", metadata={"name": "odd"}, bogus=1)
+        odd = Unstructured(apiVersion="v1", kind="ConfigMap", metadata={"name": "odd"}, bogus=1)
         with pytest.raises(Invalid, match='unknown field "bogus"'):
             await client.using(field_validation="Strict").create(odd)
         await client.create(odd)
@@ -443,7 +445,9 @@ async def test_dry_run_strict_validation_and_impersonation(
         with pytest.raises(Forbidden, match=r'User "alice" may not \(needs list on configmaps') as caught:
             await alice.list(ConfigMap, namespace=namespace)
         assert caught.value.status == 403
-        who = await alice.create(Untyped(apiVersion="authentication.k8s.io/v1", kind="SelfSubjectReview", metadata={}))
+        who = await alice.create(
+            Unstructured(apiVersion="authentication.k8s.io/v1", kind="SelfSubjectReview", metadata={})
+        )
         assert who["status"]["userInfo"]["groups"][:2] == ["dev", "ops"]
 
 
@@ -523,7 +527,7 @@ async def test_the_log_of_a_pod_is_a_stream(control_plane: ControlPlane, namespa
         connected(control_plane, namespace) as client,
         await asyncio.start_server(kubelet, "127.0.0.1", 0, ssl=tls) as server,
     ):
-        made = await client.create(Untyped(apiVersion="v1", kind="Node", metadata={"name": node}))
+        made = await client.create(Unstructured(apiVersion="v1", kind="Node", metadata={"name": node}))
         made["status"] = {
             "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": server.sockets[0].getsockname()[1]}},

@@ -15,7 +15,7 @@ from konverge.client import Client, HttpTransport, InProcessTransport, load_conf
 from konverge.errors import Conflict, Invalid, NotFound
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import ConfigMap
-from konverge.objects import Model, Resource, Untyped, field, from_wire, kind_of, now
+from konverge.objects import Model, Resource, Unstructured, field, from_wire, kind_of, now
 from konverge.objects.conditions import Condition, set_condition
 from konverge.reconcile.finalizers import add_finalizer, remove_finalizer
 from konverge.reconcile.statuses import update_status
@@ -103,7 +103,7 @@ async def test_an_untyped_object_has_finalizers_too(opened: Open) -> None:
         await made(it, THEIRS)
         obj = await it.client.get(kind_of(ConfigMap), it.key("thing"))
         with_it = await add_finalizer(it.client, obj, OURS)
-        assert isinstance(with_it, Untyped)
+        assert isinstance(with_it, Unstructured)
         assert await finalizers(it) == [THEIRS, OURS]
         await remove_finalizer(it.client, with_it, OURS)
         assert await finalizers(it) == [THEIRS]
@@ -303,7 +303,7 @@ async def test_an_untyped_status_is_compared_with_the_cache_and_sent_as_its_diff
         await it.seen(Deployment, "web")
         entry = it.cache.entry(kind_of(Deployment), it.key("web"))
         assert entry is not None
-        obj = entry.read(Untyped)
+        obj = entry.read(Unstructured)
         it.sent.clear()
         await update_status(it.client, obj, cache=it.cache)
         assert [verb for verb in it.sent if verb != "discover"] == []

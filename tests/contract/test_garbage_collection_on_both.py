@@ -19,7 +19,7 @@ from konverge import Client, crd_for
 from konverge.client import deleted, load_config
 from konverge.errors import WaitTimeout
 from konverge.k8s.core.v1 import ConfigMap, Namespace
-from konverge.objects import ObjectMeta, OwnerReference, Untyped
+from konverge.objects import ObjectMeta, OwnerReference, Unstructured
 from konverge.schema import to_yaml
 from konverge.testing import ControlPlane, run_virtually, settle
 from owner_worlds import is_determined
@@ -91,12 +91,12 @@ async def is_collected(client: Client, kind: str, namespace: str) -> None:
             return
 
 
-def _member(kind: str, namespace: str, name: str) -> Untyped:
+def _member(kind: str, namespace: str, name: str) -> Unstructured:
     metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
-    return Untyped({"apiVersion": API_VERSIONS[kind], "kind": kind, "metadata": metadata})
+    return Unstructured({"apiVersion": API_VERSIONS[kind], "kind": kind, "metadata": metadata})
 
 
-def _refer(owner: Untyped) -> dict[str, str]:
+def _refer(owner: Unstructured) -> dict[str, str]:
     return {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid}
 
 

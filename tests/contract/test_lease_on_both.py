@@ -22,7 +22,7 @@ from konverge.k8s.coordination.v1 import Lease
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.manager.elector import Election, Elector
 from konverge.manager.guard import Guard
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 from konverge.testing import ControlPlane
 from konverge.testing.binaries import find_binaries
 from konverge_cluster.embedded_server import EmbeddedServer
@@ -291,8 +291,8 @@ async def grant(client: Client, namespace: str, user: str, *verbs: str) -> None:
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
     }
-    await client.apply(Untyped(role), force=True)
-    await client.apply(Untyped(binding), force=True)
+    await client.apply(Unstructured(role), force=True)
+    await client.apply(Unstructured(binding), force=True)
 
 
 @pytest.mark.real_time(limit=120)

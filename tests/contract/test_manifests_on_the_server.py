@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from konverge import Client, ObjectMeta, Untyped, load_config
+from konverge import Client, ObjectMeta, Unstructured, load_config
 from konverge.cli import main
 from konverge.cli.manifests import Release, files_of
 from konverge.client import rolled_out
@@ -23,7 +23,7 @@ from konverge.manager import Operator
 from konverge.schema import to_yaml
 from konverge.testing import ControlPlane
 from konverge.webhooks import AdmissionRequest, validating
-from konverge_cluster.nodes import NodeStandIn
+from konverge_cluster.nodes import SimulatedNodes
 from konverge_operators.webapp.api import WebApp
 from konverge_operators.webapp.operator import operator
 from webapps import webapp
@@ -103,7 +103,7 @@ def test_a_strict_server_knows_every_field(plane: ControlPlane, folder: Path) ->
 
 
 def test_the_monitor_is_taken_where_its_kind_is_known(plane: ControlPlane, folder: Path) -> None:
-    plane.kubectl("apply", "-f", "-", input=to_yaml(Untyped(STUB)))
+    plane.kubectl("apply", "-f", "-", input=to_yaml(Unstructured(STUB)))
     plane.kubectl("wait", "--for=condition=Established", f"crd/{STUB['metadata']['name']}", "--timeout=60s")
     plane.kubectl("apply", "--warnings-as-errors", "-k", str(folder / "monitoring"))
     before = specified(plane, folder / "monitoring")
@@ -190,7 +190,7 @@ async def test_without_an_operator_that_looks_at_every_pod_the_cluster_and_its_o
             await asyncio.to_thread(plane.kubectl, "apply", "-k", str(tmp_path / "base"))
             await refuses_pods(client)
             await client.create(pod("kept", "kube-system"))
-            async with NodeStandIn(nodes, nodes=2).running():
+            async with SimulatedNodes(nodes, nodes=2).running():
                 await client.wait_for(Deployment, GUARD.name, rolled_out(), namespace=GUARDED, timeout=LIMIT)
                 newer = {"spec": {"template": {"spec": {"containers": [{"name": "operator", "image": "guard:2"}]}}}}
                 await client.patch(Deployment, GUARD.name, newer, namespace=GUARDED, patch_type="strategic")

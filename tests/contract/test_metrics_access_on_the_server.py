@@ -14,10 +14,10 @@ from prometheus_client import CollectorRegistry, Counter
 from konverge.client import Client, ClientConfig, StaticCredentials, load_config
 from konverge.k8s.core.v1 import ServiceAccount
 from konverge.manager.health import Health
-from konverge.manager.lease_thread import SideThread
+from konverge.manager.lease_thread import LeaseThread
 from konverge.manager.metrics_access import AccessReviews
 from konverge.manager.probes import ProbeServer
-from konverge.objects import Key, ObjectMeta, Untyped
+from konverge.objects import Key, ObjectMeta, Unstructured
 from konverge.testing import ControlPlane
 from konverge.testing.servers import free_port
 from probe_requests import ask
@@ -36,7 +36,7 @@ async def bind(client: Client, name: str, namespace: str, role: str) -> None:
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
     }
-    await client.create(Untyped(binding))
+    await client.create(Unstructured(binding))
 
 
 async def token_of(client: Client, name: str, namespace: str) -> str:
@@ -51,7 +51,7 @@ async def serving(config: ClientConfig) -> AsyncIterator[ProbeServer]:
     Counter("reconcile", "Reconciles", registry=registry).inc()
     access = AccessReviews(lambda: Client.connect(config))
     server = ProbeServer("127.0.0.1:0", Health(), registry=registry, why=_nothing_but_why, access=access)
-    async with SideThread() as side:
+    async with LeaseThread() as side:
         await side.call(server.start)
         yield server
         await side.call(server.stop)
@@ -79,7 +79,7 @@ async def test_only_who_may_get_the_path_reads_metrics(control_plane: ControlPla
             "metadata": {"name": f"{namespace}-metrics-reader"},
             "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}],
         }
-        await admin.create(Untyped(reader))
+        await admin.create(Unstructured(reader))
         await bind(admin, "prometheus", namespace, f"{namespace}-metrics-reader")
 
     as_operator = dataclasses.replace(config, credentials=StaticCredentials.of_token(operator))

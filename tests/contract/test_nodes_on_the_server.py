@@ -14,9 +14,9 @@ from konverge import Client
 from konverge.client import condition, load_config, rolled_out
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.batch.v1 import Job
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 from konverge.testing import ControlPlane
-from konverge_cluster.nodes import Behaviour, NodeStandIn
+from konverge_cluster.nodes import Behaviour, SimulatedNodes
 from live_cluster import conditions, deployment, pod, state
 from namespace_scenarios import until
 
@@ -40,12 +40,12 @@ def connect(plane: ControlPlane) -> Client:
 
 
 @asynccontextmanager
-async def played(plane: ControlPlane) -> AsyncGenerator[tuple[Client, NodeStandIn]]:
+async def played(plane: ControlPlane) -> AsyncGenerator[tuple[Client, SimulatedNodes]]:
     """Give a client of a control plane that has two nodes now."""
     async with (
         connect(plane) as client,
         connect(plane) as own,
-        NodeStandIn(own, nodes=2, heartbeat=HEARTBEAT).running() as nodes,
+        SimulatedNodes(own, nodes=2, heartbeat=HEARTBEAT).running() as nodes,
     ):
         yield client, nodes
 
@@ -57,7 +57,7 @@ async def test_a_deployment_on_a_real_control_plane_becomes_ready_rolls_and_goes
         await client.wait_for(Deployment, "web", rolled_out(), timeout=LIMIT)
         said = await asyncio.to_thread(managed_plane.kubectl, "get", "nodes,pods", "-o", "json")
         items = json.loads(said)["items"]
-        ready = [conditions(Untyped(one))["Ready"] for one in items]
+        ready = [conditions(Unstructured(one))["Ready"] for one in items]
         assert ready == ["True"] * 5
         assert {one["spec"]["nodeName"] for one in items if one["kind"] == "Pod"} == {"node-1", "node-2"}
 
@@ -89,7 +89,7 @@ async def test_pods_fail_on_a_real_control_plane_as_they_are_told_to(managed_pla
             "metadata": {"name": "sum", "namespace": "default"},
             "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "job:1"}]}}},
         }
-        await client.create(Untyped(job))
+        await client.create(Unstructured(job))
         await client.create(pod("unpulled", annotations={"nodes.konverge.dev/pull-fails": "true"}))
         await client.create(pod("unfit", nodeSelector={"no": "such"}))
         await client.wait_for(Job, "sum", condition("Complete"), timeout=LIMIT)

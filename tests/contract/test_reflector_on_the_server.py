@@ -18,7 +18,7 @@ from konverge.cache.reflector_stats import State
 from konverge.cache.store import Store
 from konverge.client import Client, deleted, load_config
 from konverge.errors import Forbidden, NotFound, Unauthorized, UnknownKind
-from konverge.objects import Kind, Untyped
+from konverge.objects import Kind, Unstructured
 from konverge.testing import ControlPlane
 from konverge.testing.faults import Fault
 from konverge.testing.raw_proxy import RawProxy
@@ -254,11 +254,11 @@ def _with_token(plane: ControlPlane, token: Path, tmp_path: Path) -> Path:
 # A kind that comes and goes
 
 
-def crd() -> Untyped:
+def crd() -> Unstructured:
     schema: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     names = {"plural": WIDGET.plural, "singular": "widget", "kind": WIDGET.kind, "listKind": "WidgetList"}
-    return Untyped(
+    return Unstructured(
         apiVersion="apiextensions.k8s.io/v1",
         kind="CustomResourceDefinition",
         metadata={"name": WIDGET.resource},
@@ -303,13 +303,13 @@ async def _create(client: Client, namespace: str, *names: str) -> None:
     """Create widgets as soon as the server takes them."""
     for name in names:
         metadata = {"name": name, "namespace": namespace}
-        widget = Untyped(apiVersion=WIDGET.api_version, kind="Widget", metadata=metadata)
+        widget = Unstructured(apiVersion=WIDGET.api_version, kind="Widget", metadata=metadata)
         async with asyncio.timeout(30):
             while not await _is_created(client, widget):  # noqa: ASYNC110 - nothing tells when a kind is served
                 await asyncio.sleep(0.1)
 
 
-async def _is_created(client: Client, widget: Untyped) -> bool:
+async def _is_created(client: Client, widget: Unstructured) -> bool:
     try:
         await client.create(widget)
     except (NotFound, UnknownKind):

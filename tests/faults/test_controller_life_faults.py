@@ -18,7 +18,7 @@ from konverge import (  # fmt: skip
     Reconciler,
     Spec,
     Status,
-    Untyped,
+    Unstructured,
     controller_for,
     crd_for,
     field,
@@ -259,7 +259,7 @@ async def _is_gone(rig: WidgetRig) -> bool:
     return crd_for(Widget).name not in {one.name for one in await rig.user.list("crd")}
 
 
-def _with_second_version() -> Untyped:
+def _with_second_version() -> Unstructured:
     crd = crd_for(Widget)
     (old,) = crd["spec"]["versions"]
     crd["spec"]["versions"] = [{**old, "storage": False}, {**old, "name": "v2", "storage": True}]
@@ -304,7 +304,7 @@ async def test_t31_objects_that_break_the_model_are_told_so_and_disturb_no_other
         for name, spec in {**BAD, **{name: {"color": "blue"} for name in good}}.items():
             metadata = {"name": name, "namespace": rig.namespace}
             await rig.user.create(
-                Untyped(apiVersion="picky.konverge.dev/v1", kind="Picky", metadata=metadata, spec=spec)
+                Unstructured(apiVersion="picky.konverge.dev/v1", kind="Picky", metadata=metadata, spec=spec)
             )
         async with rig.operating(controller_for(Picky).build(observe)):
             await rig.until(lambda: _observed(rig, good), within=60)
@@ -346,7 +346,7 @@ async def _is_served(rig: WidgetRig) -> bool:
     return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
 
-async def _pickies(rig: WidgetRig) -> list[Untyped]:
+async def _pickies(rig: WidgetRig) -> list[Unstructured]:
     return list(await rig.user.list(PICKIES, namespace=rig.namespace))
 
 
@@ -385,8 +385,12 @@ async def test_t33_two_operators_take_off_their_own_finalizers_only(open_widgets
         keys = names(rig.share(1_000, 20))
         here, there = SignsOffHere(rig, 1), SignsOffThere(rig, 2)
         async with (
-            rig.operating(controller_for(Widget).concurrency(16).build(here), way=rig.way("here"), name="here"),
-            rig.operating(controller_for(Widget).concurrency(16).build(there), way=rig.way("there"), name="there"),
+            rig.operating(
+                controller_for(Widget).max_concurrent_reconciles(16).build(here), way=rig.way("here"), name="here"
+            ),
+            rig.operating(
+                controller_for(Widget).max_concurrent_reconciles(16).build(there), way=rig.way("there"), name="there"
+            ),
         ):
             await rig.create(*keys)
             await rig.until(lambda: _have_finalizers(rig, 2), within=60)

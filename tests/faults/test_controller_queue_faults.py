@@ -88,7 +88,7 @@ async def test_t14_under_a_storm_of_updates_no_key_runs_twice_at_once_and_nothin
         storm = Storm(rig, keys, rig.share(50_000, 250))
         # Meanwhile each key is changed twice.
         watched = Watched(rig, lambda: storm.pass_by(2 * len(keys)))
-        async with rig.operating(widgets().concurrency(64).build(watched)):
+        async with rig.operating(widgets().max_concurrent_reconciles(64).build(watched)):
             await storm.blow()
             await rig.converges(within=30)
 
@@ -121,7 +121,7 @@ async def test_t15_a_hot_key_makes_no_other_wait(open_virtual_widgets: OpenWidge
                 changed.append((rig.now(), name, patched.metadata.generation or 0))
                 await asyncio.sleep(1.0)
 
-        async with rig.operating(widgets().concurrency(4).build(watched)) as (manager, _):
+        async with rig.operating(widgets().max_concurrent_reconciles(4).build(watched)) as (manager, _):
             await rig.converges(within=10)
             end = rig.now() + seconds
             async with asyncio.TaskGroup() as tasks:
@@ -159,7 +159,7 @@ async def test_t16_a_key_that_always_fails_and_one_that_hangs_disturb_nobody_and
         await rig.create("bad", payload="raise now")
         await rig.create("stuck", payload="hang now")
         await rig.create(*good, replicas=2)
-        controller = widgets().concurrency(2).timeout(5).build(Widgets(rig.ledger))
+        controller = widgets().max_concurrent_reconciles(2).timeout(5).build(Widgets(rig.ledger))
         async with rig.operating(controller) as (manager, process):
             begin = rig.now()
             await rig.until(lambda: _settled(rig, good), within=10)
@@ -293,7 +293,7 @@ class Loud(Reconciler[Widget]):
             self._said[obj.name] += 1
             same = obj.spec.payload == "same"
             ctx.event("Failed", "the same again" if same else f"number {self._said[obj.name]}", warning=True)
-        return Result.again(after=20)
+        return Result.requeue(after=20)
 
 
 async def test_t22_ten_thousand_failures_are_a_few_events(open_widgets: OpenWidgets) -> None:

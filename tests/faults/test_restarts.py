@@ -11,7 +11,7 @@ import pytest
 
 from konverge.client import Client, RetryPolicy, load_config
 from konverge.errors import KonvergeError
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 from konverge.testing import ControlPlane
 from konverge.testing.raw_proxy import RawProxy
 from konverge.wire.watching import Selection
@@ -78,4 +78,4 @@ async def _write_once(client: Client, dice: Random, there: dict[str, None], numb
     else:
         there[f"w{number}"] = None
         metadata = {"name": f"w{number}", "namespace": "default", "labels": {"n": str(number % KINDS)}}
-        await client.create(Untyped(apiVersion="v1", kind="ConfigMap", metadata=metadata))
+        await client.create(Unstructured(apiVersion="v1", kind="ConfigMap", metadata=metadata))

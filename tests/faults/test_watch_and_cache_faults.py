@@ -13,7 +13,7 @@ from konverge.cache.options import CacheOptions
 from konverge.cache.reflector_stats import State
 from konverge.client import Client, InProcessTransport, load_config
 from konverge.errors import ApiError, Expired, ServerError, TooManyRequests
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 from konverge.testing import ControlPlane
 from konverge.testing.faults import End, Fault, answered, cut, ended, injected, refused, watches
 from konverge.testing.raw_proxy import RawProxy
@@ -260,9 +260,9 @@ async def test_t09_an_idle_kind_is_kept_by_bookmarks_through_cuts_and_compaction
             assert it.stats.bookmarks >= 5
 
 
-def _elsewhere(rig: Rig) -> Untyped:
+def _elsewhere(rig: Rig) -> Unstructured:
     metadata = {"name": f"other-{rig.now()}", "namespace": rig.namespace}
-    return Untyped(apiVersion="v1", kind="ServiceAccount", metadata=metadata)
+    return Unstructured(apiVersion="v1", kind="ServiceAccount", metadata=metadata)
 
 
 # T11

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from konverge import Client, Manager, ObjectMeta, Untyped
+from konverge import Client, Manager, ObjectMeta, Unstructured
 from konverge.errors import ApiError, NotFound
 from konverge.k8s.core.v1 import Namespace
 from konverge.objects import to_wire
@@ -92,7 +92,7 @@ ODD: dict[str, dict[str, Any]] = {
 }
 
 
-def lenient_crds() -> list[Untyped]:
+def lenient_crds() -> list[Unstructured]:
     """Give the CRDs so that a server stores what the operator's types do not know."""
     found = operator.crds()
     for version in found[0]["spec"]["versions"]:
@@ -101,11 +101,11 @@ def lenient_crds() -> list[Untyped]:
     return found
 
 
-def odd(name: str) -> Untyped:
+def odd(name: str) -> Unstructured:
     document = to_wire(named(name))
     for part, changes in ODD[name].items():
         document[part] = {**document[part], **changes}
-    return Untyped(document)
+    return Unstructured(document)
 
 
 async def test_objects_at_the_limits_are_endured_and_others_converge(cluster: TestCluster) -> None:

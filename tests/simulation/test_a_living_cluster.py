@@ -127,7 +127,7 @@ def test_an_operator_with_a_requeue_of_30_s_lives_through_a_day_in_no_time() -> 
         await ctx.apply(deployment(obj.name))
         obj.status.observed_generation = obj.metadata.generation or 0
         await ctx.update_status(obj)
-        return Result.again(after=30)
+        return Result.requeue(after=30)
 
     async def live() -> list[str]:
         world = await world_with_gadgets()

@@ -9,7 +9,7 @@ from gadgets import Gadget, gadget
 from konverge import Context, ObjectMeta, Result, controller_for, crd_for
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.k8s.events.v1 import Event
-from konverge.objects import Untyped, now, to_wire
+from konverge.objects import Unstructured, now, to_wire
 from konverge_cluster.testing.fixtures import TestCluster
 
 
@@ -18,11 +18,11 @@ async def look_each_hour(obj: Gadget, ctx: Context) -> Result:
     if ctx.condition(obj, "Large", obj.spec.size > 1, reason="Looked"):
         ctx.event("SizeChanged", f"it has size {obj.spec.size}")
         await ctx.update_status(obj)
-    return Result.again(after=3600)
+    return Result.requeue(after=3600)
 
 
 async def test_events_and_conditions_have_the_date_of_the_simulated_day(cluster: TestCluster) -> None:
-    client = await cluster.install(Untyped(to_wire(crd_for(Gadget))))
+    client = await cluster.install(Unstructured(to_wire(crd_for(Gadget))))
     async with cluster.operator(controller_for(Gadget).owns(ConfigMap).build(look_each_hour)):
         made = await client.create(gadget("lamp"))
         await asyncio.sleep(86_400)

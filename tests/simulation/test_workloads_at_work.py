@@ -10,7 +10,7 @@ import pytest
 from konverge.client import InProcessTransport
 from konverge.errors import TransportError
 from konverge.k8s.apps.v1 import Deployment
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 from konverge.testing import settle
 from konverge.wire.messages import Request, Response
 from konverge_cluster.workloads.deployments.templates import set_name, template_hash
@@ -41,7 +41,7 @@ class Counting:
 
 async def test_what_is_as_it_should_be_costs_no_write_not_even_after_a_restart() -> None:
     scene = EmbeddedScene()
-    await scene.client.create(Untyped(NODE))
+    await scene.client.create(Unstructured(NODE))
     async with scene.controllers():
         await scene.create(deployment())
         await scene.create(service())
@@ -60,7 +60,7 @@ async def test_what_is_as_it_should_be_costs_no_write_not_even_after_a_restart()
 async def test_controllers_that_stop_after_any_write_lead_to_the_same_end(most: int) -> None:
     async def world(cut: int | None) -> Any:
         scene = EmbeddedScene()
-        await scene.client.create(Untyped(NODE))
+        await scene.client.create(Unstructured(NODE))
         if cut is not None:
             async with scene.controllers(Counting(scene, cut)):
                 await scene.create(deployment())
@@ -120,7 +120,7 @@ async def test_pods_become_available_by_time_alone() -> None:
 
 async def test_a_name_that_is_taken_by_another_replica_set_counts_as_a_collision() -> None:
     scene = EmbeddedScene()
-    await scene.client.create(Untyped(NODE))
+    await scene.client.create(Unstructured(NODE))
     await scene.create(deployment(1))
     web = await scene.client.get(Deployment, "web")
     taken = set_name("web", template_hash(web.spec.template, None))
@@ -187,7 +187,7 @@ async def test_the_endpoints_of_a_pod_come_with_its_node() -> None:
         await settle()
         (empty,) = await scene.all("endpointslices.discovery.k8s.io", "kubernetes.io/service-name=web")
         assert not empty.get("endpoints")
-        await scene.client.create(Untyped({**NODE, "metadata": {"name": "late"}}))
+        await scene.client.create(Unstructured({**NODE, "metadata": {"name": "late"}}))
         await settle()
         (filled,) = await scene.all("endpointslices.discovery.k8s.io", "kubernetes.io/service-name=web")
         assert [one["addresses"] for one in filled["endpoints"]] == [["10.1.0.1"]]
@@ -202,10 +202,10 @@ async def test_services_without_a_selector_are_left_to_others() -> None:
 
 async def test_a_deployment_in_a_namespace_that_is_going_is_let_go_in_peace() -> None:
     scene = EmbeddedScene()
-    await scene.client.create(Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "going"}}))
+    await scene.client.create(Unstructured({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "going"}}))
     wire = deployment()
     wire["metadata"]["namespace"] = "going"
-    await scene.client.create(Untyped(wire))
+    await scene.client.create(Unstructured(wire))
     await scene.client.delete("namespaces", "going")
     counting = Counting(scene)
     async with scene.controllers(counting):

@@ -13,7 +13,7 @@ import pytest
 
 from konverge.client import InProcessTransport
 from konverge.errors import TransportError
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 from konverge.testing import settle
 from konverge.testing.fault_transport import FaultyTransport
 from konverge.testing.faults import answered
@@ -58,7 +58,7 @@ class BadLine:
 async def test_a_bad_line_delays_what_happens_and_changes_nothing(seed: int, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, logger="konverge")
     scene = EmbeddedScene()
-    await scene.client.create(Untyped(NODE))
+    await scene.client.create(Unstructured(NODE))
     line = BadLine(scene, seed)
     async with scene.controllers(line):
         await scene.create(deployment(3))

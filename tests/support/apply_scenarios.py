@@ -22,7 +22,7 @@ from konverge.cache import CacheOptions
 from konverge.client import condition
 from konverge.errors import ApiError, Invalid
 from konverge.k8s.apiextensions.v1 import CustomResourceDefinition
-from konverge.objects import Kind, Quantity, Resource, Untyped, from_wire
+from konverge.objects import Kind, Quantity, Resource, Unstructured, from_wire
 
 __all__ = ["MERGES", "STRATEGIC", "Gadget", "Step", "deployments", "gadgets", "install_gadgets", "play", "steps"]
 
@@ -418,7 +418,7 @@ async def play(rig: ApplyRig, kind: type[Resource], happenings: list[Step]) -> N
 
 async def install_gadgets(rig: ApplyRig) -> None:
     """Make the server serve gadgets, and the cache keep them."""
-    await rig.others.create(Untyped(GADGETS))
+    await rig.others.create(Unstructured(GADGETS))
     await rig.others.wait_for(
         CustomResourceDefinition, "gadgets.plays.example.com", condition("Established"), timeout=60
     )

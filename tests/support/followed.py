@@ -17,7 +17,7 @@ from konverge.objects import Kind
 from konverge.testing.fault_transport import FaultyTransport
 from konverge.testing.faults import Asked, FaultScript, anything, lists, watches
 from konverge.wire.watching import Selection
-from mirror import Mirror
+from mirror import Informer
 
 __all__ = ["CONFIG_MAP", "Followed", "Plane", "config_map", "followed", "running"]
 
@@ -31,7 +31,7 @@ class Followed:
     plane: Plane
     transport: FaultyTransport
     reflector: Reflector
-    mirror: Mirror
+    mirror: Informer
 
     @property
     def script(self) -> FaultScript:
@@ -114,7 +114,7 @@ async def followed(
     """Follow the config maps of an embedded server's default namespace, on virtual time."""
     plane = plane or Plane()
     transport = FaultyTransport(InProcessTransport(plane.server.handle))
-    mirror = Mirror()
+    mirror = Informer()
     async with Client(transport) as client:
         reflector = Reflector(
             client.collection(CONFIG_MAP, namespace="default", **options),

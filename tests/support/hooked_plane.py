@@ -41,7 +41,7 @@ class HookedPlane(Plane):
             response = {"uid": review["request"]["uid"], **response}
             return {"kind": "AdmissionReview", "apiVersion": review["apiVersion"], "response": response}
 
-        self.server.callouts.serve("hooks", name, handle)
+        self.server.webhook_client.serve("hooks", name, handle)
         rule = {"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
         return {
             "name": f"{name}.hooks.test",

@@ -20,7 +20,7 @@ from konverge.client import Client, load_config
 from konverge.testing import ControlPlane
 from konverge.testing.leak_check import WatchedLoop, assert_nothing_left
 from konverge_cluster import EmbeddedCluster
-from konverge_cluster.nodes import Behaviour, NodeStandIn
+from konverge_cluster.nodes import Behaviour, SimulatedNodes
 from kubectl import Kubectl, Run
 
 __all__ = ["Ground", "Line", "embedded_ground", "in_thread", "k", "look", "real_ground"]
@@ -158,7 +158,7 @@ def real_ground(directory: Path) -> Iterator[Ground]:
     @asynccontextmanager
     async def living(plane: ControlPlane) -> AsyncGenerator[None]:
         async with Client.connect(load_config(kubeconfig=plane.kubeconfig)) as client:
-            stand_in = NodeStandIn(client, nodes=NODES)
+            stand_in = SimulatedNodes(client, nodes=NODES)
             stand_in.program(*PROGRAM)
             async with stand_in.running():
                 yield

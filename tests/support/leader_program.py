@@ -17,7 +17,7 @@ from konverge.errors import WriteRefused
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.manager.elector import Election
 from konverge.manager.leadership import Leadership
-from konverge.manager.lease_thread import SideThread
+from konverge.manager.lease_thread import LeaseThread
 from konverge.objects import ObjectMeta
 
 
@@ -29,7 +29,7 @@ def say(text: str) -> None:
 async def main(kubeconfig: str, namespace: str, identity: str) -> None:
     config = load_config(kubeconfig=Path(kubeconfig))
     election = Election("operator", namespace, identity=identity, lease=10, renew_deadline=8.5, retry=0.5, margin=1)
-    async with SideThread() as side:
+    async with LeaseThread() as side:
         leadership = Leadership(
             election,
             lambda: Client.connect(config),

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from konverge import Client, Manager
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 from konverge.testing import settle
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.garbage import GarbageCollector
 from konverge_cluster.namespaces import namespace_controllers
-from konverge_cluster.nodes import NodeStandIn
+from konverge_cluster.nodes import SimulatedNodes
 from konverge_cluster.workloads import workload_controllers
 from ownerships import client_of, virtual_clock
 
@@ -22,12 +22,12 @@ from ownerships import client_of, virtual_clock
 class Living:
     server: EmbeddedServer
     client: Client
-    nodes: NodeStandIn
+    nodes: SimulatedNodes
 
-    async def pods(self, labels: str = "") -> list[Untyped]:
+    async def pods(self, labels: str = "") -> list[Unstructured]:
         return sorted(await self.client.list("pods", namespace="default", labels=labels), key=lambda pod: pod.name)
 
-    async def pod(self, name: str) -> Untyped:
+    async def pod(self, name: str) -> Unstructured:
         return await self.client.get("pods", name)
 
     async def events(self, name: str = "") -> list[str]:
@@ -42,7 +42,7 @@ async def living_cluster(
     """Give a cluster with as much of it at work as a test needs."""
     server = EmbeddedServer(clock=virtual_clock, seed=1)
     options = {"lifecycle": True, "heartbeat": 0.0, **options}
-    stand_in = NodeStandIn(client_of(server), nodes=nodes, clock=virtual_clock, **options)
+    stand_in = SimulatedNodes(client_of(server), nodes=nodes, clock=virtual_clock, **options)
     async with AsyncExitStack() as stack:
         if workloads:
             manager = Manager(client_of(server), name="kube-controller-manager")
@@ -55,7 +55,7 @@ async def living_cluster(
         yield Living(server, client_of(server), stand_in)
 
 
-def pod(name: str, **spec: Any) -> Untyped:
+def pod(name: str, **spec: Any) -> Unstructured:
     """Make a pod of one container, unless the spec says otherwise."""
     metadata = {"name": name, "namespace": "default"}
     for part in ("labels", "annotations", "finalizers"):
@@ -63,21 +63,21 @@ def pod(name: str, **spec: Any) -> Untyped:
             metadata[part] = spec.pop(part)
     image = spec.pop("image", "app:1")
     spec = {"containers": [{"name": "c", "image": image}], **spec}
-    return Untyped({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    return Unstructured({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
 
 
-def deployment(name: str, replicas: int = 2, image: str = "app:1") -> Untyped:
+def deployment(name: str, replicas: int = 2, image: str = "app:1") -> Unstructured:
     template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": image}]}}
     spec = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
     metadata = {"name": name, "namespace": "default"}
-    return Untyped({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
+    return Unstructured({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
 
 
-def conditions(obj: Untyped) -> dict[str, str]:
+def conditions(obj: Unstructured) -> dict[str, str]:
     return {one["type"]: one["status"] for one in obj.get("status", {}).get("conditions", ())}
 
 
-def state(obj: Untyped, container: str = "c") -> dict[str, Any]:
+def state(obj: Unstructured, container: str = "c") -> dict[str, Any]:
     status = obj["status"]
     every = (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
     found: dict[str, Any] = next(one for one in every if one["name"] == container)

@@ -8,7 +8,7 @@ from typing import Any
 
 from konverge.errors import DecodeError
 
-__all__ = ["Mirror", "Told"]
+__all__ = ["Informer", "Told"]
 
 Json = dict[str, Any]
 
@@ -24,7 +24,7 @@ class Told:
 
 
 @dataclass
-class Mirror:
+class Informer:
     """A sink that keeps decoded objects by namespace and name, and tells what changes."""
 
     objects: dict[str, Json] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from typing import Any
 from konverge import Client, Manager
 from konverge.errors import ApiError, NotFound
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Pod, ServiceAccount
-from konverge.objects import ObjectMeta, Untyped, to_wire
+from konverge.objects import ObjectMeta, Unstructured, to_wire
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.namespaces import namespace_controllers
 from ownerships import client_of, virtual_clock
@@ -85,7 +85,7 @@ async def play_departure(client: Client, name: str) -> list[Any]:
     await furnished(client, name)
     await client.create(ConfigMap(metadata=ObjectMeta(name="held", namespace=name, finalizers=[HOLD])))
     await client.create(ConfigMap(metadata=ObjectMeta(name="free", namespace=name)))
-    pod = await client.create(Untyped(_pod(name)))
+    pod = await client.create(Unstructured(_pod(name)))
     await client.act(pod, "binding", _binding(pod))
     await client.delete(Namespace, name)
     stages: list[Any] = []
@@ -131,7 +131,7 @@ def _pod(namespace: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": namespace}, "spec": spec}
 
 
-def _binding(pod: Untyped) -> dict[str, Any]:
+def _binding(pod: Unstructured) -> dict[str, Any]:
     metadata = {"name": pod.name, "namespace": pod.namespace}
     target = {"kind": "Node", "name": "nowhere"}
     return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}

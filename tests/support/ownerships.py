@@ -16,7 +16,7 @@ from typing import Any, Literal
 from konverge import Client, CustomResource, Spec, Status, crd_for
 from konverge.client import InProcessTransport, Settings
 from konverge.errors import NotFound
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.garbage import GarbageCollector
 
@@ -100,7 +100,7 @@ def name_of(prefix: str, number: int) -> str:
     return f"{prefix}-{number}"
 
 
-async def raise_family(client: Client, family: Family, namespace: str, prefix: str = "m") -> list[Untyped]:
+async def raise_family(client: Client, family: Family, namespace: str, prefix: str = "m") -> list[Unstructured]:
     """Create the members, and then tie them: everybody must have a uid first."""
     made = []
     for number, member in enumerate(family.members):
@@ -108,7 +108,7 @@ async def raise_family(client: Client, family: Family, namespace: str, prefix: s
         if member.kind not in CLUSTER_SCOPED:
             metadata["namespace"] = namespace
         wish = {"apiVersion": API_VERSIONS[member.kind], "kind": member.kind, "metadata": metadata}
-        made.append(await client.create(Untyped(wish)))
+        made.append(await client.create(Unstructured(wish)))
     # The finalizer that all have holds them until everybody is tied: a wrong tie would be acted on at once.
     for number, member in enumerate(family.members):
         patch = {"metadata": {"ownerReferences": [_reference(made[tie.owner], tie) for tie in member.ties]}}
@@ -116,7 +116,7 @@ async def raise_family(client: Client, family: Family, namespace: str, prefix: s
     return made
 
 
-async def act(client: Client, family: Family, made: list[Untyped], step: int) -> None:
+async def act(client: Client, family: Family, made: list[Unstructured], step: int) -> None:
     """Do one thing: delete one that is to be, and after those, let one go that nothing shall hold."""
     if step < len(family.deaths):
         number, policy = family.deaths[step]
@@ -131,7 +131,7 @@ def steps_of(family: Family) -> int:
     return len(family.deaths) + sum(not member.held for member in family.members)
 
 
-async def release(client: Client, obj: Untyped) -> None:
+async def release(client: Client, obj: Unstructured) -> None:
     """Take our finalizer from an object, whatever else it has."""
     kind = await _kind(client, obj)
     while True:
@@ -156,17 +156,17 @@ async def release(client: Client, obj: Untyped) -> None:
                 raise
 
 
-async def _kind(client: Client, obj: Untyped) -> Any:
+async def _kind(client: Client, obj: Unstructured) -> Any:
     return await client.discovery.kind(obj.api_version, obj.kind)
 
 
-def _reference(owner: Untyped, tie: Tie) -> dict[str, Any]:
+def _reference(owner: Unstructured, tie: Tie) -> dict[str, Any]:
     reference = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name}
     reference["uid"] = "00000000-0000-4000-8000-000000000000" if tie.wrong else owner.uid
     return reference if tie.blocks is None else {**reference, "blockOwnerDeletion": tie.blocks}
 
 
-async def what_is_left(client: Client, made: list[Untyped]) -> dict[int, Any]:
+async def what_is_left(client: Client, made: list[Unstructured]) -> dict[int, Any]:
     """Give of each member that is left: its finalizers, whether it is being deleted, and if not, its owners.
 
     Of one that is going anyway, which references it still has depends on who was looked at first.

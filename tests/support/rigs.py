@@ -24,7 +24,7 @@ from konverge.cache.reflector_stats import ReflectorStats, State
 from konverge.cache.store import Store
 from konverge.client import Client, ClientConfig, InProcessTransport, StaticCredentials, load_config
 from konverge.client.access.tls import Tls
-from konverge.objects import Key, Kind, Untyped
+from konverge.objects import Key, Kind, Unstructured
 from konverge.testing import ControlPlane
 from konverge.testing.fault_proxy import FaultProxy
 from konverge.testing.fault_transport import FaultyTransport
@@ -182,9 +182,9 @@ class Rig:
         for part in _batches(names, 20):
             await asyncio.gather(*(self.server.delete(CONFIG_MAP, name, namespace=self.namespace) for name in part))
 
-    def config_map(self, name: str, labels: dict[str, str] | None = None) -> Untyped:
+    def config_map(self, name: str, labels: dict[str, str] | None = None) -> Unstructured:
         metadata = {"name": name, "namespace": self.namespace} | ({"labels": labels} if labels else {})
-        return Untyped(apiVersion="v1", kind="ConfigMap", metadata=metadata)
+        return Unstructured(apiVersion="v1", kind="ConfigMap", metadata=metadata)
 
     async def pause(self) -> Callable[[], None]:
         """Cut every stream and let no request through, until the function that is given back is called."""

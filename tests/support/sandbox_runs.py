@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from gadgets import Gadget
-from konverge import Context, Key, ObjectMeta, Reconciler, Result, Terminal
+from konverge import Context, Key, ObjectMeta, Reconciler, Result, TerminalError
 from konverge.errors import KonvergeError
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.reconcile.owner_references import controller_reference
@@ -116,7 +116,7 @@ class Hand:
                 await asyncio.sleep(TIMED_OUT if self._dice.random() < 0.05 else 0)
         except KonvergeError as error:
             self._tell(ctx.key, f"fails: {type(error).__name__}")
-            raise Terminal(str(error)) from error
+            raise TerminalError(str(error)) from error
 
     async def _act(self, turn: _Turn) -> None:
         if not self.resting:
@@ -127,7 +127,7 @@ class Hand:
 
     def _fail_at_times(self) -> None:
         if self._dice.random() < 0.1:
-            raise Terminal("on purpose")
+            raise TerminalError("on purpose")
 
     async def _wait(self, most: float) -> None:
         await asyncio.sleep(self._dice.choice((0, 0, self._dice.uniform(0, most))))

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from konverge import Client
-from konverge.objects import Untyped
-from konverge_cluster.nodes import Behaviour, NodeStandIn
+from konverge.objects import Unstructured
+from konverge_cluster.nodes import Behaviour, SimulatedNodes
 from namespace_scenarios import until
 from workload_scene import masked
 
@@ -32,7 +32,7 @@ PROGRAM = (
 class Stage:
     """A namespace of a cluster whose nodes are played, and what was noted there."""
 
-    def __init__(self, client: Client, nodes: NodeStandIn, namespace: str) -> None:
+    def __init__(self, client: Client, nodes: SimulatedNodes, namespace: str) -> None:
         self.client = client.using(namespace=namespace)
         self.nodes = nodes
         self.namespace = namespace
@@ -40,17 +40,17 @@ class Stage:
 
     async def create(self, wire: dict[str, Any]) -> None:
         wire["metadata"]["namespace"] = self.namespace
-        await self.client.create(Untyped(wire))
+        await self.client.create(Unstructured(wire))
 
-    async def pods(self) -> list[Untyped]:
+    async def pods(self) -> list[Unstructured]:
         return list(await self.client.list("pods", namespace=self.namespace))
 
-    async def until_pods(self, point: str, claim: Callable[[list[Untyped]], bool], *, noted: bool = True) -> None:
+    async def until_pods(self, point: str, claim: Callable[[list[Unstructured]], bool], *, noted: bool = True) -> None:
         """Wait until a claim about all pods holds, and note how they look then."""
 
-        async def holds() -> list[Untyped] | None:
+        async def holds() -> list[Unstructured] | None:
             pods = await self.pods()
-            return [*pods, Untyped({})] if claim(pods) else None
+            return [*pods, Unstructured({})] if claim(pods) else None
 
         found = await until(holds, point, LIMIT)
         if noted:
@@ -66,7 +66,7 @@ def play(function: Play) -> Play:
     return function
 
 
-def shown(pod: Untyped) -> dict[str, Any]:
+def shown(pod: Unstructured) -> dict[str, Any]:
     """Give what a pod says of itself, without what differs from run to run."""
     wire = {key: value for key, value in pod["status"].items() if key not in ("podIP", "podIPs")}
     status = json.loads(json.dumps(wire).replace(pod.name, "<name>"))
@@ -95,28 +95,28 @@ def job(image: str, *, restart: str, **spec: Any) -> dict[str, Any]:
 # Claims
 
 
-def _statuses(pod: Untyped) -> list[dict[str, Any]]:
+def _statuses(pod: Unstructured) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = (pod.get("status") or {}).get("containerStatuses") or []
     return found
 
 
-def ready(pods: list[Untyped]) -> bool:
+def ready(pods: list[Unstructured]) -> bool:
     return bool(pods) and all(one["ready"] for pod in pods for one in _statuses(pod) or [{"ready": False}])
 
 
-def running_unready(pods: list[Untyped]) -> bool:
+def running_unready(pods: list[Unstructured]) -> bool:
     return bool(pods) and all("running" in one["state"] for pod in pods for one in _statuses(pod) or [{"state": {}}])
 
 
-def waiting_for(reason: str) -> Callable[[list[Untyped]], bool]:
-    def holds(pods: list[Untyped]) -> bool:
+def waiting_for(reason: str) -> Callable[[list[Unstructured]], bool]:
+    def holds(pods: list[Unstructured]) -> bool:
         states = [one["state"].get("waiting", {}).get("reason") for pod in pods for one in _statuses(pod)]
         return bool(states) and set(states) == {reason}
 
     return holds
 
 
-def in_phase(phase: str) -> Callable[[list[Untyped]], bool]:
+def in_phase(phase: str) -> Callable[[list[Unstructured]], bool]:
     return lambda pods: bool(pods) and all(pod["status"].get("phase") == phase for pod in pods)
 
 
@@ -170,7 +170,7 @@ async def pods_take_long_to_stop(stage: Stage) -> None:
     await stage.until_pods("gone", lambda pods: not pods)
 
 
-def _are_stopping(pods: list[Untyped]) -> bool:
+def _are_stopping(pods: list[Unstructured]) -> bool:
     told = [pod for pod in pods if "deletionTimestamp" in pod.metadata]
     return len(told) == 2 and all(pod["status"]["observedGeneration"] == pod.metadata["generation"] for pod in told)
 
@@ -189,7 +189,7 @@ async def a_node_goes_away_and_comes_back(stage: Stage) -> None:
     await stage.until_pods("back", lambda pods: len(pods) == 1 and ready(pods))
 
 
-def _is_replaced(pods: list[Untyped]) -> bool:
+def _is_replaced(pods: list[Unstructured]) -> bool:
     """Tell whether the pod of the lost node is told to go, and the one for it finds no place."""
     lost = [pod for pod in pods if "deletionTimestamp" in pod.metadata]
     new = [pod for pod in pods if "deletionTimestamp" not in pod.metadata]

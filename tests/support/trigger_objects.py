@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from konverge.cache import Entry, Event, EventType
-from konverge.cache.decoder import Intake
+from konverge.cache.decoder import Decoder
 from konverge.objects import Kind
 
 __all__ = ["POD", "added", "changed", "document", "entry", "removed"]
@@ -28,7 +28,7 @@ def document(name: str = "web", *, version: int = 1, **fields: Any) -> dict[str,
 
 def entry(obj: dict[str, Any], *, metadata_only: bool = False) -> Entry:
     """Give an object as the cache holds it."""
-    return Intake(POD, manager="us", metadata_only=metadata_only).take(json.dumps(obj, separators=(",", ":")).encode())
+    return Decoder(POD, manager="us", metadata_only=metadata_only).take(json.dumps(obj, separators=(",", ":")).encode())
 
 
 def added(obj: dict[str, Any], *, listed: bool = False, writer: Any = None) -> Event:

@@ -21,7 +21,7 @@ from konverge import (
     NotFound,
     ObjectMeta,
     Reconciler,
-    Untyped,
+    Unstructured,
     controller_for,
     crd_for,
 )
@@ -200,7 +200,7 @@ def moves(lifecycle: Lifecycle) -> Counter[str]:
 async def ask_webhooks(world: WebAppWorld) -> None:
     """Have the server ask the operator's webhooks, in this process."""
     address = Address(service="webapp-operator-webhooks", namespace="operators")
-    world.server.callouts.serve("operators", "webapp-operator-webhooks", Webhooks(*operator.webhooks).handle)
+    world.server.webhook_client.serve("operators", "webapp-operator-webhooks", Webhooks(*operator.webhooks).handle)
     for crd in operator.crds(address):
         await world.client.create(crd)
     for configuration in configurations_for(operator.webhooks, address, name=operator.name):
@@ -222,14 +222,14 @@ async def webapp_world(*, strict: bool = True, webhooks: bool = False) -> AsyncG
     With `strict` a transition that is not declared fails the test.
     """
     world = WebAppWorld(EmbeddedServer(clock=_clock, seed=1))
-    await world.client.create(Untyped(NODE))
+    await world.client.create(Unstructured(NODE))
     if webhooks:
         await ask_webhooks(world)
     else:
         await world.client.create(crd_for(WebApp))
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(_builtin(world, "kube-controller-manager", *workload_controllers(clock=_clock)))
-        node = controller_for(Pod).named("kubelet").concurrency(64).build(world.kubelet)
+        node = controller_for(Pod).named("kubelet").max_concurrent_reconciles(64).build(world.kubelet)
         await stack.enter_async_context(_builtin(world, "kubelet", node))
         yield world
     if strict:

@@ -13,7 +13,7 @@ from konverge import Client, crd_for, load_config
 from konverge.client import InProcessTransport
 from konverge.errors import KonvergeError
 from konverge.k8s.core.v1 import Namespace
-from konverge.objects import LabelSelector, ObjectMeta, Untyped
+from konverge.objects import LabelSelector, ObjectMeta, Unstructured
 from konverge.testing import ControlPlane
 from konverge.webhooks import (
     Address,
@@ -48,7 +48,7 @@ class HookScene:
         self.address = address
         self.namespace = namespace
         self.configurations: list[Any] = []
-        self.crd: Untyped = crd_for(WebApp, OldWebApp, conversion=conversion_for(conversion, address))
+        self.crd: Unstructured = crd_for(WebApp, OldWebApp, conversion=conversion_for(conversion, address))
 
     def webapp(self, name: str = "web", *, namespace: str = "", **spec: Any) -> WebApp:
         metadata = ObjectMeta(name=name, namespace=namespace or self.namespace)
@@ -123,7 +123,7 @@ async def api_client(plane: ControlPlane | None) -> AsyncIterator[Client]:
         embedded = EmbeddedServer()
         async with Client(InProcessTransport(embedded.handle)) as client:
             yield client
-        await embedded.callouts.close()
+        await embedded.webhook_client.close()
     else:
         async with Client.connect(load_config(kubeconfig=plane.kubeconfig)) as client:
             yield client

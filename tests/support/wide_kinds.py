@@ -15,7 +15,7 @@ from konverge.objects.int_or_string import IntOrString
 from konverge.objects.kinds import Scope
 from konverge.objects.models import Model, field
 from konverge.objects.quantities import Quantity
-from konverge.objects.resources import Untyped
+from konverge.objects.resources import Unstructured
 from konverge.objects.times import MicroTime, Time
 from konverge.schema import (
     AGE,
@@ -171,7 +171,7 @@ class WithMaps(CustomResource[Maps], group=GROUP, version="v1", plural="withmaps
 
 
 class Embedded(Spec):
-    untyped: Untyped | None = None
+    untyped: Unstructured | None = None
     config: ConfigMap | None = None
     raw: Annotated[dict[str, Any] | None, EmbeddedResource()] = None
     template: PodTemplateSpec | None = None

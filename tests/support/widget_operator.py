@@ -78,7 +78,7 @@ class Widgets(Reconciler[Widget]):
 
 
 def widgets() -> Builder[Widget]:
-    return controller_for(Widget).owns(ConfigMap).concurrency(32)
+    return controller_for(Widget).owns(ConfigMap).max_concurrent_reconciles(32)
 
 
 def main() -> None:

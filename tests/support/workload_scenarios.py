@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 from workload_scene import Scene, seen, told
 
 __all__ = ["PLAYS", "Notes"]
@@ -219,7 +219,7 @@ async def pods_cannot_be_created(scene: Scene, notes: Notes) -> None:
     await scene.create(deployment(3, template=template(priorityClassName=urgent)))
     await notes.note("refused", *ROLLOUTS)
     priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": urgent}}
-    await scene.client.create(Untyped({**priority, "value": 1}))
+    await scene.client.create(Unstructured({**priority, "value": 1}))
 
     async def made() -> bool:
         return len(await scene.pods()) == 3

@@ -18,7 +18,7 @@ from konverge.client import Client, InProcessTransport, load_config
 from konverge.errors import NotFound
 from konverge.k8s.core.v1 import Pod
 from konverge.manager import Manager
-from konverge.objects import Key, Untyped, encode, kind_of
+from konverge.objects import Key, Unstructured, encode, kind_of
 from konverge.testing import ControlPlane, VirtualTimeLoop, settle
 from konverge.wire import Transport
 from konverge_cluster.embedded_server import EmbeddedServer
@@ -56,18 +56,18 @@ class Scene:
 
     # The world
 
-    async def create(self, wire: dict[str, Any]) -> Untyped:
-        made = Untyped(wire)
+    async def create(self, wire: dict[str, Any]) -> Unstructured:
+        made = Unstructured(wire)
         made.metadata["namespace"] = self.namespace
         return await self.client.create(made)
 
     async def merge(self, kind: str, name: str, patch: dict[str, Any]) -> None:
         await self.client.patch(kind, name, patch)
 
-    async def get(self, kind: str, name: str) -> Untyped:
+    async def get(self, kind: str, name: str) -> Unstructured:
         return await self.client.get(kind, name)
 
-    async def all(self, kind: str, labels: str = "") -> list[Untyped]:
+    async def all(self, kind: str, labels: str = "") -> list[Unstructured]:
         return list(await self.client.list(kind, namespace=self.namespace, labels=labels))
 
     async def settle(self) -> None:
@@ -195,7 +195,7 @@ class EmbeddedScene(Scene):
 async def embedded_scene() -> AsyncGenerator[EmbeddedScene]:
     """Give the embedded server with our controllers at work."""
     scene = EmbeddedScene()
-    await scene.client.create(Untyped(NODE))
+    await scene.client.create(Unstructured(NODE))
     async with scene.controllers():
         yield scene
 
@@ -204,8 +204,8 @@ async def embedded_scene() -> AsyncGenerator[EmbeddedScene]:
 async def real_scene(plane: ControlPlane, namespace: str, stillness: Stillness) -> AsyncGenerator[Scene]:
     """Give a namespace of a real server whose controller manager is at work; `stillness` follows that server."""
     async with Client.connect(load_config(kubeconfig=plane.kubeconfig)) as client:
-        await client.create(Untyped({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
-        await client.apply(Untyped(NODE))
+        await client.create(Unstructured({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
+        await client.apply(Unstructured(NODE))
         scene = Scene(client, namespace, stillness)
 
         async def has_account() -> bool:
@@ -247,7 +247,7 @@ async def seen(scene: Scene, *kinds: str) -> dict[str, list[Any]]:
     return found
 
 
-def _bare(kind: str, row: Untyped) -> dict[str, Any]:
+def _bare(kind: str, row: Unstructured) -> dict[str, Any]:
     """Leave out what is not the controllers' matter, or depends on how fast a kubelet is; add who wrote."""
     bare = {key: masked(one) for key, one in row.items() if key not in ("apiVersion", "kind")}
     managers = {(one["manager"], one["operation"], one.get("subresource", "")) for one in row.metadata["managedFields"]}

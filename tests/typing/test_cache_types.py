@@ -6,7 +6,7 @@ from typing import assert_type
 
 from konverge.cache import Cache, Entry, Event, View, by_function
 from konverge.k8s.core.v1 import Pod
-from konverge.objects import Key, Kind, Untyped
+from konverge.objects import Key, Kind, Unstructured
 
 POD = Kind("", "v1", "Pod", "pods")
 
@@ -24,10 +24,10 @@ async def a_class_gives_typed_objects(cache: Cache) -> None:
 
 
 async def a_kind_gives_untyped_ones(cache: Cache) -> None:
-    assert_type(cache.declare(POD), View[Untyped])
-    assert_type(cache.declare(POD).get("web"), Untyped | None)
-    assert_type(await cache.get(POD, "web"), Untyped | None)
-    assert_type(await cache.list(POD), list[Untyped])
+    assert_type(cache.declare(POD), View[Unstructured])
+    assert_type(cache.declare(POD).get("web"), Unstructured | None)
+    assert_type(await cache.get(POD, "web"), Unstructured | None)
+    assert_type(await cache.list(POD), list[Unstructured])
 
 
 async def observers_get_events(view: View[Pod]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, assert_type
 
-from konverge import Client, CustomResource, Key, Kind, Meta, Spec, Status, Untyped
+from konverge import Client, CustomResource, Key, Kind, Meta, Spec, Status, Unstructured
 from konverge.client import Listing, WatchEvent, exists
 from konverge.k8s.apps.v1 import Deployment, DeploymentSpec
 from konverge.k8s.core.v1 import Pod
@@ -40,14 +40,14 @@ async def a_class_gives_typed_objects(client: Client) -> None:
 
 
 async def a_kind_or_a_name_gives_untyped_ones(client: Client) -> None:
-    assert_type(await client.get(POD, "web"), Untyped)
-    assert_type(await client.list("pods"), Listing[Untyped])
+    assert_type(await client.get(POD, "web"), Unstructured)
+    assert_type(await client.list("pods"), Listing[Unstructured])
 
 
-async def a_write_gives_what_it_was_given(client: Client, web: Deployment, app: WebApp, thing: Untyped) -> None:
+async def a_write_gives_what_it_was_given(client: Client, web: Deployment, app: WebApp, thing: Unstructured) -> None:
     assert_type(await client.create(web), Deployment)
     assert_type(await client.apply(app), WebApp)
-    assert_type(await client.update(thing), Untyped)
+    assert_type(await client.update(thing), Unstructured)
 
 
 def specs_and_statuses_need_no_none_checks(web: Deployment, app: WebApp) -> None:

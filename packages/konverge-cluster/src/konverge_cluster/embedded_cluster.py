@@ -19,7 +19,7 @@ from konverge.objects import wall_clock
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.garbage import GarbageCollector
 from konverge_cluster.namespaces import namespace_controllers
-from konverge_cluster.nodes import Behaviour, NodeStandIn
+from konverge_cluster.nodes import Behaviour, SimulatedNodes
 from konverge_cluster.workloads import workload_controllers
 
 __all__ = ["EmbeddedCluster"]
@@ -49,7 +49,7 @@ class EmbeddedCluster:
         plain: bool = False,
     ) -> None:
         self.server = EmbeddedServer(clock=clock, seed=seed, plain=plain, service_accounts=True)
-        self.nodes = NodeStandIn(self._own_client(), nodes=nodes, heartbeat=heartbeat, lifecycle=True, clock=clock)
+        self.nodes = SimulatedNodes(self._own_client(), nodes=nodes, heartbeat=heartbeat, lifecycle=True, clock=clock)
         self.nodes.program(*behaviours)
         self._clock = clock
         self._parts = AsyncExitStack()

@@ -34,7 +34,7 @@ from konverge_cluster.crds.serving import CustomResources
 from konverge_cluster.http import Front
 from konverge_cluster.storage import HISTORY, Storage
 from konverge_cluster.users import Users
-from konverge_cluster.webhook_client import Callouts
+from konverge_cluster.webhook_client import WebhookClient
 from konverge_cluster.webhooks import WebhookAdmission
 
 __all__ = ["EmbeddedServer"]
@@ -56,7 +56,7 @@ class EmbeddedServer:
     listens on loopback, over HTTPS with a certificate authority of its own; a token of `users` or a client certificate
     of `authority` is the only way in. After `async with` the port is closed, every watch is ended, and no file is left.
 
-    `callouts` is where functions of this process are put behind the service references of webhooks.
+    `webhook_client` is where functions of this process are put behind the service references of webhooks.
 
     `plain` listens over HTTP instead (a token is needed all the same). `open_to_all` asks nobody for credentials.
     `clock` is the wall clock in seconds; `seed` makes uids and generated names repeatable; `history` is how many
@@ -76,12 +76,12 @@ class EmbeddedServer:
     ) -> None:
         self.cluster = Cluster(storage=Storage(history=history), clock=clock, seed=seed)
         register_builtins(self.cluster.registry, self.cluster.storage)
-        self.callouts = Callouts()
+        self.webhook_client = WebhookClient()
         self.cluster.admission.append(NamespaceLifecycle(self.cluster.storage))
         self.cluster.admission.extend(builtin_admission(self.cluster, service_accounts=service_accounts))
-        self.cluster.admission.append(WebhookAdmission(self.cluster, self.callouts))
+        self.cluster.admission.append(WebhookAdmission(self.cluster, self.webhook_client))
         bootstrap(self.cluster)
-        CustomResources(self.cluster, call_webhook=self.callouts.convert)
+        CustomResources(self.cluster, call_webhook=self.webhook_client.convert)
         self.api = ApiServer(self.cluster)
         self.api.decoders[PROTOBUF] = read_protobuf
         self.users = Users()
@@ -108,7 +108,7 @@ class EmbeddedServer:
         if front is not None:
             self.cluster.end_watches()
             await front.stop()
-        await self.callouts.close()
+        await self.webhook_client.close()
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -16,7 +16,7 @@ from konverge.cli.loopback_webhooks import is_loopback, loopback_hooks
 from konverge.cli.targets import load_operator
 from konverge.client import Client, InProcessTransport
 from konverge.k8s.admissionregistration.v1 import ValidatingWebhookConfiguration
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 from konverge_cluster import EmbeddedServer
 from konverge_operators.demo.replicas import Replicas, replicas_of
 from konverge_operators.demo.steps import Teller
@@ -117,9 +117,9 @@ async def test_where_webhooks_are_not_asked_they_are_taken_back() -> None:
     async with Client(InProcessTransport(server.handle)) as client:
         for crd in operator.crds():
             await client.apply(crd)
-        app = Untyped({"apiVersion": "example.com/v1", "kind": "WebApp", "metadata": {"name": "web"}})
+        app = Unstructured({"apiVersion": "example.com/v1", "kind": "WebApp", "metadata": {"name": "web"}})
         app["spec"] = {"image": "nginx:1.25"}
-        other = Untyped({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}})
+        other = Unstructured({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}})
 
         async with loopback_hooks(client, operator, app, name="demo") as address:
             assert address is not None
@@ -127,4 +127,4 @@ async def test_where_webhooks_are_not_asked_they_are_taken_back() -> None:
         async with loopback_hooks(client, operator, other, name="demo", patience=0.3) as address:
             assert address is None
             assert len(await client.list(ValidatingWebhookConfiguration)) == 0
-    await server.callouts.close()
+    await server.webhook_client.close()

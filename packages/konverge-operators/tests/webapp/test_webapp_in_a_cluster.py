@@ -101,7 +101,7 @@ async def test_t30_a_namespace_with_fifty_applications_goes() -> None:
     async with cluster() as world, AsyncExitStack() as stack:
         client = world.client()
         address = Address(service="webapp-operator-webhooks", namespace="operators")
-        world.server.callouts.serve("operators", "webapp-operator-webhooks", Webhooks(*operator.webhooks).handle)
+        world.server.webhook_client.serve("operators", "webapp-operator-webhooks", Webhooks(*operator.webhooks).handle)
         for configuration in configurations_for(operator.webhooks, address, name=operator.name):
             await client.create(configuration)
         manager = Manager(world.client(), name="webapp-operator")

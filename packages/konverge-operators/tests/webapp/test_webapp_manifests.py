@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from konverge import Client, KonvergeError, ObjectMeta, Untyped, load_config
+from konverge import Client, KonvergeError, ObjectMeta, Unstructured, load_config
 from konverge.cli.manifests import Release, files_of
 from konverge.client import ClientConfig, StaticCredentials, deleted
 from konverge.errors import AlreadyExists, ServerError, TooManyRequests, TransportError
@@ -23,7 +23,7 @@ from konverge.testing import ControlPlane
 from konverge.testing.fault_proxy import FaultProxy
 from konverge.testing.faults import Asked, Fault, answered
 from konverge.testing.servers import free_port
-from konverge_cluster.nodes import NodeStandIn
+from konverge_cluster.nodes import SimulatedNodes
 from konverge_operators.webapp.api import Phase, WebApp
 from konverge_operators.webapp.beta import WebAppV1Beta1
 from konverge_operators.webapp.operator import operator
@@ -62,10 +62,10 @@ def plane() -> Iterator[ControlPlane]:
 # What is generated
 
 
-def documents() -> list[Untyped]:
+def documents() -> list[Unstructured]:
     files = {name: text for name, text in files_of(RELEASE).items() if name.startswith("base/")}
     del files["base/kustomization.yaml"]
-    return [Untyped(one) for text in files.values() for one in yaml.safe_load_all(text)]
+    return [Unstructured(one) for text in files.values() for one in yaml.safe_load_all(text)]
 
 
 def rules() -> list[dict[str, Any]]:
@@ -231,7 +231,7 @@ async def heals(client: Client) -> None:
 async def owning_needs_a_right(admin: Client, client: Client) -> None:
     """Take away the one right that no request shows; nothing can be owned until it is back."""
     role = next(one for one in documents() if one.kind == "ClusterRole" and one.name == operator.name)
-    less = Untyped({**role, "rules": [one for one in role["rules"] if one["resources"] != ["webapps/finalizers"]]})
+    less = Unstructured({**role, "rules": [one for one in role["rules"] if one["resources"] != ["webapps/finalizers"]]})
     await admin.apply(less, force=True)
     await create(client, webapp(replicas=1))
 
@@ -248,7 +248,7 @@ async def test_every_right_that_is_generated_is_used_and_nothing_else_is_asked_f
     plane: ControlPlane, caplog: pytest.LogCaptureFixture
 ) -> None:
     config, port = load_config(kubeconfig=plane.kubeconfig), free_port()
-    async with Client.connect(config) as admin, NodeStandIn(admin, nodes=2).running():
+    async with Client.connect(config) as admin, SimulatedNodes(admin, nodes=2).running():
         await admin.create(Namespace(metadata=ObjectMeta(name="shop")))
         client = admin.using(namespace="shop")
         async with FaultProxy(await account_of(admin, config)) as proxy:

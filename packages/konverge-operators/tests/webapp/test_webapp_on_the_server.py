@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 import yaml
 
-from konverge import Client, Manager, ObjectMeta, Untyped, load_config
+from konverge import Client, Manager, ObjectMeta, Unstructured, load_config
 from konverge.cli.manifests import Release, files_of
 from konverge.client import deleted, exists, rolled_out
 from konverge.errors import KonvergeError
@@ -19,7 +19,7 @@ from konverge.manager import Election
 from konverge.objects import AnyObject
 from konverge.testing import ControlPlane
 from konverge.webhooks import Address, Webhooks, WebhookServer, configurations_for
-from konverge_cluster.nodes import Behaviour, NodeStandIn
+from konverge_cluster.nodes import Behaviour, SimulatedNodes
 from konverge_operators.webapp.admission import PROTECTED
 from konverge_operators.webapp.api import Phase, WebApp
 from konverge_operators.webapp.beta import WebAppV1Beta1
@@ -40,9 +40,9 @@ def managed_plane() -> Iterator[ControlPlane]:
         yield plane
 
 
-def documents(*names: str) -> list[Untyped]:
+def documents(*names: str) -> list[Unstructured]:
     files = files_of(RELEASE)
-    return [Untyped(one) for name in names for one in yaml.safe_load_all(files[f"base/{name}.yaml"])]
+    return [Unstructured(one) for name in names for one in yaml.safe_load_all(files[f"base/{name}.yaml"])]
 
 
 @asynccontextmanager
@@ -111,7 +111,7 @@ async def test_the_whole_story_on_a_real_cluster_with_generated_rights_only(mana
     async with (
         installed(plane) as admin,
         Client.connect(load_config(kubeconfig=plane.kubeconfig)) as own,
-        NodeStandIn(own, nodes=2).running() as nodes,
+        SimulatedNodes(own, nodes=2).running() as nodes,
         operating(plane) as manager,
     ):
         nodes.program(Behaviour(image="*bad*", never_ready=True))

@@ -18,7 +18,7 @@ from konverge import (
     NotFound,
     ObjectMeta,
     Result,
-    Untyped,
+    Unstructured,
     controller_for,
 )
 from konverge.errors import Invalid
@@ -55,7 +55,7 @@ async def endure(world: WebAppWorld) -> None:
     await world.reaches(Phase.READY)
     await world.change(image="nginx:bad")
     await asyncio.sleep(60)
-    await world.change(image="nginx:1.27", env={"a b": CANARY})  # Terminal: no name of a variable
+    await world.change(image="nginx:1.27", env={"a b": CANARY})  # TerminalError: no name of a variable
     await asyncio.sleep(10)
     body = json.dumps({"kind": "Status", "code": 500, "message": "etcd is down"}).encode()
     with world.way.script.standing(lambda one: one.method == "PATCH", answered(500, body)):
@@ -161,9 +161,9 @@ async def test_an_application_cannot_refer_to_a_secret_of_another_namespace() ->
         document = to_wire(webapp())
         document["spec"]["env"] = {"PASSWORD": {"valueFrom": reference}}
         with pytest.raises(Invalid, match=r"spec\.env\.PASSWORD"):
-            await world.client.create(Untyped(document))
+            await world.client.create(Unstructured(document))
         document["spec"] |= {"env": {}, "envFrom": [reference], "namespace": "elsewhere"}
-        await world.client.create(Untyped(document))
+        await world.client.create(Unstructured(document))
         await world.reaches(Phase.READY)
         assert "elsewhere" not in str(to_wire(await world.deployment()))
         assert await world.parts() == ["Deployment web", "Service web"]

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from konverge import NotFound, Untyped, controller_for
+from konverge import NotFound, Unstructured, controller_for
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Pod, Service
 from konverge.objects import find_condition
@@ -146,7 +146,7 @@ async def test_a_bad_change_leaves_what_runs_alone() -> None:
 
 async def test_what_somebody_else_has_made_is_not_taken_over() -> None:
     async with webapp_world() as world, world.operating():
-        service = Untyped(apiVersion="v1", kind="Service", metadata={"name": "web", "namespace": "default"})
+        service = Unstructured(apiVersion="v1", kind="Service", metadata={"name": "web", "namespace": "default"})
         service["spec"] = {"ports": [{"port": 1}], "selector": {"a": "b"}}
         await world.client.create(service)
         await world.client.create(webapp())

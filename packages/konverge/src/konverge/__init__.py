@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from konverge.errors import Conflict as Conflict
     from konverge.errors import KonvergeError as KonvergeError
     from konverge.errors import NotFound as NotFound
-    from konverge.errors import Terminal as Terminal
+    from konverge.errors import TerminalError as TerminalError
     from konverge.manager import Manager as Manager
     from konverge.objects import Condition as Condition
     from konverge.objects import Key as Key
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from konverge.objects import OwnerReference as OwnerReference
     from konverge.objects import Quantity as Quantity
     from konverge.objects import Resource as Resource
-    from konverge.objects import Untyped as Untyped
+    from konverge.objects import Unstructured as Unstructured
     from konverge.objects import field as field
     from konverge.objects import set_condition as set_condition
     from konverge.reconcile import Context as Context
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "konverge.client": ("Client", "load_config"),
     "konverge.controller": ("Controller", "controller_for"),
-    "konverge.errors": ("ApiError", "Conflict", "KonvergeError", "NotFound", "Terminal"),
+    "konverge.errors": ("ApiError", "Conflict", "KonvergeError", "NotFound", "TerminalError"),
     "konverge.manager": ("Manager",),
     "konverge.objects": (
         "Condition",
@@ -70,7 +70,7 @@ _HOMES = {
         "OwnerReference",
         "Quantity",
         "Resource",
-        "Untyped",
+        "Unstructured",
         "field",
         "set_condition",
     ),
@@ -102,8 +102,8 @@ __all__ = [
     "Result",
     "Spec",
     "Status",
-    "Terminal",
-    "Untyped",
+    "TerminalError",
+    "Unstructured",
     "controller_for",
     "crd_for",
     "field",

@@ -18,7 +18,7 @@
       NotSynced           asked a cache that has not finished its first list: .reasons
       WriteRefused        the write guard said no: nothing was sent
       UnknownKind         the server does not serve this kind
-      Terminal            raised by a reconciler: retrying will not help
+      TerminalError            raised by a reconciler: retrying will not help
       OwnedByAnother      an object to be applied as a child has another controller
       LeaseLost           this process led and does not any more: it must end
       QueueClosed         a work queue hands out nothing any more
@@ -55,7 +55,7 @@ __all__ = [
     "OwnedByAnother",
     "QueueClosed",
     "ServerError",
-    "Terminal",
+    "TerminalError",
     "TooManyRequests",
     "TransportError",
     "Unauthorized",
@@ -200,7 +200,7 @@ class WriteRefused(KonvergeError):
     """The write guard said no right before a mutating request would have left; nothing was sent."""
 
 
-class Terminal(KonvergeError):
+class TerminalError(KonvergeError):
     """Retrying will not help: only a change of the object, or of what it depends on, is reason for another try."""
 
 

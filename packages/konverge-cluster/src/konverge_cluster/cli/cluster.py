@@ -79,13 +79,13 @@ def nodes(kubeconfig: str | None, context: str | None, count: int, behaviours: t
     from konverge.cli.reachability import check_answers
     from konverge.client import Client, load_config
     from konverge.manager.signals import stopped_by_signals
-    from konverge_cluster.nodes import NodeStandIn
+    from konverge_cluster.nodes import SimulatedNodes
 
     async def play() -> None:
         config = load_config(kubeconfig=kubeconfig, context=context)
         await check_answers(config)
         async with Client.connect(config) as client:
-            stand_in = NodeStandIn(client, nodes=count)
+            stand_in = SimulatedNodes(client, nodes=count)
             stand_in.program(*behaviours)
             told = asyncio.Event()
             async with stopped_by_signals(told.set), stand_in.running():

@@ -21,7 +21,7 @@ from konverge.errors import AlreadyExists, KonvergeError
 from konverge.k8s.apiextensions.v1 import CustomResourceDefinition
 from konverge.manager import Operator
 from konverge.manager.signals import stopped_by_signals
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 from konverge.telemetry import configure_logs
 
 __all__ = ["develop"]
@@ -48,7 +48,7 @@ async def _develop(operator: Operator, kubeconfig: str, address: str) -> None:
     async with stopped_by_signals(manager.stop), Client.connect(config) as client, _installed(client, operator):
         for sample in operator.samples:
             for document in yaml.safe_load_all(sample.read_text()):
-                await _try(client, Untyped(document))
+                await _try(client, Unstructured(document))
         await manager.serve()
 
 
@@ -63,13 +63,13 @@ async def _installed(client: Client, operator: Operator) -> AsyncGenerator[None]
         yield
 
 
-async def _apply(client: Client, crds: list[Untyped]) -> None:
+async def _apply(client: Client, crds: list[Unstructured]) -> None:
     for crd in crds:
         await client.apply(crd, force=True)
         await client.wait_for(CustomResourceDefinition, crd.name, condition("Established"))
 
 
-async def _try(client: Client, sample: Untyped) -> None:
+async def _try(client: Client, sample: Unstructured) -> None:
     """Create a sample that is not there; one that was changed by hand stays as it is."""
     try:
         with suppress(AlreadyExists):

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from konverge.client import Client
 from konverge.errors import KonvergeError
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 
 __all__ = ["Look", "ObjectLine", "QueueLine", "look_at", "queues_in", "state_of"]
 
@@ -66,7 +66,7 @@ async def _objects(client: Client) -> AsyncGenerator[ObjectLine]:
             yield ObjectLine(one.kind, str(one.key), state_of(one))
 
 
-def state_of(obj: Untyped) -> str:
+def state_of(obj: Unstructured) -> str:
     """Say how an object is: its phase, its replicas, or the first condition that says something."""
     status = obj.get("status") or {}
     counted = ""

@@ -12,7 +12,7 @@ from konverge.cache import Event, Patience
 from konverge.client import Client
 from konverge.errors import Conflict, KonvergeError, NotFound
 from konverge.manager.background import background
-from konverge.objects import Key, Kind, Untyped
+from konverge.objects import Key, Kind, Unstructured
 from konverge.queue import Backoff, WorkQueue
 from konverge.reconcile import EventRecorder, Reference
 from konverge_cluster.garbage.entries import named, owner_wire, thing_of, thing_of_wire
@@ -182,7 +182,7 @@ class GarbageCollector:
     async def _patch(self, thing: Thing, metadata: dict[str, Any]) -> Thing | None:
         sent = {"metadata": {**metadata, "uid": thing.uid, "resourceVersion": thing.version}}
         try:
-            answer: Untyped = await self._client.patch(thing.kind, thing.key, sent)
+            answer: Unstructured = await self._client.patch(thing.kind, thing.key, sent)
         except NotFound:
             return None
         return thing_of_wire(thing.kind, answer)

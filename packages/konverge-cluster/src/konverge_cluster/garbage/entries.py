@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from konverge.cache import Entry
-from konverge.objects import Key, Kind, Untyped
+from konverge.objects import Key, Kind, Unstructured
 from konverge_cluster.garbage.graph import Owning, Thing
 
 __all__ = ["named", "owner_wire", "thing_of", "thing_of_wire"]
@@ -75,9 +75,9 @@ def owner_wire(owner: Owning) -> dict[str, Any]:
     return {name: value for name, value in wire.items() if value is not None}
 
 
-def named(thing: Thing) -> Untyped:
+def named(thing: Thing) -> Unstructured:
     """Give an object that names a thing, at the version at which it was seen."""
     metadata = {"name": thing.key.name, "uid": thing.uid, "resourceVersion": thing.version}
     if thing.key.namespace:
         metadata["namespace"] = thing.key.namespace
-    return Untyped({"apiVersion": thing.kind.api_version, "kind": thing.kind.kind, "metadata": metadata})
+    return Unstructured({"apiVersion": thing.kind.api_version, "kind": thing.kind.kind, "metadata": metadata})

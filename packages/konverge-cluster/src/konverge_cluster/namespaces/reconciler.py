@@ -61,7 +61,7 @@ def _again(findings: Findings) -> Result:
     if findings.problems:
         raise KonvergeError("; ".join(findings.problems))
     after = _PODS_AGAIN_AFTER if findings.pods_remain else findings.estimate / 2 + 1
-    return Result.again(after, reason="some content remains in the namespace")
+    return Result.requeue(after, reason="some content remains in the namespace")
 
 
 async def _let_go(client: Client, namespace: Namespace) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from konverge.errors import NotFound
 from konverge.k8s.core.v1 import Pod
-from konverge.objects import Untyped, kind_of
+from konverge.objects import Unstructured, kind_of
 from konverge.reconcile import Context
 from konverge_cluster.nodes.runs import stamp
 from konverge_cluster.nodes.scheduling import is_tolerated
@@ -33,7 +33,7 @@ def patience(tolerations: Iterable[Mapping[str, Any]], taints: Iterable[Mapping[
 
 
 async def evict(
-    pods: Iterable[Untyped], taints: Sequence[Mapping[str, Any]], ctx: Context, *, since: datetime, now: datetime
+    pods: Iterable[Unstructured], taints: Sequence[Mapping[str, Any]], ctx: Context, *, since: datetime, now: datetime
 ) -> float | None:
     """Delete the pods whose patience with these taints is over; give when to look again, None for never."""
     waits = []
@@ -53,7 +53,7 @@ async def evict(
     return min(waits, default=None)
 
 
-async def collect(pod: Untyped, ctx: Context, *, now: datetime) -> None:
+async def collect(pod: Unstructured, ctx: Context, *, now: datetime) -> None:
     """Remove a pod whose node is no longer there: nobody will end it."""
     condition = _disrupted(pod, "DeletionByPodGC", "PodGC: node no longer exists", now=now)
     status: dict[str, Any] = {"conditions": [condition]}
@@ -63,7 +63,7 @@ async def collect(pod: Untyped, ctx: Context, *, now: datetime) -> None:
     await ctx.client.delete(_named(pod), grace_period=0, missing_ok=True)
 
 
-async def mark_unready(pod: Untyped, ctx: Context, *, now: datetime) -> None:
+async def mark_unready(pod: Unstructured, ctx: Context, *, now: datetime) -> None:
     """Say of a pod that it is not ready, if it was, since nobody knows."""
     conditions = (pod.get("status") or {}).get("conditions", ())
     if any(one["type"] == "Ready" and one["status"] == "True" for one in conditions):
@@ -72,12 +72,12 @@ async def mark_unready(pod: Untyped, ctx: Context, *, now: datetime) -> None:
         ctx.event("NodeNotReady", "Node is not ready", warning=True, about=_named(pod), reporter="node-controller")
 
 
-def _disrupted(pod: Untyped, reason: str, message: str, *, now: datetime) -> dict[str, Any]:
+def _disrupted(pod: Unstructured, reason: str, message: str, *, now: datetime) -> dict[str, Any]:
     said = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
     return {**said, "lastTransitionTime": stamp(now), "observedGeneration": pod.metadata.get("generation", 1)}
 
 
-async def _patch(pod: Untyped, status: dict[str, Any], ctx: Context) -> None:
+async def _patch(pod: Unstructured, status: dict[str, Any], ctx: Context) -> None:
     client = ctx.client.using(field_manager=_MANAGER)
     try:
         await client.patch(_PODS, pod.key, {"status": status}, patch_type="strategic", subresource="status")
@@ -85,6 +85,6 @@ async def _patch(pod: Untyped, status: dict[str, Any], ctx: Context) -> None:
         return
 
 
-def _named(pod: Untyped) -> Untyped:
+def _named(pod: Unstructured) -> Unstructured:
     """Say of an object of a list what it is."""
-    return Untyped({**pod, "apiVersion": "v1", "kind": "Pod"})
+    return Unstructured({**pod, "apiVersion": "v1", "kind": "Pod"})

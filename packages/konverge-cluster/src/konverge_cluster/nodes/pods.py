@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
-from konverge.errors import Conflict, KonvergeError, NotFound, Terminal
+from konverge.errors import Conflict, KonvergeError, NotFound, TerminalError
 from konverge.k8s.core.v1 import Pod
-from konverge.objects import Untyped, kind_of, merge_patch
+from konverge.objects import Unstructured, kind_of, merge_patch
 from konverge.reconcile import Context, Reconciler, Result
 from konverge_cluster.clock import Clock, moment
 from konverge_cluster.nodes.behaviours import Behaviour, PodWords, Program
@@ -28,7 +28,7 @@ _LOOK_AGAIN: Final = 300.0
 _SURE_AFTER: Final = 40.0
 
 
-class PodReconciler(Reconciler[Untyped]):
+class PodReconciler(Reconciler[Unstructured]):
     """Carries a pod through its life; what that is says `life.live`.
 
     Pods of other nodes, and of nodes that are away, are left alone; with `lifecycle`, those of nodes that are no longer
@@ -55,7 +55,7 @@ class PodReconciler(Reconciler[Untyped]):
         self._lifecycle = lifecycle
         self._missed: dict[str, datetime] = {}  # nodes that are no longer there, and since when
 
-    async def reconcile(self, obj: Untyped, ctx: Context) -> Result | None:
+    async def reconcile(self, obj: Unstructured, ctx: Context) -> Result | None:
         """Give a pod a node, or bring it forward on the one it has."""
         obj.update({"apiVersion": "v1", "kind": "Pod"})  # those of a list do not say it
         node = obj["spec"].get("nodeName", "")
@@ -72,19 +72,19 @@ class PodReconciler(Reconciler[Untyped]):
         except NotFound:
             return None  # it is gone, and its event is on the way
 
-    async def _outlive(self, pod: Untyped, node: str, ctx: Context) -> Result | None:
+    async def _outlive(self, pod: Unstructured, node: str, ctx: Context) -> Result | None:
         """Remove a pod whose node is no longer there, once that is sure."""
         now = moment(self._clock)
         since = self._missed.setdefault(node, now)
         left = _SURE_AFTER - (now - since).total_seconds()
         if left > 0:
-            return Result.again(left, reason="its node may come back")
+            return Result.requeue(left, reason="its node may come back")
         await collect(pod, ctx, now=now)
         return None
 
     # The scheduler
 
-    async def _schedule(self, pod: Untyped, ctx: Context) -> Result | None:
+    async def _schedule(self, pod: Unstructured, ctx: Context) -> Result | None:
         spec = pod["spec"]
         foreign = spec.get("schedulerName", _SCHEDULER) != _SCHEDULER
         if foreign or "deletionTimestamp" in pod.metadata or spec.get("schedulingGates"):
@@ -92,7 +92,7 @@ class PodReconciler(Reconciler[Untyped]):
         chosen = self._placing.place(pod.uid, pod.key, spec)
         if isinstance(chosen, Unfit):
             await self._tell_unfit(pod, chosen, ctx)
-            return Result.again(_LOOK_AGAIN, reason="no node fits")
+            return Result.requeue(_LOOK_AGAIN, reason="no node fits")
         try:
             await ctx.client.using(field_manager="kube-scheduler").act(pod, "binding", _binding(pod, chosen))
         except KonvergeError as error:
@@ -104,7 +104,7 @@ class PodReconciler(Reconciler[Untyped]):
         ctx.event("Scheduled", words, action="Binding", reporter=_SCHEDULER)
         return None
 
-    async def _tell_unfit(self, pod: Untyped, unfit: Unfit, ctx: Context) -> None:
+    async def _tell_unfit(self, pod: Unstructured, unfit: Unfit, ctx: Context) -> None:
         said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": unfit.message}
         present = [one for one in (pod.get("status") or {}).get("conditions", ()) if one["type"] == "PodScheduled"]
         if present and all(present[0].get(name) == value for name, value in said.items()):
@@ -118,13 +118,13 @@ class PodReconciler(Reconciler[Untyped]):
 
     # The kubelet
 
-    async def _bring_forward(self, pod: Untyped, machine: Machine, ctx: Context) -> Result | None:
+    async def _bring_forward(self, pod: Unstructured, machine: Machine, ctx: Context) -> Result | None:
         place = self._place(pod, machine)
         try:
             behaviour = self._behaviours(pod)
         except ValueError as error:
             ctx.event("UnknownBehaviour", str(error), warning=True, reporter="kubelet")
-            raise Terminal(f"an annotation of the pod is wrong: {error}") from error
+            raise TerminalError(f"an annotation of the pod is wrong: {error}") from error
         for _ in range(_STEPS_AT_ONCE):
             step = live(pod, moment(self._clock), place, behaviour)
             pod = await self._write(pod, step, ctx)
@@ -134,10 +134,10 @@ class PodReconciler(Reconciler[Untyped]):
             if step.after is None:
                 return None
             if step.after > 0:
-                return Result.again(step.after, reason="something is due")
-        return Result.again(1.0, reason="it changes over and over")
+                return Result.requeue(step.after, reason="something is due")
+        return Result.requeue(1.0, reason="it changes over and over")
 
-    def _place(self, pod: Untyped, machine: Machine) -> Place:
+    def _place(self, pod: Unstructured, machine: Machine) -> Place:
         if pod["spec"].get("hostNetwork"):
             return Place(machine.host, machine.host)
         ledger = self._placing.ledger
@@ -146,14 +146,14 @@ class PodReconciler(Reconciler[Untyped]):
             return Place(machine.host, ledger.address(pod.uid, machine.network))
         return Place(machine.host, pod["status"].get("podIP", ""))
 
-    def _behaviours(self, pod: Untyped) -> Callable[[Mapping[str, Any]], Behaviour]:
+    def _behaviours(self, pod: Unstructured) -> Callable[[Mapping[str, Any]], Behaviour]:
         metadata, spec = pod.metadata, pod["spec"]
         words = PodWords(pod.name, pod.namespace, metadata.get("labels") or {}, metadata.get("annotations") or {})
         containers = [*spec.get("initContainers", ()), *spec["containers"]]
         found = {one["name"]: self._program.of(one["image"], one["name"], words) for one in containers}
         return lambda container: found[container["name"]]
 
-    async def _write(self, pod: Untyped, step: Step, ctx: Context) -> Untyped:
+    async def _write(self, pod: Unstructured, step: Step, ctx: Context) -> Unstructured:
         before = _without_nulls(pod.get("status") or {})
         patch = merge_patch(before, step.status)
         if patch:
@@ -165,7 +165,7 @@ class PodReconciler(Reconciler[Untyped]):
         return pod
 
 
-def _binding(pod: Untyped, node: str) -> dict[str, Any]:
+def _binding(pod: Unstructured, node: str) -> dict[str, Any]:
     metadata = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
     target = {"apiVersion": "v1", "kind": "Node", "name": node}
     return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}

@@ -12,7 +12,7 @@ from konverge.controller import Controller, controller_for
 from konverge.errors import AlreadyExists, ServerError, TooManyRequests, TransportError
 from konverge.k8s.coordination.v1 import Lease
 from konverge.manager import Manager
-from konverge.objects import Key, Untyped, wall_clock
+from konverge.objects import Key, Unstructured, wall_clock
 from konverge.triggers import Channel, anything
 from konverge_cluster.clock import Clock, moment
 from konverge_cluster.nodes.behaviours import Behaviour, Program
@@ -21,12 +21,12 @@ from konverge_cluster.nodes.placing import Placing
 from konverge_cluster.nodes.pods import PODS, PodReconciler
 from konverge_cluster.nodes.watchers import NODES, NodeReconciler
 
-__all__ = ["NodeStandIn"]
+__all__ = ["SimulatedNodes"]
 
 _TRIES: Final = 6
 
 
-class NodeStandIn:
+class SimulatedNodes:
     """Nodes that run nothing, and whose pods behave as they are told to.
 
     Promises: a pod that fits gets a node, and goes through all that a kubelet would report of it; pods that are told to
@@ -37,7 +37,7 @@ class NodeStandIn:
     seconds, 0 for never. `lifecycle` says whether it also does what a kube-controller-manager does for nodes: leave it
     off beside a real one. `schedules` says whether it gives nodes to pods. `clock` is the cluster's, in seconds.
 
-        stand_in = NodeStandIn(client, nodes=3)
+        stand_in = SimulatedNodes(client, nodes=3)
         stand_in.program(Behaviour(image="bad:*", never_ready=True))
         async with stand_in.running():
             ...
@@ -111,7 +111,7 @@ class NodeStandIn:
             .watches(PODS, self._placing.pod_changed)
             .watches(NODES, self._placing.node_changed)
             .channel(self._pods)
-            .concurrency(16)
+            .max_concurrent_reconciles(16)
             .needs(PODS, "delete")
             .needs(PODS, "patch", subresource="status")
             .needs(PODS, "create", subresource="binding")
@@ -139,10 +139,10 @@ class NodeStandIn:
     async def _register(self, machine: Machine) -> None:
         client = self._client.using(field_manager="kubelet")
         with suppress(AlreadyExists):
-            await client.create(Untyped(node_of(machine, moment(self._clock))))
+            await client.create(Unstructured(node_of(machine, moment(self._clock))))
 
     @asynccontextmanager
-    async def running(self) -> AsyncGenerator[NodeStandIn]:
+    async def running(self) -> AsyncGenerator[SimulatedNodes]:
         """Register the nodes and play them while the block runs."""
         await self.register()
         manager = Manager(self._client, name="konverge-nodes", grace=2.0)

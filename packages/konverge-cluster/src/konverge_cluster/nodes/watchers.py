@@ -12,7 +12,7 @@ from typing import Any, Final
 from konverge.errors import NotFound
 from konverge.k8s.coordination.v1 import Lease
 from konverge.k8s.core.v1 import Node, Pod
-from konverge.objects import Key, Untyped, kind_of
+from konverge.objects import Key, Unstructured, kind_of
 from konverge.reconcile import Context, Reconciler, Result
 from konverge_cluster.clock import Clock, moment
 from konverge_cluster.nodes.evictions import evict, mark_unready
@@ -30,7 +30,7 @@ _UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 _OURS: Final = (_NOT_READY, _UNREACHABLE, _UNSCHEDULABLE)
 
 
-class NodeReconciler(Reconciler[Untyped]):
+class NodeReconciler(Reconciler[Unstructured]):
     """Renews the lease of a node that is there; with `lifecycle`, sees to its taints, and to the pods of a lost one."""
 
     def __init__(self, machines: Mapping[str, Machine], *, clock: Clock, heartbeat: float, lifecycle: bool) -> None:
@@ -40,7 +40,7 @@ class NodeReconciler(Reconciler[Untyped]):
         self._lifecycle = lifecycle
         self._kept_out: dict[str, datetime] = {}  # by node, since when pods are kept from staying
 
-    async def reconcile(self, obj: Untyped, ctx: Context) -> Result | None:
+    async def reconcile(self, obj: Unstructured, ctx: Context) -> Result | None:
         """Say that a node is there, or see to it that it is not."""
         obj.update({"apiVersion": "v1", "kind": "Node"})  # those of a list do not say it
         machine = self._machines.get(obj.name)
@@ -54,7 +54,7 @@ class NodeReconciler(Reconciler[Untyped]):
         if self._lifecycle:
             waits.append(await self._oversee(obj, machine.away, now, ctx))
         wait = min((one for one in waits if one is not None), default=None)
-        return None if wait is None else Result.again(wait, reason="a heartbeat, or the end of somebody's patience")
+        return None if wait is None else Result.requeue(wait, reason="a heartbeat, or the end of somebody's patience")
 
     def gone(self, key: Key) -> None:
         """Forget since when a node that is gone has kept pods out."""
@@ -62,21 +62,21 @@ class NodeReconciler(Reconciler[Untyped]):
 
     # The kubelet
 
-    async def _report(self, node: Untyped, now: datetime, ctx: Context) -> None:
+    async def _report(self, node: Unstructured, now: datetime, ctx: Context) -> None:
         client = ctx.client.using(field_manager="kubelet")
         if self._heartbeat:
             lease = lease_of(node, now)
             try:
                 await client.patch(_LEASES, Key("kube-node-lease", node.name), {"spec": lease["spec"]})
             except NotFound:
-                await client.create(Untyped(lease))
+                await client.create(Unstructured(lease))
         present = node["status"].get("conditions", [])
         if not any(one["type"] == "Ready" and one["status"] == "True" for one in present):
             await self._patch_conditions(node, reported(present, now), ctx)
 
     # The node lifecycle controller
 
-    async def _oversee(self, node: Untyped, away: datetime | None, now: datetime, ctx: Context) -> float | None:
+    async def _oversee(self, node: Unstructured, away: datetime | None, now: datetime, ctx: Context) -> float | None:
         """See to the taints of a node, and to the pods that they keep out; give when to look again."""
         left = 0.0 if away is None else (away + timedelta(seconds=LEASE_SECONDS) - now).total_seconds()
         if left > 0:
@@ -92,7 +92,7 @@ class NodeReconciler(Reconciler[Untyped]):
         since = self._kept_out.setdefault(node.name, max(added, default=now))
         return await evict(await self._pods_of(node, ctx), executing, ctx, since=since, now=now)
 
-    async def _declare_lost(self, node: Untyped, now: datetime, ctx: Context) -> None:
+    async def _declare_lost(self, node: Unstructured, now: datetime, ctx: Context) -> None:
         present = node["status"].get("conditions", [])
         if any(one["type"] == "Ready" and one["status"] != "Unknown" for one in present):
             await self._patch_conditions(node, _unknown(present, now), ctx)
@@ -101,10 +101,10 @@ class NodeReconciler(Reconciler[Untyped]):
             for pod in await self._pods_of(node, ctx):
                 await mark_unready(pod, ctx, now=now)
 
-    async def _pods_of(self, node: Untyped, ctx: Context) -> list[Untyped]:
+    async def _pods_of(self, node: Unstructured, ctx: Context) -> list[Unstructured]:
         return list(await ctx.client.list(_PODS, fields=f"spec.nodeName={node.name}"))
 
-    async def _set_taints(self, node: Untyped, lost: bool, now: datetime, ctx: Context) -> list[dict[str, Any]]:
+    async def _set_taints(self, node: Unstructured, lost: bool, now: datetime, ctx: Context) -> list[dict[str, Any]]:
         """Let a node have the taints that its state makes, beside those of others; give all that it has then."""
         present = node["spec"].get("taints", [])
         wanted = [(_UNREACHABLE, "NoSchedule"), (_UNREACHABLE, "NoExecute")] if lost else []
@@ -120,7 +120,7 @@ class NodeReconciler(Reconciler[Untyped]):
         await client.patch(NODES, node.key, {"spec": {"taints": taints or None}})
         return taints
 
-    async def _patch_conditions(self, node: Untyped, conditions: list[dict[str, Any]], ctx: Context) -> None:
+    async def _patch_conditions(self, node: Unstructured, conditions: list[dict[str, Any]], ctx: Context) -> None:
         patch = {"status": {"conditions": conditions}}
         await ctx.client.patch(NODES, node.key, patch, patch_type="strategic", subresource="status")
 

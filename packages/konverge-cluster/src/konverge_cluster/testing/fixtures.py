@@ -23,7 +23,7 @@ from konverge.client import Client
 from konverge.controller import Controller
 from konverge.errors import WaitTimeout
 from konverge.manager import Manager
-from konverge.objects import Untyped, wall_clock
+from konverge.objects import Unstructured, wall_clock
 from konverge.testing.virtual_time import START, VirtualTimeLoop
 from konverge_cluster.embedded_cluster import EmbeddedCluster
 
@@ -61,7 +61,7 @@ class TestCluster(EmbeddedCluster):
         async with manager.running():
             yield manager
 
-    async def install(self, *crds: Untyped) -> Client:
+    async def install(self, *crds: Unstructured) -> Client:
         """Create CRDs, wait until they are served, and give a client."""
         client = self.client()
         for crd in crds:

@@ -14,7 +14,7 @@ from konverge_cluster.webhook_client.https import HttpsCaller
 from konverge_cluster.webhook_client.replies import CalloutFailure, Reply, Review, read_reply
 from konverge_cluster.webhook_client.targets import Service, Target
 
-__all__ = ["Call", "Callouts", "Handler"]
+__all__ = ["Call", "Handler", "WebhookClient"]
 
 Handler = Callable[[str, Review], Awaitable[Mapping[str, Any]]]
 """A webhook in this process: it is given the path and the review, and gives the review of its answer."""
@@ -38,7 +38,7 @@ class Call(Protocol):
     async def close(self) -> None: ...
 
 
-class Callouts:
+class WebhookClient:
     """The way to every webhook of a cluster.
 
     Promises: a webhook in this process gets its own copy of what is sent, and its answer is read as one that came over

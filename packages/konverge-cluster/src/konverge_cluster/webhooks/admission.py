@@ -22,7 +22,7 @@ from konverge_cluster.api.problems import quote
 from konverge_cluster.api.refusals import Refusal
 from konverge_cluster.api.strategy import Document, Strategy
 from konverge_cluster.patches import PatchError, apply_json_patch
-from konverge_cluster.webhook_client import Callouts
+from konverge_cluster.webhook_client import WebhookClient
 from konverge_cluster.webhooks.caller import CallFailed, ask
 from konverge_cluster.webhooks.conditions import holds
 from konverge_cluster.webhooks.configurations import MUTATING, VALIDATING, Webhook, webhooks_of
@@ -36,9 +36,9 @@ __all__ = ["WebhookAdmission"]
 class WebhookAdmission:
     """Calls the webhooks that are configured in a cluster."""
 
-    def __init__(self, cluster: Cluster, callouts: Callouts) -> None:
+    def __init__(self, cluster: Cluster, webhook_client: WebhookClient) -> None:
         self._cluster = cluster
-        self._callouts = callouts
+        self._callouts = webhook_client
 
     def handles(self, request: AdmissionRequest) -> bool:
         """Whether any webhook is configured that might see this write."""

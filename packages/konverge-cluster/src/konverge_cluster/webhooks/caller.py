@@ -9,7 +9,7 @@ from konverge_cluster.api.admission import AdmissionRequest
 from konverge_cluster.api.problems import quote
 from konverge_cluster.api.refusals import Refusal
 from konverge_cluster.api.strategy import Document
-from konverge_cluster.webhook_client import CalloutFailure, Callouts
+from konverge_cluster.webhook_client import CalloutFailure, WebhookClient
 from konverge_cluster.webhooks.matching import Invocation
 from konverge_cluster.webhooks.reviews import (
     BadReview,
@@ -38,7 +38,7 @@ class CallFailed(Exception):
 
 
 async def ask(
-    callouts: Callouts,
+    webhook_client: WebhookClient,
     invocation: Invocation,
     request: AdmissionRequest,
     states: tuple[Document | None, Document | None],
@@ -59,7 +59,7 @@ async def ask(
         raise CallFailed(webhook.name, f"could not create admission objects: {text}")
     review = review_of(version, uid, request_of(invocation, request, states))
     try:
-        answer = await callouts.post(webhook.target, review, timeout=webhook.timeout)
+        answer = await webhook_client.post(webhook.target, review, timeout=webhook.timeout)
         verdict = read_verdict(answer, version, uid, mutating=mutating)
     except CalloutFailure as failure:
         stage = "could not get REST client" if failure.unsent else "failed to call webhook"

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from konverge.cli import main
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 from konverge_cluster.cli.dev_screen import Look, ObjectLine, QueueLine, queues_in, state_of
 from konverge_cluster.cli.dev_sources import changed, folder_of, snapshot
 from konverge_cluster.cli.live_table import LineView, changes, tables
@@ -164,7 +164,7 @@ def test_the_source_of_a_target_is_its_folder(tmp_path: Path) -> None:
     ],
 )
 def test_an_object_is_told_in_a_few_words(obj: dict[str, object], state: str) -> None:
-    assert state_of(Untyped({"metadata": {}, **obj})) == state
+    assert state_of(Unstructured({"metadata": {}, **obj})) == state
 
 
 def test_queues_are_read_from_metrics() -> None:

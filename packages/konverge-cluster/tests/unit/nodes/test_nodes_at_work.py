@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from konverge.errors import NotFound
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 from konverge.testing import settle
-from konverge_cluster.nodes import Behaviour, Machine, NodeStandIn
+from konverge_cluster.nodes import Behaviour, Machine, SimulatedNodes
 from live_cluster import conditions, deployment, living_cluster, pod, state
 from ownerships import virtual_clock
 
@@ -123,7 +123,7 @@ async def test_a_deployment_becomes_ready_and_goes_with_its_pods() -> None:
 async def test_a_namespace_with_a_deployment_goes_with_all_that_is_in_it() -> None:
     async with living_cluster(workloads=True, garbage=True) as cluster:
         wish = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
-        await cluster.client.create(Untyped(wish))
+        await cluster.client.create(Unstructured(wish))
         web = deployment("web", replicas=3)
         web.metadata["namespace"] = "shop"
         await cluster.client.create(web)
@@ -161,7 +161,7 @@ async def test_a_job_succeeds_after_a_moment() -> None:
         template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "job:1"}]}}
         spec = {"completions": 2, "template": template}
         wish = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "sum", "namespace": "default"}}
-        await cluster.client.create(Untyped({**wish, "spec": spec}))
+        await cluster.client.create(Unstructured({**wish, "spec": spec}))
         await asyncio.sleep(10)
         found = await cluster.client.get("jobs.batch", "sum")
         assert found["status"]["succeeded"] == 2
@@ -354,7 +354,7 @@ async def test_a_stand_in_that_starts_anew_goes_on_where_the_last_one_stopped() 
         before = await cluster.pod("web")
         server = cluster.server
     machines = [Machine("node-1", 0)]
-    other = NodeStandIn(cluster.client, nodes=machines, clock=virtual_clock, lifecycle=True, heartbeat=0)
+    other = SimulatedNodes(cluster.client, nodes=machines, clock=virtual_clock, lifecycle=True, heartbeat=0)
     async with other.running():
         await cluster.client.create(pod("more"))
         await settle()
@@ -364,6 +364,6 @@ async def test_a_stand_in_that_starts_anew_goes_on_where_the_last_one_stopped() 
 
 
 def test_a_node_that_is_not_played_cannot_be_taken_down() -> None:
-    stand_in = NodeStandIn(None, nodes=2)  # type: ignore[arg-type]
+    stand_in = SimulatedNodes(None, nodes=2)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="there is no node 'other' \\(there are: node-1, node-2\\)"):
         stand_in.take_down("other")

@@ -10,12 +10,12 @@ import pytest
 
 from konverge import Client
 from konverge.client import InProcessTransport
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 from konverge.testing import run_virtually
 from konverge.testing.fault_transport import FaultyTransport
 from konverge.testing.faults import FaultScript, answered, cut
 from konverge_cluster.embedded_server import EmbeddedServer
-from konverge_cluster.nodes import Behaviour, NodeStandIn
+from konverge_cluster.nodes import Behaviour, SimulatedNodes
 from live_cluster import pod
 from ownerships import client_of, virtual_clock
 
@@ -37,8 +37,8 @@ PODS = (
 )
 
 
-def stand_in(client: Client) -> NodeStandIn:
-    made = NodeStandIn(client, nodes=2, heartbeat=0, lifecycle=True, clock=virtual_clock)
+def stand_in(client: Client) -> SimulatedNodes:
+    made = SimulatedNodes(client, nodes=2, heartbeat=0, lifecycle=True, clock=virtual_clock)
     made.program(*BEHAVIOURS)
     return made
 
@@ -46,7 +46,7 @@ def stand_in(client: Client) -> NodeStandIn:
 async def act(client: Client, *, step: int) -> None:
     if step == 0:
         for one in PODS:
-            await client.create(Untyped(one))
+            await client.create(Unstructured(one))
     elif step == 1:
         for name in ("leaving", "held"):
             await client.delete("pods", name)
@@ -68,7 +68,7 @@ async def outcome(script: FaultScript | None, *, lives: int = 1) -> dict[str, An
     return {one.name: summary(one) for one in found}
 
 
-def summary(one: Untyped) -> Any:
+def summary(one: Unstructured) -> Any:
     """Leave out when and where."""
     status = one["status"]
     every = (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))

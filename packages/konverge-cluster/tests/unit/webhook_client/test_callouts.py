@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from konverge.wire.messages import Request
-from konverge_cluster.webhook_client import CalloutFailure, Callouts, Reply, Target
+from konverge_cluster.webhook_client import CalloutFailure, Reply, Target, WebhookClient
 from konverge_cluster.webhook_client.replies import read_reply
 from konverge_cluster.webhook_client.targets import Service
 from webhook_endpoint import HookServer
@@ -50,7 +50,7 @@ async def test_the_time_is_told_in_whole_seconds_rounded_up() -> None:
 
         async def close(self) -> None: ...
 
-    await Callouts(Call()).post(Target("https://x", "/y"), REVIEW, timeout=1.5)
+    await WebhookClient(Call()).post(Target("https://x", "/y"), REVIEW, timeout=1.5)
 
     assert asked[0].query == (("timeout", "2s"),)
     assert asked[0].headers["user-agent"] == "kube-apiserver-admission"
@@ -60,32 +60,32 @@ async def test_a_service_that_is_not_registered_is_not_found() -> None:
     target = Target.read({"service": {"namespace": "ns", "name": "web"}})
 
     with pytest.raises(CalloutFailure, match=r'^Post "https://web.ns.svc:443/\?timeout=30s": service "web" not found$'):
-        await Callouts().post(target, REVIEW)
+        await WebhookClient().post(target, REVIEW)
 
 
 async def test_ports_of_one_service_are_told_apart() -> None:
     async def handle(path: str, review: dict[str, Any]) -> dict[str, Any]:
         return {**review, "path": path}
 
-    callouts = Callouts()
-    callouts.serve("ns", "web", handle, port=8443)
+    webhook_client = WebhookClient()
+    webhook_client.serve("ns", "web", handle, port=8443)
 
-    answer = await callouts.post(Target("", "/x", service=Service("ns", "web", 8443)), REVIEW)
+    answer = await webhook_client.post(Target("", "/x", service=Service("ns", "web", 8443)), REVIEW)
 
     assert answer["path"] == "/x"
     with pytest.raises(CalloutFailure, match="not found"):
-        await callouts.post(Target("", "/x", service=Service("ns", "web")), REVIEW)
+        await webhook_client.post(Target("", "/x", service=Service("ns", "web")), REVIEW)
 
 
 async def test_conversion_goes_the_same_way() -> None:
     async def handle(_path: str, review: dict[str, Any]) -> dict[str, Any]:
         return {**review, "response": {"uid": review["request"]["uid"]}}
 
-    callouts = Callouts()
-    callouts.serve("ns", "web", handle)
+    webhook_client = WebhookClient()
+    webhook_client.serve("ns", "web", handle)
     review = {"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1", "request": {"uid": "u"}}
 
-    answer = await callouts.convert("widgets.ex.io", {"service": {"namespace": "ns", "name": "web"}}, review)
+    answer = await webhook_client.convert("widgets.ex.io", {"service": {"namespace": "ns", "name": "web"}}, review)
 
     assert answer["response"] == {"uid": "u"}
 
@@ -112,33 +112,33 @@ def hooks(tmp_path: Path) -> Iterator[HookServer]:
 
 @pytest.mark.real_time
 async def test_a_service_can_stand_for_the_address_of_a_server(hooks: HookServer) -> None:
-    callouts = Callouts()
-    callouts.forward("test", "hooks", hooks.address)
+    webhook_client = WebhookClient()
+    webhook_client.forward("test", "hooks", hooks.address)
     bundle = hooks.authority.ca.cert.read_bytes()
     target = Target("https://hooks.test.svc:443", "/allow", bundle, Service("test", "hooks"))
 
-    answer = await callouts.post(target, REVIEW)
-    await callouts.close()
+    answer = await webhook_client.post(target, REVIEW)
+    await webhook_client.close()
 
     assert answer["response"] == {"uid": "u", "allowed": True}
 
 
 @pytest.mark.real_time
 async def test_a_certificate_for_another_name_is_not_accepted(hooks: HookServer) -> None:
-    callouts = Callouts()
-    callouts.forward("test", "others", hooks.address)
+    webhook_client = WebhookClient()
+    webhook_client.forward("test", "others", hooks.address)
     bundle = hooks.authority.ca.cert.read_bytes()
     target = Target("https://others.test.svc:443", "/allow", bundle, Service("test", "others"))
 
     with pytest.raises(CalloutFailure, match="tls: failed to verify certificate: x509: certificate is not valid for"):
-        await callouts.post(target, REVIEW)
-    await callouts.close()
+        await webhook_client.post(target, REVIEW)
+    await webhook_client.close()
 
 
 @pytest.mark.real_time
 async def test_a_name_that_nobody_knows_is_no_host() -> None:
-    callouts = Callouts()
+    webhook_client = WebhookClient()
 
     with pytest.raises(CalloutFailure, match=r"dial tcp: lookup nowhere\.invalid: no such host$"):
-        await callouts.post(Target("https://nowhere.invalid", "/"), REVIEW)
-    await callouts.close()
+        await webhook_client.post(Target("https://nowhere.invalid", "/"), REVIEW)
+    await webhook_client.close()

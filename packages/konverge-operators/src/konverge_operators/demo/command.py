@@ -16,7 +16,7 @@ from konverge.errors import KonvergeError
 
 if TYPE_CHECKING:
     from konverge.manager import Operator
-    from konverge.objects import Untyped
+    from konverge.objects import Unstructured
     from konverge_operators.demo.environment import Ground
     from konverge_operators.demo.replicas import Replicas
     from konverge_operators.demo.steps import Teller
@@ -130,12 +130,12 @@ def _running(ground: Ground, operator: Operator, namespace: str, folder: Path) -
         yield replicas
 
 
-def _sample(operator: Operator, namespace: str) -> Untyped:
+def _sample(operator: Operator, namespace: str) -> Unstructured:
     import yaml
 
-    from konverge.objects import Untyped
+    from konverge.objects import Unstructured
 
-    sample = Untyped(yaml.safe_load(operator.samples[0].read_text()))
+    sample = Unstructured(yaml.safe_load(operator.samples[0].read_text()))
     sample["metadata"]["namespace"] = namespace
     return sample
 

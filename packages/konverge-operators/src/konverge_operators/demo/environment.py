@@ -17,7 +17,7 @@ from konverge.errors import NotFound
 from konverge.k8s.apiextensions.v1 import CustomResourceDefinition
 from konverge.k8s.core.v1 import Namespace, ServiceAccount
 from konverge.manager import Operator
-from konverge.objects import ObjectMeta, Untyped
+from konverge.objects import ObjectMeta, Unstructured
 
 __all__ = ["Ground", "cluster_here", "cluster_there", "installed", "namespace_of_its_own"]
 
@@ -77,7 +77,7 @@ async def namespace_of_its_own(ground: Ground) -> AsyncGenerator[Client]:
 
 
 @asynccontextmanager
-async def installed(ground: Ground, client: Client, operator: Operator, sample: Untyped) -> AsyncGenerator[bool]:
+async def installed(ground: Ground, client: Client, operator: Operator, sample: Unstructured) -> AsyncGenerator[bool]:
     """Install the CRDs and, where the API server can call this process, the webhooks; tell whether it can.
 
     All of it goes with the block, and every object of these kinds. For that reason CRDs that are there already are
@@ -108,7 +108,7 @@ async def _refuse_what_is_there(client: Client, name: str) -> None:
     raise click.ClickException(f"the CRD {name} is in this cluster already, and the demo would remove it in the end")
 
 
-async def _apply(client: Client, crds: list[Untyped], limit: float) -> None:
+async def _apply(client: Client, crds: list[Unstructured], limit: float) -> None:
     for crd in crds:
         await client.apply(crd, force=True)
         await client.wait_for(CustomResourceDefinition, crd.name, condition("Established"), timeout=limit)

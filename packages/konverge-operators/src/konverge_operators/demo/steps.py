@@ -19,7 +19,7 @@ from konverge.errors import Invalid, KonvergeError, NotFound
 from konverge.k8s.apps.v1 import Deployment, ReplicaSet
 from konverge.k8s.coordination.v1 import Lease
 from konverge.k8s.core.v1 import Pod, Service
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 from konverge_operators.demo.replicas import Replicas
 
 __all__ = ["Scene", "Story", "Teller"]
@@ -60,7 +60,7 @@ class Scene:
 
     client: Client
     kind: type[Any]
-    sample: Untyped
+    sample: Unstructured
     replicas: Replicas
     lease: str
     hooked: bool
@@ -123,7 +123,7 @@ class Story:
 
     async def _refused(self) -> str:
         spec = {"image": "nginx:latest"} if self._scene.hooked else {"image": self._image, "replicas": 5000}
-        bad = Untyped({**self._scene.sample, "metadata": {"name": "bad-app"}, "spec": spec})
+        bad = Unstructured({**self._scene.sample, "metadata": {"name": "bad-app"}, "spec": spec})
         try:
             await self._client.create(bad)
         except Invalid as refused:

@@ -23,7 +23,7 @@ from konverge import (
     KonvergeError,
     Reconciler,
     Result,
-    Terminal,
+    TerminalError,
     controller_for,
 )
 from konverge.errors import WriteRefused
@@ -70,7 +70,7 @@ class WebAppReconciler(Reconciler[WebApp]):
     async def reconcile(self, app: WebApp, ctx: Context) -> Result:
         try:
             if problems := problems_of(app):
-                raise Terminal("; ".join(map(str, problems)))
+                raise TerminalError("; ".join(map(str, problems)))
             deployment = await self._parts(app, ctx)
             facts = facts_of(app, deployment)
             if rollback_wanted(app, facts):
@@ -81,10 +81,10 @@ class WebAppReconciler(Reconciler[WebApp]):
             raise  # not this application's trouble: somebody else was faster, or this process leads no more
         except Exception as error:
             if _ends_with_its_namespace(error):
-                return Result.again(after=LOOK_AGAIN, reason="the namespace is being deleted, and the WebApp with it")
+                return Result.requeue(after=LOOK_AGAIN, reason="the namespace is being deleted, and the WebApp with it")
             await self._complain(app, ctx, error)
             raise
-        return Result.again(after=LOOK_AGAIN)
+        return Result.requeue(after=LOOK_AGAIN)
 
     async def finalize(self, app: WebApp, ctx: Context) -> Result:
         """Take the application apart: first what sends it requests, then what serves them."""
@@ -94,7 +94,7 @@ class WebAppReconciler(Reconciler[WebApp]):
                 if child.metadata.deletion_timestamp is None:
                     await ctx.delete(child, propagation="Background")
         if left := sum(len(ctx.owned(kind)) for kind in KINDS):
-            return Result.again(after=_GOING, reason=f"{left} parts are still there")
+            return Result.requeue(after=_GOING, reason=f"{left} parts are still there")
         ctx.event("Deleted", "all parts are deleted", action="Finalize")
         return Result.done()
 
@@ -151,7 +151,7 @@ class WebAppReconciler(Reconciler[WebApp]):
 
     async def _complain(self, app: WebApp, ctx: Context, error: Exception) -> None:
         """Write the error where its owner looks. One that may pass is no change of phase before it has stayed."""
-        lasting = isinstance(error, Terminal)
+        lasting = isinstance(error, TerminalError)
         if lasting or ctx.attempt >= _PATIENCE:
             reason = "InvalidSpec" if lasting else "ReconcileFailed"
             stand(app, ctx, Observed(Facts(trouble=(reason, str(error)))), self.lifecycle)

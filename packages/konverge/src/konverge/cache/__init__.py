@@ -14,7 +14,7 @@ from konverge.cache.cache import Cache, CacheStats, ServerReader
 from konverge.cache.entries import Entry
 from konverge.cache.events import Event, EventType, Subscriber
 from konverge.cache.indexes import by_function, by_path
-from konverge.cache.informers import MirrorStats, SourceOf
+from konverge.cache.informers import InformerStats, SourceOf
 from konverge.cache.listers import View
 from konverge.cache.options import CacheOptions
 from konverge.cache.reflector import Reflector
@@ -32,7 +32,7 @@ __all__ = [
     "Event",
     "EventStream",
     "EventType",
-    "MirrorStats",
+    "InformerStats",
     "Patience",
     "Reflector",
     "ReflectorStats",

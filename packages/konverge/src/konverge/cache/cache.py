@@ -19,11 +19,11 @@ from typing import Any, Protocol, Self, TypeAlias, TypeVar, overload
 
 from konverge.cache.backoff import Patience, Spacing
 from konverge.cache.entries import Entry
-from konverge.cache.informers import Mirror, MirrorStats, SourceOf
+from konverge.cache.informers import Informer, InformerStats, SourceOf
 from konverge.cache.listers import View
 from konverge.cache.options import CacheOptions
 from konverge.errors import NotFound, NotSynced
-from konverge.objects import Key, Kind, Resource, Untyped, kind_of
+from konverge.objects import Key, Kind, Resource, Unstructured, kind_of
 
 __all__ = ["Cache", "CacheStats", "ServerReader"]
 
@@ -55,7 +55,7 @@ class ServerReader(Protocol):
 class CacheStats:
     """A cache in numbers: each collection that is followed."""
 
-    mirrors: tuple[MirrorStats, ...]
+    mirrors: tuple[InformerStats, ...]
 
     @property
     def objects(self) -> int:
@@ -94,8 +94,8 @@ class Cache:
         self._by_kind = dict(by_kind or {})
         self._patience = patience
         self._spacing = Spacing()
-        self._mirrors: dict[tuple[Kind, str, CacheOptions], Mirror] = {}
-        self._tasks: dict[Mirror, asyncio.Task[None]] = {}
+        self._mirrors: dict[tuple[Kind, str, CacheOptions], Informer] = {}
+        self._tasks: dict[Informer, asyncio.Task[None]] = {}
         self._views: list[View[Any]] = []
         self._group: asyncio.TaskGroup | None = None
         self._not_kept: set[Kind] = set()
@@ -121,7 +121,7 @@ class Cache:
     @overload
     def declare(self, kind: type[T], options: CacheOptions | None = None) -> View[T]: ...
     @overload
-    def declare(self, kind: Kind, options: CacheOptions | None = None) -> View[Untyped]: ...
+    def declare(self, kind: Kind, options: CacheOptions | None = None) -> View[Unstructured]: ...
     def declare(self, kind: type[Any] | Kind, options: CacheOptions | None = None) -> View[Any]:
         """Keep a kind, and give the view of it; what others declared alike is shared."""
         known = kind_of(kind)
@@ -139,7 +139,7 @@ class Cache:
     @overload
     def view(self, kind: type[T]) -> View[T]: ...
     @overload
-    def view(self, kind: Kind) -> View[Untyped]: ...
+    def view(self, kind: Kind) -> View[Unstructured]: ...
     def view(self, kind: type[Any] | Kind) -> View[Any]:
         """Give a view of a kind that somebody declared, of as many namespaces as there is one for.
 
@@ -157,7 +157,7 @@ class Cache:
     @overload
     async def get(self, kind: type[T], name: str | Key, *, namespace: str = "") -> T | None: ...
     @overload
-    async def get(self, kind: Kind, name: str | Key, *, namespace: str = "") -> Untyped | None: ...
+    async def get(self, kind: Kind, name: str | Key, *, namespace: str = "") -> Unstructured | None: ...
     async def get(self, kind: type[Any] | Kind, name: str | Key, *, namespace: str = "") -> Any:
         """Read one object, from memory if its kind is kept, else from the server; None when it is not there.
 
@@ -175,7 +175,7 @@ class Cache:
     @overload
     async def list(self, kind: type[T], *, namespace: str = "", labels: str = "") -> Objects[T]: ...
     @overload
-    async def list(self, kind: Kind, *, namespace: str = "", labels: str = "") -> Objects[Untyped]: ...
+    async def list(self, kind: Kind, *, namespace: str = "", labels: str = "") -> Objects[Unstructured]: ...
     async def list(self, kind: type[Any] | Kind, *, namespace: str = "", labels: str = "") -> Objects[Any]:
         """Read the objects of a namespace, or of all, that a selector picks, from memory or from the server."""
         view = self.whole_view(kind_of(kind), namespace)
@@ -236,12 +236,12 @@ class Cache:
 
     # Sharing
 
-    def acquire(self, kind: Kind, namespace: str, options: CacheOptions) -> Mirror:
+    def acquire(self, kind: Kind, namespace: str, options: CacheOptions) -> Informer:
         """Give the mirror of a collection, made and started when there is none."""
         selection = replace(options, namespaces=None, indexes=None)
         mirror = self._mirrors.get((kind, namespace, selection))
         if mirror is None:
-            mirror = Mirror(
+            mirror = Informer(
                 kind,
                 namespace,
                 selection,
@@ -254,7 +254,7 @@ class Cache:
         mirror.readers += 1
         return mirror
 
-    def release(self, mirror: Mirror) -> None:
+    def release(self, mirror: Informer) -> None:
         """Give a mirror back; the last one ends it."""
         mirror.readers -= 1
         if not mirror.readers:
@@ -264,12 +264,12 @@ class Cache:
             if task is not None:
                 task.cancel()
 
-    def _start(self, mirror: Mirror) -> None:
+    def _start(self, mirror: Informer) -> None:
         if self._group is not None:
             name = f"mirror {mirror.kind.kind} {mirror.namespace}".strip()
             self._tasks[mirror] = self._group.create_task(mirror.run(), name=name)
 
-    def _of(self, kind: Kind) -> Objects[Mirror]:
+    def _of(self, kind: Kind) -> Objects[Informer]:
         return [mirror for mirror in self._mirrors.values() if mirror.kind == kind]
 
     def _ask(self, kind: type[Any] | Kind) -> ServerReader:
@@ -283,14 +283,14 @@ class Cache:
 
 
 def _type_of(kind: type[Any] | Kind) -> type[Any]:
-    return Untyped if isinstance(kind, Kind) else kind
+    return Unstructured if isinstance(kind, Kind) else kind
 
 
 def _is_whole(options: CacheOptions) -> bool:
     return not (options.labels or options.fields or options.metadata_only or options.transform)
 
 
-def _reasons(mirrors: Iterable[MirrorStats]) -> dict[str, str]:
+def _reasons(mirrors: Iterable[InformerStats]) -> dict[str, str]:
     """Say of each kind why it is not synced; of many namespaces, the reason of the first."""
     unsynced: dict[str, list[str]] = {}
     for mirror in mirrors:

@@ -21,13 +21,13 @@ import msgspec
 from konverge.cache.compression import Packer
 from konverge.cache.entries import Entry, PackedEntry, SharingEntry, number_of
 from konverge.errors import DecodeError
-from konverge.objects import Key, Kind, Untyped, decode_untyped, encode
+from konverge.objects import Key, Kind, Unstructured, decode_unstructured, encode
 
-__all__ = ["Intake", "Transform"]
+__all__ = ["Decoder", "Transform"]
 
 _log = logging.getLogger("konverge.cache")
 
-Transform = Callable[[Untyped], Any]
+Transform = Callable[[Unstructured], Any]
 """Changes an object before it is kept; what it gives is kept, or, when it gives None, the object that it changed."""
 
 _NOTHING = msgspec.Raw(b"")
@@ -87,7 +87,7 @@ _raw_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _only_metadata = msgspec.json.Decoder(_OnlyMetadata).decode
 
 
-class Intake:
+class Decoder:
     """Makes entries of one kind."""
 
     def __init__(
@@ -191,7 +191,7 @@ class Intake:
 
     def _transformed(self, data: bytes, transform: Transform, key: Key) -> bytes:
         try:
-            obj = decode_untyped(data)
+            obj = decode_unstructured(data)
             given = transform(obj)
             return encode(obj if given is None else given)
         except Exception:

@@ -10,11 +10,11 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
-__all__ = ["Hush"]
+__all__ = ["IdleTimeout"]
 
 
-class Hush:
-    """Makes a timeout expire when a stream is silent for too long: `with Hush(deadline) as hush`.
+class IdleTimeout:
+    """Makes a timeout expire when a stream is silent for too long: `with IdleTimeout(deadline) as hush`.
 
     Promises: it expires at the moment last allowed, neither before nor later; while paused it does not.
     """

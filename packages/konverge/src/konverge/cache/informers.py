@@ -16,7 +16,7 @@ from konverge.errors import Forbidden, NotFound
 from konverge.objects import Kind
 from konverge.wire.watching import Selection
 
-__all__ = ["Mirror", "MirrorStats", "SourceOf"]
+__all__ = ["Informer", "InformerStats", "SourceOf"]
 
 
 class SourceOf(Protocol):
@@ -26,7 +26,7 @@ class SourceOf(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class MirrorStats:
+class InformerStats:
     """A mirror in numbers: what it follows, how that goes, and what it holds. `waits_for` is "" once it is synced."""
 
     kind: Kind
@@ -38,7 +38,7 @@ class MirrorStats:
     store: StoreStats
 
 
-class Mirror:
+class Informer:
     """One collection, in one namespace or in all, with one selection.
 
     It is the sink of its reflector: the store does the work, and the mirror notes when the first list is in.
@@ -107,9 +107,9 @@ class Mirror:
             return str(stats.error)
         return "it is not started" if stats.state is State.IDLE else f"the first list is not complete{where}"
 
-    def stats(self) -> MirrorStats:
+    def stats(self) -> InformerStats:
         """Give the mirror in numbers."""
-        return MirrorStats(
+        return InformerStats(
             self.kind,
             self.namespace,
             self.options.labels or "",

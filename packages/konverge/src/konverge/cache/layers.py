@@ -13,7 +13,7 @@ import msgspec
 
 from konverge.cache.entries import Entry, Version, number_of
 from konverge.cache.indexes import Indexes
-from konverge.cache.overlay import Ours
+from konverge.cache.overlay import Overlay
 from konverge.errors import Expired
 from konverge.objects import Key, Kind
 
@@ -45,7 +45,7 @@ class Layers:
         self._kind = kind
         self._delivered: Objects = {}
         self._staged: Objects | None = None
-        self._ours = Ours()
+        self._ours = Overlay()
         self._ordered = ordered
         self._horizon = -1
         self._refused = 0

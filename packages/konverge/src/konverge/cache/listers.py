@@ -11,13 +11,13 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from konverge.cache.entries import Entry
 from konverge.cache.events import Subscriber, Subscription
 from konverge.cache.indexes import Values, by_path
-from konverge.cache.informers import Mirror
+from konverge.cache.informers import Informer
 from konverge.cache.options import CacheOptions
 from konverge.cache.streams import EventStream
 from konverge.errors import DecodeError, NotSynced
 from konverge.objects import Key, Kind, LabelSelector
 
-__all__ = ["MirrorPool", "View"]
+__all__ = ["InformerPool", "View"]
 
 _log = logging.getLogger("konverge.cache")
 
@@ -27,14 +27,14 @@ U = TypeVar("U")
 Objects: TypeAlias = list[T]
 
 
-class MirrorPool(Protocol):
+class InformerPool(Protocol):
     """Where a view gets its mirrors from, and gives them back to."""
 
-    def acquire(self, kind: Kind, namespace: str, options: CacheOptions) -> Mirror:
+    def acquire(self, kind: Kind, namespace: str, options: CacheOptions) -> Informer:
         """Give the mirror of a collection, made and started when there is none."""
         ...
 
-    def release(self, mirror: Mirror) -> None:
+    def release(self, mirror: Informer) -> None:
         """Give a mirror back; the last one ends it."""
         ...
 
@@ -46,14 +46,14 @@ class View(Generic[T]):
     asks the server. Every read raises NotSynced until the first list of each namespace that it is about is complete.
     """
 
-    def __init__(self, kind: Kind, type_: type[T], options: CacheOptions, *, pool: MirrorPool) -> None:
+    def __init__(self, kind: Kind, type_: type[T], options: CacheOptions, *, pool: InformerPool) -> None:
         self.kind = kind
         self.type = type_
         self.options = options
         self._pool = pool
         self._indexes: dict[str, Values] = dict(options.indexes or ())
         self._subscribers: dict[Subscriber, dict[str, Subscription]] = {}
-        self._mirrors: dict[str, Mirror] = {}
+        self._mirrors: dict[str, Informer] = {}
         self._complained: set[tuple[Key, object]] = set()
         self.follow(options.namespaces or ("",))
 
@@ -176,7 +176,7 @@ class View(Generic[T]):
         return all(mirror.synced.is_set() for mirror in self._mirrors.values())
 
     @property
-    def mirrors(self) -> tuple[Mirror, ...]:
+    def mirrors(self) -> tuple[Informer, ...]:
         """The mirrors behind this view, one for each namespace."""
         return tuple(self._mirrors.values())
 
@@ -200,20 +200,20 @@ class View(Generic[T]):
         for subscription in self._subscribers.pop(subscriber, {}).values():
             subscription.close()
 
-    def _about(self, namespace: str) -> Iterator[Mirror]:
+    def _about(self, namespace: str) -> Iterator[Informer]:
         one = namespace and "" not in self._mirrors
         for mirror in [self._mirror(namespace)] if one else list(self._mirrors.values()):
             self._check(mirror)
             yield mirror
 
-    def _mirror(self, namespace: str) -> Mirror:
+    def _mirror(self, namespace: str) -> Informer:
         mirror = self._mirrors.get(namespace)
         if mirror is None:
             followed = ", ".join(self._mirrors) or "none"
             raise ValueError(f"{self.kind.kind} is not followed in namespace {namespace!r} (followed: {followed})")
         return mirror
 
-    def _check(self, mirror: Mirror) -> None:
+    def _check(self, mirror: Informer) -> None:
         if not mirror.store.version:
             reason = mirror.waits_for()
             raise NotSynced(f"{self.kind.kind} cache not synced: {reason}", reasons={str(self.kind): reason})

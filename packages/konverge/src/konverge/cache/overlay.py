@@ -15,7 +15,7 @@ import msgspec
 from konverge.cache.entries import Entry, Version
 from konverge.objects import Key
 
-__all__ = ["Ours"]
+__all__ = ["Overlay"]
 
 _NAMELESS_GRAVES = 1000
 """How many deletes of objects that this cache never saw are remembered; of more, the oldest are forgotten."""
@@ -48,7 +48,7 @@ class _Deleted(msgspec.Struct, frozen=True, gc=False):
     writer: Any
 
 
-class Ours:
+class Overlay:
     """Responses of own writes by key, own deletes by uid, and who wrote which version."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from random import Random, getrandbits
 from typing import TypeVar
 
 from konverge.cache.backoff import Pace, Patience, Spacing
-from konverge.cache.idle_timeout import Hush
+from konverge.cache.idle_timeout import IdleTimeout
 from konverge.cache.reflector_stats import ReflectorStats, State
 from konverge.cache.sink import Sink
 from konverge.cache.source import Source
@@ -218,7 +218,7 @@ class Reflector:
         self._begin_stream()
         try:
             async with asyncio.timeout(None) as deadline:
-                with Hush(deadline) as hush:
+                with IdleTimeout(deadline) as hush:
                     await self._read(response, opened, hush)
         except TimeoutError:
             if not deadline.expired():
@@ -259,7 +259,7 @@ class Reflector:
         limit = self._patience.initial_events
         return min(limit, opened + _INITIAL_EVENTS_IN_ALL * limit - self._now())
 
-    async def _read(self, response: Response, opened: float, hush: Hush) -> None:
+    async def _read(self, response: Response, opened: float, hush: IdleTimeout) -> None:
         reader = FrameReader()
         hush.allow(self._now() + self._silence(opened))
         async for chunk in response.chunks():

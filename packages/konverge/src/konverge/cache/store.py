@@ -1,6 +1,6 @@
 """The store: one collection as this process knows it, in two layers.
 
-*Delivered* is what lists and watches told, in order. *Ours* is what responses of our own writes told and delivered has
+*Delivered* is what lists and watches returned, in order. *Overlay* is what our own writes returned and delivered has
 not reached yet. Readers see both as one; events are about delivered only. Rules that every change to this file keeps:
 
 Versions
@@ -13,7 +13,7 @@ Versions
  3. A reader sees, of each key, what ours holds, else what is delivered, and never an object that we deleted.
  4. Where a version is no number, versions compare for equality only, and there is no layer of ours.
 
-Ours
+Overlay
  5. The response of a write is kept if it is newer than the horizon and than what ours holds for the key, and goes when
     the horizon reaches it. A list older than it does not remove it. A response that is outside of the store's scope or
     selector is kept as absence, at its version. It passes the same transform as what is delivered.
@@ -42,7 +42,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from konverge.cache.compression import Packer
-from konverge.cache.decoder import Intake
+from konverge.cache.decoder import Decoder
 from konverge.cache.entries import Entry, number_of
 from konverge.cache.events import Subscriber, Subscription
 from konverge.cache.indexes import Values
@@ -83,7 +83,7 @@ class Store:
         self._scope = Scope(namespace, options.labels or "", options.fields or "")
         self._packer = Packer() if options.compress else None
         self._packed = False  # whether everything delivered is held compressed
-        self._intake = Intake(
+        self._intake = Decoder(
             kind,
             manager=options.manager or "",
             ordered=options.ordered is not False,

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from konverge.client import Client
 from konverge.errors import KonvergeError
 from konverge.manager import Operator
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 
 if TYPE_CHECKING:
     from konverge.webhooks import Address, WebhookServer
@@ -31,7 +31,7 @@ def is_loopback(url: str) -> bool:
 
 @asynccontextmanager
 async def loopback_hooks(
-    client: Client, operator: Operator, probe: Untyped | None, *, name: str, patience: float = 15.0
+    client: Client, operator: Operator, probe: Unstructured | None, *, name: str, patience: float = 15.0
 ) -> AsyncGenerator[Address | None]:
     """Serve webhooks while the block runs, and tell the API server of them; None when it cannot call this process.
 
@@ -59,7 +59,7 @@ async def loopback_hooks(
             yield None
 
 
-async def _answers(client: Client, server: WebhookServer, probe: Untyped, patience: float) -> bool:
+async def _answers(client: Client, server: WebhookServer, probe: Unstructured, patience: float) -> bool:
     """Try until each webhook of admission was asked; what is configured takes a moment to count."""
     with suppress(TimeoutError):
         async with asyncio.timeout(patience):

@@ -23,7 +23,7 @@ from konverge.objects import (
     Kind,
     Model,
     Resource,
-    Untyped,
+    Unstructured,
     decode,
     difference,
     encode,
@@ -184,7 +184,7 @@ class Client(Reader):
         patch_type: PatchType = "merge",
         namespace: str | None = None,
         subresource: str = "",
-    ) -> Untyped: ...
+    ) -> Unstructured: ...
     async def patch(
         self,
         kind: type[Any] | KindName,
@@ -251,7 +251,7 @@ class Client(Reader):
 
         Raises: NotFound when it is not there (unless `missing_ok`), Conflict when the name is another object's now.
         """
-        if isinstance(target, Resource | Untyped):
+        if isinstance(target, Resource | Unstructured):
             if name is not None or namespace is not None:
                 raise TypeError("an object says itself what it is called: leave out name and namespace")
             place, key = await self._of(target)
@@ -261,7 +261,7 @@ class Client(Reader):
             uid = ""
         else:
             raise TypeError("delete takes an object, or a kind and a name; for all objects use delete_collection")
-        version = target.resource_version if isinstance(target, Resource | Untyped) else ""
+        version = target.resource_version if isinstance(target, Resource | Unstructured) else ""
         options = DeleteOptions(
             propagation=propagation,
             grace_period=grace_period,
@@ -372,7 +372,7 @@ class Client(Reader):
         path = object_path(target.kind, key, subresource=subresource)
         verb = f"update {subresource}".strip() + " of" if subresource else "update"
         options = self._write_options().query()
-        if isinstance(obj, Untyped) or obj.source is None:
+        if isinstance(obj, Unstructured) or obj.source is None:
             request = self._request("PUT", path, query=options, body=encode(obj))
         else:
             patch = difference(obj)
@@ -403,7 +403,7 @@ class Client(Reader):
 
 def _complete(obj: AnyObject) -> AnyObject | dict[str, Any]:
     """Give all that an object came with and holds now; what came in a list has no apiVersion and kind of its own."""
-    if isinstance(obj, Untyped) or obj.source is None:
+    if isinstance(obj, Unstructured) or obj.source is None:
         return obj
     return {"apiVersion": obj.api_version, "kind": obj.kind, **whole(obj)}
 

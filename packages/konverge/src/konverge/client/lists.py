@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from konverge.client.targets import Target
 from konverge.errors import DecodeError
-from konverge.objects import AnyObject, ListMeta, Untyped, decode_list
+from konverge.objects import AnyObject, ListMeta, Unstructured, decode_list
 
 __all__ = ["Listing", "WatchEvent", "read_listing"]
 
@@ -41,4 +41,4 @@ def read_listing(target: Target[R], body: bytes) -> Listing[R]:
         metadata, items = decode_list(target.type, body)
     except DecodeError as error:
         raise DecodeError(f"list {target.kind.kind}: {error}", path=error.path) from error
-    return Listing([target.complete(item) for item in items] if target.type is Untyped else items, metadata)
+    return Listing([target.complete(item) for item in items] if target.type is Unstructured else items, metadata)

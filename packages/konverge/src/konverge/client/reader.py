@@ -1,8 +1,8 @@
 """Reading: get, list, watch, logs, and waiting for something to come true.
 
 What to read is given as a class (`Deployment`: typed objects come back), as a `Kind`, or as a name that people write
-("deployments.apps"): then objects are `Untyped`. A name without a namespace means the client's own namespace; a list
-without one means all.
+("deployments.apps"): then objects are `Unstructured`. A name without a namespace means the client's own namespace; a
+list without one means all.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from konverge.client.selectors import Fields, Labels, field_text, label_text
 from konverge.client.targets import KindName, Target, key_in, target_of, target_of_object
 from konverge.client.waiting import Claim, Look
 from konverge.errors import DecodeError, Expired, ServerError, TransportError, WaitTimeout
-from konverge.objects import AnyObject, Key, Kind, Resource, Untyped
+from konverge.objects import AnyObject, Key, Kind, Resource, Unstructured
 from konverge.telemetry import log_exchange
 from konverge.wire import (
     FrameReader,
@@ -132,7 +132,7 @@ class Reader:
     @overload
     async def get(self, kind: type[T], name: str | Key, *, namespace: str | None = None) -> T: ...
     @overload
-    async def get(self, kind: KindName, name: str | Key, *, namespace: str | None = None) -> Untyped: ...
+    async def get(self, kind: KindName, name: str | Key, *, namespace: str | None = None) -> Unstructured: ...
     async def get(self, kind: type[Any] | KindName, name: str | Key, *, namespace: str | None = None) -> Any:
         """Read one object.
 
@@ -163,7 +163,7 @@ class Reader:
         fields: Fields = "",
         resource_version: str = "",
         match: VersionMatch = "",
-    ) -> Listing[Untyped]: ...
+    ) -> Listing[Unstructured]: ...
     async def list(
         self,
         kind: type[Any] | KindName,
@@ -193,7 +193,7 @@ class Reader:
     @overload
     def pages(
         self, kind: KindName, *, namespace: str = "", labels: Labels = "", fields: Fields = "", size: int = _PAGE
-    ) -> AsyncIterator[Listing[Untyped]]: ...
+    ) -> AsyncIterator[Listing[Unstructured]]: ...
     async def pages(
         self,
         kind: type[Any] | KindName,
@@ -237,7 +237,7 @@ class Reader:
         fields: Fields = "",
         resource_version: str = "",
         timeout: float | None = None,
-    ) -> AsyncIterator[WatchEvent[Untyped]]: ...
+    ) -> AsyncIterator[WatchEvent[Unstructured]]: ...
     async def watch(
         self,
         kind: type[Any] | KindName,
@@ -274,7 +274,7 @@ class Reader:
     @overload
     async def wait_for(
         self, kind: KindName, name: str | Key, claim: Look, *, namespace: str | None = None, timeout: float = 60.0
-    ) -> Untyped | None: ...
+    ) -> Unstructured | None: ...
     async def wait_for(
         self,
         kind: type[Any] | KindName,

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from konverge.client.discovery import Discovery
-from konverge.objects import AnyObject, Key, Kind, Resource, Untyped, decode, kind_of
+from konverge.objects import AnyObject, Key, Kind, Resource, Unstructured, decode, kind_of
 
 __all__ = ["KindName", "Target", "key_in", "target_of", "target_of_object"]
 
 R = TypeVar("R", bound=AnyObject)
 
 KindName: TypeAlias = Kind | str
-"""A kind without a class: its objects are `Untyped`."""
+"""A kind without a class: its objects are `Unstructured`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class Target(Generic[R]):
 
     def complete(self, obj: R) -> R:
         """Say of an untyped object what it is: one of a list comes without apiVersion and kind."""
-        if isinstance(obj, Untyped) and not (obj.api_version and obj.kind):
-            named = Untyped({"apiVersion": self.kind.api_version, "kind": self.kind.kind, **obj})
+        if isinstance(obj, Unstructured) and not (obj.api_version and obj.kind):
+            named = Unstructured({"apiVersion": self.kind.api_version, "kind": self.kind.kind, **obj})
             return cast(R, named)
         return obj
 
@@ -38,9 +38,9 @@ class Target(Generic[R]):
 async def target_of(thing: type[Any] | KindName, discovery: Discovery) -> Target[Any]:
     """Find out what a class, a kind or a name like "deployments.apps" stands for."""
     if isinstance(thing, str):
-        return Target(await discovery.named(thing), Untyped)
+        return Target(await discovery.named(thing), Unstructured)
     if isinstance(thing, Kind):
-        return Target(thing, Untyped)
+        return Target(thing, Unstructured)
     return Target(kind_of(thing), thing)
 
 
@@ -48,11 +48,11 @@ async def target_of_object(obj: AnyObject, discovery: Discovery) -> Target[Any]:
     """Find out the kind of an object; an untyped one says it by apiVersion and kind."""
     if isinstance(obj, Resource):
         return Target(kind_of(obj), type(obj))
-    if not isinstance(obj, Untyped):
-        raise TypeError(f"expected an object, got {type(obj).__name__}: wrap a dict as Untyped(...)")
+    if not isinstance(obj, Unstructured):
+        raise TypeError(f"expected an object, got {type(obj).__name__}: wrap a dict as Unstructured(...)")
     if not obj.api_version or not obj.kind:
         raise ValueError("an untyped object needs 'apiVersion' and 'kind'")
-    return Target(await discovery.kind(obj.api_version, obj.kind), Untyped)
+    return Target(await discovery.kind(obj.api_version, obj.kind), Unstructured)
 
 
 def key_in(kind: Kind, name: str | Key, namespace: str | None, default_namespace: str) -> Key:

@@ -32,10 +32,10 @@ __all__ = ["models_from_crds"]
 LONGEST_NAME = 64
 
 _IMPORTED_NAMES = (
-    *("Any", "Condition", "Kind", "Literal", "Model", "Quantity", "Resource", "Scope", "TypeAlias", "Untyped"),
+    *("Any", "Condition", "Kind", "Literal", "Model", "Quantity", "Resource", "Scope", "TypeAlias", "Unstructured"),
     *("annotations", "datetime", "field"),
 )
-_UNTYPED = TypeShape("Untyped", frozenset({("konverge.objects.resources", "Untyped")}))
+_UNTYPED = TypeShape("Unstructured", frozenset({("konverge.objects.resources", "Unstructured")}))
 _CONDITION = TypeShape("Condition", frozenset({("konverge.objects.conditions", "Condition")}))
 _CONDITION_REQUIRED = frozenset({"type", "status", "reason", "message", "lastTransitionTime"})
 _CONDITION_FIELDS = _CONDITION_REQUIRED | {"observedGeneration"}

@@ -12,7 +12,7 @@ from typing import Any, Generic, Self, TypeVar, overload
 from konverge.cache import CacheOptions
 from konverge.controller.controller import Controller
 from konverge.controller.permissions import permissions_on
-from konverge.objects import AnyObject, Key, Kind, Resource, Untyped, kind_of
+from konverge.objects import AnyObject, Key, Kind, Resource, Unstructured, kind_of
 from konverge.queue import Backoff, RateLimit
 from konverge.reconcile import Reconcile, Reconciler, reconciler_of
 from konverge.triggers import (
@@ -36,7 +36,7 @@ R = TypeVar("R", bound=Resource)
 @overload
 def controller_for(kind: type[R]) -> Builder[R]: ...
 @overload
-def controller_for(kind: Kind) -> Builder[Untyped]: ...
+def controller_for(kind: Kind) -> Builder[Unstructured]: ...
 def controller_for(kind: Any) -> Builder[Any]:
     """Begin a controller for a kind: a class for typed objects, a `Kind` for untyped ones."""
     return Builder(kind)
@@ -65,7 +65,7 @@ class Builder(Generic[T]):
     # What wakes it
 
     def predicate(self, predicate: Predicate) -> Self:
-        """Wake on a change of an own object only when this holds."""
+        """Enqueue on a change of an own object only when this holds."""
         self._primary = replace(self._primary, predicate=predicate)
         return self
 
@@ -81,7 +81,7 @@ class Builder(Generic[T]):
         predicate: Predicate = anything,
         options: CacheOptions | None = None,
     ) -> Self:
-        """Wake the owner when one of its children changes; the controller may create, change and delete them."""
+        """Enqueue the owner when one of its children changes; the controller may create, change and delete them."""
         name = f"owns {kind_of(kind).kind}"
         mapper = to_owner(self._type)
         return self._add(Trigger(name=name, kind=kind, predicate=predicate, mapper=mapper, options=options, owned=True))
@@ -94,17 +94,17 @@ class Builder(Generic[T]):
         predicate: Predicate = anything,
         options: CacheOptions | None = None,
     ) -> Self:
-        """Wake the keys that a mapper names when an object of another kind changes."""
+        """Enqueue the keys that a mapper names when an object of another kind changes."""
         name = f"watches {kind_of(kind).kind}"
         return self._add(Trigger(name=name, kind=kind, predicate=predicate, mapper=mapper, options=options))
 
     def channel(self, channel: Channel) -> Self:
-        """Wake the keys that are put into a channel, by whatever is outside of the cluster."""
+        """Enqueue the keys that are put into a channel, by whatever is outside of the cluster."""
         self._channels.append(channel)
         return self
 
     def every(self, seconds: float, keys: Callable[[], Iterable[Key]]) -> Self:
-        """Wake the keys that a function gives, each so many seconds."""
+        """Enqueue the keys that a function gives, each so many seconds."""
         self._timers.append(Timer(seconds, keys))
         return self
 
@@ -122,11 +122,11 @@ class Builder(Generic[T]):
         self._parts["name"] = name
         return self
 
-    def concurrency(self, workers: int) -> Self:
+    def max_concurrent_reconciles(self, workers: int) -> Self:
         """Reconcile so many keys at a time; never one key twice."""
         if workers < 1:
-            raise ValueError(f"concurrency is the number of workers, at least 1, got {workers}")
-        self._parts["concurrency"] = workers
+            raise ValueError(f"max_concurrent_reconciles is the number of workers, at least 1, got {workers}")
+        self._parts["max_concurrent_reconciles"] = workers
         return self
 
     def backoff(self, backoff: Backoff) -> Self:

@@ -28,7 +28,7 @@ class Controller(Generic[T]):
     type: type[Any] | Kind
     triggers: tuple[Trigger, ...]
     reconciler: Reconciler[T]
-    concurrency: int = 16
+    max_concurrent_reconciles: int = 16
     timeout: float = 60.0
     backoff: Backoff = field(default_factory=Backoff)
     rate: RateLimit | None = None

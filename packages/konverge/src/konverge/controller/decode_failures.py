@@ -10,7 +10,7 @@ from typing import Any
 
 from konverge.cache import View
 from konverge.errors import DecodeError, KonvergeError
-from konverge.objects import Condition, Key, Untyped, from_wire, set_condition, to_wire
+from konverge.objects import Condition, Key, Unstructured, from_wire, set_condition, to_wire
 from konverge.reconcile import Reference, Tools
 
 __all__ = ["tell_misfit"]
@@ -21,7 +21,7 @@ _REASON = "DoesNotFitType"
 
 async def tell_misfit(tools: Tools, view: View[Any], key: Key, problem: DecodeError) -> None:
     """Tell an object's owner that it cannot be read, once for each state of it. Never fails."""
-    obj = view.reading(Untyped).get(key)
+    obj = view.reading(Unstructured).get(key)
     if obj is None:
         return
     if tools.recorder is not None:
@@ -34,7 +34,7 @@ async def tell_misfit(tools: Tools, view: View[Any], key: Key, problem: DecodeEr
         return  # a kind without status, or one whose status is a misfit too: the event has said it
 
 
-async def _set_condition(tools: Tools, view: View[Any], obj: Untyped, problem: DecodeError) -> None:
+async def _set_condition(tools: Tools, view: View[Any], obj: Unstructured, problem: DecodeError) -> None:
     raw = (obj.get("status") or {}).get("conditions") or []
     conditions = [from_wire(Condition, one) for one in raw]
     generation = obj.metadata.get("generation")

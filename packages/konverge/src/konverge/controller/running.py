@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from konverge.cache import Event, EventType, View
-from konverge.cache.informers import Mirror
+from konverge.cache.informers import Informer
 from konverge.controller.controller import Controller
 from konverge.controller.worker import Outcome, Worker
 from konverge.objects import AnyObject, Key, kind_of
 from konverge.queue import Priority, QueueStats, WorkQueue
 from konverge.reconcile import Journal, Tools
-from konverge.reconcile.hot_loops import Restless
+from konverge.reconcile.hot_loops import HotLoopDetector
 from konverge.telemetry import GenerationClock
-from konverge.triggers import Router, Timer, Trigger, Wake
+from konverge.triggers import EnqueueReason, Router, Timer, Trigger
 
 __all__ = ["ControllerStats", "Observer", "Running"]
 
@@ -75,13 +75,15 @@ class Running(Generic[T]):
             rate=controller.rate,
             observe=(lambda seconds: observer.waited(name, seconds)) if observer is not None else None,
         )
-        restless = Restless(name, told=(lambda: observer.restless(name)) if observer is not None else lambda: None)
+        restless = HotLoopDetector(
+            name, told=(lambda: observer.restless(name)) if observer is not None else lambda: None
+        )
         self._tools = replace(tools, observed=self._observed, stopping=lambda: self.queue.closed, restless=restless)
         self._observer = observer
         self._generations = GenerationClock()
         self._views: dict[str, View[Any]] = {}
         self._worker: Worker[T] | None = None
-        self._opened: dict[Mirror, int] = {}  # how often watches had been opened before the work
+        self._opened: dict[Informer, int] = {}  # how often watches had been opened before the work
         self._begun = False
 
     def declare(self) -> None:
@@ -125,7 +127,7 @@ class Running(Generic[T]):
             await asyncio.sleep(_LOOK)
         self._begun = True
         async with asyncio.TaskGroup() as group:
-            for number in range(self.controller.concurrency):
+            for number in range(self.controller.max_concurrent_reconciles):
                 group.create_task(self._worker.run(), name=f"{self.controller.name} worker {number}")
 
     async def synced(self) -> None:
@@ -138,11 +140,11 @@ class Running(Generic[T]):
         reasons = [mirror.waits_for() or self._before_the_start(mirror) for mirror in self._mirrors()]
         return "; ".join(dict.fromkeys(reason for reason in reasons if reason))
 
-    def _before_the_start(self, mirror: Mirror) -> str:
+    def _before_the_start(self, mirror: Informer) -> str:
         was_open = mirror.openings > self._opened.get(mirror, 0)
         return "" if self._begun or was_open else f"the watch of {mirror.kind.resource} is not open"
 
-    def _mirrors(self) -> list[Mirror]:
+    def _mirrors(self) -> list[Informer]:
         return [mirror for view in self._views.values() for mirror in view.mirrors]
 
     def busy(self) -> tuple[Key, ...]:
@@ -161,7 +163,7 @@ class Running(Generic[T]):
         return ControllerStats(
             name=self.controller.name,
             queue=self.queue.stats(),
-            workers=self.controller.concurrency,
+            workers=self.controller.max_concurrent_reconciles,
             busy=len(busy),
             longest_running=now - oldest[1] if oldest else 0.0,
             unfinished=sum(now - begin for begin in busy.values()),
@@ -182,7 +184,9 @@ class Running(Generic[T]):
 
         return tell
 
-    def _wake(self, key: Key, wake: Wake, *, priority: Priority = Priority.NORMAL, fresh: bool = False) -> None:
+    def _wake(
+        self, key: Key, wake: EnqueueReason, *, priority: Priority = Priority.NORMAL, fresh: bool = False
+    ) -> None:
         self.journal.woken(key, wake)
         self.queue.add(key, priority=priority, fresh=fresh)
 

@@ -27,7 +27,7 @@ from konverge.errors import (
     KonvergeError,
     QueueClosed,
     ServerError,
-    Terminal,
+    TerminalError,
     TooManyRequests,
     WriteRefused,
 )
@@ -152,7 +152,7 @@ class Worker(Generic[T]):
             obj = self.view.get(key)
         except DecodeError as error:
             await tell_misfit(self.tools, self.view, key, error)
-            raise Terminal(str(error)) from error
+            raise TerminalError(str(error)) from error
         if obj is None:
             reconciler.gone(key)
             return Result.done()
@@ -213,7 +213,7 @@ class Worker(Generic[T]):
         trouble.conflicts = 0
         facts = {"controller": self.controller.name, "kind": self.view.kind.kind, "key": str(key)}
         facts |= {"reconcile_id": run.reconcile_id, "attempt": str(self.queue.failures(key) + 1)}
-        if isinstance(error, Terminal):
+        if isinstance(error, TerminalError):
             self.queue.forget(key)
             _log.error("Reconcile failed for good: %s", error, extra=facts)
             return Outcome.TERMINAL
@@ -238,5 +238,7 @@ def _checked(result: Any) -> Result:
     if result is None:
         return Result.done()
     if not isinstance(result, Result):
-        raise Terminal(f"reconcile gave {result!r:.100}: return Result.done(), Result.again(after=...) or nothing")
+        raise TerminalError(
+            f"reconcile gave {result!r:.100}: return Result.done(), Result.requeue(after=...) or nothing"
+        )
     return result

@@ -10,12 +10,12 @@ from prometheus_client import CollectorRegistry
 from konverge.manager.health import Check, Health
 from konverge.manager.heartbeat import LoopWatch
 from konverge.telemetry import (
-    CacheFigures,
-    ControllerFigures,
+    CacheSnapshot,
     ControllerMetrics,
-    EventFigures,
+    ControllerSnapshot,
+    EventSnapshot,
     ExchangeMetrics,
-    LeaseFigures,
+    LeaseSnapshot,
     Sources,
 )
 
@@ -81,10 +81,10 @@ class Measures:
 
     # For metrics
 
-    def _controller_figures(self) -> Iterator[ControllerFigures]:
+    def _controller_figures(self) -> Iterator[ControllerSnapshot]:
         for stats in (running.stats() for running in self._process.running):
             queue = stats.queue
-            yield ControllerFigures(
+            yield ControllerSnapshot(
                 name=stats.name,
                 workers=stats.workers,
                 busy=stats.busy,
@@ -97,11 +97,11 @@ class Measures:
                 unfinished=stats.unfinished,
             )
 
-    def _cache_figures(self) -> Iterator[CacheFigures]:
+    def _cache_figures(self) -> Iterator[CacheSnapshot]:
         cache = self._process.cache
         for mirror in cache.stats().mirrors if cache is not None else ():
             reflector = mirror.reflector
-            yield CacheFigures(
+            yield CacheSnapshot(
                 kind=str(mirror.kind),
                 namespace=mirror.namespace,
                 state=reflector.state,
@@ -114,11 +114,11 @@ class Measures:
                 failures=reflector.failures,
             )
 
-    def _lease_figures(self) -> Iterator[LeaseFigures]:
+    def _lease_figures(self) -> Iterator[LeaseSnapshot]:
         for leadership in self._process.leaderships:
-            yield LeaseFigures(name=leadership.election.name, held=leadership.leading.is_set())
+            yield LeaseSnapshot(name=leadership.election.name, held=leadership.leading.is_set())
 
-    def _event_figures(self) -> EventFigures | None:
+    def _event_figures(self) -> EventSnapshot | None:
         recorder = self._process.recorder
         if recorder is None:
             return None
@@ -129,4 +129,4 @@ class Measures:
             "failed": stats.dropped_failed,
             "stopped": stats.dropped_stopped,
         }
-        return EventFigures(written=stats.written, dropped=dropped)
+        return EventSnapshot(written=stats.written, dropped=dropped)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from konverge.client import Client
 from konverge.manager.elector import Election, Elector, ElectorStats, Started, Stopped
 from konverge.manager.guard import Guard
-from konverge.manager.lease_thread import SideThread
+from konverge.manager.lease_thread import LeaseThread
 
 __all__ = ["Leadership"]
 
@@ -35,7 +35,7 @@ class Leadership:
         election: Election,
         connect: Connect,
         *,
-        side: SideThread | None = None,
+        side: LeaseThread | None = None,
         guard: Guard | None = None,
         started: Started = lambda: None,
         stopped: Stopped = lambda _: None,

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from konverge.manager.elector import Election
 from konverge.manager.leadership import Connect, Leadership
-from konverge.manager.lease_thread import SideThread
+from konverge.manager.lease_thread import LeaseThread
 
 __all__ = ["Leaderships", "LeadingHook"]
 
@@ -33,7 +33,7 @@ class Leaderships:
     def __iter__(self) -> Iterator[Leadership]:
         return iter(self._all.values())
 
-    def open(self, connect: Connect, *, side: SideThread | None, lost: Lost, record: Record) -> None:
+    def open(self, connect: Connect, *, side: LeaseThread | None, lost: Lost, record: Record) -> None:
         """Make ready to compete; nothing runs yet."""
         for election in self._elections.values():
             if election is not None and election.name not in self._all:
@@ -71,7 +71,7 @@ class Leaderships:
         return max((leadership.election.renew_deadline for leadership in self), default=0.0)
 
     def _candidacy(
-        self, election: Election, connect: Connect, side: SideThread | None, lost: Lost, record: Record
+        self, election: Election, connect: Connect, side: LeaseThread | None, lost: Lost, record: Record
     ) -> Leadership:
         async def stopped(why: str) -> None:
             self._tell(election, leads=False)

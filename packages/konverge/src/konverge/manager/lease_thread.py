@@ -1,6 +1,6 @@
 """A thread with an event loop of its own, for what must go on while the main loop is busy: the lease, the probes.
 
-    async with SideThread() as side:
+    async with LeaseThread() as side:
         await side.call(probes.start)
         ...
 
@@ -21,12 +21,12 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-__all__ = ["SideThread"]
+__all__ = ["LeaseThread"]
 
 T = TypeVar("T")
 
 
-class SideThread:
+class LeaseThread:
     """Runs coroutines on a loop in a thread of their own.
 
     Promises: `call` gives the result or raises the error of what it runs, also when the thread comes to its end before.
@@ -41,7 +41,7 @@ class SideThread:
 
     async def __aenter__(self) -> Self:
         if self._thread is not None:
-            raise RuntimeError("the side thread runs already: make another SideThread for a second one")
+            raise RuntimeError("the side thread runs already: make another LeaseThread for a second one")
         ready: concurrent.futures.Future[None] = concurrent.futures.Future()
         # A daemon, so that a process whose main thread is gone does not go on renewing a lease.
         self._thread = threading.Thread(target=self._run, args=(ready,), name=self._name, daemon=True)
@@ -64,7 +64,7 @@ class SideThread:
         """
         call = _Call(function)
         if not self.call_soon(self._begin, call):
-            raise RuntimeError("the side thread is not running: write `async with SideThread() as side:`")
+            raise RuntimeError("the side thread is not running: write `async with LeaseThread() as side:`")
         waiting = asyncio.wrap_future(call.outcome)
         try:
             return await asyncio.shield(waiting)

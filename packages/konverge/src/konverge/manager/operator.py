@@ -15,7 +15,7 @@ from konverge.client import Client, ClientConfig
 from konverge.controller import EVENTS, LEASES, Controller, Permission
 from konverge.manager.manager import Manager
 from konverge.manager.webhook_serving import WebhookServing
-from konverge.objects import Key, Untyped
+from konverge.objects import Key, Unstructured
 from konverge.objects.names import dns_label_errors
 from konverge.schema import CustomResource, crd_for, definition_of
 from konverge.webhooks import AdmissionWebhook, ConversionWebhook, Webhooks
@@ -83,7 +83,7 @@ class Operator:
             targets=tuple(BundleTarget.of(one) for one in targets),
         )
 
-    def crds(self, address: Address | None = None) -> list[Untyped]:
+    def crds(self, address: Address | None = None) -> list[Unstructured]:
         """Give the CRDs of its kinds; with an address, those that a webhook of it converts say so."""
         return [self._crd(one if isinstance(one, tuple) else (one,), address) for one in self.kinds]
 
@@ -92,7 +92,7 @@ class Operator:
         needed = {one for controller in self.controllers for one in controller.permissions()}
         return tuple(sorted({*needed, *EVENTS, *LEASES}))
 
-    def _crd(self, versions: tuple[type[CustomResource[Any, Any]], ...], address: Address | None) -> Untyped:
+    def _crd(self, versions: tuple[type[CustomResource[Any, Any]], ...], address: Address | None) -> Unstructured:
         from konverge.webhooks import conversion_for
 
         converting = [hook for hook in self.webhooks if isinstance(hook, ConversionWebhook) and hook.hub in versions]

@@ -36,7 +36,7 @@ from konverge.manager.elector import Election, default_identity
 from konverge.manager.endpoints import Endpoints
 from konverge.manager.heartbeat import Heartbeat, LoopWatch
 from konverge.manager.leaderships import Leaderships, LeadingHook
-from konverge.manager.lease_thread import SideThread
+from konverge.manager.lease_thread import LeaseThread
 from konverge.manager.preflight import warn_of_missing
 from konverge.manager.stages import Stage
 from konverge.manager.webhook_serving import WebhookParts, WebhookServing
@@ -94,7 +94,7 @@ class Process:
         self._stopping = stopping
         self._identity = setup.election.identity if setup.election else default_identity()
         self._heartbeat = Heartbeat()
-        self._side: SideThread | None = None
+        self._side: LeaseThread | None = None
         self._work: asyncio.Task[None] | None = None
         self._drained = True
         self._memory = Memory()
@@ -147,7 +147,7 @@ class Process:
             yield  # a client of this loop only: there is nothing that a thread could do
             return
         async with AsyncExitStack() as stack:
-            self._side = await stack.enter_async_context(SideThread())
+            self._side = await stack.enter_async_context(LeaseThread())
             watch = LoopWatch(self._heartbeat, blocking=self.blocking, give_up=self.leaderships.give_up)
             self.measures.watch = watch
             await stack.enter_async_context(background(self._heartbeat.beat(), self._side.call(watch.run)))

@@ -1,6 +1,6 @@
 """WHAT travels: keys, kinds, metadata, typed models and the values in them. No I/O."""
 
-from konverge.objects.codec import decode, decode_list, decode_untyped, encode, from_wire, reader_of, to_wire
+from konverge.objects.codec import decode, decode_list, decode_unstructured, encode, from_wire, reader_of, to_wire
 from konverge.objects.conditions import Condition, find_condition, is_true, remove_condition, set_condition
 from konverge.objects.durations import Duration
 from konverge.objects.edits import difference, merge_patch, whole
@@ -13,7 +13,7 @@ from konverge.objects.metadata import ListMeta, ManagedFieldsEntry, ObjectMeta, 
 from konverge.objects.models import Model, field
 from konverge.objects.names import safe_name
 from konverge.objects.quantities import Quantity, QuantityText
-from konverge.objects.resources import AnyObject, Resource, Untyped, kind_of, same_object
+from konverge.objects.resources import AnyObject, Resource, Unstructured, kind_of, same_object
 from konverge.objects.times import MicroTime, Time, now, wall_clock
 
 __all__ = [
@@ -36,11 +36,11 @@ __all__ = [
     "Resource",
     "Scope",
     "Time",
-    "Untyped",
+    "Unstructured",
     "api_version_of",
     "decode",
     "decode_list",
-    "decode_untyped",
+    "decode_unstructured",
     "difference",
     "encode",
     "field",

@@ -17,9 +17,9 @@ import msgspec
 
 from konverge.errors import DecodeError
 from konverge.objects.metadata import ListMeta
-from konverge.objects.resources import SOURCE, AnyObject, ListText, PartOfList, Resource, Untyped
+from konverge.objects.resources import SOURCE, AnyObject, ListText, PartOfList, Resource, Unstructured
 
-__all__ = ["decode", "decode_list", "decode_untyped", "encode", "from_wire", "reader_of", "to_wire"]
+__all__ = ["decode", "decode_list", "decode_unstructured", "encode", "from_wire", "reader_of", "to_wire"]
 
 T = TypeVar("T")
 
@@ -95,9 +95,9 @@ def _list_reader_of(type_: Any) -> Callable[[bytes], Any]:
     return reader
 
 
-def decode_untyped(data: bytes) -> Untyped:
+def decode_unstructured(data: bytes) -> Unstructured:
     """Read JSON bytes as a dict with wire names."""
-    return decode(Untyped, data)
+    return decode(Unstructured, data)
 
 
 def encode(value: Any) -> bytes:

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from konverge.objects.codec import decode, to_wire
-from konverge.objects.resources import AnyObject, Resource, Untyped
+from konverge.objects.resources import AnyObject, Resource, Unstructured
 
 __all__ = ["difference", "merge_patch", "whole"]
 
@@ -31,7 +31,7 @@ _ABSENT = object()
 
 def whole(obj: AnyObject) -> dict[str, Any]:
     """Give the complete object as plain JSON values: all it came with, and the edit."""
-    if isinstance(obj, Untyped) or obj.source is None:
+    if isinstance(obj, Unstructured) or obj.source is None:
         return to_wire(obj)
     source = _plain.decode(obj.source)
     before, after = _before(obj), to_wire(obj)

@@ -1,7 +1,7 @@
 """Objects: what has a kind, a name and metadata, typed or untyped.
 
 Both sorts answer the same questions (`api_version`, `kind`, `key`, `resource_version`, ...), so all machinery takes
-either. A typed object is a `Resource`; an `Untyped` one is a dict with wire names, for kinds that have no class here.
+either. A typed object is a `Resource`; an `Unstructured` one is a dict with wire names, for kinds without a class.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from konverge.objects.kinds import Kind
 from konverge.objects.metadata import ObjectMeta
 from konverge.objects.models import Model, ModelMeta, field
 
-__all__ = ["AnyObject", "Resource", "ResourceMeta", "Untyped", "kind_of", "same_object"]
+__all__ = ["AnyObject", "Resource", "ResourceMeta", "Unstructured", "kind_of", "same_object"]
 
 SOURCE = "_source"
 """Where a decoded object keeps its bytes: in its `__dict__`, beside the fields."""
@@ -146,7 +146,7 @@ class Resource(Model, metaclass=ResourceMeta, dict=True):
         return type(self)(**values)
 
 
-class Untyped(dict[str, Any]):
+class Unstructured(dict[str, Any]):
     """A Kubernetes object as a dict with wire names: `obj["spec"]["replicas"]`.
 
     It is an ordinary dict; the properties only spell out what the machinery asks of every object.
@@ -187,7 +187,7 @@ class Untyped(dict[str, Any]):
         return self._fact("resourceVersion")
 
     @classmethod
-    def from_wire(cls, wire: object) -> Untyped:
+    def from_wire(cls, wire: object) -> Unstructured:
         """Take JSON values as they are; msgspec calls it for fields and decoders of this type."""
         if not isinstance(wire, dict):
             raise ValueError(f"Expected `object`, got `{type(wire).__name__}`")
@@ -199,7 +199,7 @@ class Untyped(dict[str, Any]):
         return str(metadata.get(name) or "") if isinstance(metadata, dict) else ""
 
 
-AnyObject: TypeAlias = Resource | Untyped
+AnyObject: TypeAlias = Resource | Unstructured
 
 
 def kind_of(thing: Resource | type[Resource] | Kind) -> Kind:

@@ -3,7 +3,7 @@
 class WebAppReconciler(Reconciler[WebApp]):
     async def reconcile(self, app: WebApp, ctx: Context) -> Result:
         await ctx.apply(deployment_for(app))
-        return Result.again(after=30)
+        return Result.requeue(after=30)
 """
 
 from konverge.reconcile.apply import Applier, Memory

@@ -21,7 +21,7 @@ from konverge.cache import Cache, Entry
 from konverge.client import Client
 from konverge.client.targets import Target, key_in, target_of_object
 from konverge.errors import ApplyConflict, Invalid, NotFound, OwnedByAnother
-from konverge.objects import AnyObject, Key, Kind, Resource, Untyped, encode, whole
+from konverge.objects import AnyObject, Key, Kind, Resource, Unstructured, encode, whole
 from konverge.reconcile.handover import part_to_hand_over
 from konverge.reconcile.memo import Memo, Memory, hash_of, hash_of_rest
 from konverge.reconcile.owned_fields import fields_of, look, wants_nothing, without_emptied, without_identity
@@ -184,7 +184,7 @@ class Applier:
             who = {"name": wanted.key.name, **({"namespace": wanted.key.namespace} if wanted.key.namespace else {})}
             title = {"apiVersion": wanted.kind.api_version, "kind": wanted.kind.kind}
             await self._client.apply(
-                Untyped({**less, **title, "metadata": {**less.get("metadata", {}), **who}}), force=force
+                Unstructured({**less, **title, "metadata": {**less.get("metadata", {}), **who}}), force=force
             )
 
     def _note(self, wanted: _Wanted[Any], made: AnyObject) -> None:

@@ -12,9 +12,20 @@ from typing import Any, Literal, TypeAlias, TypeVar, overload
 from konverge.cache import Cache
 from konverge.client import Client, Written
 from konverge.errors import DecodeError
-from konverge.objects import AnyObject, Condition, Key, Kind, Model, Resource, Untyped, decode, kind_of, set_condition
+from konverge.objects import (
+    AnyObject,
+    Condition,
+    Key,
+    Kind,
+    Model,
+    Resource,
+    Unstructured,
+    decode,
+    kind_of,
+    set_condition,
+)
 from konverge.reconcile.apply import Applier, Memory, Recreate
-from konverge.reconcile.hot_loops import Restless
+from konverge.reconcile.hot_loops import HotLoopDetector
 from konverge.reconcile.journal import Run
 from konverge.reconcile.prune import Applied, prune
 from konverge.reconcile.recorder import EventRecorder, Reference
@@ -41,7 +52,7 @@ class Tools:
     recorder: EventRecorder | None = None
     observed: Callable[[Key, int], None] = lambda *_: None  # told which generation a status observes
     stopping: Callable[[], bool] = lambda: False  # whether the process stops
-    restless: Restless = field(default_factory=lambda: Restless(""))  # who watches what is written
+    restless: HotLoopDetector = field(default_factory=lambda: HotLoopDetector(""))  # who watches what is written
 
 
 class Context:
@@ -81,7 +92,7 @@ class Context:
     @overload
     async def get(self, kind: type[T], name: str | Key, *, namespace: str | None = None) -> T | None: ...
     @overload
-    async def get(self, kind: Kind, name: str | Key, *, namespace: str | None = None) -> Untyped | None: ...
+    async def get(self, kind: Kind, name: str | Key, *, namespace: str | None = None) -> Unstructured | None: ...
     async def get(self, kind: type[Any] | Kind, name: str | Key, *, namespace: str | None = None) -> Any:
         """Read one object; None when it is not there. Without a namespace it is looked for in this object's own."""
         key = name if isinstance(name, Key) else Key(self._namespace(kind, namespace), name)

@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any
 
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 from konverge.reconcile.owned_fields import FieldTree, fields_of, pick
 
 __all__ = ["part_to_hand_over"]
@@ -20,7 +20,7 @@ _STEP = re.compile(r'\.(?P<field>[^.\[\]]+)|\["(?P<quoted>[^"]+)"\]|\[(?P<keys>[
 _KEY = re.compile(r'\s*(\w+)=("[^"]*"|[^,"]+)\s*(?:,|$)')
 
 
-def part_to_hand_over(live: dict[str, Any], path: str, *, manager: str) -> Untyped | None:
+def part_to_hand_over(live: dict[str, Any], path: str, *, manager: str) -> Unstructured | None:
     """Give the object that holds just what a manager owns at a path or below; None when it owns nothing there.
 
     Raises: ValueError when the path is none.
@@ -39,7 +39,9 @@ def part_to_hand_over(live: dict[str, Any], path: str, *, manager: str) -> Untyp
     metadata = {name: live["metadata"][name] for name in ("name", "namespace", "uid") if name in live["metadata"]}
     part: dict[str, Any] = pick(tree, live)
     inner = part.pop("metadata", {})
-    return Untyped({"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": {**inner, **metadata}, **part})
+    return Unstructured(
+        {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": {**inner, **metadata}, **part}
+    )
 
 
 def _steps(path: str) -> list[str | dict[str, Any]]:

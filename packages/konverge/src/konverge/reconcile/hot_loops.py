@@ -29,7 +29,7 @@ from konverge.objects import AnyObject, Key, Kind, Model, Resource, decode
 from konverge.reconcile.habits import Habit, Place
 from konverge.reconcile.journal import Reason, Run
 
-__all__ = ["PATIENCE", "Restless"]
+__all__ = ["PATIENCE", "HotLoopDetector"]
 
 _log = logging.getLogger("konverge.reconcile")
 
@@ -76,7 +76,7 @@ class _Alarm:
     silence: float = _FIRST_SILENCE
 
 
-class Restless:
+class HotLoopDetector:
     """Watches the writes of one controller for keys that never come to rest.
 
     Promises: a run of a key that has not written lately costs a look into a dict; at most 1000 keys are followed at a

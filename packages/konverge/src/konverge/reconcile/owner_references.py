@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from konverge.objects import AnyObject, Key, Kind, OwnerReference, Resource, Untyped, to_wire
+from konverge.objects import AnyObject, Key, Kind, OwnerReference, Resource, Unstructured, to_wire
 
 __all__ = ["controller_reference", "made_ready", "other_controller"]
 
@@ -120,4 +120,4 @@ def _with(desired: R, namespace: str, owners: list[OwnerReference]) -> R:
         return cast(R, twin)
     if owners:
         changes["ownerReferences"] = to_wire(owners)
-    return cast(R, Untyped({**desired, "metadata": {**desired.metadata, **changes}}))
+    return cast(R, Unstructured({**desired, "metadata": {**desired.metadata, **changes}}))

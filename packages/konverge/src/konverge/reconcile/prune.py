@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from konverge.cache import Cache, View
 from konverge.client import Client
 from konverge.errors import Conflict
-from konverge.objects import AnyObject, Key, Kind, Resource, Untyped, kind_of, split_api_version
+from konverge.objects import AnyObject, Key, Kind, Resource, Unstructured, kind_of, split_api_version
 from konverge.reconcile.finalizers import is_deleting
 from konverge.reconcile.owned_fields import is_applied_by
 
@@ -83,7 +83,7 @@ def _view(cache: Cache, wanted: type[Resource] | Kind, owner: AnyObject, manager
         raise ValueError(f"prune of {kind.kind} needs its objects in the cache: declare it with owns({kind.kind})")
     if view.options.manager != manager:
         raise ValueError(f"prune of {kind.kind} needs CacheOptions(manager={manager!r}), to see what was applied")
-    return view.reading(Untyped if isinstance(wanted, Kind) else wanted)
+    return view.reading(Unstructured if isinstance(wanted, Kind) else wanted)
 
 
 def _name_of(obj: AnyObject) -> Named:

@@ -31,7 +31,7 @@ class Reconciler(Generic[T]):
 
     With a `finalizer` ("example.com/webapp") an object is held until `finalize` succeeded: the finalizer is there
     before the first call of `reconcile`, and goes when `finalize` returns done. "Not yet, again in 5 s" is
-    `Result.again(after=5)`.
+    `Result.requeue(after=5)`.
 
     An object that is being deleted is not handed to `reconcile`, since its children are going too; with
     `sees_deleting` it is.

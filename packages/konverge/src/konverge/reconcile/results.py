@@ -13,8 +13,8 @@ __all__ = ["Result"]
 class Result:
     """The decision of a reconcile that succeeded; an error is raised instead.
 
-    `Result.done()`: nothing until something changes. `Result.again(after=30)`: once more in 30 s, or earlier when
-    something changes. `Result.again()`: soon; asked for over and over, the wait grows as it does after errors.
+    `Result.done()`: nothing until something changes. `Result.requeue(after=30)`: once more in 30 s, or earlier when
+    something changes. `Result.requeue()`: soon; asked for over and over, the wait grows as it does after errors.
     """
 
     after: float | None = None  # seconds; 0 is soon
@@ -26,7 +26,7 @@ class Result:
         return cls()
 
     @classmethod
-    def again(cls, after: float = 0.0, *, reason: str = "") -> Self:
+    def requeue(cls, after: float = 0.0, *, reason: str = "") -> Self:
         """Reconcile once more, `after` so many seconds; the reason is kept in the journal."""
         if not (isinstance(after, int | float) and 0 <= after < math.inf):
             raise ValueError(f"after is a number of seconds, 0 or more, got {after!r}")

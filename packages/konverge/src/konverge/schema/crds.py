@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from konverge.objects.codec import to_wire
-from konverge.objects.resources import AnyObject, Untyped
+from konverge.objects.resources import AnyObject, Unstructured
 from konverge.schema.custom_resource import CustomResource, definition_of, root_schema
 from konverge.schema.definitions import Definition
 from konverge.schema.refusals import refused_value
@@ -51,7 +51,7 @@ class WebhookConversion:
 
 def crd_for(
     *versions: type[CustomResource[Any, Any]], conversion: WebhookConversion | None = None, described: bool = True
-) -> Untyped:
+) -> Unstructured:
     """Make the CustomResourceDefinition of a kind from the classes of its versions.
 
     Without a conversion the strategy is None: the server changes the apiVersion and nothing else. Without descriptions
@@ -70,7 +70,7 @@ def crd_for(
     if conversion is not None:
         spec["conversion"] = conversion.to_wire()
     spec["versions"] = entries
-    return Untyped(
+    return Unstructured(
         apiVersion="apiextensions.k8s.io/v1",
         kind="CustomResourceDefinition",
         metadata={"name": f"{stored.plural}.{stored.group}"},
@@ -83,7 +83,7 @@ def to_yaml(*objects: AnyObject) -> str:
 
     The fields of a CRD stand in the order in which the classes declare them.
     """
-    documents = [dict(obj) if isinstance(obj, Untyped) else to_wire(obj) for obj in objects]
+    documents = [dict(obj) if isinstance(obj, Unstructured) else to_wire(obj) for obj in objects]
     return str(yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
 
 

@@ -13,7 +13,7 @@ import msgspec
 from konverge.objects.durations import Duration
 from konverge.objects.metadata import ObjectMeta
 from konverge.objects.quantities import Quantity
-from konverge.objects.resources import Untyped
+from konverge.objects.resources import Unstructured
 from konverge.objects.times import MicroTime
 from konverge.schema.refusals import refused_type
 
@@ -70,7 +70,7 @@ LEAVES: Final[Mapping[Any, Mapping[str, Any]]] = {
     UUID: {"type": "string", "format": "uuid"},
     Duration: {"type": "string", "format": "duration", "pattern": _DURATION},
     Quantity: {**INT_OR_STRING, "pattern": _QUANTITY},
-    Untyped: {"type": "object", "x-kubernetes-embedded-resource": True, PRESERVE: True},
+    Unstructured: {"type": "object", "x-kubernetes-embedded-resource": True, PRESERVE: True},
     # Metadata inside a spec, as pod templates have it: what people write there, and room for the rest.
     ObjectMeta: {
         "type": "object",

@@ -5,21 +5,21 @@ from konverge.telemetry.exchanges import Exchange, ExchangeMetrics, ExchangeSpan
 from konverge.telemetry.generations import GenerationClock
 from konverge.telemetry.logs import ContextLogger, HumanFormatter, JsonFormatter, configure_logs
 from konverge.telemetry.secrets import without_secrets
-from konverge.telemetry.snapshots import CacheFigures, ControllerFigures, EventFigures, LeaseFigures, Sources
+from konverge.telemetry.snapshots import CacheSnapshot, ControllerSnapshot, EventSnapshot, LeaseSnapshot, Sources
 
 __all__ = [
-    "CacheFigures",
+    "CacheSnapshot",
     "ContextLogger",
-    "ControllerFigures",
     "ControllerMetrics",
-    "EventFigures",
+    "ControllerSnapshot",
+    "EventSnapshot",
     "Exchange",
     "ExchangeMetrics",
     "ExchangeSpans",
     "GenerationClock",
     "HumanFormatter",
     "JsonFormatter",
-    "LeaseFigures",
+    "LeaseSnapshot",
     "Sources",
     "configure_logs",
     "log_exchange",

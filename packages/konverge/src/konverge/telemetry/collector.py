@@ -6,12 +6,12 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from konverge.telemetry.snapshots import CacheFigures, ControllerFigures, EventFigures, LeaseFigures, Sources
+from konverge.telemetry.snapshots import CacheSnapshot, ControllerSnapshot, EventSnapshot, LeaseSnapshot, Sources
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
 
-__all__ = ["Readings", "counter", "gauge"]
+__all__ = ["MetricsCollector", "counter", "gauge"]
 
 _log = logging.getLogger("konverge.telemetry")
 
@@ -23,7 +23,7 @@ _STATES = ("idle", "listing", "opening", "watching", "waiting", "stopped")
 _TRIES = 3
 
 
-class Readings:
+class MetricsCollector:
     """Reads the sources and makes metrics of them; a source that fails gives nothing, and that is counted."""
 
     def __init__(self, sources: Sources) -> None:
@@ -38,11 +38,11 @@ class Readings:
         yield from _of_events(self._looked(self._sources.events, None))
         yield counter("konverge_scrape_failures", "Figures that could not be read", (), [((), self._failures)])
 
-    def controllers(self) -> list[ControllerFigures]:
+    def controllers(self) -> list[ControllerSnapshot]:
         """Read the controllers."""
         return self._read(self._sources.controllers)
 
-    def leases(self) -> list[LeaseFigures]:
+    def leases(self) -> list[LeaseSnapshot]:
         """Read the leases."""
         return self._read(self._sources.leases)
 
@@ -88,7 +88,7 @@ def _filled(family: Any, samples: Samples) -> Metric:
     return filled
 
 
-def _of_controllers(found: list[ControllerFigures]) -> Iterator[Metric]:
+def _of_controllers(found: list[ControllerSnapshot]) -> Iterator[Metric]:
     own = ("controller",)
     # Both labels, since controller-runtime calls the queue by `name`: one metric serves either.
     yield gauge("workqueue_depth", "Keys in line", ("controller", "name"), [((c.name, c.name), c.ready) for c in found])
@@ -117,10 +117,10 @@ def _of_controllers(found: list[ControllerFigures]) -> Iterator[Metric]:
     yield gauge("konverge_workers", "Workers there are", own, [((c.name,), c.workers) for c in found])
 
 
-def _of_caches(found: list[CacheFigures]) -> Iterator[Metric]:
+def _of_caches(found: list[CacheSnapshot]) -> Iterator[Metric]:
     labels = ("kind", "namespace")
 
-    def each(value: Callable[[CacheFigures], float]) -> Samples:
+    def each(value: Callable[[CacheSnapshot], float]) -> Samples:
         # Two collections of one kind and namespace (other selectors) are one line: a label twice is an error.
         sums: dict[tuple[str, str], float] = {}
         for one in found:
@@ -128,7 +128,7 @@ def _of_caches(found: list[CacheFigures]) -> Iterator[Metric]:
             sums[place] = sums.get(place, 0.0) + value(one)
         return sums.items()
 
-    def worst(value: Callable[[CacheFigures], float]) -> Samples:
+    def worst(value: Callable[[CacheSnapshot], float]) -> Samples:
         most: dict[tuple[str, str], float] = {}
         for one in found:
             place = (one.kind, one.namespace)
@@ -152,12 +152,12 @@ def _of_caches(found: list[CacheFigures]) -> Iterator[Metric]:
     yield gauge("konverge_reflector_state", "What each reflector is doing", (*labels, "state"), states.items())
 
 
-def _of_leases(found: list[LeaseFigures]) -> Iterator[Metric]:
+def _of_leases(found: list[LeaseSnapshot]) -> Iterator[Metric]:
     samples = [((lease.name,), float(lease.held)) for lease in found]
     yield gauge("konverge_leading", "Whether this process holds the lease", ("lease",), samples)
 
 
-def _of_events(found: EventFigures | None) -> Iterator[Metric]:
+def _of_events(found: EventSnapshot | None) -> Iterator[Metric]:
     if found is None:
         return
     yield counter("konverge_events_written", "Events on the server", (), [((), found.written)])

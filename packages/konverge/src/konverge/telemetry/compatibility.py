@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from konverge.telemetry.collector import Readings, counter, gauge
+from konverge.telemetry.collector import MetricsCollector, counter, gauge
 from konverge.telemetry.exchanges import ExchangeMetrics
-from konverge.telemetry.snapshots import ControllerFigures
+from konverge.telemetry.snapshots import ControllerSnapshot
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
     from prometheus_client.metrics import Counter, Histogram
 
-__all__ = ["Twins"]
+__all__ = ["CompatibilityMetrics"]
 
 _RESULTS: Final = {
     "success": "success",
@@ -48,11 +48,11 @@ class Counted(Protocol):
     waits: Histogram
 
 
-class Twins:
+class CompatibilityMetrics:
     """Makes the twins of what is counted and read."""
 
     def __init__(
-        self, counted: Counted, readings: Readings, *, exchanges: ExchangeMetrics | None = None, host: str = ""
+        self, counted: Counted, readings: MetricsCollector, *, exchanges: ExchangeMetrics | None = None, host: str = ""
     ) -> None:
         self._counted = counted
         self._readings = readings
@@ -97,7 +97,7 @@ class Twins:
         return counter("rest_client_requests", "Requests by code and method", ("code", "method", "host"), sums.items())
 
 
-def _of_controllers(found: list[ControllerFigures]) -> Iterator[Metric]:
+def _of_controllers(found: list[ControllerSnapshot]) -> Iterator[Metric]:
     own, both = ("controller",), ("controller", "name")
     prefix = "controller_runtime"
     yield gauge(f"{prefix}_active_workers", "Workers that reconcile", own, [((c.name,), c.busy) for c in found])

@@ -8,7 +8,7 @@
 | workqueue_depth | controller, name | keys in line |
 | konverge_queue_wait_seconds | controller | histogram: how long keys were in line |
 | konverge_generation_lag_seconds | controller | histogram: from a new generation to the status that observes it |
-| konverge_restless_runs_total | controller | runs that wrote the same object as many before, with nothing new to do |
+| konverge_hot_loop_reconciles_total | controller | reconciles that rewrite an object although nothing changed |
 | konverge_queue_*, konverge_cache_*, konverge_watch_*, konverge_events_*, konverge_leading | | see `readings` |
 
 With `compatible` the names that controller-runtime uses are there too, made of the same numbers at scrape time (see
@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from konverge.telemetry.collector import Readings
-from konverge.telemetry.compatibility import Twins
+from konverge.telemetry.collector import MetricsCollector
+from konverge.telemetry.compatibility import CompatibilityMetrics
 from konverge.telemetry.exchanges import ExchangeMetrics
 from konverge.telemetry.snapshots import Sources
 
@@ -69,15 +69,15 @@ class ControllerMetrics:
             "From a new generation to the status that observes it",
         )
         self.restless_runs = Counter(
-            "konverge_restless_runs_total",
+            "konverge_hot_loop_reconciles_total",
             "Runs that wrote the same object as many before, with nothing new to do",
             label,
             registry=registry,
         )
         self._bound: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
         self._bound_waits: dict[str, Histogram] = {}
-        self._readings = Readings(sources or Sources())
-        self._twins = Twins(self, self._readings, exchanges=exchanges, host=host) if compatible else None
+        self._readings = MetricsCollector(sources or Sources())
+        self._twins = CompatibilityMetrics(self, self._readings, exchanges=exchanges, host=host) if compatible else None
         registry.register(self)
 
     def told(self, controller: str, outcome: str, seconds: float) -> None:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-__all__ = ["CacheFigures", "ControllerFigures", "EventFigures", "LeaseFigures", "Sources"]
+__all__ = ["CacheSnapshot", "ControllerSnapshot", "EventSnapshot", "LeaseSnapshot", "Sources"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerFigures:
+class ControllerSnapshot:
     """A controller and its queue at one moment; counts are from the start, durations in seconds.
 
     `unfinished` is how long all running reconciles have been running, added up.
@@ -33,7 +33,7 @@ class ControllerFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CacheFigures:
+class CacheSnapshot:
     """One collection that is followed; `silent` is how long ago the server was last heard of it."""
 
     kind: str
@@ -49,7 +49,7 @@ class CacheFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeaseFigures:
+class LeaseSnapshot:
     """A lease, and whether this process holds it."""
 
     name: str
@@ -57,17 +57,17 @@ class LeaseFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventFigures:
+class EventSnapshot:
     """What became of the events that were recorded; `dropped` by reason."""
 
     written: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
 
 
-Controllers: TypeAlias = Callable[[], Iterable[ControllerFigures]]
-Caches: TypeAlias = Callable[[], Iterable[CacheFigures]]
-Leases: TypeAlias = Callable[[], Iterable[LeaseFigures]]
-Events: TypeAlias = Callable[[], EventFigures | None]
+Controllers: TypeAlias = Callable[[], Iterable[ControllerSnapshot]]
+Caches: TypeAlias = Callable[[], Iterable[CacheSnapshot]]
+Leases: TypeAlias = Callable[[], Iterable[LeaseSnapshot]]
+Events: TypeAlias = Callable[[], EventSnapshot | None]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,19 +22,19 @@ from konverge.triggers.predicates import (
     resource_version_changed,
     spec_or_metadata_changed,
 )
-from konverge.triggers.reasons import Wake
+from konverge.triggers.reasons import EnqueueReason
 from konverge.triggers.routers import Route, Router, Trigger
 from konverge.triggers.timers import Timer
 
 __all__ = [
     "Channel",
+    "EnqueueReason",
     "Mapper",
     "Predicate",
     "Route",
     "Router",
     "Timer",
     "Trigger",
-    "Wake",
     "annotations_changed",
     "anything",
     "deletion_started",

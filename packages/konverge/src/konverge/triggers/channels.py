@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from konverge.objects import Key
-from konverge.triggers.reasons import Wake
+from konverge.triggers.reasons import EnqueueReason
 
 __all__ = ["Channel"]
 
@@ -22,30 +22,30 @@ class Channel:
 
     def __init__(self, name: str = "channel") -> None:
         self.name = name
-        self._listeners: dict[object, Callable[[Key, Wake], None]] = {}
+        self._listeners: dict[object, Callable[[Key, EnqueueReason], None]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None  # set while somebody listens
         self._kept: dict[Key, None] = {}
         self._lock = threading.Lock()  # between threads that put and the loop that takes; never held across an await
 
     def put(self, key: Key) -> None:
-        """Wake a key; call it on the event loop."""
+        """Enqueue a key; call it on the event loop."""
         if not self._listeners:
             with self._lock:
                 self._kept[key] = None
             return
-        wake = Wake(self.name, "", key, "", "channel")
+        wake = EnqueueReason(self.name, "", key, "", "channel")
         for listener in list(self._listeners.values()):
             listener(key, wake)
 
     def put_threadsafe(self, key: Key) -> None:
-        """Wake a key from any thread, soon after."""
+        """Enqueue a key from any thread, soon after."""
         with self._lock:
             self._kept[key] = None
             if self._loop is not None:
                 with suppress(RuntimeError):  # a loop that was closed meanwhile
                     self._loop.call_soon_threadsafe(self._pass_on)
 
-    async def run(self, listener: Callable[[Key, Wake], None]) -> None:
+    async def run(self, listener: Callable[[Key, EnqueueReason], None]) -> None:
         """Tell a listener what is put, and before that what was kept, until cancelled."""
         loop = asyncio.get_running_loop()
         token = object()

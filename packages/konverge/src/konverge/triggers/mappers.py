@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from konverge.cache import Entry, Event
 from konverge.errors import DecodeError
-from konverge.objects import Key, Kind, OwnerReference, Resource, Untyped, kind_of, split_api_version
+from konverge.objects import Key, Kind, OwnerReference, Resource, Unstructured, kind_of, split_api_version
 
 __all__ = ["Mapper", "to_keys", "to_owner", "to_self"]
 
@@ -44,7 +44,7 @@ def to_keys(function: Callable[[T], Iterable[Key]], type_: type[T] | Kind) -> Ma
     For a state that does not fit the type, or on which the function fails, the log says so, and the other state is
     mapped all the same.
     """
-    return _ToKeys(function, Untyped if isinstance(type_, Kind) else type_)
+    return _ToKeys(function, Unstructured if isinstance(type_, Kind) else type_)
 
 
 def _states(event: Event) -> Iterator[Entry]:

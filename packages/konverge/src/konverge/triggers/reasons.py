@@ -8,13 +8,13 @@ import msgspec
 
 from konverge.objects import Key
 
-__all__ = ["AUTHORS_ERRORS", "Wake"]
+__all__ = ["AUTHORS_ERRORS", "EnqueueReason"]
 
 AUTHORS_ERRORS = (Exception, SystemExit, asyncio.CancelledError)
 """What a plain function of an author may raise by mistake. None of it may end anything but that call."""
 
 
-class Wake(msgspec.Struct, frozen=True, gc=False):
+class EnqueueReason(msgspec.Struct, frozen=True, gc=False):
     """One reason for a reconcile: which trigger, and which object at which version made it.
 
     `what` is "added", "changed", "removed", "timer" or "channel"; of the last two `kind` and `version` are "". `listed`

@@ -13,7 +13,7 @@ from konverge.queue import Priority
 from konverge.triggers.differences import content_changed
 from konverge.triggers.mappers import Mapper
 from konverge.triggers.predicates import Predicate
-from konverge.triggers.reasons import AUTHORS_ERRORS, Wake
+from konverge.triggers.reasons import AUTHORS_ERRORS, EnqueueReason
 
 __all__ = ["Route", "Router", "Trigger"]
 
@@ -41,7 +41,7 @@ class Route(NamedTuple):
     """A key to wake: why, how urgent, and whether there is new input, for which a key that backs off runs at once."""
 
     key: Key
-    wake: Wake
+    wake: EnqueueReason
     priority: Priority
     fresh: bool
 
@@ -79,9 +79,11 @@ class Router:
         fresh = self._trigger.primary and _is_new_input(event)
         return [Route(key, wake, priority, fresh) for key in keys]
 
-    def _wake(self, event: Event) -> Wake:
+    def _wake(self, event: Event) -> EnqueueReason:
         entry = event.entry
-        return Wake(self._trigger.name, self._kind, entry.key, str(entry.version), event.type.value, event.listed)
+        return EnqueueReason(
+            self._trigger.name, self._kind, entry.key, str(entry.version), event.type.value, event.listed
+        )
 
     def _passes(self, event: Event) -> bool:
         try:

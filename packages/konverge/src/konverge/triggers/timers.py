@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 
 from konverge.objects import Key
-from konverge.triggers.reasons import AUTHORS_ERRORS, Wake
+from konverge.triggers.reasons import AUTHORS_ERRORS, EnqueueReason
 
 __all__ = ["Timer"]
 
@@ -27,7 +27,7 @@ class Timer:
         self.every = every
         self._keys = keys
 
-    async def ticks(self) -> AsyncIterator[tuple[Key, Wake]]:
+    async def ticks(self) -> AsyncIterator[tuple[Key, EnqueueReason]]:
         """Give each key at each tick, without end."""
         loop = asyncio.get_running_loop()
         start, tick = loop.time(), 0
@@ -35,7 +35,7 @@ class Timer:
             tick = max(tick + 1, int((loop.time() - start) / self.every))
             await asyncio.sleep(start + tick * self.every - loop.time())
             for key in self._now():
-                yield key, Wake(repr(self), "", key, "", "timer")
+                yield key, EnqueueReason(repr(self), "", key, "", "timer")
 
     def _now(self) -> list[Key]:
         try:

@@ -16,7 +16,7 @@ from konverge.client import Client
 from konverge.errors import Conflict, Invalid, NotFound
 from konverge.k8s.admissionregistration.v1 import MutatingWebhookConfiguration, ValidatingWebhookConfiguration
 from konverge.k8s.apiextensions.v1 import CustomResourceDefinition
-from konverge.objects import AnyObject, Kind, Untyped, kind_of
+from konverge.objects import AnyObject, Kind, Unstructured, kind_of
 
 __all__ = ["BundleTarget", "bundle_patch", "inject_bundle"]
 
@@ -77,13 +77,13 @@ async def _inject(client: Client, bundle: bytes, target: BundleTarget) -> bool:
     return False
 
 
-def bundle_patch(found: Untyped, bundle: bytes) -> list[dict[str, Any]]:
+def bundle_patch(found: Unstructured, bundle: bytes) -> list[dict[str, Any]]:
     """Give the JSON patch that makes an object trust the bundle; empty when it does already."""
     text = base64.b64encode(bundle).decode()
     return [step for each in _places(found) for step in _steps(*each, text)]
 
 
-def _places(found: Untyped) -> Iterator[tuple[str, str, str, Any]]:
+def _places(found: Unstructured) -> Iterator[tuple[str, str, str, Any]]:
     """Give each clientConfig with its path, and the place and value that tell whether it is still that one."""
     for place, webhook in enumerate(found.get("webhooks") or ()):
         yield f"/webhooks/{place}/clientConfig", f"/webhooks/{place}/name", webhook["name"], webhook["clientConfig"]

@@ -149,7 +149,7 @@ class Webhooks:
             self._seconds[path] += asyncio.get_running_loop().time() - began
 
     async def handle(self, path: str, review: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer a review without a socket: for `EmbeddedServer.callouts.serve`.
+        """Answer a review without a socket: for `EmbeddedServer.webhook_client.serve`.
 
         Raises: BadReview when the answer is no review.
         """

@@ -16,7 +16,7 @@ from konverge.cache import Cache, CacheOptions, Event, EventType, by_function, b
 from konverge.client import Client, InProcessTransport
 from konverge.errors import DecodeError, NotSynced
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Pod, ServiceAccount
-from konverge.objects import Key, Kind, Untyped, encode, kind_of
+from konverge.objects import Key, Kind, Unstructured, encode, kind_of
 from konverge.testing.fault_transport import FaultyTransport
 from konverge.testing.faults import Fault, answered, lists, watches
 
@@ -93,7 +93,7 @@ async def test_a_kind_may_be_read_without_a_class() -> None:
         maps = it.cache.declare(CONFIG_MAP)
         await it.cache.wait_for_sync(timeout=5)
         found = maps.get(Key("default", "a"))
-        assert isinstance(found, Untyped)
+        assert isinstance(found, Unstructured)
         assert (found.api_version, found.kind, found["data"]) == ("v1", "ConfigMap", {"value": "1"})
 
 

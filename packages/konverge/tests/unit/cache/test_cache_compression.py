@@ -13,7 +13,7 @@ from konverge.cache.compression import Packer
 from konverge.cache.entries import PackedEntry
 from konverge.cache.options import CacheOptions
 from konverge.cache.store import Store
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 
 pytest.importorskip("zstandard")
 
@@ -46,7 +46,7 @@ async def test_a_compressed_store_answers_as_a_plain_one_and_holds_far_less() ->
         twin = packed.get(entry.key)
         assert twin is not None
         assert twin.json == entry.json
-        assert twin.read(Untyped) == entry.read(Untyped)
+        assert twin.read(Unstructured) == entry.read(Unstructured)
         assert (twin.version, twin.uid, twin.key) == (entry.version, entry.uid, entry.key)
 
 

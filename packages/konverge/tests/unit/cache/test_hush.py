@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from konverge.cache.idle_timeout import Hush
+from konverge.cache.idle_timeout import IdleTimeout
 
 
 def now() -> float:
@@ -17,7 +17,7 @@ async def silent_after(*steps: float, limit: float) -> float:
     """Say something at these moments, then nothing; give the moment at which that was noticed."""
     try:
         async with asyncio.timeout(None) as deadline:
-            with Hush(deadline) as hush:
+            with IdleTimeout(deadline) as hush:
                 hush.allow(now() + limit)
                 for step in steps:
                     await asyncio.sleep(step - now())
@@ -39,7 +39,7 @@ async def test_silence_is_counted_from_the_last_word() -> None:
 
 async def test_a_pause_is_no_silence_however_long_it_is() -> None:
     async with asyncio.timeout(None) as deadline:
-        with Hush(deadline) as hush:
+        with IdleTimeout(deadline) as hush:
             hush.allow(now() + 45)
             hush.pause()
             await asyncio.sleep(500)
@@ -51,7 +51,7 @@ async def test_a_pause_is_no_silence_however_long_it_is() -> None:
 async def test_after_a_pause_silence_is_noticed_again() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(None) as deadline:
-            with Hush(deadline) as hush:
+            with IdleTimeout(deadline) as hush:
                 hush.allow(now() + 45)
                 hush.pause()
                 await asyncio.sleep(100)
@@ -62,7 +62,7 @@ async def test_after_a_pause_silence_is_noticed_again() -> None:
 
 async def test_nothing_rings_any_more_when_it_is_over() -> None:
     async with asyncio.timeout(None) as deadline:
-        with Hush(deadline) as hush:
+        with IdleTimeout(deadline) as hush:
             hush.allow(now() + 45)
         await asyncio.sleep(100)
     assert not deadline.expired()
@@ -71,7 +71,7 @@ async def test_nothing_rings_any_more_when_it_is_over() -> None:
 async def test_a_moment_that_is_earlier_than_the_last_one_counts() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(None) as deadline:
-            with Hush(deadline) as hush:
+            with IdleTimeout(deadline) as hush:
                 hush.allow(now() + 90)
                 hush.allow(now() + 30)
                 await asyncio.sleep(1e6)

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cached_objects import THING, at, thing
-from konverge.cache.decoder import Intake
+from konverge.cache.decoder import Decoder
 from konverge.cache.entries import Entry
 from konverge.cache.indexes import Index, LabelIndex, Values, by_function, by_path
 from konverge.cache.options import CacheOptions
 from konverge.cache.store import Store
-from konverge.objects import LabelSelector, Untyped
+from konverge.objects import LabelSelector, Unstructured
 
-intake = Intake(THING)
+intake = Decoder(THING)
 
 
 def entry(name: str, spec: object = None, **metadata: object) -> Entry:
@@ -54,18 +54,18 @@ def test_what_is_no_path_is_refused_with_an_example(path: str) -> None:
         by_path(path)
 
 
-def sizes(obj: Untyped) -> Iterable[int]:
+def sizes(obj: Unstructured) -> Iterable[int]:
     return [obj["spec"]["size"]]
 
 
 def test_a_function_is_given_the_object_as_its_type() -> None:
-    assert values_of(by_function(Untyped, sizes), {"size": 3}) == [3]
+    assert values_of(by_function(Unstructured, sizes), {"size": 3}) == [3]
 
 
 def test_an_object_that_a_function_fails_on_is_in_no_answer_and_the_log_says_so_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    index = Index("size", by_function(Untyped, sizes))
+    index = Index("size", by_function(Unstructured, sizes))
     with caplog.at_level(logging.ERROR):
         for name in ("a", "b"):
             index.move(None, entry(name, {}))

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cached_objects import THING, at, thing
-from konverge.cache.decoder import Intake
+from konverge.cache.decoder import Decoder
 from konverge.cache.entries import SharingEntry
 from konverge.errors import DecodeError
-from konverge.objects import Kind, Untyped
+from konverge.objects import Kind, Unstructured
 
 POD = Kind("", "v1", "Pod", "pods")
 
@@ -28,7 +28,7 @@ def test_the_facts_of_an_object_are_read_from_its_metadata() -> None:
     raw = thing(
         "a", 12, generation=3, labels={"app": "web"}, ownerReferences=[owner], deletionTimestamp="2026-01-01T00:00:00Z"
     )
-    entry = Intake(THING).take(raw)
+    entry = Decoder(THING).take(raw)
 
     assert (entry.key, entry.uid, entry.version, entry.generation) == (at("a"), "uid-a", 12, 3)
     assert entry.label_map() == {"app": "web"}
@@ -39,7 +39,7 @@ def test_the_facts_of_an_object_are_read_from_its_metadata() -> None:
 
 
 def test_equal_labels_and_owners_are_held_once() -> None:
-    intake = Intake(THING)
+    intake = Decoder(THING)
     one, other = (intake.take(thing(name, 1, labels={"app": "web", "tier": "front"})) for name in "ab")
     assert one.labels is other.labels
     assert one.key.namespace is other.key.namespace
@@ -47,7 +47,7 @@ def test_equal_labels_and_owners_are_held_once() -> None:
 
 def test_of_managed_fields_only_our_own_stay() -> None:
     raw = thing("a", 1, managedFields=[manager("kubectl", a={}), manager("ours", b={}), manager("hpa", c={})], x=1)
-    entry = Intake(THING, manager="ours").take(raw)
+    entry = Decoder(THING, manager="ours").take(raw)
     assert json.loads(entry.json)["metadata"]["managedFields"] == [manager("ours", b={})]
 
 
@@ -61,7 +61,7 @@ def applied_child(number: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("listed", [False, True])
 def test_what_children_of_one_sort_own_is_held_once_and_each_is_read_as_it_came(listed: bool) -> None:
-    intake = Intake(THING, manager="ours")
+    intake = Decoder(THING, manager="ours")
     held = set()
     for number in range(50):
         raw = thing(f"c{number}", 1, **applied_child(number))
@@ -83,11 +83,11 @@ def test_what_our_own_manager_did_not_apply_is_cut_out_too() -> None:
     updated = manager("ours", b={}) | {"operation": "Update"}
     of_status = manager("ours", b={}) | {"subresource": "status"}
     raw = thing("a", 1, managedFields=[updated, of_status], labels={"a": "b"})
-    assert Intake(THING, manager="ours").take(raw).json == thing("a", 1, labels={"a": "b"})
+    assert Decoder(THING, manager="ours").take(raw).json == thing("a", 1, labels={"a": "b"})
 
 
 def test_labels_are_shared_by_objects_that_come_one_after_the_other() -> None:
-    intake = Intake(THING)
+    intake = Decoder(THING)
     for number in range(2_000):
         intake.take(thing(f"t{number}", 1, labels={"app": f"app-{number}"}))
     entries = [intake.take(thing(f"t{number}", 2, labels={"app": f"app-{number // 10}"})) for number in range(2_000)]
@@ -97,7 +97,7 @@ def test_labels_are_shared_by_objects_that_come_one_after_the_other() -> None:
 @pytest.mark.parametrize("name", ["", "nobody", "our"])
 def test_managed_fields_of_others_are_cut_out(name: str) -> None:
     raw = thing("a", 1, managedFields=[manager("ours", b={})], labels={"a": "b"})
-    entry = Intake(THING, manager=name).take(raw)
+    entry = Decoder(THING, manager=name).take(raw)
     assert entry.json == thing("a", 1, labels={"a": "b"})
 
 
@@ -106,7 +106,7 @@ def test_managed_fields_that_are_a_value_elsewhere_stay_where_they_are() -> None
     spec = {"managedFields": fields, "template": {"metadata": {"managedFields": fields}}}
     annotations = {"note": '{"metadata":{"managedFields":[]}}', "managedFields": "x"}
     raw = thing("a", 1, annotations=annotations, managedFields=fields, spec=spec)
-    found = json.loads(Intake(THING).take(raw).json)
+    found = json.loads(Decoder(THING).take(raw).json)
     assert found == json.loads(thing("a", 1, annotations=annotations, spec=spec))
 
 
@@ -133,14 +133,14 @@ def test_the_cut_takes_the_managed_fields_and_nothing_else(
     kept = [entry for entry in found if ours and entry["manager"] == ours]
     wanted = {**metadata, **facts} | ({"managedFields": kept} if kept else {})
 
-    entry = Intake(THING, manager=ours).take(raw)
+    entry = Decoder(THING, manager=ours).take(raw)
 
     assert json.loads(entry.json) == document | {"metadata": wanted}
 
 
 def test_an_item_of_a_list_is_told_what_it_is() -> None:
     item = b'{"metadata":{"name":"a","resourceVersion":"1","managedFields":[]},"spec":{}}'
-    found = json.loads(Intake(POD).take(item).json)
+    found = json.loads(Decoder(POD).take(item).json)
     assert found == {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -164,12 +164,12 @@ def test_an_item_of_a_list_is_told_what_it_is() -> None:
 )
 def test_what_has_no_name_or_version_is_refused(raw: bytes) -> None:
     with pytest.raises(DecodeError):
-        Intake(THING).take(raw)
+        Decoder(THING).take(raw)
 
 
 def test_a_refusal_shows_nothing_of_the_object() -> None:
     with pytest.raises(DecodeError) as caught:
-        Intake(THING).take(b'{"metadata":{"resourceVersion":"1"},"data":{"password":"hunter2"}}')
+        Decoder(THING).take(b'{"metadata":{"resourceVersion":"1"},"data":{"password":"hunter2"}}')
     assert "hunter2" not in str(caught.value)
 
 
@@ -186,44 +186,44 @@ def test_a_refusal_shows_nothing_of_the_object() -> None:
     ],
 )
 def test_whatever_else_is_odd_about_an_object_is_kept(odd: dict[str, Any]) -> None:
-    entry = Intake(THING).take(thing("a", 5, **odd))
+    entry = Decoder(THING).take(thing("a", 5, **odd))
     assert (entry.key, entry.version) == (at("a"), 5)
 
 
 def test_metadata_only_keeps_nothing_else() -> None:
     raw = thing("a", 1, labels={"app": "web"}, spec={"big": "x" * 1000}, managedFields=[manager("kubectl")])
-    found = json.loads(Intake(THING, metadata_only=True).take(raw).json)
+    found = json.loads(Decoder(THING, metadata_only=True).take(raw).json)
     assert "spec" not in found
     assert found["kind"] == "Thing"
     assert found["metadata"] == json.loads(thing("a", 1, labels={"app": "web"}))["metadata"]
 
 
 def test_a_transform_changes_what_is_kept_in_place_or_by_what_it_gives() -> None:
-    def without_spec(obj: Untyped) -> None:
+    def without_spec(obj: Unstructured) -> None:
         del obj["spec"]
 
-    def only_name(obj: Untyped) -> dict[str, Any]:
+    def only_name(obj: Unstructured) -> dict[str, Any]:
         return {"metadata": {"name": obj.name}}
 
     raw = thing("a", 1, spec={"size": 3})
-    assert "spec" not in json.loads(Intake(THING, transform=without_spec).take(raw).json)
-    entry = Intake(THING, transform=only_name).take(raw)
+    assert "spec" not in json.loads(Decoder(THING, transform=without_spec).take(raw).json)
+    entry = Decoder(THING, transform=only_name).take(raw)
     assert json.loads(entry.json) == {"metadata": {"name": "a"}}
     assert (entry.version, entry.uid) == (1, "uid-a"), "the facts are those of the object that came"
 
 
 def test_a_transform_that_fails_leaves_the_object_as_it_came(caplog: pytest.LogCaptureFixture) -> None:
-    def broken(obj: Untyped) -> None:
+    def broken(obj: Unstructured) -> None:
         raise KeyError(obj.name)
 
     raw = thing("a", 1)
     with caplog.at_level(logging.ERROR, "konverge.cache"):
-        assert Intake(THING, transform=broken).take(raw).json == raw
+        assert Decoder(THING, transform=broken).take(raw).json == raw
     assert caplog.records[0].key == "shop/a"  # type: ignore[attr-defined]
 
 
 def test_a_state_that_is_known_already_is_not_made_again() -> None:
-    intake = Intake(THING)
+    intake = Decoder(THING)
     known = intake.take(thing("a", 3))
     assert intake.take(thing("a", 3), lambda _: known) is known
     assert intake.take(thing("a", 4), lambda _: known) is not known
@@ -231,10 +231,10 @@ def test_a_state_that_is_known_already_is_not_made_again() -> None:
 
 
 def test_what_is_read_is_the_readers_own() -> None:
-    entry = Intake(THING).take(thing("a", 1, labels={"app": "web"}, spec={"size": 3}))
-    mine = entry.read(Untyped)
+    entry = Decoder(THING).take(thing("a", 1, labels={"app": "web"}, spec={"size": 3}))
+    mine = entry.read(Unstructured)
     mine["spec"]["size"] = 4
     mine.metadata["labels"]["app"] = "db"
     entry.label_map()["app"] = "db"
-    assert entry.read(Untyped)["spec"] == {"size": 3}
+    assert entry.read(Unstructured)["spec"] == {"size": 3}
     assert entry.label_map() == {"app": "web"}

@@ -18,7 +18,7 @@ from konverge.client import Client, InProcessTransport
 from konverge.errors import DecodeError, Forbidden, NotFound, TransportError, Unauthorized
 from konverge.testing.faults import Fault, answered, anything, cut, ended, frozen, lists, refused, refusing, watches
 from konverge.wire.watching import Selection
-from mirror import Mirror
+from mirror import Informer
 
 PAGES_OF_TWO = Selection(page_size=2, streaming=False)
 
@@ -434,7 +434,7 @@ async def test_an_answer_to_a_list_that_is_no_list_is_asked_for_again() -> None:
 # What is broken on our side
 
 
-class Flawed(Mirror):
+class Flawed(Informer):
     """A sink whose put raises for one name, as often as told."""
 
     flaws = 2

@@ -15,7 +15,7 @@ from konverge.cache.indexes import by_path
 from konverge.cache.options import CacheOptions
 from konverge.cache.store import Store
 from konverge.errors import DecodeError, Expired
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 
 GONE: dict[str, Any] = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}
 
@@ -180,7 +180,7 @@ def test_what_cannot_be_read_changes_nothing() -> None:
     assert store.list() == []
 
 
-# Ours
+# Overlay
 
 
 async def test_an_own_write_is_seen_by_every_read_until_it_is_delivered() -> None:
@@ -269,7 +269,7 @@ async def test_a_field_that_means_something_else_to_the_server_is_left_to_it() -
 
 
 async def test_an_own_write_passes_the_same_transform() -> None:
-    def drop_spec(obj: Untyped) -> None:
+    def drop_spec(obj: Unstructured) -> None:
         del obj["spec"]
 
     store = await listed(transform=drop_spec)

@@ -32,7 +32,7 @@ from konverge.objects import (
     ObjectMeta,
     Resource,
     Scope,
-    Untyped,
+    Unstructured,
     decode,
     encode,
     field,
@@ -228,7 +228,7 @@ async def test_an_update_of_the_status_leaves_other_edits_unsent() -> None:
 
 async def test_an_untyped_object_is_updated_whole_and_needs_its_version() -> None:
     api, transport = client(ok({}), ok(DISCOVERY), ok(WIRE))
-    thing = Untyped({"apiVersion": "ex.io/v1", "kind": "Lamp", **copy.deepcopy(WIRE)})
+    thing = Unstructured({"apiVersion": "ex.io/v1", "kind": "Lamp", **copy.deepcopy(WIRE)})
     await api.update(thing)
     assert (transport.last.method, transport.sent()) == ("PUT", thing)
     del thing["metadata"]["resourceVersion"]
@@ -427,7 +427,7 @@ async def test_waiting_survives_a_stream_that_ends_and_says_what_it_saw_last_whe
     ],
 )
 def test_claims(claim: Any, document: dict[str, Any] | None, holds: bool) -> None:
-    assert claim(None if document is None else Untyped(document)) is holds
+    assert claim(None if document is None else Unstructured(document)) is holds
 
 
 async def test_a_conflict_names_what_was_asked() -> None:
@@ -440,11 +440,11 @@ async def test_a_conflict_names_what_was_asked() -> None:
 
 async def test_what_is_no_object_is_refused() -> None:
     api, _ = client()
-    with pytest.raises(TypeError, match=r"wrap a dict as Untyped"):
+    with pytest.raises(TypeError, match=r"wrap a dict as Unstructured"):
         await api.create({"kind": "Lamp"})  # type: ignore[type-var]
     with pytest.raises(ValueError, match="needs 'apiVersion' and 'kind'"):
-        await api.create(Untyped())
-    assert encode(Untyped()) == b"{}"
+        await api.create(Unstructured())
+    assert encode(Unstructured()) == b"{}"
 
 
 async def test_a_delete_of_an_object_takes_no_other_name() -> None:

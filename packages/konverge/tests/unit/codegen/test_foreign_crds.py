@@ -19,7 +19,7 @@ from konverge.objects.codec import decode, encode, to_wire
 from konverge.objects.conditions import Condition, set_condition
 from konverge.objects.kinds import Kind, Scope
 from konverge.objects.quantities import Quantity
-from konverge.objects.resources import Untyped, kind_of
+from konverge.objects.resources import Unstructured, kind_of
 
 TEXT = {"type": "string"}
 NUMBER = {"type": "integer"}
@@ -140,7 +140,7 @@ def test_what_the_schema_leaves_open_is_left_open() -> None:
 
     read = decode(made.WidgetSpec, wire)
 
-    assert isinstance(read.other, Untyped)
+    assert isinstance(read.other, Unstructured)
     assert read.other.kind == "Pod"
     assert encode(read) == wire
 

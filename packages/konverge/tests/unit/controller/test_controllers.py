@@ -19,8 +19,8 @@ from konverge import (
     ObjectMeta,
     Reconciler,
     Result,
-    Terminal,
-    Untyped,
+    TerminalError,
+    Unstructured,
     controller_for,
     crd_for,
 )
@@ -167,7 +167,7 @@ async def test_a_terminal_error_is_tried_again_when_the_object_changes() -> None
 
     async def reconcile(obj: Gadget, ctx: Context) -> None:
         runs.append(obj.spec.size)
-        raise Terminal("never")
+        raise TerminalError("never")
 
     made = await world.client.create(gadget("a"))
     async with operating(world, controller_for(Gadget).build(reconcile)):
@@ -248,7 +248,7 @@ async def test_a_reconcile_that_hangs_is_cancelled_at_its_deadline_and_others_go
 
     await world.client.create(gadget("hangs"))
     await world.client.create(gadget("fine"))
-    controller = controller_for(Gadget).timeout(5).concurrency(1).backoff(STEADY).build(reconcile)
+    controller = controller_for(Gadget).timeout(5).max_concurrent_reconciles(1).backoff(STEADY).build(reconcile)
     async with operating(world, controller) as manager:
         await asyncio.sleep(5.5)
         (run,) = manager.why("gadget", Key("default", "hangs"))
@@ -263,7 +263,7 @@ async def test_again_after_some_seconds() -> None:
 
     async def reconcile(obj: Gadget, ctx: Context) -> Result:
         runs.append(now())
-        return Result.again(after=30, reason="look again")
+        return Result.requeue(after=30, reason="look again")
 
     await world.client.create(gadget("a"))
     async with operating(world, controller_for(Gadget).build(reconcile)):
@@ -289,7 +289,7 @@ class Ledger(Reconciler[Gadget]):
     async def finalize(self, obj: Gadget, ctx: Context) -> Result:
         self._steps -= 1
         if self._steps > 0:
-            return Result.again(after=5, reason="not yet")
+            return Result.requeue(after=5, reason="not yet")
         self.entries.append(f"struck out {obj.name}")
         return Result.done()
 
@@ -461,7 +461,7 @@ async def test_an_object_that_does_not_fit_is_told_so_and_disturbs_no_other() ->
         patch_type="json",
     )
     raw = {"apiVersion": "test.konverge.dev/v1", "kind": "Gadget", "metadata": {"name": "bad", "namespace": "default"}}
-    await world.client.create(Untyped({**raw, "spec": {"size": "large"}}))
+    await world.client.create(Unstructured({**raw, "spec": {"size": "large"}}))
     await world.client.create(gadget("good", size=1))
     parts = Parts()
     async with operating(world, controller_for(Gadget).owns(ConfigMap).build(parts)):
@@ -509,7 +509,7 @@ def test_misuse_of_the_builder_is_answered_at_once() -> None:
     with pytest.raises(TypeError, match="an object of a Reconciler class"):
         controller_for(Gadget).build(NoFinalizer)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="at least 1"):
-        controller_for(Gadget).concurrency(0)
+        controller_for(Gadget).max_concurrent_reconciles(0)
     with pytest.raises(TypeError, match="has no kind"):
         controller_for(str)  # type: ignore[type-var]
 
@@ -550,7 +550,7 @@ async def test_reconciles_that_never_wait_do_not_hold_up_the_loop() -> None:
 
     async with asyncio.TaskGroup() as group:
         beside = group.create_task(other())
-        async with operating(world, controller_for(Gadget).concurrency(1).build(look)):
+        async with operating(world, controller_for(Gadget).max_concurrent_reconciles(1).build(look)):
             await done.wait()
         beside.cancel()
 
@@ -573,7 +573,7 @@ async def test_whatever_an_author_raises_stays_with_its_key(error: BaseException
 
     for number in range(3):
         await world.client.create(gadget(f"bad-{number}"))
-    async with operating(world, controller_for(Gadget).concurrency(2).build(reconcile)) as manager:
+    async with operating(world, controller_for(Gadget).max_concurrent_reconciles(2).build(reconcile)) as manager:
         await asyncio.sleep(10)
         await world.client.create(gadget("good"))
         await settle()
@@ -592,7 +592,7 @@ async def test_whatever_a_plain_function_raises_stays_with_its_key(error: BaseEx
         done.append(obj.name)
 
     await world.client.create(gadget("bad"))
-    async with operating(world, controller_for(Gadget).concurrency(1).timeout(5).build(reconcile)):
+    async with operating(world, controller_for(Gadget).max_concurrent_reconciles(1).timeout(5).build(reconcile)):
         await asyncio.sleep(10)
         await world.client.create(gadget("good"))
         await settle()
@@ -634,7 +634,7 @@ async def test_two_owners_that_want_the_same_child_do_not_fight_for_it() -> None
 
     for name in ("a", "b"):
         await world.client.create(gadget(name))
-    controller = controller_for(Gadget).owns(ConfigMap).concurrency(1).backoff(STEADY).build(reconcile)
+    controller = controller_for(Gadget).owns(ConfigMap).max_concurrent_reconciles(1).backoff(STEADY).build(reconcile)
     async with operating(world, controller) as manager:
         await asyncio.sleep(60)
         shared = await world.client.get(ConfigMap, "shared")

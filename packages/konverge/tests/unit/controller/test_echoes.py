@@ -112,7 +112,7 @@ async def test_a_change_by_another_wakes_though_ten_thousand_keys_were_woken_sin
         fresh.status.parts = 1
         await ctx.update_status(fresh)
 
-    builder = controller_for(Gadget).predicate(anything).concurrency(1).watches(ConfigMap, to_crowd)
+    builder = controller_for(Gadget).predicate(anything).max_concurrent_reconciles(1).watches(ConfigMap, to_crowd)
     async with operating(world, builder.build(fill)):
         await world.client.create(gadget("lamp"))
         await asyncio.sleep(60)

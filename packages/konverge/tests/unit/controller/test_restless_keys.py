@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gadgets import Gadget, World, gadget, operating, world_with_gadgets
-from konverge import Context, Key, ObjectMeta, Reconciler, Result, Untyped, controller_for
+from konverge import Context, Key, ObjectMeta, Reconciler, Result, Unstructured, controller_for
 from konverge.errors import Conflict
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.coordination.v1 import Lease
@@ -42,7 +42,7 @@ class Stamping(Reconciler[Gadget]):
     async def reconcile(self, obj: Gadget, ctx: Context) -> Result:
         self.runs += 1
         await ctx.apply(box(text=obj.spec.text, stamp=str(min(self.runs, self._most))))
-        return Result.again(after=1) if self.runs <= self._most else Result.done()
+        return Result.requeue(after=1) if self.runs <= self._most else Result.done()
 
 
 async def test_a_date_in_what_is_wanted_is_found_out(caplog: pytest.LogCaptureFixture) -> None:
@@ -72,7 +72,7 @@ async def test_each_run_too_many_is_counted() -> None:
         await asyncio.sleep(60)
         assert manager._process is not None
         registry = manager._process.measures.registry
-        counted = registry.get_sample_value("konverge_restless_runs_total", {"controller": "gadget"})
+        counted = registry.get_sample_value("konverge_hot_loop_reconciles_total", {"controller": "gadget"})
     assert counted == 15 - PATIENCE + 1
 
 
@@ -166,7 +166,7 @@ async def test_a_status_may_be_written_in_every_run(caplog: pytest.LogCaptureFix
     async def beat(obj: Gadget, ctx: Context) -> Result:
         obj.status.parts = next(numbers)
         await ctx.update_status(obj)
-        return Result.again(after=30)
+        return Result.requeue(after=30)
 
     assert await silent(caplog, beat, world, lambda _: asyncio.sleep(0)) == []
 
@@ -174,11 +174,11 @@ async def test_a_status_may_be_written_in_every_run(caplog: pytest.LogCaptureFix
 async def test_a_lease_may_be_written_in_every_run(caplog: pytest.LogCaptureFixture) -> None:
     world, numbers = await world_with_gadgets(), itertools.count()
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "a", "namespace": "default"}}
-    await world.client.create(Untyped({**lease, "spec": {}}))
+    await world.client.create(Unstructured({**lease, "spec": {}}))
 
     async def renew(obj: Gadget, ctx: Context) -> Result:
         await ctx.client.patch(Lease, Key("default", "a"), {"spec": {"leaseTransitions": next(numbers)}})
-        return Result.again(after=30)
+        return Result.requeue(after=30)
 
     assert await silent(caplog, renew, world, lambda _: asyncio.sleep(0)) == []
     assert next(numbers) > PATIENCE
@@ -190,7 +190,7 @@ async def test_a_write_that_changes_nothing_is_none(caplog: pytest.LogCaptureFix
 
     async def patch(obj: Gadget, ctx: Context) -> Result:
         await ctx.client.patch(ConfigMap, Key("default", "box"), {"data": {"text": obj.spec.text}})
-        return Result.again(after=30)
+        return Result.requeue(after=30)
 
     assert await silent(caplog, patch, world, lambda _: asyncio.sleep(0)) == []
 
@@ -207,7 +207,7 @@ async def test_a_rollout_step_by_step_is_no_fight(caplog: pytest.LogCaptureFixtu
         template = {"metadata": {"labels": {"app": "lamp"}}, "spec": pod}
         spec = {"replicas": ready + 1, "selector": label, "template": template}
         head = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "lamp", "namespace": "default"}}
-        await ctx.apply(Untyped({**head, "spec": spec}))
+        await ctx.apply(Unstructured({**head, "spec": spec}))
 
     async def become_ready(number: int) -> None:
         await world.client.patch(Deployment, key, {"status": {"replicas": number + 1}}, subresource="status")
@@ -250,7 +250,7 @@ async def test_a_run_that_fails_before_it_writes_says_nothing(caplog: pytest.Log
         if number % 2:
             raise Conflict("somebody else wrote first")
         await ctx.client.patch(ConfigMap, Key("default", "box"), {"data": {"stamp": str(number)}})
-        return Result.again(after=5)
+        return Result.requeue(after=5)
 
     async with operating(world, controller_for(Gadget).build(every_other)):
         await world.client.create(gadget("lamp"))
@@ -264,7 +264,7 @@ async def test_an_operator_that_edits_its_own_object_in_each_run_is_found_out(ca
     async def edit(obj: Gadget, ctx: Context) -> Result:
         obj.spec.text = str(next(numbers))
         await ctx.client.update(obj)
-        return Result.again(after=5)
+        return Result.requeue(after=5)
 
     async with operating(world, controller_for(Gadget).build(edit)):
         await world.client.create(gadget("lamp"))

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, Counter
 from konverge.certificates import Authority
 from konverge.errors import ConfigError
 from konverge.manager.health import Check, Health
-from konverge.manager.lease_thread import SideThread
+from konverge.manager.lease_thread import LeaseThread
 from konverge.manager.probes import ProbeServer, split_address
 from konverge.manager.tls_files import TlsFiles
 from konverge.objects import Key
@@ -202,7 +202,7 @@ async def test_nothing_is_left_after_the_end() -> None:
 
 async def test_probes_answer_from_the_side_thread() -> None:
     server = ProbeServer("127.0.0.1:0", Health())
-    async with SideThread() as side:
+    async with LeaseThread() as side:
         await side.call(server.start)
         assert (await ask(server.port, "/healthz")).status == 200
         await side.call(server.stop)

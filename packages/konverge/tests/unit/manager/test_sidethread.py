@@ -15,7 +15,7 @@ from konverge.manager.elector import Election
 from konverge.manager.guard import Guard
 from konverge.manager.heartbeat import Heartbeat, LoopWatch
 from konverge.manager.leadership import Leadership
-from konverge.manager.lease_thread import SideThread
+from konverge.manager.lease_thread import LeaseThread
 from konverge_cluster.embedded_server import EmbeddedServer
 
 real_time = pytest.mark.real_time(limit=60)
@@ -34,7 +34,7 @@ async def which_thread() -> int:
 
 @real_time
 async def test_a_call_runs_on_another_thread_and_gives_its_result() -> None:
-    async with SideThread() as side:
+    async with LeaseThread() as side:
         assert await side.call(which_thread) != ident()
 
 
@@ -43,7 +43,7 @@ async def test_an_error_over_there_is_raised_here() -> None:
     async def fail() -> None:
         raise LookupError("over there")
 
-    async with SideThread() as side:
+    async with LeaseThread() as side:
         with pytest.raises(LookupError, match="over there"):
             await side.call(fail)
         assert await side.call(which_thread), "and the thread goes on"
@@ -62,7 +62,7 @@ async def test_a_cancelled_call_has_ended_when_the_cancellation_is_through() -> 
             await asyncio.sleep(0.05)
             ended.set()
 
-    async with SideThread() as side:
+    async with LeaseThread() as side:
         task = asyncio.create_task(side.call(last_long))
         await begun.wait()
         task.cancel()
@@ -82,7 +82,7 @@ async def test_leaving_ends_what_still_runs_and_the_thread() -> None:
             ended.set()
 
     before = threading.active_count()
-    async with SideThread() as side:
+    async with LeaseThread() as side:
         task = asyncio.create_task(side.call(last_long))
         await side.call(which_thread)
     with pytest.raises(RuntimeError, match="ended before this call"):
@@ -94,7 +94,7 @@ async def test_leaving_ends_what_still_runs_and_the_thread() -> None:
 
 @real_time
 async def test_a_thread_that_does_not_run_says_so() -> None:
-    side = SideThread()
+    side = LeaseThread()
     with pytest.raises(RuntimeError, match="not running"):
         await side.call(which_thread)
     async with side:
@@ -109,7 +109,7 @@ async def test_many_calls_from_many_tasks_all_end() -> None:
         await asyncio.sleep(0)
         return number
 
-    async with SideThread() as side:
+    async with LeaseThread() as side:
         found = await asyncio.gather(*(side.call(lambda n=n: answer(n)) for n in range(200)))  # type: ignore[misc]
     assert found == list(range(200))
 
@@ -211,7 +211,7 @@ async def test_the_line_that_blocks_is_named_while_it_blocks() -> None:
         noticed.set()
 
     watch = LoopWatch(pulse, blocking=lambda: "WebApp shop/web", give_up=give_up, slow_after=0.6, give_up_after=0.8)
-    async with SideThread() as side:
+    async with LeaseThread() as side:
         beating = asyncio.create_task(pulse.beat())
         watching = asyncio.create_task(side.call(watch.run))
         await side.call(which_thread)
@@ -266,7 +266,7 @@ async def test_an_election_in_the_side_thread_tells_the_main_loop() -> None:
     def connect() -> Client:
         return Client(InProcessTransport(server.handle))
 
-    async with SideThread() as side:
+    async with LeaseThread() as side:
         leadership = Leadership(quick(), connect, side=side, started=told.started, stopped=told.stopped)
         task = asyncio.create_task(leadership.run())
         await told.next(1)
@@ -289,7 +289,7 @@ async def test_blocking_code_on_the_main_loop_does_not_cost_the_lease() -> None:
     renewed = threading.Event()
     transport = InProcessTransport(server.handle)
 
-    async with SideThread() as side:
+    async with LeaseThread() as side:
         leadership = Leadership(quick(), lambda: Client(transport), side=side, started=told.started)
         task = asyncio.create_task(leadership.run())
         await told.next(1)
@@ -321,7 +321,7 @@ async def test_a_loop_that_is_blocked_too_long_loses_the_guard_at_once_and_hears
     given_up = threading.Event()
     transport = InProcessTransport(server.handle)
 
-    async with SideThread() as side:
+    async with LeaseThread() as side:
         leadership = Leadership(
             quick(), lambda: Client(transport), side=side, started=told.started, stopped=told.stopped
         )

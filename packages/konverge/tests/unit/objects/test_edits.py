@@ -13,7 +13,7 @@ from konverge.objects.edits import difference, merge_patch, whole
 from konverge.objects.kinds import Kind
 from konverge.objects.metadata import ObjectMeta
 from konverge.objects.models import Model, field
-from konverge.objects.resources import Resource, Untyped
+from konverge.objects.resources import Resource, Unstructured
 
 
 class Slot(Model):
@@ -112,7 +112,7 @@ def test_the_order_of_a_set_is_no_difference() -> None:
 def test_an_object_made_here_has_no_difference_to_send() -> None:
     with pytest.raises(ValueError, match="Rack a was made here, not read: create or apply it instead"):
         difference(Rack(metadata=ObjectMeta(name="a")))
-    assert whole(Untyped(kind="X")) == {"kind": "X"}
+    assert whole(Unstructured(kind="X")) == {"kind": "X"}
 
 
 scalars = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-2, 2) | st.text(max_size=3)

@@ -5,13 +5,13 @@ import copy
 import pytest
 
 from konverge.errors import DecodeError
-from konverge.objects.codec import decode, decode_list, decode_untyped, encode, from_wire, to_wire
+from konverge.objects.codec import decode, decode_list, decode_unstructured, encode, from_wire, to_wire
 from konverge.objects.edits import difference
 from konverge.objects.keys import Key
 from konverge.objects.kinds import Kind, Scope, split_api_version
 from konverge.objects.metadata import ObjectMeta
 from konverge.objects.models import Model, field
-from konverge.objects.resources import Resource, Untyped, kind_of, same_object
+from konverge.objects.resources import Resource, Unstructured, kind_of, same_object
 
 LAMP = Kind("ex.io", "v1", "Lamp", "lamps")
 
@@ -50,7 +50,7 @@ def test_a_status_is_there_to_be_read_and_written_only_when_it_says_something() 
 
 def test_typed_and_untyped_answer_the_same_questions() -> None:
     wire = b'{"apiVersion":"ex.io/v1","kind":"Lamp","metadata":{"name":"a","uid":"u","resourceVersion":"7"},"spec":{}}'
-    typed, untyped = decode(Lamp, wire), decode_untyped(wire)
+    typed, untyped = decode(Lamp, wire), decode_unstructured(wire)
     for question in ("api_version", "kind", "key", "name", "namespace", "uid", "resource_version"):
         assert getattr(typed, question) == getattr(untyped, question)
     assert same_object(typed, untyped)
@@ -58,7 +58,7 @@ def test_typed_and_untyped_answer_the_same_questions() -> None:
 
 
 def test_an_untyped_object_is_a_dict_that_can_be_empty() -> None:
-    thing = Untyped()
+    thing = Unstructured()
     assert (thing.kind, thing.key) == ("", Key("", ""))
     thing.metadata["name"] = "a"
     assert thing == {"metadata": {"name": "a"}}
@@ -115,7 +115,7 @@ def test_nulls_mean_absent() -> None:
 
 def test_untyped_wants_an_object() -> None:
     with pytest.raises(DecodeError, match="expected object, got list"):
-        decode_untyped(b"[]")
+        decode_unstructured(b"[]")
 
 
 def test_plain_values_lead_to_models_and_back() -> None:
@@ -148,7 +148,7 @@ def test_each_object_of_a_list_knows_its_own_source() -> None:
 
 def test_a_list_may_be_null_and_its_items_untyped() -> None:
     assert decode_list(Lamp, b'{"items":null}')[1] == []
-    (a, _) = decode_list(Untyped, LIST)[1]
+    (a, _) = decode_list(Unstructured, LIST)[1]
     assert a["spec"] == {"watts": 1, "new": 1}
 
 
@@ -167,4 +167,4 @@ def test_managed_fields_stay_raw_until_they_are_looked_at() -> None:
 
 @pytest.mark.parametrize("metadata", [None, "web", ["web"], 5])
 def test_an_untyped_object_with_broken_metadata_has_no_name(metadata: object) -> None:
-    assert Untyped(metadata=metadata).name == ""
+    assert Unstructured(metadata=metadata).name == ""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 from konverge.reconcile.owned_fields import fields_of, is_applied_by, look, pick, wants_nothing
 
 Json = dict[str, Any]
@@ -16,8 +16,8 @@ def entry(fields: Json, **more: Any) -> Json:
     return {"manager": "us", "operation": "Apply", "apiVersion": "v1", "fieldsV1": fields, **more}
 
 
-def managed(*entries: Json) -> Untyped:
-    return Untyped({"apiVersion": "v1", "kind": "Thing", "metadata": {"managedFields": list(entries)}})
+def managed(*entries: Json) -> Unstructured:
+    return Unstructured({"apiVersion": "v1", "kind": "Thing", "metadata": {"managedFields": list(entries)}})
 
 
 @pytest.mark.parametrize(

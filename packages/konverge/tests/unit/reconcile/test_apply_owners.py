@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from konverge.k8s.core.v1 import ConfigMap, Namespace
-from konverge.objects import AnyObject, ObjectMeta, OwnerReference, Untyped, decode, kind_of, to_wire, whole
+from konverge.objects import AnyObject, ObjectMeta, OwnerReference, Unstructured, decode, kind_of, to_wire, whole
 from konverge.reconcile.owner_references import made_ready
 
 MAPS, NAMESPACES = kind_of(ConfigMap), kind_of(Namespace)
@@ -45,7 +45,7 @@ def test_a_child_goes_to_its_owners_namespace_and_what_was_given_stays_as_it_is(
 
 
 def test_an_untyped_child_is_made_ready_alike() -> None:
-    desired = Untyped(to_wire(config_map()))
+    desired = Unstructured(to_wire(config_map()))
     made = ready(desired, OWNER)
     assert made == whole(ready(config_map(), OWNER))
     assert "ownerReferences" not in desired["metadata"]

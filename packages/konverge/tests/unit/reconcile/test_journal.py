@@ -21,7 +21,7 @@ WEB = Key("shop", "web")
 
 
 @dataclass(frozen=True)
-class Wake:
+class EnqueueReason:
     trigger: str = "owns Deployment"
     kind: str = "Deployment"
     key: Key = WEB
@@ -32,9 +32,9 @@ class Wake:
 
 async def test_a_run_says_what_woke_it_what_it_read_what_it_wrote_and_how_it_ended() -> None:
     journal = Journal()
-    journal.woken(WEB, Wake())
+    journal.woken(WEB, EnqueueReason())
     await asyncio.sleep(2)
-    journal.woken(WEB, Wake(trigger="every 60 s", kind="", key=Key("", ""), version="", what="timer"))
+    journal.woken(WEB, EnqueueReason(trigger="every 60 s", kind="", key=Key("", ""), version="", what="timer"))
     await asyncio.sleep(1)
     run = journal.begin(WEB, attempt=3)
     run.read("WebApp", WEB, "12")
@@ -90,9 +90,9 @@ def test_the_keys_that_ran_longest_ago_are_forgotten_first() -> None:
 
 def test_what_came_while_a_run_was_under_way_is_the_reason_of_the_next() -> None:
     journal = Journal()
-    journal.woken(WEB, Wake(version="1"))
+    journal.woken(WEB, EnqueueReason(version="1"))
     first = journal.begin(WEB)
-    journal.woken(WEB, Wake(version="2"))
+    journal.woken(WEB, EnqueueReason(version="2"))
     first.finish()
     journal.begin(WEB)
     newer, older = journal.why(WEB)
@@ -103,7 +103,7 @@ def test_what_came_while_a_run_was_under_way_is_the_reason_of_the_next() -> None
 async def test_a_key_that_waits_and_one_that_runs_say_so() -> None:
     journal = Journal()
     journal.begin(WEB)
-    journal.woken(WEB, Wake())
+    journal.woken(WEB, EnqueueReason())
     await asyncio.sleep(4)
     waiting, running = journal.why(WEB)
     assert (waiting["result"], waiting["waited_seconds"]) == ("waiting", 4.0)
@@ -121,7 +121,7 @@ def test_ten_thousand_keys_of_a_first_list_keep_their_reasons_until_they_run() -
     journal = Journal()
     keys = [Key("shop", f"w{number}") for number in range(10_000)]
     for key in keys:
-        journal.woken(key, Wake())
+        journal.woken(key, EnqueueReason())
     for key in keys:
         journal.begin(key).finish()
         assert journal.why(key)[0]["woken_by"]
@@ -133,7 +133,7 @@ def test_a_journal_that_is_never_read_stays_small() -> None:
     for number in range(500):
         key = Key("shop", f"w{number}")
         for _ in range(30):
-            journal.woken(key, Wake())
+            journal.woken(key, EnqueueReason())
         if number % 2:
             run = journal.begin(key)
             for _ in range(200):
@@ -195,7 +195,7 @@ def test_what_ended_is_kept_in_few_bytes_and_few_objects() -> None:
     tracemalloc.start()
     for number in range(1000):
         key = keys[number % 100]
-        journal.woken(key, Wake(key=key, version=str(number)))
+        journal.woken(key, EnqueueReason(key=key, version=str(number)))
         run = journal.begin(key)
         run.read("WebApp", key, str(number))
         run.wrote("apply", "Deployment", key, str(number))
@@ -231,9 +231,9 @@ def test_what_is_no_unicode_is_replaced() -> None:
 
 def test_a_key_can_be_forgotten() -> None:
     journal = Journal()
-    journal.woken(WEB, Wake())
+    journal.woken(WEB, EnqueueReason())
     journal.begin(WEB)
-    journal.woken(WEB, Wake())
+    journal.woken(WEB, EnqueueReason())
     journal.forget(WEB)
     assert journal.why(WEB) == []
     assert journal.known() == []
@@ -243,7 +243,7 @@ def test_the_keys_that_are_known_come_latest_first() -> None:
     journal = Journal()
     for name in ("a", "b"):
         journal.begin(Key("", name))
-    journal.woken(Key("", "c"), Wake())
+    journal.woken(Key("", "c"), EnqueueReason())
     assert [key.name for key in journal.known()] == ["c", "b", "a"]
 
 
@@ -266,7 +266,7 @@ def test_whatever_happened_can_be_told_in_json_and_in_words(steps: list[tuple[st
         key = Key("shop", name)
         match step:
             case "w":
-                journal.woken(key, Wake(trigger=text, version=text))
+                journal.woken(key, EnqueueReason(trigger=text, version=text))
             case "b":
                 run = journal.begin(key)
             case "r":
@@ -327,7 +327,7 @@ def test_nothing_known_is_said_in_words_too() -> None:
 
 async def test_a_run_costs_microseconds() -> None:
     journal = Journal()
-    wake = Wake()
+    wake = EnqueueReason()
     keys = [Key("shop", f"w{number}") for number in range(2_000)]
 
     def cost() -> float:

@@ -13,20 +13,20 @@ from konverge.client import Written
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.objects import Key, kind_of
 from konverge.reconcile.changed_fields import changed_fields
-from konverge.reconcile.hot_loops import Restless
+from konverge.reconcile.hot_loops import HotLoopDetector
 from konverge.reconcile.journal import Journal
 
 HOUR = 3600.0
 
 
 class Bench:
-    """Tells a `Restless` of runs."""
+    """Tells a `HotLoopDetector` of runs."""
 
     def __init__(self) -> None:
         client = World().client
         self.cache = Cache(client.collection, server=client, options=CacheOptions())
         self.counted = 0
-        self.restless = Restless("gadget", told=self._count)
+        self.restless = HotLoopDetector("gadget", told=self._count)
         self._journal = Journal()
         self._versions = iter(range(1, 10**6))
 

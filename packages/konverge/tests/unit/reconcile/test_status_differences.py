@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from konverge.client import Client, InProcessTransport
-from konverge.objects import Condition, Kind, Model, Resource, Untyped, decode, encode, field
+from konverge.objects import Condition, Kind, Model, Resource, Unstructured, decode, encode, field
 from konverge.reconcile.statuses import update_status
 from konverge.wire import Request
 from konverge_cluster.api.answers import Answer
@@ -125,7 +125,9 @@ async def test_other_edits_of_the_object_are_not_sent_with_the_status() -> None:
     assert await sent(obj) == {"ready": 2}
 
 
-@pytest.mark.parametrize("obj", [Thing(), Untyped({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {}})])
+@pytest.mark.parametrize(
+    "obj", [Thing(), Unstructured({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {}})]
+)
 async def test_an_object_that_was_not_read_is_refused(obj: Any) -> None:
     with pytest.raises(ValueError, match="not read"):
         await sent(obj)

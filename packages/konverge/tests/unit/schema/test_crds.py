@@ -12,7 +12,7 @@ from drawn_schemas import kind_for
 from konverge.cli.sample import WebApp, WebAppSpec
 from konverge.objects.metadata import ObjectMeta
 from konverge.objects.models import field
-from konverge.objects.resources import Untyped
+from konverge.objects.resources import Unstructured
 from konverge.schema import CustomResource, Meta, Rule, Spec, Status, WebhookConversion, crd_for, root_schema, to_yaml
 
 GOLDEN = """\
@@ -131,7 +131,7 @@ def test_the_sample_becomes_this_yaml() -> None:
 def test_a_crd_is_an_object_like_any_other() -> None:
     crd = crd_for(WebApp)
 
-    assert isinstance(crd, Untyped)
+    assert isinstance(crd, Unstructured)
     assert crd.name == "webapps.example.com"
     assert crd.kind == "CustomResourceDefinition"
 
@@ -267,7 +267,7 @@ def test_shared_parts_are_written_in_full_and_long_texts_as_blocks() -> None:
 def test_objects_are_yaml_documents_too() -> None:
     app = WebApp(metadata=ObjectMeta(name="shop"), spec=WebAppSpec(image="shop:1"))
 
-    first, second = yaml.safe_load_all(to_yaml(app, Untyped(kind="ConfigMap", apiVersion="v1")))
+    first, second = yaml.safe_load_all(to_yaml(app, Unstructured(kind="ConfigMap", apiVersion="v1")))
 
     assert first["spec"] == {"image": "shop:1", "replicas": 1}
     assert "status" not in first

@@ -12,7 +12,7 @@ from drawn_schemas import kind_for, mistakes_in, structs, values_for
 from konverge.objects.codec import from_wire, to_wire
 from konverge.objects.models import field
 from konverge.objects.quantities import Quantity
-from konverge.objects.resources import Untyped
+from konverge.objects.resources import Unstructured
 from konverge.schema import (
     Default,
     EmbeddedResource,
@@ -105,7 +105,7 @@ def problems(annotation: Any, value: Any) -> list[str]:
         (Source, {"git": "a"}, []),
         (Source, {}, ["exactly one of git, image is wanted, got none, at .x"]),
         (Source, {"git": "a", "image": "b"}, ["exactly one of git, image is wanted, got git, image, at .x"]),
-        (Untyped, {"kind": "A"}, ["a value is required, at .x.apiVersion"]),
+        (Unstructured, {"kind": "A"}, ["a value is required, at .x.apiVersion"]),
         (Annotated[dict[str, Any], EmbeddedResource()], {"apiVersion": "v1", "kind": "A"}, []),
         (Annotated[str, Meta(pattern="^a*$")], "b" * 100, [f'"{"b" * 76}... does not match ^a*$, at .x']),
     ],
@@ -127,7 +127,7 @@ def test_a_value_is_judged(annotation: Any, value: Any, found: list[str]) -> Non
         (dict[str, Any], {"a": None}, {"a": None}),
         (Any, {"a": None}, {"a": None}),
         (Annotated[int, Nullable(), Default(3)], None, None),
-        (Untyped, {"metadata": {"name": "a"}}, {"metadata": {"name": "a"}}),
+        (Unstructured, {"metadata": {"name": "a"}}, {"metadata": {"name": "a"}}),
     ],
 )
 def test_what_the_server_fills_in_and_prunes(annotation: Any, value: Any, result: Any) -> None:

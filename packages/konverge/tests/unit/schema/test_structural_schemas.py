@@ -15,7 +15,7 @@ from konverge.objects.int_or_string import IntOrString
 from konverge.objects.kinds import Kind
 from konverge.objects.models import field
 from konverge.objects.quantities import Quantity, QuantityText
-from konverge.objects.resources import Resource, Untyped
+from konverge.objects.resources import Resource, Unstructured
 from konverge.objects.times import MicroTime
 from konverge.schema import (
     Atomic,
@@ -99,7 +99,7 @@ INT_OR_STRING = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernet
         (Box[int], {"type": "object", "properties": {"content": INT}, "required": ["content"]}),
         (list[Port], {"type": "array", "items": PORT}),
         (
-            Untyped,
+            Unstructured,
             {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True},
         ),
         (

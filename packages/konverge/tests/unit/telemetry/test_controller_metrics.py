@@ -9,17 +9,17 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 from prometheus_client.parser import text_string_to_metric_families
 
 from konverge.telemetry import (
-    CacheFigures,
-    ControllerFigures,
+    CacheSnapshot,
     ControllerMetrics,
-    EventFigures,
+    ControllerSnapshot,
+    EventSnapshot,
     Exchange,
     ExchangeMetrics,
-    LeaseFigures,
+    LeaseSnapshot,
     Sources,
 )
 
-WEB = ControllerFigures(
+WEB = ControllerSnapshot(
     name="webapp",
     workers=4,
     busy=2,
@@ -31,15 +31,15 @@ WEB = ControllerFigures(
     longest_running=8.0,
     unfinished=9.0,
 )
-POD = CacheFigures(kind="Pod", state="watching", synced=True, objects=10, bytes=5000, silent=2.0, watches=1, lists=1)
+POD = CacheSnapshot(kind="Pod", state="watching", synced=True, objects=10, bytes=5000, silent=2.0, watches=1, lists=1)
 
 
 def sources() -> Sources:
     return Sources(
         controllers=lambda: [WEB],
         caches=lambda: [POD],
-        leases=lambda: [LeaseFigures(name="webapp", held=True)],
-        events=lambda: EventFigures(written=3, dropped={"limit": 2, "failed": 1}),
+        leases=lambda: [LeaseSnapshot(name="webapp", held=True)],
+        events=lambda: EventSnapshot(written=3, dropped={"limit": 2, "failed": 1}),
     )
 
 
@@ -77,7 +77,7 @@ def test_how_things_stand_is_read_when_somebody_scrapes() -> None:
     registry = CollectorRegistry()
     ControllerMetrics(
         registry,
-        Sources(controllers=lambda: [ControllerFigures(name="webapp", ready=next(depths))]),
+        Sources(controllers=lambda: [ControllerSnapshot(name="webapp", ready=next(depths))]),
         compatible=False,
     )
     assert samples(registry)["workqueue_depth{controller=webapp,name=webapp}"] == 7
@@ -164,7 +164,7 @@ def test_both_formats_can_be_written() -> None:
 
 def test_no_name_and_label_comes_twice() -> None:
     registry = CollectorRegistry()
-    same = CacheFigures(kind="Pod", state="waiting", objects=1, silent=9.0)
+    same = CacheSnapshot(kind="Pod", state="waiting", objects=1, silent=9.0)
     everything = Sources(controllers=lambda: [WEB], caches=lambda: [POD, same])
     ControllerMetrics(registry, everything).told("webapp", "success", 1.0)
     lines = [line.rpartition(" ")[0] for line in generate_latest(registry).decode().splitlines() if line[0] != "#"]
@@ -176,7 +176,7 @@ def test_no_name_and_label_comes_twice() -> None:
 
 
 def test_a_source_that_fails_costs_its_own_numbers_only() -> None:
-    def broken() -> Iterator[CacheFigures]:
+    def broken() -> Iterator[CacheSnapshot]:
         raise ValueError("no cache yet")
 
     registry = CollectorRegistry()
@@ -189,7 +189,7 @@ def test_a_source_that_fails_costs_its_own_numbers_only() -> None:
 def test_a_dict_that_changes_while_it_is_read_is_read_once_more() -> None:
     changing = iter([True, False])
 
-    def caches() -> list[CacheFigures]:
+    def caches() -> list[CacheSnapshot]:
         if next(changing):
             raise RuntimeError("dictionary changed size during iteration")
         return [POD]
@@ -204,7 +204,7 @@ def test_a_dict_that_changes_while_it_is_read_is_read_once_more() -> None:
 def test_registering_does_not_ask_the_sources() -> None:
     asked = []
 
-    def controllers() -> list[ControllerFigures]:
+    def controllers() -> list[ControllerSnapshot]:
         asked.append(1)
         return []
 

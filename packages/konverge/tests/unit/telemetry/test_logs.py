@@ -17,7 +17,7 @@ from konverge.telemetry import ContextLogger, HumanFormatter, JsonFormatter, con
 RESERVED = vars(logging.makeLogRecord({}))
 
 
-class Terminal(io.StringIO):
+class TerminalError(io.StringIO):
     def isatty(self) -> bool:
         return True
 
@@ -152,7 +152,7 @@ def test_a_traceback_follows_the_line() -> None:
 
 def test_only_a_terminal_gets_colours() -> None:
     assert "\x1b[" not in human_text()
-    assert "\x1b[33mWARNING\x1b[0m" in human_text(stream=Terminal())
+    assert "\x1b[33mWARNING\x1b[0m" in human_text(stream=TerminalError())
 
 
 def test_a_message_cannot_forge_a_line() -> None:

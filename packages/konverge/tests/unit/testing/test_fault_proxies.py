@@ -11,7 +11,7 @@ import pytest
 
 from konverge.client import Client, RetryPolicy, StaticCredentials
 from konverge.errors import NotFound, TransportError, Unauthorized
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 from konverge.testing.fault_proxy import FaultProxy
 from konverge.testing.faults import Fault, answered, anything, cut, lists, refused, watches
 from konverge.testing.raw_proxy import RawProxy
@@ -46,8 +46,8 @@ async def joined() -> AsyncIterator[tuple[RawProxy, Client]]:
         yield proxy, client
 
 
-def config_map(name: str) -> Untyped:
-    return Untyped(apiVersion="v1", kind="ConfigMap", metadata={"name": name, "namespace": "default"})
+def config_map(name: str) -> Unstructured:
+    return Unstructured(apiVersion="v1", kind="ConfigMap", metadata={"name": name, "namespace": "default"})
 
 
 async def test_without_a_rule_every_verb_works_through_the_proxy() -> None:

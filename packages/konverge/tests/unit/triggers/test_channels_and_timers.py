@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from konverge.objects import Key
-from konverge.triggers import Channel, Timer, Wake
+from konverge.triggers import Channel, EnqueueReason, Timer
 
 A, B = Key("shop", "a"), Key("shop", "b")
 
@@ -17,9 +17,9 @@ class Ear:
 
     def __init__(self) -> None:
         self.heard: list[tuple[float, Key]] = []
-        self.wakes: list[Wake] = []
+        self.wakes: list[EnqueueReason] = []
 
-    def __call__(self, key: Key, wake: Wake) -> None:
+    def __call__(self, key: Key, wake: EnqueueReason) -> None:
         self.heard.append((asyncio.get_running_loop().time(), key))
         self.wakes.append(wake)
 
@@ -37,7 +37,7 @@ async def test_what_is_put_reaches_everybody_who_listens() -> None:
     await asyncio.sleep(1)
     channel.put(A)
     assert one.heard == two.heard == [(1, A)]  # at once
-    assert one.wakes == [Wake("github", "", A, "", "channel")]
+    assert one.wakes == [EnqueueReason("github", "", A, "", "channel")]
     await stop(*tasks)
 
 
@@ -78,7 +78,7 @@ async def test_threads_may_put() -> None:
 async def ticks(timer: Timer, count: int, pause: float = 0.0) -> list[tuple[float, Key]]:
     found = []
     async for key, wake in timer.ticks():
-        assert wake == Wake(repr(timer), "", key, "", "timer")
+        assert wake == EnqueueReason(repr(timer), "", key, "", "timer")
         found.append((asyncio.get_running_loop().time(), key))
         if len(found) == count:
             break

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Pod
-from konverge.objects import Key, Kind, Scope, Untyped
+from konverge.objects import Key, Kind, Scope, Unstructured
 from konverge.triggers import to_keys, to_owner, to_self
 from trigger_objects import POD, added, changed, document, removed
 
@@ -109,12 +109,12 @@ def test_a_function_maps_the_old_and_the_new_state() -> None:
 
 
 def test_a_function_of_an_untyped_object() -> None:
-    def names(obj: Untyped) -> list[Key]:
+    def names(obj: Unstructured) -> list[Key]:
         return [Key("", name) for name in obj["spec"]["names"]]
 
     event = added(document(spec={"names": ["a", "b", "a"]}))
     assert list(to_keys(names, POD)(event)) == [Key("", "a"), Key("", "b")]
-    assert list(to_keys(names, Untyped)(event)) == [Key("", "a"), Key("", "b")]
+    assert list(to_keys(names, Unstructured)(event)) == [Key("", "a"), Key("", "b")]
 
 
 def test_a_state_that_does_not_fit_does_not_hide_the_other(caplog: pytest.LogCaptureFixture) -> None:
@@ -131,17 +131,17 @@ def test_a_state_that_does_not_fit_does_not_hide_the_other(caplog: pytest.LogCap
 @pytest.mark.parametrize("answer", ["shop/web", ["shop/web"], None, Key("shop", "web")])
 def test_what_is_no_list_of_keys_is_said_in_the_log(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
-        assert list(to_keys(lambda _: answer, Untyped)(added(document()))) == []
+        assert list(to_keys(lambda _: answer, Unstructured)(added(document()))) == []
     assert caplog.records
 
 
 def test_what_a_function_is_handed_is_its_own() -> None:
-    def spoil(obj: Untyped) -> list[Key]:
+    def spoil(obj: Unstructured) -> list[Key]:
         obj["spec"]["names"].append("spoilt")
         return [Key("", str(len(obj["spec"]["names"])))]
 
     event = added(document(spec={"names": []}))
-    assert [list(to_keys(spoil, Untyped)(event)) for _ in range(2)] == [[Key("", "1")], [Key("", "1")]]
+    assert [list(to_keys(spoil, Unstructured)(event)) for _ in range(2)] == [[Key("", "1")], [Key("", "1")]]
 
 
 def test_mappers_read_as_they_are_written() -> None:

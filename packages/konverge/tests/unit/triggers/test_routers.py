@@ -9,11 +9,11 @@ from konverge.cache import Event
 from konverge.objects import Key
 from konverge.queue import Priority
 from konverge.triggers import (
+    EnqueueReason,
     Mapper,
     Predicate,
     Router,
     Trigger,
-    Wake,
     anything,
     generation_changed,
     spec_or_metadata_changed,
@@ -44,7 +44,7 @@ def test_a_change_wakes_its_key_and_says_why() -> None:
     ((key, wake, priority, fresh),) = router().route(changed(spec(1, 1), spec(2, 2)))
 
     assert key == WEB
-    assert wake == Wake("for Pod", "Pod", WEB, "2", "changed")
+    assert wake == EnqueueReason("for Pod", "Pod", WEB, "2", "changed")
     assert str(wake) == "for Pod: Pod shop/web changed at version 2"
     assert (priority, fresh) == (Priority.NORMAL, True)
 

@@ -124,7 +124,7 @@ def webapp(name: str, image: str) -> WebApp:
 
 async def cluster(hooks: Webhooks) -> tuple[EmbeddedServer, Client]:
     server = EmbeddedServer()
-    server.callouts.serve("operators", "webapp", hooks.handle)
+    server.webhook_client.serve("operators", "webapp", hooks.handle)
     client = Client(InProcessTransport(server.handle))
     await client.create(crd_for(WebApp, OldWebApp, conversion=conversion_for(conversion, ADDRESS)))
     for each in configurations_for(hooks.hooks, ADDRESS, name="webapp"):

@@ -16,7 +16,7 @@ from konverge.client import InProcessTransport
 from konverge.errors import ConfigError, KonvergeError, TransportError
 from konverge.k8s.admissionregistration.v1 import ValidatingWebhookConfiguration
 from konverge.k8s.core.v1 import Secret
-from konverge.objects import Key, ObjectMeta, Untyped
+from konverge.objects import Key, ObjectMeta, Unstructured
 from konverge.webhooks import (
     Address,
     BundleTarget,
@@ -329,7 +329,7 @@ async def test_followers_swap_in_what_is_new_and_keep_what_is_good(caplog: pytes
 
 
 async def test_a_patch_touches_nothing_but_bundles() -> None:
-    found = Untyped(
+    found = Unstructured(
         webhooks=[
             {"name": "a", "clientConfig": {"caBundle": "b2xk"}},
             {"name": "b", "clientConfig": {"caBundle": base64.b64encode(b"new").decode()}},
@@ -340,7 +340,7 @@ async def test_a_patch_touches_nothing_but_bundles() -> None:
         {"op": "test", "path": "/webhooks/0/name", "value": "a"},
         {"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "bmV3"},
     ]
-    assert bundle_patch(Untyped(spec={"conversion": {"strategy": "None"}}), b"new") == []
+    assert bundle_patch(Unstructured(spec={"conversion": {"strategy": "None"}}), b"new") == []
 
 
 async def test_a_list_that_changed_in_between_is_looked_at_again() -> None:

@@ -38,7 +38,7 @@ from konverge.wire.watching import (
     Synced,
     Watch,
 )
-from mirror import Mirror
+from mirror import Informer
 from model_collection import ModelCollection, bookmark, frame, status_frame
 
 PASSING = [
@@ -526,7 +526,7 @@ BYTES = st.lists(FRAMES | st.binary(max_size=20) | st.just(b"\n"), max_size=6).m
 @given(st.lists(BYTES, max_size=6), st.booleans())
 @settings(max_examples=100, deadline=None)
 def test_whatever_a_server_sends_there_is_always_something_to_ask(answers: list[bytes], streaming: bool) -> None:
-    following, mirror = Following(Selection(streaming=streaming)), Mirror()
+    following, mirror = Following(Selection(streaming=streaming)), Informer()
     for answer in answers:
         try:
             _take(following, mirror, answer, [])
@@ -566,7 +566,7 @@ def test_whatever_fails_the_mirror_ends_equal_to_the_server(
     steps: list[Any], offers_streaming: bool, page_size: int
 ) -> None:
     server = ModelCollection(offers_streaming=offers_streaming)
-    following, mirror = Following(Selection(page_size=page_size)), Mirror()
+    following, mirror = Following(Selection(page_size=page_size)), Informer()
     for what, *details in steps:
         match what:
             case "ask":
@@ -583,7 +583,7 @@ def test_whatever_fails_the_mirror_ends_equal_to_the_server(
 
 
 def _ask(
-    server: ModelCollection, following: Following, mirror: Mirror, fault: Any, whole: float, cuts: Iterable[int]
+    server: ModelCollection, following: Following, mirror: Informer, fault: Any, whole: float, cuts: Iterable[int]
 ) -> None:
     """Ask once, and tell the machine what comes of it: all of the answer, a part of it, or a fault in its place."""
     try:
@@ -597,7 +597,7 @@ def _ask(
         following.failed(error)
 
 
-def _take(following: Following, mirror: Mirror, answer: bytes, cuts: Iterable[int]) -> None:
+def _take(following: Following, mirror: Informer, answer: bytes, cuts: Iterable[int]) -> None:
     if isinstance(following.ask(), List):
         for change in following.page(answer):
             _apply(following, mirror, change)
@@ -611,7 +611,7 @@ def _take(following: Following, mirror: Mirror, answer: bytes, cuts: Iterable[in
     following.ended()
 
 
-def _apply(following: Following, mirror: Mirror, change: Change | None) -> None:
+def _apply(following: Following, mirror: Informer, change: Change | None) -> None:
     match change:
         case Reset():
             mirror.begin()
@@ -630,7 +630,7 @@ def _pieces(data: bytes, cuts: Iterable[int]) -> Iterable[bytes]:
     return [data[begin:end] for begin, end in itertools.pairwise(places)]
 
 
-def _check_what_was_told(mirror: Mirror, server: ModelCollection) -> None:
+def _check_what_was_told(mirror: Informer, server: ModelCollection) -> None:
     """What was told replays to the same state, in the order of the real states of each object."""
     replayed: dict[str, str] = {}
     for told in mirror.told:

@@ -50,9 +50,9 @@ class DeploymentReconciler(Reconciler[Deployment]):
                 return Result.done()
             if not await self._pass(current, ctx):
                 wait = next_check(current, moment(self._clock))
-                return Result.done() if wait is None else Result.again(wait, reason="the deadline of progress")
+                return Result.done() if wait is None else Result.requeue(wait, reason="the deadline of progress")
             current = await ctx.get(Deployment, obj.key)
-        return Result.again(reason="the rollout goes on")
+        return Result.requeue(reason="the rollout goes on")
 
     async def _pass(self, deployment: Deployment, ctx: Context) -> bool:
         """Look at everything once and act; tell whether anything was written."""

@@ -67,7 +67,7 @@ class JobReconciler(Reconciler[Job]):
             if not run.wrote:
                 return self._next(run)
             current = await ctx.get(Job, obj.key)
-        return Result.again(reason="the Job goes on")
+        return Result.requeue(reason="the Job goes on")
 
     async def _pass(self, job: Job, selector: LabelSelector, ctx: Context) -> JobRun:
         pods = await hold(job, Pod, selector=selector, ctx=ctx, finalizers=(TRACKING,))
@@ -83,7 +83,7 @@ class JobReconciler(Reconciler[Job]):
         waits = (run.wait, until_deadline(run.job, moment(self._clock)))
         # A deadline that has passed has been judged.
         due = min((wait for wait in waits if wait is not None and wait > 0), default=None)
-        return Result.done() if due is None else Result.again(due, reason="a wait of the Job is over")
+        return Result.done() if due is None else Result.requeue(due, reason="a wait of the Job is over")
 
     async def _expire(self, job: Job, ctx: Context) -> Result:
         """Delete a finished Job when its time has come, if the server says so too."""
@@ -91,7 +91,7 @@ class JobReconciler(Reconciler[Job]):
         if left is None:
             return Result.done()
         if left > 0:
-            return Result.again(left, reason="the time of a finished Job is over")
+            return Result.requeue(left, reason="the time of a finished Job is over")
         fresh = await ctx.client.get(Job, job.key)
         left = until_expiry(fresh, moment(self._clock))
         if left is not None and left <= 0:

@@ -69,9 +69,9 @@ class ReplicaSetReconciler(Reconciler[ReplicaSet]):
         if problem is not None:
             raise problem
         if missing > _MOST_AT_ONCE:
-            return Result.again(reason="more pods than are made or removed at once")
+            return Result.requeue(reason="more pods than are made or removed at once")
         wait = until_available(pods, obj.spec.min_ready_seconds or 0, now)
-        return Result.done() if wait is None else Result.again(wait, reason="a pod becomes available")
+        return Result.done() if wait is None else Result.requeue(wait, reason="a pod becomes available")
 
     async def _manage(self, obj: ReplicaSet, pods: list[Pod], ctx: Context) -> tuple[list[Pod], KonvergeError | None]:
         surplus = len(pods) - _replicas(obj)

@@ -10,14 +10,14 @@ from typing import Any
 
 from konverge.cli.manifests.release import Release
 from konverge.controller import EVENTS, LEASES, rules_of
-from konverge.objects import Untyped
+from konverge.objects import Unstructured
 
 __all__ = ["access_of"]
 
 _API = "rbac.authorization.k8s.io/v1"
 
 
-def access_of(release: Release) -> list[Untyped]:
+def access_of(release: Release) -> list[Unstructured]:
     """Give the ServiceAccount, roles and bindings."""
     account = release.made("ServiceAccount", release.name, automountServiceAccountToken=False)
     granted = [account, *_everyday(release), *_own(release)]
@@ -26,18 +26,18 @@ def access_of(release: Release) -> list[Untyped]:
     return granted
 
 
-def _everyday(release: Release) -> list[Untyped]:
+def _everyday(release: Release) -> list[Unstructured]:
     """What the controllers do."""
     needed = set(release.operator.permissions()) - set(LEASES)
     if not release.namespaces:
         return _pair(release, "ClusterRole", release.name, rules_of(needed))
-    found: list[Untyped] = []
+    found: list[Unstructured] = []
     for namespace in release.namespaces:
         found += _pair(release, "Role", release.name, rules_of(needed), namespace=namespace)
     return found
 
 
-def _own(release: Release) -> list[Untyped]:
+def _own(release: Release) -> list[Unstructured]:
     """What it does in its own namespace: its lease, its events about it, its certificate."""
     rules: list[dict[str, Any]] = [
         {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
@@ -59,7 +59,7 @@ def _own(release: Release) -> list[Untyped]:
     return _pair(release, "Role", f"{release.name}-own", rules, namespace=release.namespace)
 
 
-def _bundles(release: Release) -> list[Untyped]:
+def _bundles(release: Release) -> list[Unstructured]:
     """The objects whose caBundle it keeps up to date, by name."""
     names: dict[tuple[str, str], list[str]] = {}
     for one in release.webhook_configurations():
@@ -75,7 +75,9 @@ def _bundles(release: Release) -> list[Untyped]:
     return _pair(release, "ClusterRole", f"{release.name}-webhooks", rules)
 
 
-def _pair(release: Release, kind: str, name: str, rules: list[dict[str, Any]], *, namespace: str = "") -> list[Untyped]:
+def _pair(
+    release: Release, kind: str, name: str, rules: list[dict[str, Any]], *, namespace: str = ""
+) -> list[Unstructured]:
     """A role and the binding of the operator's account to it."""
     cluster = kind == "ClusterRole"
     role = release.made(kind, name, api=_API, cluster=cluster, rules=rules)

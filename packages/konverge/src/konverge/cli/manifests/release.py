@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from konverge.manager import Operator
-from konverge.objects import AnyObject, Untyped
+from konverge.objects import AnyObject, Unstructured
 from konverge.objects.names import dns_label_errors
 from konverge.schema import to_yaml
 from konverge.webhooks import Address, configurations_for
@@ -69,14 +69,14 @@ class Release:
         """Where the API server finds its webhooks."""
         return Address(service=f"{self.name}-webhooks", namespace=self.namespace)
 
-    def made(self, kind: str, name: str, *, api: str = "v1", cluster: bool = False, **parts: Any) -> Untyped:
+    def made(self, kind: str, name: str, *, api: str = "v1", cluster: bool = False, **parts: Any) -> Unstructured:
         """Make an object of this release."""
         metadata: dict[str, Any] = {"name": name, "labels": self.labels}
         if not cluster:
             metadata["namespace"] = self.namespace
-        return Untyped(apiVersion=api, kind=kind, metadata=metadata, **parts)
+        return Unstructured(apiVersion=api, kind=kind, metadata=metadata, **parts)
 
-    def crds(self) -> list[Untyped]:
+    def crds(self) -> list[Unstructured]:
         """Give the CRDs of its kinds."""
         made = self.operator.crds(self.address if self.operator.webhooks else None)
         for crd in made:
@@ -116,4 +116,6 @@ def files_of(release: Release) -> dict[str, str]:
 
 
 def _kustomization(resources: list[str]) -> str:
-    return to_yaml(Untyped(apiVersion="kustomize.config.k8s.io/v1beta1", kind="Kustomization", resources=resources))
+    return to_yaml(
+        Unstructured(apiVersion="kustomize.config.k8s.io/v1beta1", kind="Kustomization", resources=resources)
+    )

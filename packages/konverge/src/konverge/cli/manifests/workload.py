@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from konverge.cli.manifests.release import Release
-from konverge.objects import AnyObject, Untyped
+from konverge.objects import AnyObject, Unstructured
 
 __all__ = ["monitor_of", "namespace_of", "workload_of"]
 
@@ -62,7 +62,7 @@ def monitor_of(release: Release) -> AnyObject:
     )
 
 
-def _deployment(release: Release, selector: dict[str, str]) -> Untyped:
+def _deployment(release: Release, selector: dict[str, str]) -> Unstructured:
     pod = {
         "serviceAccountName": release.name,
         "automountServiceAccountToken": True,
