@@ -142,7 +142,7 @@ def test_every_part_has_a_layer() -> None:
         ("konverge/testing/fixtures.py", "from konverge_cluster import EmbeddedCluster"),
         ("konverge_cluster/builtins/kinds.py", "from konverge_cluster.webhooks import WebhookAdmission"),
         ("konverge_cluster/crds/serving.py", "from konverge.cache import Cache"),
-        ("konverge_cluster/nodes/pods.py", "from konverge_cluster.workloads import workload_controllers"),
+        ("konverge_cluster/nodes/pod_reconciler.py", "from konverge_cluster.workloads import workload_controllers"),
         ("konverge_cluster/cli/dev.py", "from konverge_operators.webapp import operator"),
         ("konverge_operators/webapp/api.py", "from konverge_cluster import EmbeddedCluster"),
     ],

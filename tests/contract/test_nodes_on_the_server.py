@@ -16,7 +16,7 @@ from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.batch.v1 import Job
 from konverge.objects import Unstructured
 from konverge.testing import ControlPlane
-from konverge_cluster.nodes import Behaviour, SimulatedNodes
+from konverge_cluster.nodes import Behavior, SimulatedNodes
 from live_cluster import conditions, deployment, pod, state
 from namespace_scenarios import until
 
@@ -61,7 +61,7 @@ async def test_a_deployment_on_a_real_control_plane_becomes_ready_rolls_and_goes
         assert ready == ["True"] * 5
         assert {one["spec"]["nodeName"] for one in items if one["kind"] == "Pod"} == {"node-1", "node-2"}
 
-        nodes.program(Behaviour(image="app:2", crashes=1))
+        nodes.program(Behavior(image="app:2", crashes=1))
         change = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "app:2"}]}}}}
         await client.patch(Deployment, "web", change, patch_type="strategic")
         await client.wait_for(Deployment, "web", rolled_out(), timeout=LIMIT)
@@ -122,7 +122,7 @@ async def test_the_real_controller_manager_finds_out_that_a_node_is_gone(managed
             return conditions(await client.get("pods", "lost")).get("Ready") == "True"
 
         await until(runs, "the pod is ready", LIMIT)
-        nodes.take_down("node-1")
+        nodes.stop_node("node-1")
 
         async def is_unknown() -> bool:
             return conditions(await client.get("nodes", "node-1"))["Ready"] == "Unknown"
@@ -132,7 +132,7 @@ async def test_the_real_controller_manager_finds_out_that_a_node_is_gone(managed
 
         await until(is_unknown, "the node is found out", 180)
         await until(is_evicted, "its pod is told to go", 180)
-        nodes.bring_back("node-1")
+        nodes.start_node("node-1")
 
         async def is_gone() -> bool:
             return not [one for one in await client.list("pods", namespace="default") if one.name == "lost"]

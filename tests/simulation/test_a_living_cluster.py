@@ -16,7 +16,7 @@ from konverge.k8s.batch.v1 import Job, JobSpec
 from konverge.k8s.core.v1 import Container, Namespace, Pod, PodSpec, PodTemplateSpec, Secret, ServiceAccount
 from konverge.k8s.meta.v1 import LabelSelector
 from konverge.testing import run_virtually
-from konverge_cluster.nodes import Behaviour
+from konverge_cluster.nodes import Behavior
 from konverge_cluster.testing.fixtures import TestCluster
 
 
@@ -53,7 +53,7 @@ async def test_a_roll_out_that_never_becomes_ready_fails_at_its_deadline_and_can
     cluster: TestCluster,
 ) -> None:
     client = cluster.client()
-    cluster.program(Behaviour(image="bad:*", never_ready=True))
+    cluster.program(Behavior(image="bad:*", never_ready=True))
     await cluster.settle()
     await client.create(deployment("web", progress_deadline_seconds=60))
     await cluster.settle()

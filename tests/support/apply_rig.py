@@ -12,7 +12,7 @@ from konverge.client import Client, Written
 from konverge.errors import NotFound
 from konverge.objects import Key, Resource, kind_of
 from konverge.reconcile.apply import Applier, Memory
-from konverge.telemetry import Exchange
+from konverge.telemetry import RequestRecord
 from konverge.wire import Transport
 
 __all__ = ["MANAGER", "ApplyRig", "apply_rig"]
@@ -62,8 +62,8 @@ class ApplyRig:
         """Give an object as the server has it, as plain JSON values."""
         return await self.others.get(kind_of(kind), self.key(name))
 
-    def _exchanged(self, exchange: Exchange) -> None:
-        self.sent.append(exchange.verb)
+    def _exchanged(self, record: RequestRecord) -> None:
+        self.sent.append(record.verb)
 
     def _written(self, written: Written) -> None:
         if written.verb == "delete":

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from konverge.wire.messages import Request
-from konverge_cluster.api.answers import Answer
+from konverge_cluster.api.responses import Answer
 from konverge_cluster.embedded_server import EmbeddedServer
 
 __all__ = ["CONFIG_MAPS", "Json", "Plane", "Watcher", "config_map"]

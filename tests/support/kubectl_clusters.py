@@ -20,7 +20,7 @@ from konverge.client import Client, load_config
 from konverge.testing import ControlPlane
 from konverge.testing.leak_check import WatchedLoop, assert_nothing_left
 from konverge_cluster import EmbeddedCluster
-from konverge_cluster.nodes import Behaviour, SimulatedNodes
+from konverge_cluster.nodes import Behavior, SimulatedNodes
 from kubectl import Kubectl, Run
 
 __all__ = ["Ground", "Line", "embedded_ground", "in_thread", "k", "look", "real_ground"]
@@ -29,9 +29,9 @@ T = TypeVar("T")
 LIMIT = 120
 NODES = 2
 PROGRAM = (
-    Behaviour(image="bad:*", never_ready=True),
-    Behaviour(image="slow:*", stops_after=2),
-    Behaviour(image="slower:*", stops_after=12),
+    Behavior(image="bad:*", never_ready=True),
+    Behavior(image="slow:*", stops_after=2),
+    Behavior(image="slower:*", stops_after=12),
 )
 
 _MASKS = (
@@ -142,7 +142,7 @@ def embedded_ground(directory: Path) -> Iterator[Ground]:
 
     @asynccontextmanager
     async def living() -> AsyncGenerator[None]:
-        async with EmbeddedCluster(nodes=NODES, behaviours=PROGRAM) as cluster:
+        async with EmbeddedCluster(nodes=NODES, behaviors=PROGRAM) as cluster:
             await cluster.listen()
             cluster.write_kubeconfig(kubeconfig)
             yield

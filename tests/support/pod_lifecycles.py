@@ -6,8 +6,8 @@ import copy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from konverge_cluster.nodes import Behaviour, Place, Program, Step, live
-from konverge_cluster.nodes.behaviours import PodWords
+from konverge_cluster.nodes import Behavior, PodAddresses, Program, PodSync, sync_pod
+from konverge_cluster.nodes.behaviors import PodInfo
 
 START = datetime(2027, 1, 15, tzinfo=UTC)
 
@@ -15,8 +15,8 @@ START = datetime(2027, 1, 15, tzinfo=UTC)
 class PodLife:
     """A pod, and all states that it went through; `at(seconds)` plays it up to a moment."""
 
-    def __init__(self, *behaviours: Behaviour, **spec: Any) -> None:
-        self.program = Program(behaviours)
+    def __init__(self, *behaviors: Behavior, **spec: Any) -> None:
+        self.program = Program(behaviors)
         spec = {"containers": [{"name": "c", "image": "app:1"}], "restartPolicy": "Always", **spec}
         metadata = {"name": "p", "namespace": "default", "uid": "u", "generation": 1}
         self.pod: dict[str, Any] = {"metadata": metadata, "spec": spec, "status": {}}
@@ -26,12 +26,12 @@ class PodLife:
         self.gone = False
         self.steps = 0
 
-    def step(self) -> Step:
-        words = PodWords("p", "default", {}, self.pod["metadata"].get("annotations", {}))
-        made = live(
+    def step(self) -> PodSync:
+        words = PodInfo("p", "default", {}, self.pod["metadata"].get("annotations", {}))
+        made = sync_pod(
             self.pod,
             self.now,
-            Place("172.30.0.2", "10.64.0.2"),
+            PodAddresses("172.30.0.2", "10.64.0.2"),
             lambda container: self.program.of(container["image"], container["name"], words),
         )
         if made.status != self.pod["status"]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from konverge import Client
 from konverge.objects import Unstructured
-from konverge_cluster.nodes import Behaviour, SimulatedNodes
+from konverge_cluster.nodes import Behavior, SimulatedNodes
 from namespace_scenarios import until
 from workload_scene import masked
 
@@ -19,13 +19,13 @@ __all__ = ["PLAYS", "PROGRAM", "Stage"]
 
 LIMIT = 240
 PROGRAM = (
-    Behaviour(image="late:*", ready_after=8),
-    Behaviour(image="never:*", never_ready=True),
-    Behaviour(image="crash:*", crashes=2),
-    Behaviour(image="flaky:*", crashes=1, exit_code=5),
-    Behaviour(image="code:*", exit_code=3),
-    Behaviour(image="unpulled:*", pull_fails=True),
-    Behaviour(image="slow:*", stops_after=10),
+    Behavior(image="late:*", ready_after=8),
+    Behavior(image="never:*", never_ready=True),
+    Behavior(image="crash:*", crashes=2),
+    Behavior(image="flaky:*", crashes=1, exit_code=5),
+    Behavior(image="code:*", exit_code=3),
+    Behavior(image="unpulled:*", pull_fails=True),
+    Behavior(image="slow:*", stops_after=10),
 )
 
 
@@ -183,9 +183,9 @@ async def a_node_goes_away_and_comes_back(stage: Stage) -> None:
     ]
     await stage.create(deployment("plain:1", node="node-2", tolerations=patience))
     await stage.until_pods("ready", ready)
-    stage.nodes.take_down("node-2")
+    stage.nodes.stop_node("node-2")
     await stage.until_pods("lost", _is_replaced)
-    stage.nodes.bring_back("node-2")
+    stage.nodes.start_node("node-2")
     await stage.until_pods("back", lambda pods: len(pods) == 1 and ready(pods))
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 
 from konverge.client import Client
-from konverge.telemetry import Exchange
+from konverge.telemetry import RequestRecord
 
 __all__ = ["Stillness"]
 
@@ -41,8 +41,8 @@ class Stillness:
     def disturbed_by(self, client: Client, namespace: str) -> Client:
         """Give a client whose writes count as something that happens in that namespace."""
 
-        def notice(exchange: Exchange) -> None:
-            if exchange.verb not in READS:
+        def notice(record: RequestRecord) -> None:
+            if record.verb not in READS:
                 self._disturb(namespace)
 
         return client.observed(notice)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from konverge_cluster.api.cluster import Cluster, key_of
 from konverge_cluster.api.documents import shape
-from konverge_cluster.api.strategy import Document, Surroundings
+from konverge_cluster.api.strategy import Document, RequestContext
 from konverge_cluster.api.writes import endpoint_of, entry_of
 from konverge_cluster.patches import track_update
 
@@ -83,7 +83,7 @@ def plant(cluster: Cluster, group: str, version: str, plural: str, document: Doc
     endpoint = endpoint_of(cluster, strategy, "")
     metadata["managedFields"] = track_update(None, document, manager="kube-apiserver", endpoint=endpoint, now=now)
     namespace = metadata.get("namespace", "")
-    strategy.prepare_create(document, Surroundings(now=now, namespace=namespace, lookup=cluster.lookup))
+    strategy.prepare_create(document, RequestContext(now=now, namespace=namespace, lookup=cluster.lookup))
     if not metadata["managedFields"]:
         del metadata["managedFields"]
     entry = entry_of(key_of(namespace, metadata["name"]), document, strategy.stamp, cluster.storage.next_revision)

@@ -19,7 +19,7 @@ from konverge.objects import wall_clock
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.garbage import GarbageCollector
 from konverge_cluster.namespaces import namespace_controllers
-from konverge_cluster.nodes import Behaviour, SimulatedNodes
+from konverge_cluster.nodes import Behavior, SimulatedNodes
 from konverge_cluster.workloads import workload_controllers
 
 __all__ = ["EmbeddedCluster"]
@@ -33,7 +33,7 @@ class EmbeddedCluster:
     Promises: inside `async with` the built-in controllers and the nodes run; without `listen` there is no socket, so it
     runs on virtual time as well. Afterwards nothing is left.
 
-    `nodes` is how many there are, `behaviours` how containers on them behave (`program` adds more at any time). `clock`
+    `nodes` is how many there are, `behaviors` how containers on them behave (`program` adds more at any time). `clock`
     is the wall clock in seconds; `seed` makes uids and generated names repeatable. `heartbeat` is how often nodes renew
     their leases, in seconds, 0 for never.
     """
@@ -42,7 +42,7 @@ class EmbeddedCluster:
         self,
         *,
         nodes: int = 3,
-        behaviours: Iterable[Behaviour] = (),
+        behaviors: Iterable[Behavior] = (),
         clock: Callable[[], float] = wall_clock,
         seed: int | None = None,
         heartbeat: float = 10.0,
@@ -50,7 +50,7 @@ class EmbeddedCluster:
     ) -> None:
         self.server = EmbeddedServer(clock=clock, seed=seed, plain=plain, service_accounts=True)
         self.nodes = SimulatedNodes(self._own_client(), nodes=nodes, heartbeat=heartbeat, lifecycle=True, clock=clock)
-        self.nodes.program(*behaviours)
+        self.nodes.program(*behaviors)
         self._clock = clock
         self._parts = AsyncExitStack()
 
@@ -58,9 +58,9 @@ class EmbeddedCluster:
         """Give a client of it, without a socket."""
         return Client(InProcessTransport(self.server.handle), settings=Settings(namespace=namespace))
 
-    def program(self, *behaviours: Behaviour) -> None:
+    def program(self, *behaviors: Behavior) -> None:
         """Say how containers behave from now on; later words count more."""
-        self.nodes.program(*behaviours)
+        self.nodes.program(*behaviors)
 
     async def listen(self, address: str = "127.0.0.1", port: int = 0) -> None:
         """Listen on a port as well; 0 takes a free one."""

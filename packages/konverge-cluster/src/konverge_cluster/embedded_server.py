@@ -20,7 +20,7 @@ import yaml
 from konverge.certificates import Authority, Pair
 from konverge.objects import wall_clock
 from konverge.wire.messages import Request
-from konverge_cluster.api.answers import Answer
+from konverge_cluster.api.responses import Answer
 from konverge_cluster.api.calls import ADMIN
 from konverge_cluster.api.cluster import Cluster
 from konverge_cluster.api.lifecycle import NamespaceLifecycle

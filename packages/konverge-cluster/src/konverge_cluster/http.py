@@ -26,8 +26,8 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from konverge.listener import Listener
 from konverge.wire.messages import Request
-from konverge_cluster.api import refusals
-from konverge_cluster.api.answers import Answer, refusal_answer
+from konverge_cluster.api import status_errors
+from konverge_cluster.api.responses import Answer, error_response
 from konverge_cluster.api.bodies import BODY_LIMIT
 from konverge_cluster.api.calls import ADMIN
 from konverge_cluster.users import Users, certificate_user
@@ -100,8 +100,8 @@ class Front:
         try:
             user = self._user(request)
             body = await _read(request)
-        except refusals.Refusal as refusal:
-            return _whole(refusal_answer(refusal))
+        except status_errors.StatusError as refusal:
+            return _whole(error_response(refusal))
         answer = await self._handle(_understood(request, body), user)
         if answer.stream is None:
             return _whole(answer)
@@ -109,7 +109,7 @@ class Front:
 
     def _user(self, request: web.BaseRequest) -> Mapping[str, Any]:
         if not self._knows_host(request.headers.get("Host", "")):
-            raise refusals.failure(403, "the Host header names another server", "Forbidden")
+            raise status_errors.failure(403, "the Host header names another server", "Forbidden")
         if self._users is None:
             return ADMIN
         header = request.headers.get("Authorization")
@@ -119,7 +119,7 @@ class Front:
         if user is None:
             if header is None and request.path in _HEALTH:
                 return {"username": "system:anonymous", "groups": ["system:unauthenticated"]}
-            raise refusals.failure(401, "Unauthorized", "Unauthorized")
+            raise status_errors.failure(401, "Unauthorized", "Unauthorized")
         return user
 
     def _knows_host(self, host: str) -> bool:
@@ -138,7 +138,7 @@ async def _read(request: web.BaseRequest) -> bytes:
         return b""
     length = request.content_length
     if length is not None and length > BODY_LIMIT:
-        raise refusals.too_large(f"limit is {BODY_LIMIT}")
+        raise status_errors.too_large(f"limit is {BODY_LIMIT}")
     chunks: list[bytes] = []
     size = 0
     try:
@@ -147,11 +147,11 @@ async def _read(request: web.BaseRequest) -> bytes:
                 chunks.append(chunk)
                 size += len(chunk)
                 if size > BODY_LIMIT:
-                    raise refusals.too_large(f"limit is {BODY_LIMIT}")
+                    raise status_errors.too_large(f"limit is {BODY_LIMIT}")
     except TimeoutError:
-        raise refusals.timeout("the body of the request did not come in time") from None
+        raise status_errors.timeout("the body of the request did not come in time") from None
     except HttpProcessingError as error:
-        raise refusals.bad_request(f"the body of the request cannot be read: {error.message}") from None
+        raise status_errors.bad_request(f"the body of the request cannot be read: {error.message}") from None
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 

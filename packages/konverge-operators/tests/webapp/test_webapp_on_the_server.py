@@ -19,7 +19,7 @@ from konverge.manager import Election
 from konverge.objects import AnyObject
 from konverge.testing import ControlPlane
 from konverge.webhooks import Address, Webhooks, WebhookServer, configurations_for
-from konverge_cluster.nodes import Behaviour, SimulatedNodes
+from konverge_cluster.nodes import Behavior, SimulatedNodes
 from konverge_operators.webapp.admission import PROTECTED
 from konverge_operators.webapp.api import Phase, WebApp
 from konverge_operators.webapp.beta import WebAppV1Beta1
@@ -114,7 +114,7 @@ async def test_the_whole_story_on_a_real_cluster_with_generated_rights_only(mana
         SimulatedNodes(own, nodes=2).running() as nodes,
         operating(plane) as manager,
     ):
-        nodes.program(Behaviour(image="*bad*", never_ready=True))
+        nodes.program(Behavior(image="*bad*", never_ready=True))
         await admin.create(Namespace(metadata=ObjectMeta(name="shop")))
         client = admin.using(namespace="shop")
         await _story(client, plane)

@@ -1,84 +1,72 @@
-"""The acts that the server knows, and the first of them: bind a pod to a node.
+"""What acts share: how their body is read, how an object is changed without the rules of its kind.
 
-More can be added to a server's `actions` by group, plural and subresource ("" for a kind that can only be created).
+An act is a POST of a small kind of its own to a subresource (a Binding, an Eviction); that kind is not stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
-from typing import Final
+from typing import Any
 
-from konverge_cluster.api import refusals
-from konverge_cluster.api.acts import Unchecked, done, name_of, read_act, set_condition
-from konverge_cluster.api.answers import Answer
+from konverge_cluster.api import status_errors
+from konverge_cluster.api.responses import Answer, json_response
+from konverge_cluster.api.bodies import JSON, YAML, BadText, read_body, summary
 from konverge_cluster.api.calls import Call
-from konverge_cluster.api.cluster import Cluster
-from konverge_cluster.api.evictions import evict_pod
-from konverge_cluster.api.options import WriteOptions
-from konverge_cluster.api.strategy import Document
-from konverge_cluster.api.topology import labels_of_place
-from konverge_cluster.api.updates import change
+from konverge_cluster.api.negotiation import PROTOBUF
+from konverge_cluster.api.field_errors import FieldError
+from konverge_cluster.api.strategy import Document, RequestContext
 
-__all__ = ["ACTIONS", "Action", "bind_named_pod", "bind_pod"]
-
-Action = Callable[[Cluster, Call], Awaitable[Answer]]
+__all__ = ["UncheckedRules", "done", "name_of", "read_action", "set_condition"]
 
 
-async def bind_pod(cluster: Cluster, call: Call) -> Answer:
-    """Assign a pod to the node that the Binding names, once; the pod gets the labels of where the node is."""
-    node = (read_act(call, "Binding").get("target") or {}).get("name", "")
-    return await _bind(cluster, call, labels_of_place(cluster.lookup, node))
+def read_action(call: Call, kind: str) -> Document:
+    """Read the body of an act.
+
+    Raises: StatusError 400.
+    """
+    content_type, body = call.request.headers.get("content-type", ""), call.request.body
+    prefix = f"the object provided is unrecognized (must be of type {kind})"
+    try:
+        value, _ = read_body(content_type, body, (JSON, YAML, PROTOBUF))
+    except BadText as fault:
+        text = f"couldn't get version/kind; json parse error: {fault}"
+        raise status_errors.bad_request(f"{prefix}: {text} ({summary(body)})") from None
+    if not isinstance(value, dict) or not isinstance(value.get("metadata") or {}, dict):
+        raise status_errors.bad_request(f"{prefix} ({summary(body)})")
+    sent = value.get("kind") or kind
+    if sent != kind:
+        version = value.get("apiVersion", "")
+        text = f'no kind "{sent}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        raise status_errors.bad_request(f'{sent} in version "{version}" cannot be handled as a {kind}: {text}')
+    return value
 
 
-async def _bind(cluster: Cluster, call: Call, place: Mapping[str, str]) -> Answer:
-    binding = read_act(call, "Binding")
-    options = WriteOptions.read(call.query, "CreateOptions")
-    if name_of(binding, call.name) != call.name:
-        raise refusals.bad_request("name in URL does not match name in Binding object")
-    node = (binding.get("target") or {}).get("name", "")
-    if not node:
-        raise refusals.failure(500, "target.name: Required value")
-
-    def make(pod: Document | None) -> Document:
-        assert pod is not None
-        _check_unbound(pod)
-        pod["spec"]["nodeName"] = node
-        _add_to(pod, "annotations", (binding.get("metadata") or {}).get("annotations") or {})
-        _add_to(pod, "labels", {**((binding.get("metadata") or {}).get("labels") or {}), **place})
-        set_condition(pod, {"type": "PodScheduled", "status": "True"}, cluster.now())
-        return pod
-
-    await change(cluster, call, Unchecked(), make, options=options)
-    return done()
+def name_of(act: Document, otherwise: str = "") -> str:
+    """The name of the object that an act is about, as the act itself says it."""
+    return str((act.get("metadata") or {}).get("name", otherwise))
 
 
-def _add_to(pod: Document, part: str, more: Mapping[str, str]) -> None:
-    if more:
-        pod["metadata"][part] = {**(pod["metadata"].get(part) or {}), **more}
+def done() -> Answer:
+    """The answer to an act that is done."""
+    return json_response(201, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 
 
-def _check_unbound(pod: Document) -> None:
-    name, node = pod["metadata"]["name"], pod["spec"].get("nodeName", "")
-    if node:
-        why = f'pod {name} is already assigned to node "{node}"'
-        raise refusals.conflict("", "pods/binding", name, why)
-    if "deletionTimestamp" in pod["metadata"]:
-        why = f"pod {name} is being deleted, cannot be assigned to a host"
-        raise refusals.conflict("", "pods/binding", name, why)
+def set_condition(pod: Document, condition: Document, now: str) -> None:
+    """Put a condition into a pod's status, in place of one of the same type."""
+    status = pod.setdefault("status", {})
+    others = [each for each in status.get("conditions", []) if each.get("type") != condition["type"]]
+    status["conditions"] = [*others, {"lastProbeTime": None, "lastTransitionTime": now, **condition}]
 
 
-async def bind_named_pod(cluster: Cluster, call: Call) -> Answer:
-    """Assign the pod that the Binding itself names: the older way, which knows of no places."""
-    pods = cluster.registry.find("", "v1", "pods")
-    name = name_of(read_act(call, "Binding"))
-    if pods is None or not name:
-        raise refusals.bad_request("name is required")
-    return await _bind(cluster, replace(call, strategy=pods, name=name, subresource="binding"), {})
+class UncheckedRules:
+    """The rules of an act on an object: whatever the act does is right."""
 
+    reset_fields: tuple[str, ...] = ()
 
-ACTIONS: Final[Mapping[tuple[str, str, str], Action]] = {
-    ("", "bindings", ""): bind_named_pod,
-    ("", "pods", "binding"): bind_pod,
-    ("", "pods", "eviction"): evict_pod,
-}
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:  # noqa: ARG002
+        return None
+
+    def validate_update(self, new: Any, old: Any, around: RequestContext) -> list[FieldError]:  # noqa: ARG002
+        return []
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:  # noqa: ARG002
+        return []

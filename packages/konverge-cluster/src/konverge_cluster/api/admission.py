@@ -37,7 +37,7 @@ class AdmissionRequest:
 
 
 class Admission(Protocol):
-    """One plug-in of the chain. A refusal is raised as `Refusal`."""
+    """One plug-in of the chain. A refusal is raised as `StatusError`."""
 
     def handles(self, request: AdmissionRequest) -> bool:
         """Say quickly whether this request matters at all; when not, neither method below is called."""

@@ -1,4 +1,4 @@
-"""From the bytes of a request to a document: JSON or YAML, duplicate keys noticed, refusals in the server's words."""
+"""From the bytes of a request to a document: JSON or YAML, duplicate keys noticed, status_errors in the server's words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from konverge_cluster.api import refusals
+from konverge_cluster.api import status_errors
 from konverge_cluster.api.go_json import MAX_DEPTH, JsonFault, duplicate_keys
 
 __all__ = [
@@ -212,7 +212,7 @@ _Loader.add_constructor("tag:yaml.org,2002:map", _construct_map)
 
 
 def summary(body: bytes) -> str:
-    """Show the beginning of a body as the server does in its refusals."""
+    """Show the beginning of a body as the server does in its status_errors."""
     if not body:
         return "<empty>"
     tail = " ..." if len(body) > _SHOWN else ""
@@ -223,13 +223,13 @@ def summary(body: bytes) -> str:
 def read_body(content_type: str, body: bytes, accepted: tuple[str, ...]) -> tuple[Any, list[str]]:
     """Decode a body by its content type.
 
-    Raises: BadText; Refusal 413 for a body over the limit, 415 for a media type that is not accepted.
+    Raises: BadText; StatusError 413 for a body over the limit, 415 for a media type that is not accepted.
     """
     if len(body) > BODY_LIMIT:
-        raise refusals.too_large(f"limit is {BODY_LIMIT}")
+        raise status_errors.too_large(f"limit is {BODY_LIMIT}")
     kind = media_type(content_type)
     if kind == JSON:
         return read_json(body)
     if kind == YAML:
         return read_yaml(body)
-    raise refusals.unsupported_media_type(accepted)
+    raise status_errors.unsupported_media_type(accepted)

@@ -31,7 +31,7 @@ def key_of(namespace: str, name: str) -> str:
 class Cluster:
     """One cluster's state and rules.
 
-    `clock` is the wall clock in seconds, the only source of timestamps; `dice` is the only source of chance (uids,
+    `clock` is the wall clock in seconds, the only source of timestamps; `rng` is the only source of chance (uids,
     generated names, watch timeouts), so that a seed makes a run repeatable.
     """
 
@@ -47,7 +47,7 @@ class Cluster:
         self.registry = registry or Registry()
         self.admission: list[Admission] = []
         self.clock = clock
-        self.dice = random.Random(seed)
+        self.rng = random.Random(seed)
         self.endpoints: dict[tuple[str, ...], tuple[Strategy, Endpoint]] = {}
         self.watches: dict[object, tuple[tuple[str, str], Callable[[], None]]] = {}
         self._second = -1
@@ -63,7 +63,7 @@ class Cluster:
 
     def new_uid(self) -> str:
         """A random UUID of version 4."""
-        digits = f"{self.dice.getrandbits(128):032x}"
+        digits = f"{self.rng.getrandbits(128):032x}"
         variant = "89ab"[int(digits[16], 16) & 3]
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 

@@ -14,9 +14,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from konverge_cluster.api import refusals
+from konverge_cluster.api import status_errors
 from konverge_cluster.api.admission import AdmissionRequest
-from konverge_cluster.api.answers import Answer, json_answer
+from konverge_cluster.api.responses import Answer, json_response
 from konverge_cluster.api.bodies import JSON, YAML, BadText, read_body
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster
@@ -26,11 +26,11 @@ from konverge_cluster.api.options import DeleteOptions, ListOptions
 from konverge_cluster.api.reads import find_entry, list_entries
 from konverge_cluster.api.selections import Selection
 from konverge_cluster.api.strategy import Document
-from konverge_cluster.api.views import answer_entry, answer_list
+from konverge_cluster.api.views import entry_response, list_response
 from konverge_cluster.api.writes import approve, entry_of
 from konverge_cluster.storage import Entry
 
-__all__ = ["answer_delete", "answer_delete_collection", "delete"]
+__all__ = ["handle_delete", "handle_delete_collection", "delete"]
 
 _ORPHAN: Final = "orphan"
 _FOREGROUND: Final = "foregroundDeletion"
@@ -43,7 +43,7 @@ _OPTION_TYPES: Final[dict[str, tuple[type, str]]] = {
 }
 
 
-async def answer_delete(cluster: Cluster, call: Call) -> Answer:
+async def handle_delete(cluster: Cluster, call: Call) -> Answer:
     options = _read_options(call)
     entry, gone = await delete(cluster, call, options)
     status = 202 if not gone and options.orphan_dependents is False else 200
@@ -53,8 +53,8 @@ async def answer_delete(cluster: Cluster, call: Call) -> Answer:
         if kind.group:
             details["group"] = kind.group
         success = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
-        return json_answer(status, success)
-    return await answer_entry(cluster, call, entry, status)
+        return json_response(status, success)
+    return await entry_response(cluster, call, entry, status)
 
 
 def _read_options(call: Call) -> DeleteOptions:
@@ -65,28 +65,28 @@ def _read_options(call: Call) -> DeleteOptions:
         body, _ = read_body(content_type, call.request.body, (JSON, YAML, PROTOBUF))
     except BadText as fault:
         text = f"couldn't get version/kind; json parse error: {fault}"
-        raise refusals.bad_request(text) from None
+        raise status_errors.bad_request(text) from None
     return DeleteOptions.read(call.query, _checked_options(body))
 
 
 def _checked_options(body: Any) -> Document:
     if not isinstance(body, dict):
         text = "couldn't get version/kind; json parse error: json: cannot unmarshal"
-        raise refusals.bad_request(f"{text} {json_type(body)} into Go value of type struct")
+        raise status_errors.bad_request(f"{text} {json_type(body)} into Go value of type struct")
     kind = body.get("kind", "DeleteOptions")
     if kind != "DeleteOptions":
         version = body.get("apiVersion", "")
         text = f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
-        raise refusals.bad_request(text)
+        raise status_errors.bad_request(text)
     for name, (wanted, text) in _OPTION_TYPES.items():
         value = body.get(name)
         if value is not None and type(value) is not wanted:
             why = f"json: cannot unmarshal {json_type(value)} into Go struct field DeleteOptions.{name} of type {text}"
-            raise refusals.bad_request(why)
+            raise status_errors.bad_request(why)
     return {name: value for name, value in body.items() if name in _OPTION_TYPES and value is not None}
 
 
-async def answer_delete_collection(cluster: Cluster, call: Call) -> Answer:
+async def handle_delete_collection(cluster: Cluster, call: Call) -> Answer:
     """Delete every object that a list with the same options would show; answer with that list."""
     options = _read_options(call)
     listing = ListOptions.read(call.query, watch=False)
@@ -97,17 +97,17 @@ async def answer_delete_collection(cluster: Cluster, call: Call) -> Answer:
         single = replace(call, namespace=namespace, name=name)
         try:
             await delete(cluster, single, options)
-        except refusals.Refusal as refusal:
+        except status_errors.StatusError as refusal:
             # Somebody else was faster; that is what was asked for.
             if refusal.code != 404:
                 raise
-    return await answer_list(cluster, call, page.entries, page.metadata(custom=call.strategy.custom))
+    return await list_response(cluster, call, page.entries, page.metadata(custom=call.strategy.custom))
 
 
 async def delete(cluster: Cluster, call: Call, options: DeleteOptions) -> tuple[Entry, bool]:
     """Delete one object; return its last state, and whether it is gone.
 
-    Raises: Refusal 404, 409 for a precondition that does not hold, and whatever admission says.
+    Raises: StatusError 404, 409 for a precondition that does not hold, and whatever admission says.
     """
     strategy = call.strategy
     while True:
@@ -150,14 +150,14 @@ def _check_preconditions(call: Call, metadata: Document, options: DeleteOptions)
             f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata['uid']})."
             " The object might have been deleted and then recreated"
         )
-        raise refusals.conflict(kind.group, kind.kind, call.name, why)
+        raise status_errors.conflict(kind.group, kind.kind, call.name, why)
     version = metadata["resourceVersion"]
     if options.resource_version is not None and options.resource_version != version:
         why = (
             f"the ResourceVersion in the precondition ({options.resource_version}) does not match the ResourceVersion"
             f" in record ({version}). The object might have been modified"
         )
-        raise refusals.conflict(kind.group, kind.kind, call.name, why)
+        raise status_errors.conflict(kind.group, kind.kind, call.name, why)
 
 
 async def _approve(cluster: Cluster, call: Call, document: Document, options: DeleteOptions) -> None:

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from konverge.objects.kinds import api_version_of
 from konverge.wire.messages import Request
-from konverge_cluster.api import refusals
-from konverge_cluster.api.answers import Answer
+from konverge_cluster.api import status_errors
+from konverge_cluster.api.responses import Answer
 from konverge_cluster.api.bodies import YAML
 from konverge_cluster.api.cluster import encode
 from konverge_cluster.api.negotiation import negotiate
@@ -59,7 +59,7 @@ class Discovery:
         if document is None:
             return None
         if request.method != "GET":
-            raise refusals.method_not_allowed()
+            raise status_errors.method_not_allowed()
         view = negotiate(request.headers.get("accept", ""))
         body = to_yaml(document) if view.media == YAML else encode(document) + b"\n"
         return Answer(200, body, {"content-type": view.media})

@@ -12,14 +12,14 @@ from typing import Any, Final
 
 from konverge.objects.kinds import split_api_version
 from konverge.wire.messages import Request
-from konverge_cluster.api import refusals
+from konverge_cluster.api import status_errors
 from konverge_cluster.api.bodies import JSON, YAML, BadObject, BadText, media_type, read_body, summary
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, encode
 from konverge_cluster.api.metadata import BadField, decode_metadata, json_type
 from konverge_cluster.api.negotiation import PROTOBUF
-from konverge_cluster.api.problems import invalid
-from konverge_cluster.api.refusals import Refusal
+from konverge_cluster.api.field_errors import invalid
+from konverge_cluster.api.status_errors import StatusError
 from konverge_cluster.api.strategy import Document, Strategy
 
 __all__ = ["Decoder", "complain", "in_json", "read_document", "shape", "unhandled"]
@@ -39,7 +39,7 @@ _TYPE_META: Final = (
 def read_document(cluster: Cluster, call: Call, validation: str) -> Document:
     """Read the object that a POST or PUT carries.
 
-    Raises: Refusal 400, 413, 415 or 422.
+    Raises: StatusError 400, 413, 415 or 422.
     """
     strategy, request = call.strategy, call.request
     content_type = request.headers.get("content-type", "")
@@ -61,7 +61,7 @@ def read_document(cluster: Cluster, call: Call, validation: str) -> Document:
 def in_json(request: Request, strategy: Strategy, decode: Decoder) -> Request:
     """The same request with its body in JSON.
 
-    Raises: Refusal 400.
+    Raises: StatusError 400.
     """
     deletes = request.method == "DELETE"
     wanted = strategy.info.kind
@@ -69,9 +69,9 @@ def in_json(request: Request, strategy: Strategy, decode: Decoder) -> Request:
         document = decode(request.body, wanted.api_version, _OPTIONS if deletes else wanted.kind)
     except BadText as fault:
         if deletes and isinstance(fault, BadObject) and fault.kind != _OPTIONS:
-            raise refusals.bad_request(_unregistered(fault.kind, fault.api_version)) from None
+            raise status_errors.bad_request(_unregistered(fault.kind, fault.api_version)) from None
         if deletes:
-            raise refusals.bad_request(str(fault)) from None
+            raise status_errors.bad_request(str(fault)) from None
         if not isinstance(fault, BadObject):
             raise _unrecognized(strategy, request.body, str(fault)) from None
         raise unhandled(strategy, str(fault), fault.kind, split_api_version(fault.api_version)[1]) from None
@@ -82,17 +82,17 @@ def _unregistered(kind: str, api_version: str) -> str:
     return f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
 
 
-def _unrecognized(strategy: Strategy, body: bytes, text: str) -> Refusal:
+def _unrecognized(strategy: Strategy, body: bytes, text: str) -> StatusError:
     kind = strategy.info.kind.kind
-    return refusals.bad_request(
+    return status_errors.bad_request(
         f"the object provided is unrecognized (must be of type {kind}): {text} ({summary(body)})"
     )
 
 
-def unhandled(strategy: Strategy, why: str, kind: str = "", version: str = "") -> Refusal:
+def unhandled(strategy: Strategy, why: str, kind: str = "", version: str = "") -> StatusError:
     """Refuse an object that cannot become one of this kind."""
     wanted = strategy.info.kind
-    return refusals.bad_request(
+    return status_errors.bad_request(
         f'{kind or wanted.kind} in version "{version or wanted.version}" cannot be handled as a {wanted.kind}: {why}'
     )
 
@@ -100,7 +100,7 @@ def unhandled(strategy: Strategy, why: str, kind: str = "", version: str = "") -
 def complain(call: Call, problems: list[str], validation: str) -> None:
     """Refuse, warn of or ignore what a strict reader objects to.
 
-    Raises: Refusal 400 when the validation is Strict.
+    Raises: StatusError 400 when the validation is Strict.
     """
     if problems and validation == "Strict":
         raise unhandled(call.strategy, f"strict decoding error: {', '.join(problems)}")
@@ -142,10 +142,10 @@ def _check_custom(strategy: Strategy, value: Document, body: bytes) -> None:
         raise _unrecognized(strategy, body, f"Object 'Kind' is missing in '{body.decode('utf-8', 'replace')}'")
     if api_version != wanted.api_version:
         text = f"the API version in the data ({api_version}) does not match the expected API version"
-        raise refusals.bad_request(f"{text} ({wanted.api_version})")
+        raise status_errors.bad_request(f"{text} ({wanted.api_version})")
     if kind != wanted.kind:
         name = (value.get("metadata") or {}).get("name", "")
-        raise refusals.invalid(wanted.group, kind, name, [invalid("kind", kind, f"must be {wanted.kind}")])
+        raise status_errors.invalid(wanted.group, kind, name, [invalid("kind", kind, f"must be {wanted.kind}")])
 
 
 def _check_builtin(cluster: Cluster, strategy: Strategy, value: Document) -> None:
@@ -170,7 +170,7 @@ def shape(strategy: Strategy, document: Document, *, applied: bool = False) -> t
 
     What an apply made has passed the schema of a custom resource already, and keeps its nulls.
 
-    Raises: Refusal 400 when a value has a type that the kind cannot hold.
+    Raises: StatusError 400 when a value has a type that the kind cannot hold.
     """
     metadata = document.get("metadata")
     if metadata is not None and not isinstance(metadata, dict):

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from konverge.objects.labels import LabelSelector
-from konverge_cluster.api import refusals
-from konverge_cluster.api.acts import Unchecked, done, name_of, read_act, set_condition
-from konverge_cluster.api.answers import Answer
+from konverge_cluster.api import status_errors
+from konverge_cluster.api.actions import UncheckedRules, done, name_of, read_action, set_condition
+from konverge_cluster.api.responses import Answer
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, decode
 from konverge_cluster.api.deletes import delete
@@ -35,9 +35,9 @@ _REFUSED: Final = "Cannot evict pod as it would violate the pod's disruption bud
 
 async def evict_pod(cluster: Cluster, call: Call) -> Answer:
     """Delete a pod unless a disruption budget is used up."""
-    eviction = read_act(call, "Eviction")
+    eviction = read_action(call, "Eviction")
     if name_of(eviction, call.name) != call.name:
-        raise refusals.bad_request("name in URL does not match name in Eviction object")
+        raise status_errors.bad_request("name in URL does not match name in Eviction object")
     sent = dict(eviction.get("deleteOptions") or {})
     sent.setdefault("dryRun", call.query.every("dryRun"))
     options = DeleteOptions.read(call.query, sent)
@@ -56,7 +56,7 @@ async def _ask_budgets(cluster: Cluster, call: Call, pod: Document, *, dry_run: 
     budgets = _budgets(cluster, call.namespace, pod)
     if len(budgets) > 1:
         text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-        raise refusals.internal_error(text)
+        raise status_errors.internal_error(text)
     if budgets and not _is_spare(pod, budgets[0]):
         await _take(cluster, call, budgets[0]["metadata"]["name"], dry_run=dry_run)
 
@@ -81,7 +81,7 @@ def _is_spare(pod: Document, budget: Document) -> bool:
 async def _take(cluster: Cluster, call: Call, name: str, *, dry_run: bool) -> None:
     """Take one disruption from a budget.
 
-    Raises: Refusal 429 when there is none left, or nobody has counted yet.
+    Raises: StatusError 429 when there is none left, or nobody has counted yet.
     """
     strategy = cluster.registry.find("policy", "v1", "poddisruptionbudgets")
     if strategy is None:
@@ -96,7 +96,7 @@ async def _take(cluster: Cluster, call: Call, name: str, *, dry_run: bool) -> No
         return budget
 
     at_budget = replace(call, strategy=strategy, name=name, subresource="status")
-    await change(cluster, at_budget, Unchecked(), make, options=WriteOptions(dry_run=dry_run))
+    await change(cluster, at_budget, UncheckedRules(), make, options=WriteOptions(dry_run=dry_run))
 
 
 def _check(budget: Document, status: Document) -> None:
@@ -108,9 +108,9 @@ def _check(budget: Document, status: Document) -> None:
         raise _refused(f"The disruption budget {name} needs {needed} healthy pods and has {healthy} currently")
 
 
-def _refused(text: str, *, retry_after: int = 0) -> refusals.Refusal:
+def _refused(text: str, *, retry_after: int = 0) -> status_errors.StatusError:
     causes: list[dict[str, Any]] = [{"reason": "DisruptionBudget", "message": text}]
-    return refusals.too_many_requests(_REFUSED, causes=causes, retry_after=retry_after)
+    return status_errors.too_many_requests(_REFUSED, causes=causes, retry_after=retry_after)
 
 
 async def _mark(cluster: Cluster, call: Call) -> None:
@@ -121,4 +121,4 @@ async def _mark(cluster: Cluster, call: Call) -> None:
         set_condition(pod, dict(_EVICTED), cluster.now())
         return pod
 
-    await change(cluster, replace(call, subresource="status"), Unchecked(), make, options=WriteOptions())
+    await change(cluster, replace(call, subresource="status"), UncheckedRules(), make, options=WriteOptions())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, NoReturn
 
-from konverge_cluster.api.problems import quote
+from konverge_cluster.api.field_errors import quote
 
 __all__ = ["MAX_DEPTH", "JsonFault", "duplicate_keys"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from konverge_cluster.api import refusals
+from konverge_cluster.api import status_errors
 from konverge_cluster.api.admission import AdmissionRequest
 from konverge_cluster.api.cluster import decode
 from konverge_cluster.storage import Entry, Storage
@@ -31,25 +31,25 @@ class NamespaceLifecycle:
         kind = request.strategy.info.kind
         if kind.plural == "namespaces" and not kind.group:
             if request.operation == "DELETE" and request.name in _IMMORTAL:
-                raise refusals.forbidden("", "namespaces", request.name, "this namespace may not be deleted")
+                raise status_errors.forbidden("", "namespaces", request.name, "this namespace may not be deleted")
             return
         if request.operation == "DELETE" or kind.plural in _REVIEWS:
             return
         namespace = self._namespaces.get(request.namespace)
         if namespace is None:
-            raise refusals.not_found("", "namespaces", request.namespace)
+            raise status_errors.not_found("", "namespaces", request.namespace)
         if request.operation == "CREATE" and _is_terminating(namespace):
             raise self._terminating(request)
 
     async def validate(self, request: AdmissionRequest) -> None:
         """Nothing is left to say after `mutate`."""
 
-    def _terminating(self, request: AdmissionRequest) -> refusals.Refusal:
+    def _terminating(self, request: AdmissionRequest) -> status_errors.StatusError:
         kind, namespace = request.strategy.info.kind, request.namespace
         why = f"unable to create new content in namespace {namespace} because it is being terminated"
         cause = {"reason": "NamespaceTerminating", "message": f"namespace {namespace} is being terminated"}
         cause["field"] = "metadata.namespace"
-        return refusals.forbidden(kind.group, kind.plural, request.name, why, causes=[cause])
+        return status_errors.forbidden(kind.group, kind.plural, request.name, why, causes=[cause])
 
 
 def _is_terminating(namespace: Entry) -> bool:

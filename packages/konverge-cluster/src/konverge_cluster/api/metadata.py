@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from konverge.objects.kinds import split_api_version
 from konverge.objects.names import dns_label_errors, label_key_errors, label_value_errors
-from konverge_cluster.api.options import field_manager_problems
-from konverge_cluster.api.problems import FieldProblem, forbidden, invalid, quote, required, too_long
+from konverge_cluster.api.options import field_manager_errors
+from konverge_cluster.api.field_errors import FieldError, forbidden, invalid, quote, required, too_long
 
 __all__ = [
     "FIELDS",
@@ -22,8 +22,8 @@ __all__ = [
     "decode_metadata",
     "dedupe_owners",
     "json_type",
-    "metadata_problems",
-    "metadata_update_problems",
+    "metadata_errors",
+    "metadata_update_errors",
 ]
 
 _ANNOTATIONS_LIMIT: Final = 256 * 1024
@@ -215,11 +215,11 @@ def dedupe_owners(metadata: dict[str, Any]) -> list[str]:
 NameRule = Callable[..., list[str]]
 
 
-def metadata_problems(
+def metadata_errors(
     metadata: Mapping[str, Any], *, namespaced: bool, name_rule: NameRule, custom: bool
-) -> list[FieldProblem]:
+) -> list[FieldError]:
     """Say what is wrong with the metadata of a new object."""
-    problems: list[FieldProblem] = []
+    problems: list[FieldError] = []
     name, stem = metadata.get("name", ""), metadata.get("generateName", "")
     if stem:
         problems += [invalid("metadata.generateName", stem, text) for text in name_rule(stem, prefix=True)]
@@ -232,7 +232,7 @@ def metadata_problems(
     return problems if custom else problems + _finalizer_problems(metadata.get("finalizers", ()))
 
 
-def _namespace_problems(namespace: str, *, namespaced: bool) -> list[FieldProblem]:
+def _namespace_problems(namespace: str, *, namespaced: bool) -> list[FieldError]:
     if namespaced:
         if not namespace:
             return [required("metadata.namespace")]
@@ -245,8 +245,8 @@ _key_texts = lru_cache(maxsize=4096)(label_key_errors)
 _value_texts = lru_cache(maxsize=4096)(label_value_errors)
 
 
-def _shared_problems(metadata: Mapping[str, Any]) -> list[FieldProblem]:
-    problems: list[FieldProblem] = []
+def _shared_problems(metadata: Mapping[str, Any]) -> list[FieldError]:
+    problems: list[FieldError] = []
     if metadata.get("generation", 0) < 0:
         problems.append(invalid("metadata.generation", metadata["generation"], "must be greater than or equal to 0"))
     for key, value in metadata.get("labels", {}).items():
@@ -263,7 +263,7 @@ def _shared_problems(metadata: Mapping[str, Any]) -> list[FieldProblem]:
     return problems
 
 
-def _annotation_problems(annotations: Mapping[str, str]) -> list[FieldProblem]:
+def _annotation_problems(annotations: Mapping[str, str]) -> list[FieldError]:
     problems = []
     size = 0
     for key, value in annotations.items():
@@ -272,8 +272,8 @@ def _annotation_problems(annotations: Mapping[str, str]) -> list[FieldProblem]:
     return [*problems, too_long("metadata.annotations", _ANNOTATIONS_LIMIT)] if size > _ANNOTATIONS_LIMIT else problems
 
 
-def _owner_problems(owners: list[dict[str, Any]]) -> list[FieldProblem]:
-    problems: list[FieldProblem] = []
+def _owner_problems(owners: list[dict[str, Any]]) -> list[FieldError]:
+    problems: list[FieldError] = []
     path = "metadata.ownerReferences"
     controller = ""
     for owner in owners:
@@ -289,7 +289,7 @@ def _owner_problems(owners: list[dict[str, Any]]) -> list[FieldProblem]:
     return problems
 
 
-def _one_owner_problems(owner: dict[str, Any], path: str) -> list[FieldProblem]:
+def _one_owner_problems(owner: dict[str, Any], path: str) -> list[FieldError]:
     problems = []
     group, version = split_api_version(owner["apiVersion"])
     if not version:
@@ -304,7 +304,7 @@ def _one_owner_problems(owner: dict[str, Any], path: str) -> list[FieldProblem]:
     return problems
 
 
-def _shared_finalizer_problems(finalizers: list[str]) -> list[FieldProblem]:
+def _shared_finalizer_problems(finalizers: list[str]) -> list[FieldError]:
     path = "metadata.finalizers"
     problems = [invalid(path, name, text) for name in finalizers for text in _key_texts(name)]
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
@@ -313,8 +313,8 @@ def _shared_finalizer_problems(finalizers: list[str]) -> list[FieldProblem]:
     return problems
 
 
-def _finalizer_problems(finalizers: Iterable[str]) -> list[FieldProblem]:
-    problems: list[FieldProblem] = []
+def _finalizer_problems(finalizers: Iterable[str]) -> list[FieldError]:
+    problems: list[FieldError] = []
     for index, name in enumerate(finalizers):
         path = f"metadata.finalizers[{index}]"
         if "/" not in name and name not in _STANDARD_FINALIZERS:
@@ -323,14 +323,14 @@ def _finalizer_problems(finalizers: Iterable[str]) -> list[FieldProblem]:
     return problems
 
 
-def _managed_problems(entry: Mapping[str, Any], path: str) -> list[FieldProblem]:
+def _managed_problems(entry: Mapping[str, Any], path: str) -> list[FieldError]:
     problems = []
     operation = entry.get("operation", "")
     if operation not in ("Apply", "Update"):
         problems.append(invalid(f"{path}.operation", operation, "must be `Apply` or `Update`"))
     if entry.get("fieldsType", "FieldsV1") not in ("", "FieldsV1"):
         problems.append(invalid(f"{path}.fieldsType", entry["fieldsType"], "must be `FieldsV1`"))
-    problems += field_manager_problems(entry.get("manager", ""), f"{path}.manager")
+    problems += field_manager_errors(entry.get("manager", ""), f"{path}.manager")
     if len(entry.get("subresource", "")) > 256:
         problems.append(too_long(f"{path}.subresource", 256))
     return problems
@@ -339,9 +339,9 @@ def _managed_problems(entry: Mapping[str, Any], path: str) -> list[FieldProblem]
 _IMMUTABLE: Final = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
-def metadata_update_problems(new: Mapping[str, Any], old: Mapping[str, Any], *, custom: bool) -> list[FieldProblem]:
+def metadata_update_errors(new: Mapping[str, Any], old: Mapping[str, Any], *, custom: bool) -> list[FieldError]:
     """Say what is wrong with a change of metadata."""
-    problems: list[FieldProblem] = []
+    problems: list[FieldError] = []
     if "deletionTimestamp" in old:
         added = sorted(set(new.get("finalizers", ())) - set(old.get("finalizers", ())))
         if added:

@@ -21,12 +21,12 @@ from konverge.objects.names import (
 )
 
 __all__ = [
-    "config_key_problems",
+    "config_key_errors",
     "generated_name",
-    "label_problems",
-    "path_segment_problems",
-    "rfc1035_label_problems",
-    "subdomain_problems",
+    "label_errors",
+    "path_segment_errors",
+    "rfc1035_label_errors",
+    "subdomain_errors",
 ]
 
 _CONFIG_KEY: Final = re.compile("[-._a-zA-Z0-9]+")
@@ -42,27 +42,27 @@ def _masked(name: str, prefix: bool) -> str:
     return name[:-2] + "a" if prefix and len(name) > 1 and name.endswith("-") else name
 
 
-def subdomain_problems(name: str, *, prefix: bool = False) -> list[str]:
+def subdomain_errors(name: str, *, prefix: bool = False) -> list[str]:
     """The rule of most kinds: a lowercase DNS subdomain of at most 253 characters."""
     return dns_subdomain_errors(_masked(name, prefix))
 
 
-def label_problems(name: str, *, prefix: bool = False) -> list[str]:
+def label_errors(name: str, *, prefix: bool = False) -> list[str]:
     """The rule of namespaces: a lowercase DNS label of at most 63 characters."""
     return dns_label_errors(_masked(name, prefix))
 
 
-def rfc1035_label_problems(name: str, *, prefix: bool = False) -> list[str]:
+def rfc1035_label_errors(name: str, *, prefix: bool = False) -> list[str]:
     """A DNS label that starts with a letter."""
     return rfc1035_label_errors(_masked(name, prefix))
 
 
-def path_segment_problems(name: str, *, prefix: bool = False) -> list[str]:
+def path_segment_errors(name: str, *, prefix: bool = False) -> list[str]:
     """The widest rule (RBAC): whatever can stand in one segment of a URL."""
     return [] if prefix and name in (".", "..") else path_segment_errors(name)
 
 
-def config_key_problems(key: str) -> list[str]:
+def config_key_errors(key: str) -> list[str]:
     """The rule of keys in ConfigMaps and Secrets."""
     problems = ["must be no more than 253 characters"] if len(key.encode("utf-8", "surrogatepass")) > 253 else []
     if not _CONFIG_KEY.fullmatch(key):
@@ -74,6 +74,6 @@ def config_key_problems(key: str) -> list[str]:
     return problems
 
 
-def generated_name(stem: str, dice: random.Random) -> str:
+def generated_name(stem: str, rng: random.Random) -> str:
     """Make a name from a generateName: the stem, cut to leave room in a label, and five random letters."""
-    return stem[:_LONGEST_STEM] + "".join(dice.choices(GENERATED_NAME_ALPHABET, k=GENERATED_NAME_SUFFIX_LENGTH))
+    return stem[:_LONGEST_STEM] + "".join(rng.choices(GENERATED_NAME_ALPHABET, k=GENERATED_NAME_SUFFIX_LENGTH))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from konverge_cluster.api import refusals
+from konverge_cluster.api import status_errors
 from konverge_cluster.api.bodies import JSON, YAML
 
 __all__ = ["PROTOBUF", "STREAMS", "View", "is_pretty", "negotiate"]
@@ -37,7 +37,7 @@ class View:
 def negotiate(accept: str, *, custom: bool = False, collection: bool = False) -> View:
     """Choose the form from an Accept header; the first clause that can be served wins.
 
-    Raises: Refusal 406.
+    Raises: StatusError 406.
     """
     if not accept:
         return View()
@@ -46,12 +46,12 @@ def negotiate(accept: str, *, custom: bool = False, collection: bool = False) ->
     if not custom and not any(media in (*_OFFERED, "*/*") for media, _ in clauses):
         listed = ", ".join((*_ALL, *STREAMS) if collection else _ALL)
         message = f"406: Not Acceptable\n\nAvailable representations: {listed}"
-        raise refusals.failure(406, message, "NotAcceptable", {})
+        raise status_errors.failure(406, message, "NotAcceptable", {})
     for media, parameters in clauses:
         view = _serve(media, parameters)
         if view is not None:
             return view
-    raise refusals.not_acceptable(_ALL)
+    raise status_errors.not_acceptable(_ALL)
 
 
 def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:

@@ -9,15 +9,15 @@ from typing import Any, Final
 
 from konverge.objects.fields import FieldSelector
 from konverge.objects.labels import LabelSelector
-from konverge_cluster.api import refusals
-from konverge_cluster.api.problems import FieldProblem, forbidden, invalid, quote, required, too_long, unsupported
+from konverge_cluster.api import status_errors
+from konverge_cluster.api.field_errors import FieldError, forbidden, invalid, quote, required, too_long, unsupported
 
 __all__ = [
     "DeleteOptions",
     "ListOptions",
     "Query",
     "WriteOptions",
-    "field_manager_problems",
+    "field_manager_errors",
     "read_selectors",
     "unsigned",
 ]
@@ -59,7 +59,7 @@ class Query:
     def number(self, name: str) -> int | None:
         """None when absent.
 
-        Raises: Refusal 400 for what is no 64-bit integer.
+        Raises: StatusError 400 for what is no 64-bit integer.
         """
         values = self._values.get(name)
         if not values:
@@ -70,10 +70,10 @@ class Query:
 def _signed(text: str) -> int:
     digits = text[1:] if text[:1] in ("-", "+") else text
     if not _DIGITS.fullmatch(digits):
-        raise refusals.bad_request(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
+        raise status_errors.bad_request(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
     number = int(text) if len(digits) < 25 else 1 << 63
     if not -(1 << 63) <= number < 1 << 63:
-        raise refusals.bad_request(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
+        raise status_errors.bad_request(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
     return number
 
 
@@ -103,7 +103,7 @@ class WriteOptions:
     def read(cls, query: Query, kind: str, *, apply: bool = False) -> WriteOptions:
         """Read the options of one request; `kind` is CreateOptions, UpdateOptions or PatchOptions.
 
-        Raises: Refusal 422 for values that the server does not know.
+        Raises: StatusError 422 for values that the server does not know.
         """
         if not query and not apply:
             return _PLAIN_WRITE
@@ -111,7 +111,7 @@ class WriteOptions:
         manager, validation = query.text("fieldManager"), query.text("fieldValidation")
         force = query.flag("force")
         problems = _patch_problems(manager, force, apply=apply) if kind == "PatchOptions" else []
-        problems += field_manager_problems(manager, "fieldManager")
+        problems += field_manager_errors(manager, "fieldManager")
         problems += _dry_run_problems(dry_run)
         if validation not in _VALIDATIONS:
             problems.append(unsupported("fieldValidation", validation, _VALIDATIONS))
@@ -133,18 +133,18 @@ class WriteOptions:
 _PLAIN_WRITE: Final = WriteOptions()
 
 
-def _refuse(kind: str, problems: list[FieldProblem]) -> None:
+def _refuse(kind: str, problems: list[FieldError]) -> None:
     if problems:
-        raise refusals.invalid("meta.k8s.io", kind, "", problems)
+        raise status_errors.invalid("meta.k8s.io", kind, "", problems)
 
 
-def _patch_problems(manager: str, force: bool | None, *, apply: bool) -> list[FieldProblem]:
+def _patch_problems(manager: str, force: bool | None, *, apply: bool) -> list[FieldError]:
     if apply:
         return [] if manager else [required("fieldManager", "is required for apply patch")]
     return [] if force is None else [forbidden("force", "may not be specified for non-apply patch")]
 
 
-def field_manager_problems(manager: str, path: str) -> list[FieldProblem]:
+def field_manager_errors(manager: str, path: str) -> list[FieldError]:
     """Check the name of a field manager: at most 128 bytes, all printable."""
     if manager.isascii() and manager.isprintable() and len(manager) <= _MAX_MANAGER:
         return []
@@ -157,7 +157,7 @@ def field_manager_problems(manager: str, path: str) -> list[FieldProblem]:
     return problems
 
 
-def _dry_run_problems(values: list[str]) -> list[FieldProblem]:
+def _dry_run_problems(values: list[str]) -> list[FieldError]:
     return [] if all(value == "All" for value in values) else [unsupported("dryRun", values, ("All",))]
 
 
@@ -177,7 +177,7 @@ class DeleteOptions:
     def read(cls, query: Query, body: Mapping[str, Any] | None) -> DeleteOptions:
         """Read and check the options.
 
-        Raises: Refusal 422 for values that the server does not know.
+        Raises: StatusError 422 for values that the server does not know.
         """
         sent = _delete_query(query) if body is None else dict(body)
         if not sent:
@@ -199,7 +199,7 @@ class DeleteOptions:
             document={"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"} | sent,
         )
 
-    def _problems(self, dry_run: list[str]) -> list[FieldProblem]:
+    def _problems(self, dry_run: list[str]) -> list[FieldError]:
         problems = []
         if self.orphan_dependents is not None and self.propagation is not None:
             text = "orphanDependents and deletionPropagation cannot be both set"
@@ -240,7 +240,7 @@ class ListOptions:
     def read(cls, query: Query, *, watch: bool) -> ListOptions:
         """Read and check the options.
 
-        Raises: Refusal 400 for numbers that are none, 422 for combinations that the server forbids.
+        Raises: StatusError 400 for numbers that are none, 422 for combinations that the server forbids.
         """
         if not query and not watch:
             return _PLAIN_LIST
@@ -266,7 +266,7 @@ class ListOptions:
         _refuse("ListOptions", problems)
         return options
 
-    def _list_problems(self) -> list[FieldProblem]:
+    def _list_problems(self) -> list[FieldError]:
         problems = []
         if self.match:
             if not self.resource_version:
@@ -281,7 +281,7 @@ class ListOptions:
             problems.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
         return problems
 
-    def _watch_problems(self) -> list[FieldProblem]:
+    def _watch_problems(self) -> list[FieldError]:
         problems = []
         if self.initial_events is not None and self.match != "NotOlderThan":
             text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
@@ -302,15 +302,15 @@ _PLAIN_LIST: Final = ListOptions()
 def read_selectors(options: ListOptions) -> tuple[LabelSelector | None, FieldSelector | None]:
     """Read the selectors of a request.
 
-    Raises: Refusal 400 in the server's words.
+    Raises: StatusError 400 in the server's words.
     """
     try:
         labels = LabelSelector.parse(options.labels) if options.labels else None
         fields = FieldSelector.parse(options.fields) if options.fields else None
     except ValueError as error:
-        raise refusals.bad_request(str(error)) from None
+        raise status_errors.bad_request(str(error)) from None
     return labels, fields
 
 
-def _match_forbidden(text: str) -> FieldProblem:
+def _match_forbidden(text: str) -> FieldError:
     return forbidden("resourceVersionMatch", f"resourceVersionMatch {text}")

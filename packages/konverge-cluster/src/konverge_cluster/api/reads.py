@@ -20,18 +20,18 @@ import binascii
 from dataclasses import dataclass
 from typing import Any, Final
 
-from konverge_cluster.api import go_json, refusals
-from konverge_cluster.api.answers import Answer
+from konverge_cluster.api import go_json, status_errors
+from konverge_cluster.api.responses import Answer
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, decode, encode, key_of
 from konverge_cluster.api.options import ListOptions, unsigned
-from konverge_cluster.api.problems import quote
+from konverge_cluster.api.field_errors import quote
 from konverge_cluster.api.selections import Selection
 from konverge_cluster.api.strategy import Strategy
-from konverge_cluster.api.views import answer_entry, answer_list
+from konverge_cluster.api.views import entry_response, list_response
 from konverge_cluster.storage import Entry, Forgotten
 
-__all__ = ["answer_get", "answer_listing", "find_entry", "list_entries", "wait_for_revision"]
+__all__ = ["handle_get", "handle_list", "find_entry", "list_entries", "wait_for_revision"]
 
 _PATIENCE: Final = 3.0
 _TICK: Final = 0.1
@@ -47,28 +47,28 @@ _TOKEN_TOO_OLD: Final = (
 def find_entry(cluster: Cluster, strategy: Strategy, namespace: str, name: str) -> Entry:
     """The stored object.
 
-    Raises: Refusal 404.
+    Raises: StatusError 404.
     """
     entry = cluster.collection(strategy).get(key_of(namespace, name))
     if entry is None:
         kind = strategy.info.kind
-        raise refusals.not_found(kind.group, kind.plural, name)
+        raise status_errors.not_found(kind.group, kind.plural, name)
     return entry
 
 
-async def answer_get(cluster: Cluster, call: Call) -> Answer:
+async def handle_get(cluster: Cluster, call: Call) -> Answer:
     if call.query:
         version = call.query.text("resourceVersion")
         if version:
             await wait_for_revision(cluster, _version_of_object(version))
-    return await answer_entry(cluster, call, find_entry(cluster, call.strategy, call.namespace, call.name))
+    return await entry_response(cluster, call, find_entry(cluster, call.strategy, call.namespace, call.name))
 
 
 def _version_of_object(text: str) -> int:
     try:
         return unsigned(text)
     except ValueError as error:
-        raise refusals.failure(500, f"resourceVersion: Invalid value: {quote(text)}: {error}") from None
+        raise status_errors.failure(500, f"resourceVersion: Invalid value: {quote(text)}: {error}") from None
 
 
 def _version_of_list(text: str) -> int:
@@ -76,13 +76,13 @@ def _version_of_list(text: str) -> int:
         return unsigned(text)
     except ValueError as error:
         why = f"invalid resource version: resourceVersion: Invalid value: {quote(text)}: {error}"
-        raise refusals.bad_request(why) from None
+        raise status_errors.bad_request(why) from None
 
 
 async def wait_for_revision(cluster: Cluster, revision: int) -> None:
     """Wait until the storage has reached a revision.
 
-    Raises: Refusal 504 after three seconds.
+    Raises: StatusError 504 after three seconds.
     """
     if revision <= cluster.storage.revision:
         return
@@ -94,7 +94,7 @@ async def wait_for_revision(cluster: Cluster, revision: int) -> None:
             return
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
     text = f"Too large resource version: {revision}, current: {cluster.storage.revision}"
-    raise refusals.timeout(text, causes=causes, retry_after=1)
+    raise status_errors.timeout(text, causes=causes, retry_after=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +115,12 @@ class Page:
         return found
 
 
-async def answer_listing(cluster: Cluster, call: Call) -> Answer:
+async def handle_list(cluster: Cluster, call: Call) -> Answer:
     options = ListOptions.read(call.query, watch=False)
     selection = Selection.read(call.strategy, options)
     page = await list_entries(cluster, call.strategy, call.namespace, options, selection)
     shown = page.metadata(custom=call.strategy.custom and call.view.plain)
-    return await answer_list(cluster, call, page.entries, shown)
+    return await list_response(cluster, call, page.entries, shown)
 
 
 async def list_entries(
@@ -128,7 +128,7 @@ async def list_entries(
 ) -> Page:
     """The objects that a list request sees.
 
-    Raises: Refusal 400, 410 or 504 for versions and tokens that cannot be served.
+    Raises: StatusError 400, 410 or 504 for versions and tokens that cannot be served.
     """
     start = ""
     # There is one object of a name at most: no page, no token.
@@ -160,10 +160,10 @@ async def _wanted_revision(cluster: Cluster, options: ListOptions, limit: int) -
     return (version if exact else None), limit
 
 
-def _too_old(options: ListOptions, namespace: str, start: str) -> refusals.Refusal:
+def _too_old(options: ListOptions, namespace: str, start: str) -> status_errors.StatusError:
     if options.continuation:
-        return refusals.expired(_TOKEN_TOO_OLD, token=_token(-1, start, namespace))
-    return refusals.expired(_TOO_OLD)
+        return status_errors.expired(_TOKEN_TOO_OLD, token=_token(-1, start, namespace))
+    return status_errors.expired(_TOO_OLD)
 
 
 def _page(entries: list[Entry], revision: int, limit: int, selection: Selection, namespace: str) -> Page:
@@ -191,14 +191,14 @@ def _token(revision: int, start: str, namespace: str) -> str:
 def _read_token(options: ListOptions, namespace: str) -> tuple[int | None, str]:
     """The revision (None for the present) and the first key of a page.
 
-    Raises: Refusal 400.
+    Raises: StatusError 400.
     """
     if options.resource_version not in ("", "0"):
-        raise refusals.bad_request("specifying resource version is not allowed when using continue")
+        raise status_errors.bad_request("specifying resource version is not allowed when using continue")
     try:
         revision, rest = _decode_token(options.continuation)
     except ValueError as error:
-        raise refusals.bad_request(f"invalid continue token: continue key is not valid{error}") from None
+        raise status_errors.bad_request(f"invalid continue token: continue key is not valid{error}") from None
     start = f"{namespace}{rest}" if namespace else rest[1:]
     return (None if revision < 0 else revision), start
 

@@ -12,14 +12,14 @@ from typing import Any, Final
 
 from konverge.objects.kinds import Kind
 from konverge.objects.labels import LabelSelector
-from konverge_cluster.api import refusals
-from konverge_cluster.api.answers import Answer
+from konverge_cluster.api import status_errors
+from konverge_cluster.api.responses import Answer
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster
 from konverge_cluster.api.documents import read_document, unhandled
 from konverge_cluster.api.metadata import json_type
 from konverge_cluster.api.options import WriteOptions
-from konverge_cluster.api.patch_calls import (
+from konverge_cluster.api.patch_requests import (
     APPLY,
     JSON_PATCH,
     MERGE_PATCH,
@@ -29,13 +29,13 @@ from konverge_cluster.api.patch_calls import (
     refused,
     shaped,
 )
-from konverge_cluster.api.plain import PlainStrategy
-from konverge_cluster.api.problems import invalid
+from konverge_cluster.api.default_strategy import DefaultStrategy
+from konverge_cluster.api.field_errors import invalid
 from konverge_cluster.api.reads import find_entry
 from konverge_cluster.api.strategy import Document, ResourceInfo, Scaling, Strategy
 from konverge_cluster.api.tables import AGE_COLUMN, NAME_DESCRIPTION, Column, age_of
 from konverge_cluster.api.updates import Make, change, check_name
-from konverge_cluster.api.views import answer_document
+from konverge_cluster.api.views import document_response
 from konverge_cluster.api.writes import rules_of
 from konverge_cluster.patches import (
     Endpoint,
@@ -52,7 +52,7 @@ from konverge_cluster.patches import (
 )
 from konverge_cluster.patches.scale import SCALE_VERSION
 
-__all__ = ["answer_scale", "scale_of", "set_replicas"]
+__all__ = ["handle_scale", "scale_of", "set_replicas"]
 
 _TEXT: Final = {"type": "string"}
 _META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -84,7 +84,7 @@ _COLUMNS: Final = (
 )
 
 
-class _ScaleStrategy(PlainStrategy):
+class _ScaleStrategy(DefaultStrategy):
     """The kind Scale, as far as reading bodies and showing tables go; it is stored nowhere."""
 
     columns = _COLUMNS
@@ -107,7 +107,7 @@ class _ScaleStrategy(PlainStrategy):
             document["spec"].pop("replicas", None)
         return document, unknown
 
-    def _unreadable(self, value: Any, field: str, wanted: str) -> refusals.Refusal:
+    def _unreadable(self, value: Any, field: str, wanted: str) -> status_errors.StatusError:
         found = json_type(value)
         if found == "number" and wanted == "int32":
             found = f"number {value}"
@@ -130,7 +130,7 @@ _ENTRY: Final = ("manager", "operation", "apiVersion", "time", "fieldsType", "fi
 _STRATEGY: Final = _ScaleStrategy(ResourceInfo(Kind("autoscaling", "v1", "Scale", "scales"), ("autoscaling", "scales")))
 
 
-async def answer_scale(cluster: Cluster, call: Call) -> Answer:
+async def handle_scale(cluster: Cluster, call: Call) -> Answer:
     """Read, replace or patch the scale of an object."""
     if call.verb == "get":
         entry = find_entry(cluster, call.strategy, call.namespace, call.name)
@@ -140,7 +140,7 @@ async def answer_scale(cluster: Cluster, call: Call) -> Answer:
         entry = await _patch(cluster, call)
     scale = scale_of(call.strategy, await cluster.document(call.strategy, entry))
     scale["metadata"].pop("managedFields", None)
-    return answer_document(cluster, _as_scale(call), scale)
+    return document_response(cluster, _as_scale(call), scale)
 
 
 def _as_scale(call: Call) -> Call:
@@ -150,21 +150,21 @@ def _as_scale(call: Call) -> Call:
 
 def _scaling(strategy: Strategy) -> Scaling:
     if strategy.scaling is None:
-        raise refusals.no_such_resource()
+        raise status_errors.no_such_resource()
     return strategy.scaling
 
 
 def scale_of(strategy: Strategy, document: Document) -> Document:
     """The Scale of an object.
 
-    Raises: Refusal 500 when the object has no replicas where they should be.
+    Raises: StatusError 500 when the object has no replicas where they should be.
     """
     scaling, metadata = _scaling(strategy), document["metadata"]
     shown = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     replicas = _at(document, scaling.spec_replicas)
     if replicas is None and strategy.custom:
         path = "." + ".".join(scaling.spec_replicas)
-        raise refusals.internal_error(f'the spec replicas field "{path}" does not exist')
+        raise status_errors.internal_error(f'the spec replicas field "{path}" does not exist')
     status: Document = {"replicas": _at(document, scaling.status_replicas) or 0}
     selector = _selector(document, scaling)
     if selector:
@@ -242,7 +242,7 @@ async def _patch(cluster: Cluster, call: Call) -> Any:
 
 
 def _as_text(scale: Any) -> str:
-    """A Scale as refusals show it: its parts in order of name, metadata and entries as the server writes them."""
+    """A Scale as status_errors show it: its parts in order of name, metadata and entries as the server writes them."""
     if isinstance(scale, dict) and isinstance(scale.get("metadata"), dict):
         metadata = dict(scale["metadata"])
         if metadata.get("managedFields"):
@@ -254,7 +254,7 @@ def _as_text(scale: Any) -> str:
 
 def _applied(cluster: Cluster, scale: Document, config: Any, options: WriteOptions) -> Document:
     if not isinstance(config, dict):
-        raise refusals.bad_request("error decoding YAML: the configuration is no object")
+        raise status_errors.bad_request("error decoding YAML: the configuration is no object")
     applied = apply_patch(
         scale, config, manager=options.manager, endpoint=_ENDPOINT, now=cluster.now(), force=bool(options.force)
     )
@@ -285,7 +285,7 @@ def _make(
         # A custom resource answers for its number itself, under the name that the number has there.
         if replicas < 0 and not call.strategy.custom:
             problem = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
-            raise refusals.invalid("autoscaling", "Scale", call.name, [problem])
+            raise status_errors.invalid("autoscaling", "Scale", call.name, [problem])
         manager = manager_name(options.manager, call.agent)
         entries = after["metadata"].get("managedFields", [])
         if not tracked:

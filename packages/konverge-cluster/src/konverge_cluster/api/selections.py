@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from konverge.objects.fields import FieldRequirement, FieldSelector
 from konverge.objects.labels import LabelSelector
-from konverge_cluster.api import refusals
+from konverge_cluster.api import status_errors
 from konverge_cluster.api.cluster import Cluster
 from konverge_cluster.api.options import ListOptions, read_selectors
 from konverge_cluster.api.strategy import Strategy
@@ -35,12 +35,12 @@ class Selection:
     def read(cls, strategy: Strategy, options: ListOptions, name: str = "") -> Selection:
         """Read the selectors of a request; `name` is the one in its path.
 
-        Raises: Refusal 400 in the server's words.
+        Raises: StatusError 400 in the server's words.
         """
         labels, fields = read_selectors(options)
         for requirement in fields.requirements if fields else ():
             if requirement.field not in _ALWAYS and requirement.field not in strategy.field_labels:
-                raise refusals.bad_request(strategy.unknown_field_label(requirement.field))
+                raise status_errors.bad_request(strategy.unknown_field_label(requirement.field))
         return cls(strategy, labels, _with_name(fields, name))
 
     def _exact_name(self) -> str:
@@ -79,5 +79,5 @@ def _with_name(fields: FieldSelector | None, name: str) -> FieldSelector | None:
     if fields is None or not fields.requirements:
         return FieldSelector((wanted,))
     if wanted not in fields.requirements:
-        raise refusals.bad_request("fieldSelector metadata.name doesn't match requested name")
+        raise status_errors.bad_request("fieldSelector metadata.name doesn't match requested name")
     return fields

@@ -13,30 +13,30 @@ from typing import Any, Final
 import msgspec
 
 from konverge.wire.messages import Request
-from konverge_cluster.api import refusals
-from konverge_cluster.api.actions import ACTIONS, Action
-from konverge_cluster.api.answers import Answer, refusal_answer, text_answer
+from konverge_cluster.api import status_errors
+from konverge_cluster.api.bindings import ACTIONS, Action
+from konverge_cluster.api.responses import Answer, error_response, text_response
 from konverge_cluster.api.bodies import YAML, media_type
 from konverge_cluster.api.calls import ADMIN, Call
 from konverge_cluster.api.cluster import Cluster
-from konverge_cluster.api.deletes import answer_delete, answer_delete_collection
+from konverge_cluster.api.deletes import handle_delete, handle_delete_collection
 from konverge_cluster.api.discovery import Discovery
 from konverge_cluster.api.documents import Decoder, in_json
 from konverge_cluster.api.expiry import EVENTS, EventExpiry
 from konverge_cluster.api.negotiation import is_pretty, negotiate
 from konverge_cluster.api.openapi import OpenApi
 from konverge_cluster.api.options import Query
-from konverge_cluster.api.pages import SERVER_VERSION, answer_page
-from konverge_cluster.api.patch_calls import answer_patch
-from konverge_cluster.api.reads import answer_get, answer_listing
-from konverge_cluster.api.refusals import Refusal
-from konverge_cluster.api.routing import Route, route
-from konverge_cluster.api.scales import answer_scale
+from konverge_cluster.api.non_resource_urls import SERVER_VERSION, handle_non_resource_url
+from konverge_cluster.api.patch_requests import handle_patch
+from konverge_cluster.api.reads import handle_get, handle_list
+from konverge_cluster.api.status_errors import StatusError
+from konverge_cluster.api.routes import Route, route
+from konverge_cluster.api.scales import handle_scale
 from konverge_cluster.api.strategy import Strategy
-from konverge_cluster.api.updates import answer_update
+from konverge_cluster.api.updates import handle_update
 from konverge_cluster.api.views import to_yaml
-from konverge_cluster.api.watches import answer_watch
-from konverge_cluster.api.writes import answer_create
+from konverge_cluster.api.watches import handle_watch
+from konverge_cluster.api.writes import handle_create
 
 __all__ = ["ApiServer"]
 
@@ -45,17 +45,17 @@ Handler = Callable[[Cluster, Call], Awaitable[Answer]]
 _log = logging.getLogger("konverge_cluster")
 
 _HANDLERS: Final[Mapping[str, Handler]] = {
-    "get": answer_get,
-    "list": answer_listing,
-    "watch": answer_watch,
-    "create": answer_create,
-    "update": answer_update,
-    "patch": answer_patch,
-    "delete": answer_delete,
-    "deletecollection": answer_delete_collection,
+    "get": handle_get,
+    "list": handle_list,
+    "watch": handle_watch,
+    "create": handle_create,
+    "update": handle_update,
+    "patch": handle_patch,
+    "delete": handle_delete,
+    "deletecollection": handle_delete_collection,
 }
 _CARRIERS: Final = ("POST", "PUT", "DELETE")
-_SCALE_HANDLERS: Final[Mapping[str, Handler]] = dict.fromkeys(("get", "update", "patch"), answer_scale)
+_SCALE_HANDLERS: Final[Mapping[str, Handler]] = dict.fromkeys(("get", "update", "patch"), handle_scale)
 _OBJECT_VERBS: Final = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _SUBRESOURCE_VERBS: Final = _OBJECT_VERBS | {"POST": "create"}
 _COLLECTION_VERBS: Final = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
@@ -92,13 +92,13 @@ class ApiServer:
             else:
                 call = self._call(request, where, user)
                 answer = await self._handler(call)(self.cluster, call)
-        except Refusal as refusal:
+        except StatusError as refusal:
             answer = _refused(request, refusal)
         except PageNotFound:
-            answer = text_answer(404, "404 page not found\n")
+            answer = text_response(404, "404 page not found\n")
         except Exception:
             _log.exception("request failed", extra={"method": request.method, "path": request.path})
-            answer = refusal_answer(refusals.internal_error("the server could not handle the request"))
+            answer = error_response(status_errors.internal_error("the server could not handle the request"))
         answer.headers["audit-id"] = self.cluster.new_uid()
         answer.headers.setdefault("cache-control", "no-cache, private")
         if call is not None and call.warnings:
@@ -110,7 +110,7 @@ class ApiServer:
             answer = source(request)
             if answer is not None:
                 return answer
-        page = answer_page(request, self._discovery.paths)
+        page = handle_non_resource_url(request, self._discovery.paths)
         if page is None:
             raise self._nowhere(*request.path.split("/")[1:3])
         return page
@@ -121,10 +121,10 @@ class ApiServer:
             self._expiry.sweep()
         query = Query(request.query)
         if strategy.custom and not where.name and request.method in ("PUT", "PATCH"):
-            raise refusals.bad_request("name must be provided")
+            raise status_errors.bad_request("name must be provided")
         verb = _verb(request.method, where, query)
         if verb in ("create", "deletecollection") and not where.namespace and strategy.info.kind.namespaced:
-            raise PageNotFound if strategy.custom else refusals.method_not_allowed()
+            raise PageNotFound if strategy.custom else status_errors.method_not_allowed()
         request = self._readable(request, strategy)
         view = negotiate(request.headers.get("accept", ""), custom=strategy.custom, collection=not where.name)
         call = Call(request, query, strategy, verb, where.namespace, where.name, where.subresource, view, user)
@@ -146,13 +146,13 @@ class ApiServer:
             raise self._nowhere("apis" if where.group else "api", where.group)
         namespaced = strategy.info.kind.namespaced
         if (where.namespace and not namespaced) or (where.name and namespaced and not where.namespace):
-            raise PageNotFound if strategy.custom else refusals.no_such_resource()
+            raise PageNotFound if strategy.custom else status_errors.no_such_resource()
         return strategy
 
     def _nowhere(self, root: str = "", group: str = "") -> Exception:
         """What the server says where nothing is served: a Status in a built-in group, else a text."""
         builtin = any(each.info.kind.group == group for each in self.cluster.registry if not each.custom)
-        return refusals.no_such_resource() if root == "api" or (root == "apis" and builtin) else PageNotFound()
+        return status_errors.no_such_resource() if root == "api" or (root == "apis" and builtin) else PageNotFound()
 
     def _handler(self, call: Call) -> Handler:
         info = call.strategy.info
@@ -174,17 +174,17 @@ class ApiServer:
         kind = call.strategy.info.kind
         action = self.actions.get((kind.group, kind.plural, call.subresource))
         if call.verb not in verbs:
-            raise refusals.method_not_allowed()
+            raise status_errors.method_not_allowed()
         if action is None:
             what = f"{kind.resource}/{call.subresource}" if call.subresource else kind.resource
-            raise refusals.failure(501, f"{what} is not part of the embedded control plane", "NotImplemented")
+            raise status_errors.failure(501, f"{what} is not part of the embedded control plane", "NotImplemented")
         return action
 
-    def _no_subresource(self, call: Call) -> Refusal:
+    def _no_subresource(self, call: Call) -> StatusError:
         kind = call.strategy.info.kind
         if call.strategy.custom:
-            return refusals.not_found(kind.group, kind.plural, call.name)
-        return refusals.no_such_resource()
+            return status_errors.not_found(kind.group, kind.plural, call.name)
+        return status_errors.no_such_resource()
 
 
 def _allowed(call: Call, verbs: tuple[str, ...], handlers: Mapping[str, Handler]) -> Handler:
@@ -194,23 +194,23 @@ def _allowed(call: Call, verbs: tuple[str, ...], handlers: Mapping[str, Handler]
         kind = call.strategy.info.kind
         details = {"group": kind.group, "kind": kind.plural}
         text = f'watch is not supported on resources of kind "{kind.resource}"'
-        raise refusals.failure(405, text, "MethodNotAllowed", details)
-    raise refusals.method_not_allowed()
+        raise status_errors.failure(405, text, "MethodNotAllowed", details)
+    raise status_errors.method_not_allowed()
 
 
 def _verb(method: str, where: Route, query: Query) -> str:
     verbs = _COLLECTION_VERBS if not where.name else _SUBRESOURCE_VERBS if where.subresource else _OBJECT_VERBS
     verb = verbs.get(method)
     if verb is None:
-        raise refusals.method_not_allowed()
+        raise status_errors.method_not_allowed()
     if (verb == "list" and query.flag("watch")) or (where.watch and verb in ("get", "list")):
         return "watch"
     return verb
 
 
-def _refused(request: Request, refusal: Refusal) -> Answer:
+def _refused(request: Request, refusal: StatusError) -> Answer:
     """A refusal in the form that the caller reads: YAML if it asked for that, indented for people."""
-    answer = refusal_answer(refusal)
+    answer = error_response(refusal)
     if request.headers.get("accept", "").startswith(YAML):
         answer.body, answer.headers["content-type"] = to_yaml(refusal.status), YAML
     elif is_pretty(Query(request.query).text("pretty"), request.headers.get("user-agent", "")):

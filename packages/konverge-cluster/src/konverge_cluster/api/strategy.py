@@ -13,9 +13,9 @@ Rules for every implementation:
 2. `metadata` belongs to the common path: it is decoded, checked and protected there. A strategy changes in it only
    what its kind does to it (generation; a finalizer; a label that is always set).
 3. Nothing here does I/O or waits; only `from_storage` and `to_storage` may (a conversion webhook).
-4. A strategy holds no state about objects. What it needs of the cluster comes through `Surroundings`.
+4. A strategy holds no state about objects. What it needs of the cluster comes through `RequestContext`.
 
-`PlainStrategy` (plain.py) is a complete implementation for kinds without special rules. Kinds with rules subclass it.
+`DefaultStrategy` (plain.py) is a complete implementation for kinds without special rules. Kinds with rules subclass it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from konverge.objects.kinds import Kind
-from konverge_cluster.api.problems import FieldProblem
+from konverge_cluster.api.field_errors import FieldError
 from konverge_cluster.api.tables import Column
 from konverge_cluster.patches.topology import Topology
 
@@ -35,7 +35,7 @@ __all__ = [
     "Scaling",
     "Strategy",
     "SubresourceInfo",
-    "Surroundings",
+    "RequestContext",
     "Unconverted",
     "WriteRules",
 ]
@@ -106,7 +106,7 @@ def _nothing_else(_group: str, _plural: str, _namespace: str, _name: str) -> Doc
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class RequestContext:
     """What a rule may know besides the object: the time, who asks, whether it is a rehearsal, other objects.
 
     `now` is the wall clock as the API writes it (`2026-01-01T00:00:00Z`). `lookup(group, plural, namespace, name)` is
@@ -129,11 +129,11 @@ class WriteRules(Protocol):
         """Paths (`status`, `metadata.labels`) that this endpoint never changes, so that nobody owns them through it."""
         ...
 
-    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
         """Put back in `new` what this endpoint does not change, and set what follows from the change (generation)."""
         ...
 
-    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
         """Say what is wrong with the change; metadata is checked by the caller."""
         ...
 
@@ -186,7 +186,7 @@ class Strategy(WriteRules, Protocol):
         """Bring a document into the kind's shape; return it with what a strict reader objects to.
 
         Unknown fields are dropped and reported as `unknown field "spec.foo"`. Metadata is already decoded.
-        Raises: Refusal (400) when a value has a type that the kind cannot hold.
+        Raises: StatusError (400) when a value has a type that the kind cannot hold.
         """
         ...
 
@@ -211,13 +211,13 @@ class Strategy(WriteRules, Protocol):
         """The rules of a subresource that updates the object (`status`, ...), or None when there is none."""
         ...
 
-    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
+    def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
         """Say what is wrong with a name; `prefix` when it is a generateName."""
         ...
 
-    def prepare_create(self, new: Document, around: Surroundings) -> None: ...
+    def prepare_create(self, new: Document, around: RequestContext) -> None: ...
 
-    def validate(self, new: Document, around: Surroundings) -> list[FieldProblem]: ...
+    def validate(self, new: Document, around: RequestContext) -> list[FieldError]: ...
 
     def warnings_on_create(self, new: Document) -> list[str]: ...
 

@@ -11,7 +11,7 @@ __all__ = [
     "CREATED_DESCRIPTION",
     "NAME_COLUMN",
     "NAME_DESCRIPTION",
-    "PLAIN_COLUMNS",
+    "DEFAULT_COLUMNS",
     "Column",
     "age_of",
     "human_duration",
@@ -44,7 +44,7 @@ class Column:
 
 NAME_COLUMN: Final = Column("Name", "string", NAME_DESCRIPTION, "name")
 AGE_COLUMN: Final = Column("Age", "string", CREATED_DESCRIPTION)
-PLAIN_COLUMNS: Final = (NAME_COLUMN, Column("Created At", "date", CREATED_DESCRIPTION))
+DEFAULT_COLUMNS: Final = (NAME_COLUMN, Column("Created At", "date", CREATED_DESCRIPTION))
 
 
 def human_duration(seconds: float) -> str:

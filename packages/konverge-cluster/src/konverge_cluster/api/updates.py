@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from konverge_cluster.api import refusals
-from konverge_cluster.api.answers import Answer
+from konverge_cluster.api import status_errors
+from konverge_cluster.api.responses import Answer
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, decode, encode, key_of
 from konverge_cluster.api.documents import read_document
-from konverge_cluster.api.metadata import metadata_problems, metadata_update_problems
-from konverge_cluster.api.names import path_segment_problems
+from konverge_cluster.api.metadata import metadata_errors, metadata_update_errors
+from konverge_cluster.api.names import path_segment_errors
 from konverge_cluster.api.options import WriteOptions, unsigned
-from konverge_cluster.api.problems import FieldProblem, invalid
-from konverge_cluster.api.refusals import Refusal
-from konverge_cluster.api.strategy import Document, Strategy, Surroundings, Unconverted, WriteRules
-from konverge_cluster.api.views import answer_entry
+from konverge_cluster.api.field_errors import FieldError, invalid
+from konverge_cluster.api.status_errors import StatusError
+from konverge_cluster.api.strategy import Document, Strategy, RequestContext, Unconverted, WriteRules
+from konverge_cluster.api.views import entry_response
 from konverge_cluster.api.writes import (
     AFTER_ADMISSION,
     admission_request,
@@ -38,7 +38,7 @@ from konverge_cluster.api.writes import (
 from konverge_cluster.patches.updates import keep_times
 from konverge_cluster.storage import Entry
 
-__all__ = ["Make", "answer_update", "change", "check_name"]
+__all__ = ["Make", "handle_update", "change", "check_name"]
 
 Make = Callable[[Document | None], Document]
 """Gives the new object from the stored one, or from None when there is none; called again when somebody was faster."""
@@ -51,7 +51,7 @@ _REGISTRY_PATHS: Final = {
 }
 
 
-async def answer_update(cluster: Cluster, call: Call) -> Answer:
+async def handle_update(cluster: Cluster, call: Call) -> Answer:
     options = WriteOptions.read(call.query, "UpdateOptions")
     rules = rules_of(call)
     document = read_document(cluster, call, options.validation)
@@ -68,21 +68,21 @@ async def answer_update(cluster: Cluster, call: Call) -> Answer:
     allowed = call.strategy.create_on_update and not call.subresource
     uid = document["metadata"].get("uid")
     entry, created = await change(cluster, call, rules, make, options=options, create_missing=allowed, uid=uid)
-    return await answer_entry(cluster, call, entry, 201 if created else 200)
+    return await entry_response(cluster, call, entry, 201 if created else 200)
 
 
 def check_name(call: Call, metadata: Document) -> None:
     """Hold the name of an object against the one in the path.
 
-    Raises: Refusal 400.
+    Raises: StatusError 400.
     """
     name = metadata.get("name", "")
     if not name:
         text = f"the name of the object ({call.name} based on URL) was undeterminable: name must be provided"
-        raise refusals.bad_request(text)
+        raise status_errors.bad_request(text)
     if name != call.name:
         text = f"the name of the object ({name}) does not match the name on the URL ({call.name})"
-        raise refusals.bad_request(text)
+        raise status_errors.bad_request(text)
 
 
 async def change(
@@ -97,7 +97,7 @@ async def change(
 ) -> tuple[Entry, bool]:
     """Bring the stored object to its new state; return it, and whether it had to be created.
 
-    Raises: Refusal.
+    Raises: StatusError.
     """
     collection = cluster.collection(call.strategy)
     key = key_of(call.namespace, call.name)
@@ -105,7 +105,7 @@ async def change(
         entry = collection.get(key)
         if entry is None and not create_missing:
             kind = call.strategy.info.kind
-            raise refusals.not_found(kind.group, kind.plural, call.name)
+            raise status_errors.not_found(kind.group, kind.plural, call.name)
         if uid and (entry.uid if entry else "") != uid:
             raise _wrong_uid(call, uid, entry.uid if entry else "", dry_run=options.dry_run)
         if entry is None:
@@ -129,7 +129,7 @@ async def _new_state(call: Call, make: Make, old: Document) -> Document:
             del call.warnings[warnings:]
 
 
-def _wrong_uid(call: Call, wanted: str, found: str, *, dry_run: bool) -> Refusal:
+def _wrong_uid(call: Call, wanted: str, found: str, *, dry_run: bool) -> StatusError:
     kind = call.strategy.info.kind
     root = "" if dry_run else "/registry"
     path = f"{root}/{_registry_path(call.strategy)}/{key_of(call.namespace, call.name)}"
@@ -137,7 +137,7 @@ def _wrong_uid(call: Call, wanted: str, found: str, *, dry_run: bool) -> Refusal
         f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, AdditionalErrorMsg: "
         f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
     )
-    return refusals.conflict(kind.group, kind.plural, call.name, why)
+    return status_errors.conflict(kind.group, kind.plural, call.name, why)
 
 
 def _registry_path(strategy: Strategy) -> str:
@@ -153,7 +153,7 @@ async def _create_missing(cluster: Cluster, call: Call, make: Make, options: Wri
     uid = new["metadata"].get("uid", "")
     if uid:
         text = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-        raise refusals.conflict(kind.group, kind.plural, call.name, text)
+        raise status_errors.conflict(kind.group, kind.plural, call.name, text)
     _read_version(new["metadata"].get("resourceVersion") or "0")
     # A rehearsal shows what would not be stored.
     for name in ("creationTimestamp",) if options.dry_run else ("creationTimestamp", "resourceVersion", "selfLink"):
@@ -165,7 +165,7 @@ def _read_version(text: str) -> int:
     try:
         return unsigned(text)
     except ValueError as error:
-        raise refusals.failure(500, str(error)) from None
+        raise status_errors.failure(500, str(error)) from None
 
 
 async def _changed(
@@ -184,7 +184,7 @@ async def _changed(
     problems = _update_problems(call.strategy, rules, (new, old), surroundings)
     if problems:
         kind = call.strategy.info.kind
-        raise refusals.invalid(kind.group, kind.kind, call.name, problems)
+        raise status_errors.invalid(kind.group, kind.kind, call.name, problems)
     call.warnings.extend(rules.warnings_on_update(new, old))
     request.object = new
     await approve(cluster, request)
@@ -197,18 +197,18 @@ async def _changed(
 def _check_version(call: Call, new: Document, old: Document) -> None:
     """Hold the version that the writer saw against the stored one.
 
-    Raises: Refusal 409 when it is another, 422 when it has to be given, 500 when it is none.
+    Raises: StatusError 409 when it is another, 422 when it has to be given, 500 when it is none.
     """
     kind = call.strategy.info.kind
     version = new.get("resourceVersion", "")
     if version not in ("", "0"):
         _read_version(version)
         if version != old["resourceVersion"]:
-            raise refusals.modified(kind.group, kind.plural, call.name)
+            raise status_errors.modified(kind.group, kind.plural, call.name)
         return
     if not call.strategy.unconditional_update:
         problem = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-        raise refusals.invalid(kind.group, kind.plural, call.name, [problem])
+        raise status_errors.invalid(kind.group, kind.plural, call.name, [problem])
     new["resourceVersion"] = old["resourceVersion"]
 
 
@@ -229,14 +229,14 @@ def _protect_times(new: Document, old: Document) -> None:
 
 
 def _update_problems(
-    strategy: Strategy, rules: WriteRules, states: tuple[Document, Document], surroundings: Surroundings
-) -> list[FieldProblem]:
+    strategy: Strategy, rules: WriteRules, states: tuple[Document, Document], surroundings: RequestContext
+) -> list[FieldError]:
     new, old = states
     metadata, kind = new["metadata"], strategy.info.kind
     # The server checks metadata for all kinds first and then again for the kind; the texts are shown once.
-    problems = metadata_problems(metadata, namespaced=kind.namespaced, name_rule=path_segment_problems, custom=True)
+    problems = metadata_errors(metadata, namespaced=kind.namespaced, name_rule=path_segment_errors, custom=True)
     for custom in (True, strategy.custom):
-        problems += metadata_update_problems(metadata, old["metadata"], custom=custom)
+        problems += metadata_update_errors(metadata, old["metadata"], custom=custom)
     return problems + rules.validate_update(new, old, surroundings)
 
 

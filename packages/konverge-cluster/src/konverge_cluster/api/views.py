@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from konverge_cluster.api import refusals
-from konverge_cluster.api.answers import Answer
+from konverge_cluster.api import status_errors
+from konverge_cluster.api.responses import Answer
 from konverge_cluster.api.bodies import JSON, YAML
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, encode
@@ -21,9 +21,9 @@ from konverge_cluster.storage import Entry
 
 __all__ = [
     "answer_bytes",
-    "answer_document",
-    "answer_entry",
-    "answer_list",
+    "document_response",
+    "entry_response",
+    "list_response",
     "head_of",
     "object_bytes",
     "partial_of",
@@ -66,11 +66,11 @@ async def _bare_bytes(cluster: Cluster, strategy: Strategy, entry: Entry) -> byt
     return found
 
 
-async def answer_entry(cluster: Cluster, call: Call, entry: Entry, status: int = 200) -> Answer:
+async def entry_response(cluster: Cluster, call: Call, entry: Entry, status: int = 200) -> Answer:
     """Answer with a stored object in the form that the call asks for."""
     if call.view.plain:
         return answer_bytes(call, await object_bytes(cluster, call.strategy, entry), status)
-    return answer_document(cluster, call, await cluster.document(call.strategy, entry), status)
+    return document_response(cluster, call, await cluster.document(call.strategy, entry), status)
 
 
 def answer_bytes(call: Call, body: bytes, status: int = 200) -> Answer:
@@ -80,7 +80,7 @@ def answer_bytes(call: Call, body: bytes, status: int = 200) -> Answer:
     return Answer(status, body + b"\n", _JSON_HEADERS)
 
 
-def answer_document(cluster: Cluster, call: Call, document: Document, status: int = 200) -> Answer:
+def document_response(cluster: Cluster, call: Call, document: Document, status: int = 200) -> Answer:
     """Answer with an object that is at hand decoded, in the form that the call asks for."""
     view = call.view
     if view.target == "Table":
@@ -89,9 +89,9 @@ def answer_document(cluster: Cluster, call: Call, document: Document, status: in
         return _encoded(call, table_of(cluster, call, rows, {"resourceVersion": version}), status)
     if view.target == "PartialObjectMetadataList":
         if call.strategy.custom:
-            raise refusals.failure(500, "content is not a list")
+            raise status_errors.failure(500, "content is not a list")
         text = "you requested PartialObjectMetadataList, but the requested object is not a list"
-        raise refusals.failure(406, f"{text} (*{_go_type(call.strategy)})", "NotAcceptable")
+        raise status_errors.failure(406, f"{text} (*{_go_type(call.strategy)})", "NotAcceptable")
     if view.target == "PartialObjectMetadata":
         return _encoded(call, partial_of(document, view), status)
     return _encoded(call, document, status)
@@ -142,12 +142,12 @@ def table_of(
 ) -> Document:
     """Objects as a table.
 
-    Raises: Refusal 400 for an includeObject that the server does not know.
+    Raises: StatusError 400 for an includeObject that the server does not know.
     """
     include = call.query.text("includeObject") or "Metadata"
     if include not in ("Metadata", "None", "Object"):
         text = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
-        raise refusals.bad_request(f"Unable to convert to Table as requested: {text}")
+        raise status_errors.bad_request(f"Unable to convert to Table as requested: {text}")
     table: Document = {"kind": "Table", "apiVersion": f"meta.k8s.io/{call.view.version}", "metadata": metadata}
     strategy = call.strategy
     table["columnDefinitions"] = [_column(each) for each in strategy.columns] if headers else None
@@ -170,7 +170,7 @@ def _row_object(document: Document, include: str, view: View) -> Document | None
     return document if include == "Object" else partial_of(document, view)
 
 
-async def answer_list(cluster: Cluster, call: Call, entries: list[Entry], metadata: Document) -> Answer:
+async def list_response(cluster: Cluster, call: Call, entries: list[Entry], metadata: Document) -> Answer:
     """Answer with a list of stored objects in the form that the call asks for."""
     view, strategy = call.view, call.strategy
     if view.plain:
@@ -180,7 +180,7 @@ async def answer_list(cluster: Cluster, call: Call, entries: list[Entry], metada
         return _encoded(call, table_of(cluster, call, documents, metadata))
     if view.target == "PartialObjectMetadata":
         text = f"you requested PartialObjectMetadata, but the requested object is a list (*{_go_type(strategy)}List)"
-        raise refusals.failure(406, text, "NotAcceptable")
+        raise status_errors.failure(406, text, "NotAcceptable")
     if view.target == "PartialObjectMetadataList":
         return _encoded(call, _partial_list(documents, view, metadata))
     for document in documents:

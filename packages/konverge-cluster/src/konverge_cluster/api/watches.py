@@ -17,8 +17,8 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any, Final
 
-from konverge_cluster.api import refusals
-from konverge_cluster.api.answers import Answer
+from konverge_cluster.api import status_errors
+from konverge_cluster.api.responses import Answer
 from konverge_cluster.api.bodies import JSON
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, decode, encode
@@ -29,7 +29,7 @@ from konverge_cluster.api.selections import Selection
 from konverge_cluster.api.views import head_of, object_bytes, partial_of, table_of
 from konverge_cluster.storage import ADDED, DELETED, MODIFIED, Change, Entry, Forgotten
 
-__all__ = ["answer_watch"]
+__all__ = ["handle_watch"]
 
 _SHORTEST: Final = 1800.0
 _BOOKMARK_EVERY: Final = 60.0
@@ -37,17 +37,17 @@ _BOOKMARK_BEFORE_END: Final = 2.0
 _BOOKMARK_ROUND: Final = 1.0
 
 
-async def answer_watch(cluster: Cluster, call: Call) -> Answer:
+async def handle_watch(cluster: Cluster, call: Call) -> Answer:
     if call.view.media != JSON:
-        raise refusals.not_acceptable(STREAMS)
+        raise status_errors.not_acceptable(STREAMS)
     options = ListOptions.read(call.query, watch=True)
     selection = Selection.read(call.strategy, options, call.name)
     try:
         version = unsigned(options.resource_version) if options.resource_version else 0
     except ValueError as error:
         text = f'resourceVersion: Invalid value: "{options.resource_version}": {error}'
-        raise refusals.failure(500, text) from None
-    timeout = float(options.timeout or 0) or _SHORTEST * (1.0 + cluster.dice.random())
+        raise status_errors.failure(500, text) from None
+    timeout = float(options.timeout or 0) or _SHORTEST * (1.0 + cluster.rng.random())
     watch = _Watch(cluster, call, options, selection, timeout)
     try:
         watch.begin(version)
@@ -107,7 +107,7 @@ class _Watch:
         if self._options.initial_events:
             try:
                 await wait_for_revision(self._cluster, version)
-            except refusals.Refusal as refusal:
+            except status_errors.StatusError as refusal:
                 yield _framed("ERROR", encode(refusal.status))
                 return
             async for chunk in self._initial():
@@ -233,7 +233,7 @@ class _Watch:
 
 
 def _expired(forgotten: Forgotten) -> bytes:
-    refusal = refusals.expired(f"too old resource version: {forgotten.revision} ({forgotten.oldest})")
+    refusal = status_errors.expired(f"too old resource version: {forgotten.revision} ({forgotten.oldest})")
     return _framed("ERROR", encode(refusal.status))
 
 

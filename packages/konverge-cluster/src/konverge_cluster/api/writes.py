@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from konverge_cluster.api import refusals
+from konverge_cluster.api import status_errors
 from konverge_cluster.api.admission import AdmissionRequest
-from konverge_cluster.api.answers import Answer
+from konverge_cluster.api.responses import Answer
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, decode, encode, key_of
 from konverge_cluster.api.documents import read_document
-from konverge_cluster.api.metadata import dedupe_owners, metadata_problems
-from konverge_cluster.api.names import generated_name, path_segment_problems
+from konverge_cluster.api.metadata import dedupe_owners, metadata_errors
+from konverge_cluster.api.names import generated_name, path_segment_errors
 from konverge_cluster.api.options import WriteOptions, unsigned
-from konverge_cluster.api.problems import invalid
-from konverge_cluster.api.strategy import Document, Strategy, Surroundings, WriteRules
-from konverge_cluster.api.views import answer_entry
+from konverge_cluster.api.field_errors import invalid
+from konverge_cluster.api.strategy import Document, Strategy, RequestContext, WriteRules
+from konverge_cluster.api.views import entry_response
 from konverge_cluster.patches.endpoints import Endpoint
 from konverge_cluster.patches.field_sets import make_set
 from konverge_cluster.patches.managers import manager_name
@@ -30,7 +30,7 @@ __all__ = [
     "AFTER_ADMISSION",
     "admission_request",
     "admit",
-    "answer_create",
+    "handle_create",
     "approve",
     "around",
     "create",
@@ -49,7 +49,7 @@ _SIZE_LIMIT: Final = 1_572_864
 _SYSTEM_FIELDS: Final = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
 
-async def answer_create(cluster: Cluster, call: Call) -> Answer:
+async def handle_create(cluster: Cluster, call: Call) -> Answer:
     options = WriteOptions.read(call.query, "CreateOptions")
     document = read_document(cluster, call, options.validation)
     metadata = document["metadata"]
@@ -59,18 +59,18 @@ async def answer_create(cluster: Cluster, call: Call) -> Answer:
     drop_repeated_owners(call, metadata)
     track(cluster, call, None, document, options)
     entry = await create(cluster, call, document, options)
-    return await answer_entry(cluster, call, entry, 201)
+    return await entry_response(cluster, call, entry, 201)
 
 
 def match_namespace(call: Call, metadata: Document) -> None:
     """Take the namespace from the path.
 
-    Raises: Refusal 400 when the object says another one.
+    Raises: StatusError 400 when the object says another one.
     """
     wanted = call.namespace if call.strategy.info.kind.namespaced else ""
     if metadata.get("namespace", wanted) != wanted:
         text = "the namespace of the provided object does not match the namespace sent on the request"
-        raise refusals.bad_request(text)
+        raise status_errors.bad_request(text)
     if wanted:
         metadata["namespace"] = wanted
 
@@ -115,9 +115,9 @@ def track(cluster: Cluster, call: Call, old: Document | None, new: Document, opt
         new["metadata"].pop("managedFields", None)
 
 
-def around(cluster: Cluster, call: Call, options: WriteOptions) -> Surroundings:
+def around(cluster: Cluster, call: Call, options: WriteOptions) -> RequestContext:
     """What the rules of the kind may know besides the object."""
-    return Surroundings(
+    return RequestContext(
         now=cluster.now(),
         namespace=call.namespace,
         dry_run=options.dry_run,
@@ -164,7 +164,7 @@ async def approve(cluster: Cluster, request: AdmissionRequest) -> None:
 async def create(cluster: Cluster, call: Call, document: Document, options: WriteOptions) -> Entry:
     """Take a document through admission and the rules of its kind, and store it.
 
-    Raises: Refusal.
+    Raises: StatusError.
     """
     strategy = call.strategy
     request = admission_request(call, "CREATE", document, None, options)
@@ -190,25 +190,25 @@ def _name(cluster: Cluster, call: Call, metadata: Document) -> None:
         return
     collection = cluster.collection(call.strategy)
     for _ in range(_ATTEMPTS):
-        metadata["name"] = generated_name(metadata["generateName"], cluster.dice)
+        metadata["name"] = generated_name(metadata["generateName"], cluster.rng)
         if collection.get(key_of(call.namespace, metadata["name"])) is None:
             return
-    raise refusals.name_not_generated(call.strategy.info.kind, metadata["name"])
+    raise status_errors.name_not_generated(call.strategy.info.kind, metadata["name"])
 
 
-def _check_new(call: Call, document: Document, surroundings: Surroundings) -> None:
+def _check_new(call: Call, document: Document, surroundings: RequestContext) -> None:
     strategy, metadata = call.strategy, document["metadata"]
     kind = strategy.info.kind
-    problems = metadata_problems(
-        metadata, namespaced=kind.namespaced, name_rule=strategy.name_problems, custom=strategy.custom
+    problems = metadata_errors(
+        metadata, namespaced=kind.namespaced, name_rule=strategy.name_errors, custom=strategy.custom
     )
     problems += strategy.validate(document, surroundings)
     name = metadata.get("name", "")
     if not problems:
         # Whatever the kind allows, a name must fit into a path.
-        problems = [invalid("metadata.name", name, text) for text in path_segment_problems(name)]
+        problems = [invalid("metadata.name", name, text) for text in path_segment_errors(name)]
     if problems:
-        raise refusals.invalid(kind.group, kind.kind, name, problems)
+        raise status_errors.invalid(kind.group, kind.kind, name, problems)
 
 
 def _is_version(text: str) -> bool:
@@ -222,7 +222,7 @@ def _is_version(text: str) -> bool:
 async def _store_new(cluster: Cluster, call: Call, document: Document, options: WriteOptions) -> Entry:
     strategy = call.strategy
     if not options.dry_run and _is_version(document["metadata"].pop("resourceVersion", "")):
-        raise refusals.failure(500, "resourceVersion should not be set on objects to be created")
+        raise status_errors.failure(500, "resourceVersion should not be set on objects to be created")
     stored, stamp = await strategy.to_storage(document)
     name = document["metadata"]["name"]
     key = key_of(call.namespace if strategy.info.kind.namespaced else "", name)
@@ -231,7 +231,7 @@ async def _store_new(cluster: Cluster, call: Call, document: Document, options: 
     if existing is not None:
         kind = strategy.info.kind
         deleted = "deletionTimestamp" in decode(existing.raw)["metadata"]
-        raise refusals.already_exists(kind.group, kind.plural, name, being_deleted=deleted)
+        raise status_errors.already_exists(kind.group, kind.plural, name, being_deleted=deleted)
     if options.dry_run:
         return entry_of(key, stored, stamp, None)
     entry = entry_of(key, stored, stamp, cluster.storage.next_revision)
@@ -242,7 +242,7 @@ async def _store_new(cluster: Cluster, call: Call, document: Document, options: 
 def entry_of(key: str, document: Document, stamp: object, revision: int | None) -> Entry:
     """Encode an object for a revision; None makes one that is only shown (dry run), with whatever version it has.
 
-    Raises: Refusal 500 when it is too large to be stored.
+    Raises: StatusError 500 when it is too large to be stored.
     """
     body = {name: value for name, value in document.items() if name not in ("kind", "apiVersion")}
     metadata = body["metadata"]
@@ -250,16 +250,16 @@ def entry_of(key: str, document: Document, stamp: object, revision: int | None) 
         metadata["resourceVersion"] = str(revision)
     raw = encode(body)
     if len(raw) > _SIZE_LIMIT:
-        raise refusals.failure(500, "etcdserver: request is too large")
+        raise status_errors.failure(500, "etcdserver: request is too large")
     return Entry(key, raw, revision or 0, metadata["uid"], metadata.get("labels"), stamp)
 
 
 def rules_of(call: Call) -> WriteRules:
     """The rules of the endpoint that a call goes to.
 
-    Raises: Refusal 405 when it cannot be written.
+    Raises: StatusError 405 when it cannot be written.
     """
     rules = call.strategy.endpoint(call.subresource)
     if rules is None:
-        raise refusals.method_not_allowed()
+        raise status_errors.method_not_allowed()
     return rules

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from konverge_cluster.api import refusals
+from konverge_cluster.api import status_errors
 from konverge_cluster.api.admission import Admission, AdmissionRequest
 from konverge_cluster.api.cluster import Cluster, decode
 from konverge_cluster.api.strategy import Document
@@ -102,7 +102,7 @@ class PodServiceAccount(_Changing):
         account = self._lookup("", "serviceaccounts", request.namespace, name)
         if account is None:
             why = f"error looking up service account {request.namespace}/{name}: serviceaccount {name!r} not found"
-            raise refusals.forbidden("", "pods", _name_of(request), why.replace("'", '"'))
+            raise status_errors.forbidden("", "pods", _name_of(request), why.replace("'", '"'))
         if spec.get("automountServiceAccountToken", account.get("automountServiceAccountToken", True)):
             _mount_token(spec)
         if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
@@ -188,7 +188,7 @@ class PodPriority(_Changing):
         if name in _SYSTEM_PRIORITIES:
             return {"value": _SYSTEM_PRIORITIES[name], "metadata": {"name": name}}
         why = f"no PriorityClass with name {name} was found"
-        raise refusals.forbidden("", "pods", _name_of(request), why)
+        raise status_errors.forbidden("", "pods", _name_of(request), why)
 
     def _default_class(self) -> Document:
         every = (decode(entry.raw) for entry in self._classes.entries())
@@ -202,7 +202,7 @@ class PodPriority(_Changing):
                 f"the {what} ({sent}) must not be provided in pod spec; priority admission controller computed"
                 f" {computed} from the given PriorityClass name"
             )
-            raise refusals.forbidden("", "pods", _name_of(request), why)
+            raise status_errors.forbidden("", "pods", _name_of(request), why)
 
 
 class DefaultTolerations:
@@ -243,7 +243,7 @@ class PodRuntimeClass(_Changing):
         found = self._lookup("node.k8s.io", "runtimeclasses", "", name)
         if found is None:
             why = f'pod rejected: RuntimeClass "{name}" not found'
-            raise refusals.forbidden("", "pods", _name_of(request), why)
+            raise status_errors.forbidden("", "pods", _name_of(request), why)
         overhead = found.get("overhead", {}).get("podFixed")
         if overhead:
             spec["overhead"] = dict(overhead)

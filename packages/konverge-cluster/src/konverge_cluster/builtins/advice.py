@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from konverge.objects.names import dns_label_errors
 from konverge.objects.quantities import Quantity
-from konverge_cluster.api.problems import quote
+from konverge_cluster.api.field_errors import quote
 
 __all__ = [
     "claim_advice",

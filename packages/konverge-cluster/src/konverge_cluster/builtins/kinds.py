@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar
 
-from konverge_cluster.api.plain import PlainStrategy
-from konverge_cluster.api.problems import FieldProblem
-from konverge_cluster.api.refusals import bad_request
-from konverge_cluster.api.strategy import Document, ResourceInfo, Surroundings, WriteRules
+from konverge_cluster.api.default_strategy import DefaultStrategy
+from konverge_cluster.api.field_errors import FieldError
+from konverge_cluster.api.status_errors import bad_request
+from konverge_cluster.api.strategy import Document, ResourceInfo, RequestContext, WriteRules
 from konverge_cluster.api.tables import Column
 from konverge_cluster.builtins import advice, schemas
 from konverge_cluster.builtins.faults import Fault
@@ -25,7 +25,7 @@ from konverge_cluster.builtins.structs import kind_shaper, zero_of_kind
 __all__ = ["BuiltinStrategy", "StatusEndpoint", "keep_metadata"]
 
 
-class BuiltinStrategy(PlainStrategy):
+class BuiltinStrategy(DefaultStrategy):
     """A kind that passes through a Go struct.
 
     `generated_by` names the top-level fields whose change raises the generation; empty when the kind counts none, and
@@ -85,13 +85,13 @@ class BuiltinStrategy(PlainStrategy):
         kind = self.info.kind
         return zero_of_kind(kind.api_version, kind.kind)().get("status", {})
 
-    def prepare_create(self, new: Document, around: Surroundings) -> None:
+    def prepare_create(self, new: Document, around: RequestContext) -> None:
         if self.has_status:
             new["status"] = self.wiped_status()
         if self.generated_by:
             new["metadata"]["generation"] = 1
 
-    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
         if self.has_status:
             new["status"] = old["status"]
         self.count_generation(new, old)
@@ -101,13 +101,13 @@ class BuiltinStrategy(PlainStrategy):
         if any(new.get(name) != old.get(name) for name in self.generated_by):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
-    def validate(self, new: Document, around: Surroundings) -> list[FieldProblem]:
+    def validate(self, new: Document, around: RequestContext) -> list[FieldError]:
         return list(self.check(new))
 
-    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
         return list(self.check_update(new, old))
 
-    def validate_status(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+    def validate_status(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
         return list(self.check_status(new, old))
 
     def warnings_on_create(self, new: Document) -> list[str]:
@@ -127,21 +127,21 @@ class BuiltinStrategy(PlainStrategy):
         return list(advice.pod_advice(template["spec"], ".".join((*self.template_path, "spec"))))
 
     @staticmethod
-    def check(new: Document, /) -> Iterable[FieldProblem]:
+    def check(new: Document, /) -> Iterable[FieldError]:
         """What is wrong with a new object."""
         return ()
 
-    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
         """What is wrong with a changed object: as with a new one, and with the change."""
         return (*self.check(new), *self.check_change(new, old))
 
     @staticmethod
-    def check_change(new: Document, old: Document, /) -> Iterable[FieldProblem]:
+    def check_change(new: Document, old: Document, /) -> Iterable[FieldError]:
         """What is wrong with a change, besides what is wrong with its result."""
         return ()
 
     @staticmethod
-    def check_status(new: Document, old: Document, /) -> Iterable[FieldProblem]:
+    def check_status(new: Document, old: Document, /) -> Iterable[FieldError]:
         """What is wrong with a change through the status subresource."""
         return ()
 
@@ -200,7 +200,7 @@ class StatusEndpoint:
         self._strategy = strategy
         self.reset_fields: tuple[str, ...] = strategy.status_resets
 
-    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
         kept = ("metadata", "status", "kind", "apiVersion")
         for key in [key for key in new if key not in kept]:
             del new[key]
@@ -211,7 +211,7 @@ class StatusEndpoint:
             if path.startswith("metadata."):
                 _put_back(new["metadata"], old["metadata"], path.removeprefix("metadata."))
 
-    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
         return self._strategy.validate_status(new, old, around)
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:

@@ -10,7 +10,7 @@ from calendar import monthrange
 from datetime import UTC, datetime
 from typing import Final
 
-from konverge_cluster.api.problems import quote
+from konverge_cluster.api.field_errors import quote
 from konverge_cluster.builtins.faults import Fault
 
 __all__ = ["read_micro_time", "read_time"]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from konverge_cluster.api.problems import quote
+from konverge_cluster.api.field_errors import quote
 from konverge_cluster.cel.functions import Library, reads
 from konverge_cluster.cel.types import BOOL, INT, STRING, Type, opaque
 from konverge_cluster.cel.values import EvaluationError, no_overload

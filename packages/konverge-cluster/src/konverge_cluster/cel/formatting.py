@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from konverge_cluster.api.problems import quote
+from konverge_cluster.api.field_errors import quote
 from konverge_cluster.cel.go_floats import go_float
 from konverge_cluster.cel.times import duration_text, timestamp_text
 from konverge_cluster.cel.types import Type

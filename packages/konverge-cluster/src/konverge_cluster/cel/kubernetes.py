@@ -18,7 +18,7 @@ from konverge.objects.names import (
 )
 from konverge.objects.quantities import Quantity
 from konverge.schema.formats import has_format
-from konverge_cluster.api.problems import quote as go_quote
+from konverge_cluster.api.field_errors import quote as go_quote
 from konverge_cluster.cel.addresses import add_addresses
 from konverge_cluster.cel.functions import Library, order, reads
 from konverge_cluster.cel.types import (

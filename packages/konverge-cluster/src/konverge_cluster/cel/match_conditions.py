@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from konverge.objects.names import label_key_errors
-from konverge_cluster.api.problems import FieldProblem, duplicate, invalid, required, too_many
+from konverge_cluster.api.field_errors import FieldError, duplicate, invalid, required, too_many
 
 if TYPE_CHECKING:
     from konverge_cluster.cel.environments import Program
@@ -38,7 +38,7 @@ def compile_condition(expression: str) -> Program:
     return program
 
 
-def condition_problems(conditions: list[dict[str, Any]], path: str) -> Iterator[FieldProblem]:
+def condition_problems(conditions: list[dict[str, Any]], path: str) -> Iterator[FieldError]:
     """Say what is wrong with the conditions of a webhook."""
     if len(conditions) > MOST:
         yield too_many(path, len(conditions), MOST)
@@ -55,7 +55,7 @@ def condition_problems(conditions: list[dict[str, Any]], path: str) -> Iterator[
         names.add(name)
 
 
-def _expression_problems(expression: str, path: str) -> Iterator[FieldProblem]:
+def _expression_problems(expression: str, path: str) -> Iterator[FieldError]:
     if not expression:
         yield required(path)
         return

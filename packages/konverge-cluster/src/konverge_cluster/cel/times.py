@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from konverge_cluster.api.problems import quote
+from konverge_cluster.api.field_errors import quote
 from konverge_cluster.cel.values import Duration, EvaluationError, Timestamp
 
 __all__ = [

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from konverge_cluster.api.problems import quote
+from konverge_cluster.api.field_errors import quote
 from konverge_cluster.cel.functions import Library, order, reads
 from konverge_cluster.cel.types import BOOL, INT, STRING, Type, struct
 from konverge_cluster.cel.values import EvaluationError

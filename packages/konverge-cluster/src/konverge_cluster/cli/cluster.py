@@ -15,27 +15,27 @@ from konverge.errors import KonvergeError
 
 if TYPE_CHECKING:
     from konverge_cluster.embedded_cluster import EmbeddedCluster
-    from konverge_cluster.nodes import Behaviour
+    from konverge_cluster.nodes import Behavior
 
 __all__ = ["cluster", "nodes", "written_kubeconfig"]
 
 _KUBECONFIG = Path("konverge.kubeconfig")
 
 
-def _behaviour(text: str) -> Behaviour:
+def _behavior(text: str) -> Behavior:
     # Loaded here: the other commands need no nodes.
-    from konverge_cluster.nodes import Behaviour
+    from konverge_cluster.nodes import Behavior
 
     try:
-        return Behaviour.parse(text)
+        return Behavior.parse(text)
     except (TypeError, ValueError) as error:
         raise click.BadParameter(str(error)) from error
 
 
 _behaves = option(
     "--behaves",
-    "behaviours",
-    type=_behaviour,
+    "behaviors",
+    type=_behavior,
     multiple=True,
     metavar="TEXT",
     help='How containers behave: "image=bad:*,never-ready" or "name=web-*,crashes=3"; may be given more than once.',
@@ -50,7 +50,7 @@ _behaves = option(
 )
 @_behaves
 @option("--quiet", is_flag=True, help="Do not show what happens.")
-def cluster(port: int, count: int, kubeconfig: Path, behaviours: tuple[Behaviour, ...], quiet: bool) -> None:
+def cluster(port: int, count: int, kubeconfig: Path, behaviors: tuple[Behavior, ...], quiet: bool) -> None:
     """Start a cluster in this process: API server, built-in controllers, nodes that run nothing. Ctrl-C ends it.
 
     Deployments become ready and orphans go, kubectl works, and nothing is left behind.
@@ -59,7 +59,7 @@ def cluster(port: int, count: int, kubeconfig: Path, behaviours: tuple[Behaviour
 
     In another terminal: kubectl --kubeconfig konverge.kubeconfig get nodes
     """
-    asyncio.run(_cluster(port, count, kubeconfig, behaviours, quiet))
+    asyncio.run(_cluster(port, count, kubeconfig, behaviors, quiet))
     click.echo("ended, nothing is left")
 
 
@@ -68,7 +68,7 @@ def cluster(port: int, count: int, kubeconfig: Path, behaviours: tuple[Behaviour
 @option("--context", help="Context of the kubeconfig.")
 @option("--nodes", "count", type=click.IntRange(1, 100), default=3, help="How many nodes.")
 @_behaves
-def nodes(kubeconfig: str | None, context: str | None, count: int, behaviours: tuple[Behaviour, ...]) -> None:
+def nodes(kubeconfig: str | None, context: str | None, count: int, behaviors: tuple[Behavior, ...]) -> None:
     """Play nodes for a control plane that has none: pods are scheduled and become ready, and nothing is run.
 
     Meant for a kube-apiserver and kube-controller-manager without kubelets. Never point it at a cluster that matters:
@@ -86,7 +86,7 @@ def nodes(kubeconfig: str | None, context: str | None, count: int, behaviours: t
         await check_answers(config)
         async with Client.connect(config) as client:
             stand_in = SimulatedNodes(client, nodes=count)
-            stand_in.program(*behaviours)
+            stand_in.program(*behaviors)
             told = asyncio.Event()
             async with stopped_by_signals(told.set), stand_in.running():
                 click.echo(f"{count} nodes: {', '.join(stand_in.machines)}; Ctrl-C ends them")
@@ -98,12 +98,12 @@ def nodes(kubeconfig: str | None, context: str | None, count: int, behaviours: t
         raise click.ClickException(str(error)) from error
 
 
-async def _cluster(port: int, count: int, kubeconfig: Path, behaviours: tuple[Behaviour, ...], quiet: bool) -> None:
+async def _cluster(port: int, count: int, kubeconfig: Path, behaviors: tuple[Behavior, ...], quiet: bool) -> None:
     from konverge.manager.signals import stopped_by_signals
     from konverge_cluster.embedded_cluster import EmbeddedCluster
 
     told = asyncio.Event()
-    async with stopped_by_signals(told.set), EmbeddedCluster(nodes=count, behaviours=behaviours) as running:
+    async with stopped_by_signals(told.set), EmbeddedCluster(nodes=count, behaviors=behaviors) as running:
         try:
             await running.listen(port=port)
         except OSError as error:

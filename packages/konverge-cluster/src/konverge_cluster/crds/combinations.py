@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from konverge_cluster.api.problems import FieldProblem, quote
+from konverge_cluster.api.field_errors import FieldError, quote
 from konverge_cluster.crds.correlation import Correlation
 from konverge_cluster.crds.paths import Place, steps_of
 from konverge_cluster.crds.reports import Report, Step
@@ -20,7 +20,7 @@ __all__ = ["Branch", "chosen_branch", "combination_step"]
 class Branch(Protocol):
     """A schema as part of another one."""
 
-    def accepts(self, value: Any, place: Place, report: Report, old: Correlation | None) -> list[FieldProblem]:
+    def accepts(self, value: Any, place: Place, report: Report, old: Correlation | None) -> list[FieldError]:
         """What it finds wrong with a value."""
         ...
 
@@ -90,7 +90,7 @@ def _check_one(branches: Sequence[Branch], value: Any, place: Place, report: Rep
         report.found += _best(branches, failures, value)
 
 
-def _best(branches: Sequence[Branch], failures: list[list[FieldProblem]], value: Any) -> list[FieldProblem]:
+def _best(branches: Sequence[Branch], failures: list[list[FieldError]], value: Any) -> list[FieldError]:
     if len(failures) == 1:
         return failures[0]
     weights = [branch.weight(value) for branch in branches]

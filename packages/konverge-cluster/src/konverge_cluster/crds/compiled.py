@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from konverge_cluster.api.problems import FieldProblem, invalid
+from konverge_cluster.api.field_errors import FieldError, invalid
 from konverge_cluster.crds.correlation import Correlation
 from konverge_cluster.crds.defaulting import compile_defaulter
 from konverge_cluster.crds.embedded import compile_embedded, embedded_problems, read_embedded
@@ -35,11 +35,11 @@ _BLOCKED: Final = invalid(
 class RuleSet(Protocol):
     """The `x-kubernetes-validations` of a schema."""
 
-    def problems(self, new: Any, old: Any, correlation: Correlation | None) -> list[FieldProblem]:
+    def problems(self, new: Any, old: Any, correlation: Correlation | None) -> list[FieldError]:
         """What the rules say about an object; `old` is None when it is new."""
         ...
 
-    def tolerated(self, new: Any, old: Any, correlation: Correlation) -> list[FieldProblem]:
+    def tolerated(self, new: Any, old: Any, correlation: Correlation) -> list[FieldError]:
         """What the rules say about values that are unchanged; it is no reason to refuse a change."""
         ...
 
@@ -75,7 +75,7 @@ class CompiledSchema:
         if self._fill is not None:
             self._fill(document)
 
-    def problems(self, new: dict[str, Any], scale: ScalePaths | None) -> list[FieldProblem]:
+    def problems(self, new: dict[str, Any], scale: ScalePaths | None) -> list[FieldError]:
         """Say what is wrong with a new object."""
         found = value_problems(self._checker, new)
         if scale is not None:
@@ -85,7 +85,7 @@ class CompiledSchema:
             found += self._unique(new)
         return found + self._rule_problems(found, new, None, None)
 
-    def update_problems(self, new: dict[str, Any], old: dict[str, Any], scale: ScalePaths | None) -> list[FieldProblem]:
+    def update_problems(self, new: dict[str, Any], old: dict[str, Any], scale: ScalePaths | None) -> list[FieldError]:
         """Say what is wrong with a changed object; what was wrong before and is unchanged does not count."""
         correlation = Correlation(new, old, self.structural)
         found = self._changed_problems(self._checker, new, correlation)
@@ -95,10 +95,10 @@ class CompiledSchema:
         found += self._new_repetitions(new, old)
         return found + self._rule_problems(found, new, old, correlation)
 
-    def status_problems(self, new: dict[str, Any], old: dict[str, Any], scale: ScalePaths | None) -> list[FieldProblem]:
+    def status_problems(self, new: dict[str, Any], old: dict[str, Any], scale: ScalePaths | None) -> list[FieldError]:
         """Say what is wrong with an object whose status was changed."""
         correlation = Correlation(new, old, self.structural)
-        found: list[FieldProblem] = []
+        found: list[FieldError] = []
         if "status" in new and self._status_checker is not None:
             pair = correlation.key("status")
             found = self._changed_problems(self._status_checker, new["status"], pair, "status")
@@ -114,24 +114,24 @@ class CompiledSchema:
         return [str(each) for each in self.rules.tolerated(new, old, Correlation(new, old, self.structural))]
 
     @staticmethod
-    def _changed_problems(checker: Checker, value: Any, pair: Correlation | None, base: str = "") -> list[FieldProblem]:
+    def _changed_problems(checker: Checker, value: Any, pair: Correlation | None, base: str = "") -> list[FieldError]:
         # Most objects have nothing wrong with them; only those that have are compared with what they were.
         if not value_problems(checker, value, base=base):
             return []
         return value_problems(checker, value, base=base, correlation=pair)
 
-    def _embedded_problems(self, document: dict[str, Any]) -> list[FieldProblem]:
+    def _embedded_problems(self, document: dict[str, Any]) -> list[FieldError]:
         return embedded_problems(self._embedded, document) if self._embedded is not None else []
 
-    def _new_repetitions(self, new: dict[str, Any], old: dict[str, Any]) -> list[FieldProblem]:
+    def _new_repetitions(self, new: dict[str, Any], old: dict[str, Any]) -> list[FieldError]:
         if self._unique is None:
             return []
         found = self._unique(new)
         return found if found and not self._unique(old) else []
 
     def _rule_problems(
-        self, before: Sequence[FieldProblem], new: Any, old: Any, correlation: Correlation | None
-    ) -> list[FieldProblem]:
+        self, before: Sequence[FieldError], new: Any, old: Any, correlation: Correlation | None
+    ) -> list[FieldError]:
         if self.rules is None:
             return []
         if any(problem.reason in _BLOCKING for problem in before):

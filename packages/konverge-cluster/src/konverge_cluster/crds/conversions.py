@@ -12,9 +12,9 @@ from typing import Any, Final, Protocol
 
 from konverge.objects.kinds import split_api_version
 from konverge_cluster.api.cluster import encode
-from konverge_cluster.api.metadata import json_type, metadata_problems
-from konverge_cluster.api.problems import quote
-from konverge_cluster.api.refusals import failure
+from konverge_cluster.api.metadata import json_type, metadata_errors
+from konverge_cluster.api.field_errors import quote
+from konverge_cluster.api.status_errors import failure
 from konverge_cluster.api.strategy import Document, Unconverted
 from konverge_cluster.patches.go_text import kind_of
 
@@ -43,7 +43,7 @@ class Converter(Protocol):
     async def convert(self, documents: Sequence[Document], api_version: str) -> list[Document]:
         """The same objects in another version, in order; those that are in it already are returned as they are.
 
-        Raises: Refusal 500 when it cannot be done.
+        Raises: StatusError 500 when it cannot be done.
         """
         ...
 
@@ -163,7 +163,7 @@ def _type_of(document: Document) -> str:
 def _take_over(what: str, pair: tuple[Document, Any], api_version: str) -> Document:
     """Check one converted object against the one that was sent, and put its metadata together.
 
-    Raises: Refusal 500.
+    Raises: StatusError 500.
     """
     original, converted = pair
     metadata = original.get("metadata") or {}
@@ -234,7 +234,7 @@ def _check_texts(key: str, values: Any) -> None:
 
 
 def _check_names(key: str, values: Document) -> None:
-    problems = metadata_problems({"name": "any", key: values}, namespaced=False, name_rule=_any_name, custom=True)
+    problems = metadata_errors({"name": "any", key: values}, namespaced=False, name_rule=_any_name, custom=True)
     # The server says annotation here, and nowhere else.
     texts = [str(each).replace("metadata.annotations", "metadata.annotation", 1) for each in problems]
     if texts:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from konverge_cluster.api.problems import FieldProblem, invalid
+from konverge_cluster.api.field_errors import FieldError, invalid
 from konverge_cluster.crds.defaulting import copy_json
 from konverge_cluster.crds.embedded import BadEmbedded, compile_embedded, embedded_problems, read_embedded
 from konverge_cluster.crds.pruning import compile_pruner
@@ -16,13 +16,13 @@ from konverge_cluster.crds.values import Checker, value_problems
 
 __all__ = ["RuleCheck", "default_problems"]
 
-RuleCheck = Callable[[Structural, Any, str, bool], list[FieldProblem]]
+RuleCheck = Callable[[Structural, Any, str, bool], list[FieldError]]
 """Holds a default against the rules of its schema: `check(schema, default, path, is_resource_root)`."""
 
 _IDENTITY: Final = {"apiVersion": "validation/v1", "kind": "Validation"}
 
 
-def default_problems(schema: Structural, path: str, check_rules: RuleCheck) -> list[FieldProblem]:
+def default_problems(schema: Structural, path: str, check_rules: RuleCheck) -> list[FieldError]:
     """Say what is wrong with the defaults in a root schema."""
     resource = replace(schema, embedded=True)
     return list(_Walk(resource, check_rules).visit(resource, path, (), root=True))
@@ -37,7 +37,7 @@ class _Walk:
 
     def visit(
         self, schema: Structural, path: str, steps: tuple[str | None, ...], *, root: bool
-    ) -> Iterator[FieldProblem]:
+    ) -> Iterator[FieldError]:
         if schema.embedded and not root:
             yield from _Walk(schema, self._check_rules).visit(schema, path, (), root=True)
             return
@@ -50,7 +50,7 @@ class _Walk:
 
     def _default(
         self, schema: Structural, path: str, steps: tuple[str | None, ...], *, root: bool
-    ) -> Iterator[FieldProblem]:
+    ) -> Iterator[FieldError]:
         if steps and steps[0] in META_FIELDS:
             found = self._metadata_problems(schema, path, steps)
         else:
@@ -64,7 +64,7 @@ class _Walk:
             values = value_problems(Checker(schema.raw, root=True), schema.default, base=path)
             yield from values or self._check_rules(schema, schema.default, path, root)
 
-    def _metadata_problems(self, schema: Structural, path: str, steps: tuple[str | None, ...]) -> list[FieldProblem]:
+    def _metadata_problems(self, schema: Structural, path: str, steps: tuple[str | None, ...]) -> list[FieldError]:
         """Put the default where it would be in an otherwise empty resource, and look at the whole of it."""
         value = copy_json(schema.default)
         for step in reversed(steps):
@@ -90,7 +90,7 @@ def _is_pruned(schema: Structural, *, root: bool) -> bool:
     return not compile_pruner(Structural(properties={"value": schema}))({"value": value})
 
 
-def _resource_problems(schema: Structural, path: str) -> list[FieldProblem]:
+def _resource_problems(schema: Structural, path: str) -> list[FieldError]:
     find = compile_embedded(schema, with_root=True)
     if find is None:
         return []

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from konverge.objects.names import dns_subdomain_errors, rfc1035_label_errors
-from konverge_cluster.api.problems import (
-    FieldProblem,
+from konverge_cluster.api.field_errors import (
+    FieldError,
     duplicate,
     forbidden,
     invalid,
@@ -23,11 +23,11 @@ from konverge_cluster.crds.field_paths import BadPath, resolve_path
 from konverge_cluster.crds.internals import shown_versions
 from konverge_cluster.crds.structural import read_structural
 from konverge_cluster.crds.structural_rules import conversion_fault
-from konverge_cluster.webhook_client.configs import client_config_problems
+from konverge_cluster.webhook_client.configs import client_config_errors
 
 __all__ = ["SchemaCheck", "common_fields", "names_problems", "spec_problems", "stored_problems"]
 
-SchemaCheck = Callable[[Mapping[str, Any], str, bool], list[FieldProblem]]
+SchemaCheck = Callable[[Mapping[str, Any], str, bool], list[FieldError]]
 """Looks at the schema of a version: `check(schema, path, has_status)`."""
 
 _COMMON: Final = {
@@ -51,7 +51,7 @@ def common_fields(versions: Sequence[Json]) -> frozenset[str]:
     )
 
 
-def spec_problems(spec: Json, check_schema: SchemaCheck) -> list[FieldProblem]:
+def spec_problems(spec: Json, check_schema: SchemaCheck) -> list[FieldError]:
     """Say what is wrong with `spec`."""
     versions: list[Json] = spec.get("versions") or []
     common = common_fields(versions)
@@ -74,7 +74,7 @@ def _shared(versions: Sequence[Json]) -> Json:
     return {**versions[0], "subresources": chosen.get("subresources")}
 
 
-def _group_problems(group: str) -> Iterator[FieldProblem]:
+def _group_problems(group: str) -> Iterator[FieldError]:
     if not group:
         yield required("spec.group")
     elif texts := dns_subdomain_errors(group):
@@ -83,14 +83,14 @@ def _group_problems(group: str) -> Iterator[FieldProblem]:
         yield invalid("spec.group", group, "should be a domain with at least one dot")
 
 
-def _scope_problems(scope: str) -> Iterator[FieldProblem]:
+def _scope_problems(scope: str) -> Iterator[FieldError]:
     if not scope:
         yield required("spec.scope")
     elif scope not in ("Cluster", "Namespaced"):
         yield unsupported("spec.scope", scope, ("Cluster", "Namespaced"))
 
 
-def _missing_schemas(versions: Sequence[Json]) -> Iterator[FieldProblem]:
+def _missing_schemas(versions: Sequence[Json]) -> Iterator[FieldError]:
     for index, version in enumerate(versions):
         if not (version.get("schema") or {}).get("openAPIV3Schema"):
             yield required(f"spec.versions[{index}].schema.openAPIV3Schema")
@@ -98,7 +98,7 @@ def _missing_schemas(versions: Sequence[Json]) -> Iterator[FieldProblem]:
 
 def _version_problems(
     version: Json, path: str, common: frozenset[str], check_schema: SchemaCheck
-) -> Iterator[FieldProblem]:
+) -> Iterator[FieldError]:
     name = version.get("name", "")
     if texts := rfc1035_label_errors(name):
         yield invalid(f"{path}.name", name, ",".join(texts))
@@ -127,7 +127,7 @@ def _warning_texts(deprecated: bool, warning: str | None) -> Iterator[str]:
 
 def _part_problems(
     version: Json, keys: frozenset[str], names: Mapping[str, str], path: str, check_schema: SchemaCheck
-) -> Iterator[FieldProblem]:
+) -> Iterator[FieldError]:
     """Look at the parts of a version that are in `keys`, under the names that they have in the texts."""
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if "schema" in keys and schema is not None:
@@ -146,7 +146,7 @@ def _simple_path_text(path: str) -> str:
     return "" if path.startswith(".") else "must be a simple json path starting with ."
 
 
-def _scale_problems(subresources: Json, path: str) -> Iterator[FieldProblem]:
+def _scale_problems(subresources: Json, path: str) -> Iterator[FieldError]:
     scale = subresources.get("scale")
     if scale is None:
         return
@@ -167,7 +167,7 @@ def _scale_problems(subresources: Json, path: str) -> Iterator[FieldProblem]:
         yield invalid(where, selector, "should be a json path under either .spec or .status")
 
 
-def _column_problems(column: Json, path: str) -> Iterator[FieldProblem]:
+def _column_problems(column: Json, path: str) -> Iterator[FieldError]:
     kind, said = column.get("type", ""), column.get("format", "")
     types = f"must be one of {','.join(_COLUMN_TYPES)}"
     if not column.get("name"):
@@ -185,7 +185,7 @@ def _column_problems(column: Json, path: str) -> Iterator[FieldProblem]:
         yield invalid(f"{path}.JSONPath", value, text)
 
 
-def _selectable_problems(fields: Sequence[Json], schema: Json | None, path: str) -> Iterator[FieldProblem]:
+def _selectable_problems(fields: Sequence[Json], schema: Json | None, path: str) -> Iterator[FieldError]:
     if schema is None or conversion_fault(schema):
         yield invalid(path, "", "may only be set when validations.schema is included")
         return
@@ -213,7 +213,7 @@ def _selectable_problems(fields: Sequence[Json], schema: Json | None, path: str)
         yield too_many(path, len(seen), _MOST_FIELDS)
 
 
-def _versions_problems(versions: Sequence[Json], common: frozenset[str]) -> Iterator[FieldProblem]:
+def _versions_problems(versions: Sequence[Json], common: frozenset[str]) -> Iterator[FieldError]:
     names = [each.get("name", "") for each in versions]
     if len(set(names)) < len(names):
         yield invalid("spec.versions", shown_versions(versions, common), "must contain unique version names")
@@ -224,13 +224,13 @@ def _versions_problems(versions: Sequence[Json], common: frozenset[str]) -> Iter
         yield invalid("spec.version", names[0], ",".join(texts))
 
 
-def _required_names(names: Json) -> Iterator[FieldProblem]:
+def _required_names(names: Json) -> Iterator[FieldError]:
     for key in ("plural", "singular", "kind", "listKind"):
         if not names.get(key):
             yield required(f"spec.names.{key}")
 
 
-def names_problems(names: Json, path: str) -> Iterator[FieldProblem]:
+def names_problems(names: Json, path: str) -> Iterator[FieldError]:
     """Say what is wrong with names, those that are wanted or those that were accepted."""
     for key, prefix in (("plural", ""), ("singular", ""), ("kind", _MIXED_CASE), ("listKind", _MIXED_CASE)):
         name = names.get(key, "")
@@ -242,13 +242,13 @@ def names_problems(names: Json, path: str) -> Iterator[FieldProblem]:
     yield from _listed_problems(names, path, "categories")
 
 
-def _listed_problems(names: Json, path: str, key: str) -> Iterator[FieldProblem]:
+def _listed_problems(names: Json, path: str, key: str) -> Iterator[FieldError]:
     for index, name in enumerate(names.get(key) or ()):
         if texts := rfc1035_label_errors(name):
             yield invalid(f"{path}.{key}[{index}]", name, ",".join(texts))
 
 
-def _conversion_problems(conversion: Json | None, path: str) -> Iterator[FieldProblem]:
+def _conversion_problems(conversion: Json | None, path: str) -> Iterator[FieldError]:
     if conversion is None:
         return
     strategy = conversion.get("strategy", "")
@@ -262,7 +262,7 @@ def _conversion_problems(conversion: Json | None, path: str) -> Iterator[FieldPr
         if config is None:
             yield required(f"{path}.webhookClientConfig", "required when strategy is set to Webhook")
         else:
-            yield from client_config_problems(config, f"{path}.webhookClientConfig")
+            yield from client_config_errors(config, f"{path}.webhookClientConfig")
         yield from _review_problems(reviews, f"{path}.conversionReviewVersions")
         return
     text = "should not be set when strategy is not set to Webhook"
@@ -272,7 +272,7 @@ def _conversion_problems(conversion: Json | None, path: str) -> Iterator[FieldPr
         yield forbidden(f"{path}.conversionReviewVersions", text)
 
 
-def _review_problems(versions: list[str], path: str) -> Iterator[FieldProblem]:
+def _review_problems(versions: list[str], path: str) -> Iterator[FieldError]:
     if not versions:
         yield required(path)
         return
@@ -286,7 +286,7 @@ def _review_problems(versions: list[str], path: str) -> Iterator[FieldProblem]:
         yield invalid(path, versions, "must include at least one of v1, v1beta1")
 
 
-def stored_problems(stored: Sequence[str], versions: Sequence[Json]) -> Iterator[FieldProblem]:
+def stored_problems(stored: Sequence[str], versions: Sequence[Json]) -> Iterator[FieldError]:
     """Say what is wrong with `status.storedVersions`."""
     path = "status.storedVersions"
     if not stored:

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from konverge_cluster.api.names import subdomain_problems
-from konverge_cluster.api.problems import FieldProblem, invalid, required
-from konverge_cluster.api.strategy import Document, ResourceInfo, Surroundings
+from konverge_cluster.api.names import subdomain_errors
+from konverge_cluster.api.field_errors import FieldError, invalid, required
+from konverge_cluster.api.strategy import Document, ResourceInfo, RequestContext
 from konverge_cluster.api.tables import Column
 from konverge_cluster.builtins.kinds import BuiltinStrategy
 from konverge_cluster.crds.approvals import APPROVED, approval_state, is_protected
@@ -51,42 +51,42 @@ class DefinitionStrategy(BuiltinStrategy):
         if not status.get("storedVersions"):
             status["storedVersions"] = _storage_names(spec) or None
 
-    def prepare_create(self, new: Document, around: Surroundings) -> None:
+    def prepare_create(self, new: Document, around: RequestContext) -> None:
         super().prepare_create(new, around)
         new["status"]["storedVersions"] = _storage_names(new["spec"]) or None
 
-    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
         super().prepare_update(new, old, around)
         stored = new["status"].get("storedVersions") or []
         added = [name for name in _storage_names(new["spec"]) if name not in stored]
         if added:
             new["status"] = {**new["status"], "storedVersions": [*stored, *added]}
 
-    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
-        return subdomain_problems(name, prefix=prefix)
+    def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
+        return subdomain_errors(name, prefix=prefix)
 
-    def problems(self, new: Document) -> Iterator[FieldProblem]:
+    def problems(self, new: Document) -> Iterator[FieldError]:
         spec, status = new["spec"], new.get("status") or {}
         yield from spec_problems(spec, self._check_schema)
         yield from names_problems(status.get("acceptedNames") or {}, "status.acceptedNames")
         yield from stored_problems(status.get("storedVersions") or [], spec.get("versions") or [])
 
-    def _check_schema(self, schema: Mapping[str, Any], path: str, has_status: bool) -> list[FieldProblem]:
+    def _check_schema(self, schema: Mapping[str, Any], path: str, has_status: bool) -> list[FieldError]:
         return schema_problems(schema, path, has_status, self._rules)
 
-    def validate(self, new: Document, around: Surroundings) -> list[FieldProblem]:
+    def validate(self, new: Document, around: RequestContext) -> list[FieldError]:
         names = new["spec"].get("names") or {}
         name = new["metadata"].get("name", "")
-        found: list[FieldProblem] = []
+        found: list[FieldError] = []
         if name != f"{names.get('plural', '')}.{new['spec'].get('group', '')}":
             found.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
         return [*found, *self.problems(new), *_approval_problems(new, None), *_preserve_problems(new)]
 
-    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
         found = [*self.problems(new), *_immutable_problems(new, old)]
         return [*found, *_approval_problems(new, old), *_preserve_problems(new)]
 
-    def validate_status(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+    def validate_status(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
         status = new.get("status") or {}
         return list(names_problems(status.get("acceptedNames") or {}, "status.acceptedNames"))
 
@@ -126,7 +126,7 @@ def _formats(document: Document) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _immutable_problems(new: Document, old: Document) -> Iterator[FieldProblem]:
+def _immutable_problems(new: Document, old: Document) -> Iterator[FieldError]:
     paths = [("group",), ("names", "plural")]
     if is_true(old, "Established"):
         paths = [("scope",), ("names", "kind"), *paths]
@@ -138,7 +138,7 @@ def _immutable_problems(new: Document, old: Document) -> Iterator[FieldProblem]:
             yield invalid(f"spec.{'.'.join(path)}", value, "field is immutable")
 
 
-def _approval_problems(new: Document, old: Document | None) -> Iterator[FieldProblem]:
+def _approval_problems(new: Document, old: Document | None) -> Iterator[FieldError]:
     if not is_protected(new["spec"].get("group", "")):
         return
     state, text = approval_state(new)
@@ -151,7 +151,7 @@ def _approval_problems(new: Document, old: Document | None) -> Iterator[FieldPro
         yield invalid(path, new["metadata"]["annotations"][APPROVED], text)
 
 
-def _preserve_problems(new: Document) -> Iterator[FieldProblem]:
+def _preserve_problems(new: Document) -> Iterator[FieldError]:
     if new["spec"].get("preserveUnknownFields"):
         text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
         yield invalid("spec.preserveUnknownFields", True, text)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from konverge.objects.names import rfc1035_label_errors
-from konverge_cluster.api.metadata import BadField, decode_metadata, json_type, metadata_problems
-from konverge_cluster.api.names import path_segment_problems
-from konverge_cluster.api.problems import FieldProblem, invalid, required
+from konverge_cluster.api.metadata import BadField, decode_metadata, json_type, metadata_errors
+from konverge_cluster.api.names import path_segment_errors
+from konverge_cluster.api.field_errors import FieldError, invalid, required
 from konverge_cluster.crds.paths import Place, text_of
 from konverge_cluster.crds.shown import shown
 from konverge_cluster.crds.structural import Structural
@@ -28,7 +28,7 @@ _Walk = Callable[[Any, Place, list[tuple[dict[str, Any], Place]]], None]
 class BadEmbedded(ValueError):
     """An embedded resource that cannot be read; `problem` says where and why."""
 
-    def __init__(self, problem: FieldProblem) -> None:
+    def __init__(self, problem: FieldError) -> None:
         super().__init__(str(problem))
         self.problem = problem
 
@@ -109,9 +109,9 @@ def _decoded(metadata: Any, path: str) -> tuple[dict[str, Any], list[str]]:
     return decode_metadata(metadata or {}, path, custom=True)
 
 
-def embedded_problems(find: Found, document: Any, base: Place = None) -> list[FieldProblem]:
+def embedded_problems(find: Found, document: Any, base: Place = None) -> list[FieldError]:
     """Say what is wrong with the embedded resources of an object."""
-    problems: list[FieldProblem] = []
+    problems: list[FieldError] = []
     for resource, place in find(document, base):
         problems += _identity_problems(resource, place)
         if "metadata" in resource:
@@ -119,7 +119,7 @@ def embedded_problems(find: Found, document: Any, base: Place = None) -> list[Fi
     return problems
 
 
-def _identity_problems(resource: dict[str, Any], place: Place) -> Iterator[FieldProblem]:
+def _identity_problems(resource: dict[str, Any], place: Place) -> Iterator[FieldError]:
     for name, check in (("apiVersion", _version_text), ("kind", _kind_text)):
         path = text_of((place, f".{name}"))
         if name not in resource:
@@ -144,15 +144,15 @@ def _kind_text(value: str) -> str:
     return f"may have mixed case, but should otherwise match: {','.join(texts)}" if texts else ""
 
 
-def _metadata_problems(given: Any, path: str) -> list[FieldProblem]:
+def _metadata_problems(given: Any, path: str) -> list[FieldError]:
     try:
         metadata, _ = _decoded(given, path)
     except BadField as fault:
         return [invalid(path, shown(given), str(fault))]
     named = {**metadata, "name": metadata.get("name") or "fakename"}
-    found = metadata_problems(
-        named, namespaced=bool(named.get("namespace")), name_rule=path_segment_problems, custom=True
+    found = metadata_errors(
+        named, namespaced=bool(named.get("namespace")), name_rule=path_segment_errors, custom=True
     )
     return [
-        FieldProblem(each.reason, path + each.path.removeprefix("metadata"), each.value, each.detail) for each in found
+        FieldError(each.reason, path + each.path.removeprefix("metadata"), each.value, each.detail) for each in found
     ]

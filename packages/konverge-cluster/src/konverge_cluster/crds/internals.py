@@ -1,4 +1,4 @@
-"""How the server prints parts of a definition inside its refusals: with the names of its Go types, empty fields too."""
+"""How the server prints parts of a definition inside its status_errors: with the names of its Go types, empty fields too."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from konverge_cluster.api.problems import quote
+from konverge_cluster.api.field_errors import quote
 
 __all__ = ["Naming", "decide_names"]
 

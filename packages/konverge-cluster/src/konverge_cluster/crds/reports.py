@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from konverge_cluster.api.problems import FieldProblem, invalid
+from konverge_cluster.api.field_errors import FieldError, invalid
 from konverge_cluster.crds.correlation import Correlation
 from konverge_cluster.crds.paths import Place
 
@@ -22,7 +22,7 @@ class Report:
 
     def __init__(self, base: str = "") -> None:
         self.base = base
-        self.found: list[FieldProblem] = []
+        self.found: list[FieldError] = []
 
     def path(self, name: str) -> str:
         """The path in an answer of a field that is called `name` in the texts."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from konverge.objects.names import label_key_errors
-from konverge_cluster.api.plain import PlainStrategy
-from konverge_cluster.api.problems import FieldProblem, quote
-from konverge_cluster.api.refusals import bad_request, forbidden
-from konverge_cluster.api.strategy import Document, ResourceInfo, SubresourceInfo, Surroundings
+from konverge_cluster.api.default_strategy import DefaultStrategy
+from konverge_cluster.api.field_errors import FieldError, quote
+from konverge_cluster.api.status_errors import bad_request, forbidden
+from konverge_cluster.api.strategy import Document, ResourceInfo, SubresourceInfo, RequestContext
 from konverge_cluster.builtins.schemas import merging_schemas
 from konverge_cluster.cel.go_floats import go_float
 from konverge_cluster.crds.columns import TableColumns
@@ -67,7 +67,7 @@ class _Topologies(Mapping[str, Topology]):
         return len(self._schemas)
 
 
-class CustomResourceStrategy(PlainStrategy):
+class CustomResourceStrategy(DefaultStrategy):
     """The rules of one version of a custom resource.
 
     `schemas_by_version` holds the compiled schema of every version: an object is stored in one of them, and takes the
@@ -163,19 +163,19 @@ class CustomResourceStrategy(PlainStrategy):
 
     # Rules of writing.
 
-    def prepare_create(self, new: Document, around: Surroundings) -> None:
+    def prepare_create(self, new: Document, around: RequestContext) -> None:
         if self._definition.terminating:
             kind = self.info.kind
             raise forbidden(kind.group, kind.plural, new["metadata"].get("name", ""), _TERMINATING)
         super().prepare_create(new, around)
 
-    def validate(self, new: Document, around: Surroundings) -> list[FieldProblem]:
+    def validate(self, new: Document, around: RequestContext) -> list[FieldError]:
         return self._schema.problems(new, self._scale)
 
-    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
         return self._schema.update_problems(new, old, self._scale)
 
-    def validate_status(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+    def validate_status(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
         return self._schema.status_problems(new, old, self._scale)
 
     def warnings_on_create(self, new: Document) -> list[str]:

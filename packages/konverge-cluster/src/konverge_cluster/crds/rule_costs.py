@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from konverge_cluster.api.problems import FieldProblem, forbidden
+from konverge_cluster.api.field_errors import FieldError, forbidden
 from konverge_cluster.cel.ranges import MOST
 from konverge_cluster.crds.rule_types import LARGEST_REQUEST, Declared
 
@@ -25,22 +25,22 @@ class Costs:
         self._total = 0
         self._expensive: list[tuple[int, str]] = []
 
-    def rule_problems(self, cost: int, declared: Declared, count: int | None, path: str) -> list[FieldProblem]:
+    def rule_problems(self, cost: int, declared: Declared, count: int | None, path: str) -> list[FieldError]:
         """Say whether a rule is too expensive; `count` is how often it can run on one object, None without a bound."""
         runs = count if count is not None else LARGEST_REQUEST // (declared.least_bytes + 1)
         return self._observe(min(cost * runs, MOST), path, "estimated rule cost")
 
-    def message_problems(self, cost: int, path: str) -> list[FieldProblem]:
+    def message_problems(self, cost: int, path: str) -> list[FieldError]:
         """Say whether an expression for a message is too expensive."""
         return self._observe(cost, path, "estimated messageExpression cost")
 
-    def _observe(self, cost: int, path: str, what: str) -> list[FieldProblem]:
+    def _observe(self, cost: int, path: str, what: str) -> list[FieldError]:
         self._total = min(self._total + cost, MOST)
         if cost >= _TOTAL_LIMIT // 100:
             self._expensive = sorted([*self._expensive, (cost, path)], key=lambda each: -each[0])[:4]
         return [forbidden(path, _text(what, cost, _RULE_LIMIT))] if cost > _RULE_LIMIT else []
 
-    def total_problems(self, path: str) -> list[FieldProblem]:
+    def total_problems(self, path: str) -> list[FieldError]:
         """Say whether all rules together are too expensive."""
         if self._total <= _TOTAL_LIMIT:
             return []

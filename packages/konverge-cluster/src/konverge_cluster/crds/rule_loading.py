@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge_cluster.api.problems import FieldProblem
+from konverge_cluster.api.field_errors import FieldError
 from konverge_cluster.crds.compiled import RuleSet
 from konverge_cluster.crds.schema_checks import RuleCompiler
 from konverge_cluster.crds.schema_rules import RuleSite
@@ -27,10 +27,10 @@ class LateRules:
             self._loaded = Rules()
         return self._loaded
 
-    def site_problems(self, sites: list[RuleSite], path: str) -> list[FieldProblem]:
+    def site_problems(self, sites: list[RuleSite], path: str) -> list[FieldError]:
         return self._rules().site_problems(sites, path) if sites else []
 
-    def check_default(self, schema: Structural, default: Any, path: str, is_resource: bool) -> list[FieldProblem]:
+    def check_default(self, schema: Structural, default: Any, path: str, is_resource: bool) -> list[FieldError]:
         return self._rules().check_default(schema, default, path, is_resource) if has_rules(schema) else []
 
     def compile(self, schema: Structural) -> RuleSet | None:

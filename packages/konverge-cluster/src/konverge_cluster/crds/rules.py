@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from konverge_cluster.api.problems import OMITTED, FieldProblem, forbidden, internal, invalid, required
+from konverge_cluster.api.field_errors import OMITTED, FieldError, forbidden, internal, invalid, required
 from konverge_cluster.cel.environments import CompileError, Environment, Program
 from konverge_cluster.cel.evaluation import Exhausted
 from konverge_cluster.cel.types import BOOL, STRING, optional_of
@@ -73,13 +73,13 @@ def _compile(said: Mapping[str, Any], schema: Structural, declared: Declared) ->
 class Rules:
     """Compiles rules when a definition is written, and makes them ready when it is served."""
 
-    def site_problems(self, sites: list[RuleSite], path: str) -> list[FieldProblem]:
+    def site_problems(self, sites: list[RuleSite], path: str) -> list[FieldError]:
         """Say what is wrong with the rules of a schema that stands at `path`."""
         costs = Costs()
         found = [problem for site in sites for problem in _site_problems(site, costs)]
         return found + costs.total_problems(path)
 
-    def check_default(self, schema: Structural, default: Any, path: str, is_resource: bool) -> list[FieldProblem]:
+    def check_default(self, schema: Structural, default: Any, path: str, is_resource: bool) -> list[FieldError]:
         """Hold a default against the rules at its place, as an unchanged value and as a new one."""
         try:
             node = _build(schema, is_resource=is_resource)
@@ -97,7 +97,7 @@ class Rules:
         return _CompiledRules(node) if node is not None else None
 
 
-def _site_problems(site: RuleSite, costs: Costs) -> Iterator[FieldProblem]:
+def _site_problems(site: RuleSite, costs: Costs) -> Iterator[FieldError]:
     schema = read_structural(site.schema)
     where = f"{site.path}.x-kubernetes-validations"
     declared = declare(schema, is_resource=site.is_resource)
@@ -112,7 +112,7 @@ def _site_problems(site: RuleSite, costs: Costs) -> Iterator[FieldProblem]:
 
 def _one_rule_problems(
     said: Mapping[str, Any], path: str, declared: Declared, site: RuleSite, costs: Costs
-) -> Iterator[FieldProblem]:
+) -> Iterator[FieldError]:
     environment = _environment(declared, optional_old=said.get("optionalOldSelf") is True)
     prefixes = {"compilation": "compilation failed: ", "instantiation": "program instantiation failed: "}
     program, why = _attempt(environment, said["rule"], BOOL, prefixes, "cel expression must evaluate to a bool")
@@ -142,7 +142,7 @@ def _attempt(
     return (program, "") if program.result == wanted else (None, wrong)
 
 
-def _old_problems(said: Mapping[str, Any], path: str, program: Program, site: RuleSite) -> Iterator[FieldProblem]:
+def _old_problems(said: Mapping[str, Any], path: str, program: Program, site: RuleSite) -> Iterator[FieldError]:
     if "oldSelf" in program.used:
         if site.uncorrelated:
             text = "oldSelf cannot be used on the uncorrelatable portion of the schema within"
@@ -197,10 +197,10 @@ class _CompiledRules:
     def __init__(self, node: _Node) -> None:
         self._node = node
 
-    def problems(self, new: Any, old: Any, correlation: Correlation | None) -> list[FieldProblem]:
+    def problems(self, new: Any, old: Any, correlation: Correlation | None) -> list[FieldError]:
         return _Run(correlation).check(self._node, new, old, None)
 
-    def tolerated(self, new: Any, old: Any, correlation: Correlation) -> list[FieldProblem]:
+    def tolerated(self, new: Any, old: Any, correlation: Correlation) -> list[FieldError]:
         run = _Run(correlation)
         run.check(self._node, new, old, None)
         return run.tolerated
@@ -238,10 +238,10 @@ class _Run:
 
     def __init__(self, correlation: Correlation | None) -> None:
         self._ratchet = _Ratchet(correlation)
-        self._found: list[FieldProblem] = []
-        self.tolerated: list[FieldProblem] = []
+        self._found: list[FieldError] = []
+        self.tolerated: list[FieldError] = []
 
-    def check(self, node: _Node, new: Any, old: Any, place: Place) -> list[FieldProblem]:
+    def check(self, node: _Node, new: Any, old: Any, place: Place) -> list[FieldError]:
         with suppress(_OutOfBudget):
             self._visit(node, new, old, place, self._ratchet)
         return self._found
@@ -346,12 +346,12 @@ def _message(rule: _Rule, variables: dict[str, Any]) -> str:
     return written.strip() if written else f"failed rule: {rule.text}"
 
 
-def _broken(rule: _Rule, path: str, value: Any, detail: str) -> FieldProblem:
+def _broken(rule: _Rule, path: str, value: Any, detail: str) -> FieldError:
     reason = rule.said.get("reason")
     if reason == "FieldValueForbidden":
         return forbidden(path, detail)
     if reason == "FieldValueRequired":
         return required(path, detail)
     if reason == "FieldValueDuplicate":
-        return FieldProblem("FieldValueDuplicate", path, value)
+        return FieldError("FieldValueDuplicate", path, value)
     return invalid(path, value, detail)

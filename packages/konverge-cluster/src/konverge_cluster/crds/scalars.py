@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from konverge_cluster.api.problems import invalid, quote, too_long, type_invalid, unsupported
+from konverge_cluster.api.field_errors import invalid, quote, too_long, type_invalid, unsupported
 from konverge_cluster.cel.patterns import matches
 from konverge_cluster.crds.correlation import Correlation, same
 from konverge_cluster.crds.formats import fits_format

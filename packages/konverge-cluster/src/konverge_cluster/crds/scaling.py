@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from konverge_cluster.api.problems import FieldProblem, invalid
+from konverge_cluster.api.field_errors import FieldError, invalid
 from konverge_cluster.api.strategy import Scaling
 from konverge_cluster.patches.go_text import kind_of, plain
 
@@ -32,11 +32,11 @@ class ScalePaths:
         selector = _keys(self._selector) if self._selector else None
         return Scaling(_keys(self._spec), _keys(self._status), selector, selector_text=True)
 
-    def spec_problems(self, document: Mapping[str, Any]) -> Iterator[FieldProblem]:
+    def spec_problems(self, document: Mapping[str, Any]) -> Iterator[FieldError]:
         """Say what is wrong with the wanted number."""
         yield from _number_problems(document, self._spec)
 
-    def status_problems(self, document: Mapping[str, Any]) -> Iterator[FieldProblem]:
+    def status_problems(self, document: Mapping[str, Any]) -> Iterator[FieldError]:
         """Say what is wrong with the present number and the selector."""
         yield from _number_problems(document, self._status)
         if self._selector is not None:
@@ -50,7 +50,7 @@ def _keys(path: str) -> tuple[str, ...]:
     return tuple(path.removeprefix(".").split("."))
 
 
-def _number_problems(document: Mapping[str, Any], path: str) -> Iterator[FieldProblem]:
+def _number_problems(document: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     try:
         number = _find(document, _keys(path), int, "int64") or 0
     except _WrongType as wrong:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol
 
-from konverge_cluster.api.problems import FieldProblem, forbidden, invalid
+from konverge_cluster.api.field_errors import FieldError, forbidden, invalid
 from konverge_cluster.crds.compiled import RuleSet
 from konverge_cluster.crds.default_rules import default_problems
 from konverge_cluster.crds.formats import unrecognized_format
@@ -46,11 +46,11 @@ _AT_ROOT: Final = {
 class RuleCompiler(Protocol):
     """Compiles the rules of schemas (`x-kubernetes-validations`)."""
 
-    def site_problems(self, sites: list[RuleSite], path: str) -> list[FieldProblem]:
+    def site_problems(self, sites: list[RuleSite], path: str) -> list[FieldError]:
         """Say what is wrong with the rules of a schema, those that cannot be carried out included."""
         ...
 
-    def check_default(self, schema: Structural, default: Any, path: str, is_resource: bool) -> list[FieldProblem]:
+    def check_default(self, schema: Structural, default: Any, path: str, is_resource: bool) -> list[FieldError]:
         """Hold a default against the rules at its place."""
         ...
 
@@ -59,7 +59,7 @@ class RuleCompiler(Protocol):
         ...
 
 
-def schema_problems(schema: Mapping[str, Any], path: str, has_status: bool, rules: RuleCompiler) -> list[FieldProblem]:
+def schema_problems(schema: Mapping[str, Any], path: str, has_status: bool, rules: RuleCompiler) -> list[FieldError]:
     """Say what is wrong with the schema of a version."""
     found = list(_root_problems(schema, path, has_status))
     fault = conversion_fault(schema)
@@ -77,7 +77,7 @@ def schema_problems(schema: Mapping[str, Any], path: str, has_status: bool, rule
     return [invalid(path, "", fault)] if fault and not found else found
 
 
-def _root_problems(schema: Mapping[str, Any], path: str, has_status: bool) -> Iterator[FieldProblem]:
+def _root_problems(schema: Mapping[str, Any], path: str, has_status: bool) -> Iterator[FieldError]:
     if has_status:
         kind = schema.get("type", "")
         allowed = set(_AT_ROOT.values())

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from konverge_cluster.api.problems import FieldProblem, forbidden, invalid, required, unsupported
+from konverge_cluster.api.field_errors import FieldError, forbidden, invalid, required, unsupported
 from konverge_cluster.crds.field_paths import BadPath, resolve_path
 from konverge_cluster.crds.structural import META_FIELDS, read_structural
 
@@ -55,7 +55,7 @@ class RuleSite:
 class SchemaWalk:
     """One walk through a schema. `sites` are the schemas whose rules can be compiled, in order."""
 
-    problems: list[FieldProblem] = field(default_factory=list)
+    problems: list[FieldError] = field(default_factory=list)
     sites: list[RuleSite] = field(default_factory=list)
 
     def visit(self, schema: Schema, path: str, *, with_rules: bool) -> None:
@@ -124,7 +124,7 @@ def _count_below(schema: Schema, count: int | None) -> int | None:
     return None if count is None or most is None else count * max(most, 0)
 
 
-def _own_problems(schema: Schema, path: str, scope: _Scope) -> Iterator[FieldProblem]:
+def _own_problems(schema: Schema, path: str, scope: _Scope) -> Iterator[FieldError]:
     kind = schema.get("type", "")
     if kind and kind not in _TYPES:
         yield unsupported(f"{path}.type", kind, _TYPES)
@@ -147,7 +147,7 @@ def _own_problems(schema: Schema, path: str, scope: _Scope) -> Iterator[FieldPro
         yield forbidden(f"{path}.additionalProperties", "additionalProperties and properties are mutual exclusive")
 
 
-def _extension_problems(schema: Schema, path: str) -> Iterator[FieldProblem]:
+def _extension_problems(schema: Schema, path: str) -> Iterator[FieldError]:
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
         yield invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined")
     map_type, list_type = schema.get("x-kubernetes-map-type"), schema.get("x-kubernetes-list-type")
@@ -172,14 +172,14 @@ def _extension_problems(schema: Schema, path: str) -> Iterator[FieldProblem]:
         yield from _nullable_problems(schema, path, list_type)
 
 
-def _belongs_to(schema: Schema, path: str, wanted: str, key: str) -> Iterator[FieldProblem]:
+def _belongs_to(schema: Schema, path: str, wanted: str, key: str) -> Iterator[FieldError]:
     kind = schema.get("type", "")
     if kind != wanted:
         text = f"must be {wanted} if {key} is specified"
         yield invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text)
 
 
-def _set_problems(schema: Schema, path: str) -> Iterator[FieldProblem]:
+def _set_problems(schema: Schema, path: str) -> Iterator[FieldError]:
     items = schema.get("items")
     if not isinstance(items, Mapping):
         return
@@ -191,7 +191,7 @@ def _set_problems(schema: Schema, path: str) -> Iterator[FieldProblem]:
         yield invalid(f"{path}.items.x-kubernetes-map-type", list_type, text)
 
 
-def _list_map_problems(schema: Schema, path: str) -> Iterator[FieldProblem]:
+def _list_map_problems(schema: Schema, path: str) -> Iterator[FieldError]:
     keys = schema.get("x-kubernetes-list-map-keys") or []
     items = schema.get("items")
     if not keys:
@@ -216,7 +216,7 @@ def _list_map_problems(schema: Schema, path: str) -> Iterator[FieldProblem]:
             yield invalid(f"{path}.x-kubernetes-list-map-keys", keys, "must not contain duplicate entries")
 
 
-def _nullable_problems(schema: Schema, path: str, list_type: str) -> Iterator[FieldProblem]:
+def _nullable_problems(schema: Schema, path: str, list_type: str) -> Iterator[FieldError]:
     items = schema.get("items")
     if not isinstance(items, Mapping):
         return
@@ -239,7 +239,7 @@ def _has_line_break(text: str) -> bool:
     return "\n" in text or "\r" in text
 
 
-def _rule_problems(schema: Schema, path: str) -> Iterator[FieldProblem]:
+def _rule_problems(schema: Schema, path: str) -> Iterator[FieldError]:
     for index, rule in enumerate(schema["x-kubernetes-validations"]):
         where = f"{path}.x-kubernetes-validations[{index}]"
         yield from _message_problems(rule, where)
@@ -249,7 +249,7 @@ def _rule_problems(schema: Schema, path: str) -> Iterator[FieldProblem]:
         yield from _field_path_problems(schema, rule.get("fieldPath", ""), f"{where}.fieldPath")
 
 
-def _message_problems(rule: Schema, where: str) -> Iterator[FieldProblem]:
+def _message_problems(rule: Schema, where: str) -> Iterator[FieldError]:
     text, message = rule.get("rule", "").strip(), rule.get("message", "")
     if not text:
         yield required(f"{where}.rule", "rule is not specified")
@@ -264,7 +264,7 @@ def _message_problems(rule: Schema, where: str) -> Iterator[FieldProblem]:
         yield required(f"{where}.messageExpression", "messageExpression must be non-empty if specified")
 
 
-def _field_path_problems(schema: Schema, path: str, where: str) -> Iterator[FieldProblem]:
+def _field_path_problems(schema: Schema, path: str, where: str) -> Iterator[FieldError]:
     if not path:
         return
     if not path.strip():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from konverge_cluster.api.problems import FieldProblem, forbidden, invalid, required
+from konverge_cluster.api.field_errors import FieldError, forbidden, invalid, required
 from konverge_cluster.cel.patterns import pattern_error
 
 __all__ = ["conversion_fault", "structural_problems"]
@@ -63,13 +63,13 @@ def inner_schemas(schema: Schema) -> Iterator[Schema]:
         yield from schema.get(key) or ()
 
 
-def structural_problems(schema: Schema, path: str) -> list[FieldProblem]:
+def structural_problems(schema: Schema, path: str) -> list[FieldError]:
     """Say what is not structural about a root schema, sorted by text."""
     found = [*_invariants(schema, path, _ROOT), *_completeness(schema, schema, path, path)]
     return sorted(found, key=str)
 
 
-def _invariants(schema: Schema, path: str, missing: str) -> Iterator[FieldProblem]:
+def _invariants(schema: Schema, path: str, missing: str) -> Iterator[FieldError]:
     items, more = schema.get("items"), schema.get("additionalProperties")
     if schema.get("type") == "array" and items is None:
         yield required(f"{path}.items", "must be specified")
@@ -87,14 +87,14 @@ def _invariants(schema: Schema, path: str, missing: str) -> Iterator[FieldProble
     yield from _meta(schema, path, root=missing is _ROOT)
 
 
-def _extensions(schema: Schema, path: str) -> Iterator[FieldProblem]:
+def _extensions(schema: Schema, path: str) -> Iterator[FieldError]:
     if schema.get("x-kubernetes-int-or-string"):
         for name in ("x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"):
             if schema.get(name):
                 yield invalid(f"{path}.{name}", True, "must be false if x-kubernetes-int-or-string is true")
 
 
-def _type(schema: Schema, path: str, missing: str) -> Iterator[FieldProblem]:
+def _type(schema: Schema, path: str, missing: str) -> Iterator[FieldError]:
     kind = schema.get("type", "")
     embedded = schema.get("x-kubernetes-embedded-resource")
     open_schema = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
@@ -110,7 +110,7 @@ def _type(schema: Schema, path: str, missing: str) -> Iterator[FieldProblem]:
         yield invalid(f"{path}.type", kind, "must be object at the root")
 
 
-def _meta(schema: Schema, path: str, *, root: bool) -> Iterator[FieldProblem]:
+def _meta(schema: Schema, path: str, *, root: bool) -> Iterator[FieldError]:
     """The rules of kind, apiVersion and metadata, of the root and of embedded resources."""
     embedded = bool(schema.get("x-kubernetes-embedded-resource"))
     properties = schema.get("properties") or {}
@@ -141,7 +141,7 @@ def _int_or_string_forms(schema: Schema) -> tuple[bool, bool]:
     return schema.get("anyOf") == _INT_OR_STRING, every[0].get("anyOf") == _INT_OR_STRING
 
 
-def _values(schema: Schema, path: str, skip_any: bool, skip_first: bool) -> Iterator[FieldProblem]:
+def _values(schema: Schema, path: str, skip_any: bool, skip_first: bool) -> Iterator[FieldError]:
     for key in _BRANCHES:
         if key == "anyOf" and skip_any:
             continue
@@ -155,7 +155,7 @@ def _values(schema: Schema, path: str, skip_any: bool, skip_first: bool) -> Iter
         yield invalid(f"{path}.pattern", pattern, f"must be a valid regular expression, but isn't: {wrong}")
 
 
-def _nested(schema: Schema, path: str, skip_any: bool) -> Iterator[FieldProblem]:
+def _nested(schema: Schema, path: str, skip_any: bool) -> Iterator[FieldError]:
     yield from _values(schema, path, skip_any, False)
     if isinstance(schema.get("items"), Mapping):
         yield from _nested(schema["items"], f"{path}.items", False)
@@ -171,7 +171,7 @@ def _nested(schema: Schema, path: str, skip_any: bool) -> Iterator[FieldProblem]
         yield forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
 
 
-def _completeness(values: Schema, schema: Schema, path: str, where: str) -> Iterator[FieldProblem]:
+def _completeness(values: Schema, schema: Schema, path: str, where: str) -> Iterator[FieldError]:
     """Check that what value validations of the root mention is there structurally too."""
     branches = [(f"{where}.not", values["not"])] if values.get("not") is not None else []
     for key in _BRANCHES:
@@ -180,7 +180,7 @@ def _completeness(values: Schema, schema: Schema, path: str, where: str) -> Iter
         yield from _nested_completeness(each, schema, path, place)
 
 
-def _nested_completeness(values: Schema, schema: Schema | None, path: str, where: str) -> Iterator[FieldProblem]:
+def _nested_completeness(values: Schema, schema: Schema | None, path: str, where: str) -> Iterator[FieldError]:
     if schema is None:
         yield required(path, f"because it is defined in {where}")
         return

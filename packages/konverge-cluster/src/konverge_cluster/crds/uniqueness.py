@@ -10,15 +10,15 @@ from typing import Any
 
 import msgspec
 
-from konverge_cluster.api.problems import FieldProblem, duplicate, invalid
+from konverge_cluster.api.field_errors import FieldError, duplicate, invalid
 from konverge_cluster.crds.paths import Place, text_of
 from konverge_cluster.crds.shown import shown
 from konverge_cluster.crds.structural import Structural
 
 __all__ = ["compile_uniqueness"]
 
-Uniqueness = Callable[[Any], list[FieldProblem]]
-_Walk = Callable[[Any, Place, list[FieldProblem]], None]
+Uniqueness = Callable[[Any], list[FieldError]]
+_Walk = Callable[[Any, Place, list[FieldError]], None]
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -29,8 +29,8 @@ def compile_uniqueness(schema: Structural) -> Uniqueness | None:
     if walk is None:
         return None
 
-    def check(value: Any) -> list[FieldProblem]:
-        problems: list[FieldProblem] = []
+    def check(value: Any) -> list[FieldError]:
+        problems: list[FieldError] = []
         walk(value, None, problems)
         return problems
 
@@ -46,7 +46,7 @@ def _compile(schema: Structural | None) -> _Walk | None:
     if walk_list is None and walk_value is None and not below:
         return None
 
-    def walk(value: Any, place: Place, problems: list[FieldProblem]) -> None:
+    def walk(value: Any, place: Place, problems: list[FieldError]) -> None:
         if isinstance(value, list):
             if walk_list is not None:
                 walk_list(value, place, problems)
@@ -67,7 +67,7 @@ def _compile_list(schema: Structural) -> _Walk | None:
     if check is None and walk_item is None:
         return None
 
-    def walk(value: Any, place: Place, problems: list[FieldProblem]) -> None:
+    def walk(value: Any, place: Place, problems: list[FieldError]) -> None:
         if check is not None:
             check(value, place, problems)
         if walk_item is not None:
@@ -77,14 +77,14 @@ def _compile_list(schema: Structural) -> _Walk | None:
     return walk
 
 
-def _check_set(value: Any, place: Place, problems: list[FieldProblem]) -> None:
+def _check_set(value: Any, place: Place, problems: list[FieldError]) -> None:
     problems.extend(duplicate(text_of((place, at)), shown(value[at])) for at in _repeated(value))
 
 
 def _map_check(schema: Structural) -> _Walk:
     names = schema.map_keys
 
-    def check(value: Any, place: Place, problems: list[FieldProblem]) -> None:
+    def check(value: Any, place: Place, problems: list[FieldError]) -> None:
         for index, item in enumerate(value):
             if item is not None and not isinstance(item, dict):
                 where = text_of((place, index))

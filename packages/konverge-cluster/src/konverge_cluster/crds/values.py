@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from konverge_cluster.api.problems import FieldProblem, invalid, quote, required, too_many, type_invalid
+from konverge_cluster.api.field_errors import FieldError, invalid, quote, required, too_many, type_invalid
 from konverge_cluster.crds.combinations import chosen_branch, combination_step
 from konverge_cluster.crds.correlation import Correlation
 from konverge_cluster.crds.formats import effective_format
@@ -33,7 +33,7 @@ _LEAST, _MOST = INT64[0], INT64[-1]
 
 def value_problems(
     checker: Checker, value: Any, *, base: str = "", correlation: Correlation | None = None
-) -> list[FieldProblem]:
+) -> list[FieldError]:
     """Everything that is wrong with a value; equal texts once."""
     report = Report(base)
     if correlation is None:
@@ -97,7 +97,7 @@ class Checker:
         if found.found and not old.unchanged():
             report.found += found.found
 
-    def accepts(self, value: Any, place: Place, report: Report, old: Correlation | None) -> list[FieldProblem]:
+    def accepts(self, value: Any, place: Place, report: Report, old: Correlation | None) -> list[FieldError]:
         """What this schema, as a branch of another one, finds wrong."""
         inner = report.child()
         self.check(value, place, inner, old)

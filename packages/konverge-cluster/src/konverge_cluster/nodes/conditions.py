@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
-from konverge_cluster.nodes.runs import Run
+from konverge_cluster.nodes.container_states import ContainerState
 
-__all__ = ["Phase", "Runs", "conditions_of", "is_sidecar", "merged", "phase_of"]
+__all__ = ["Phase", "ContainerStates", "conditions_of", "is_sidecar", "merge_conditions", "phase_of"]
 
 Phase: TypeAlias = Literal["Pending", "Running", "Succeeded", "Failed"]
-Runs: TypeAlias = Mapping[str, Run]
+ContainerStates: TypeAlias = Mapping[str, ContainerState]
 """The runs of all containers of a pod, init containers included, by name."""
 
 _OVER: Final = ("Succeeded", "Failed")
@@ -21,7 +21,7 @@ def is_sidecar(container: Mapping[str, Any]) -> bool:
     return container.get("restartPolicy") == "Always"
 
 
-def phase_of(spec: Mapping[str, Any], runs: Runs) -> Phase:
+def phase_of(spec: Mapping[str, Any], runs: ContainerStates) -> Phase:
     """Give the phase that the containers make."""
     policy = spec.get("restartPolicy", "Always")
     init = [runs[one["name"]] for one in spec.get("initContainers", ()) if not is_sidecar(one)]
@@ -38,7 +38,7 @@ def phase_of(spec: Mapping[str, Any], runs: Runs) -> Phase:
     return _stopped(policy, main)
 
 
-def _stopped(policy: str, main: list[Run]) -> Phase:
+def _stopped(policy: str, main: list[ContainerState]) -> Phase:
     if policy == "Always":
         return "Running"
     codes = [_code(run) for run in main]
@@ -47,13 +47,13 @@ def _stopped(policy: str, main: list[Run]) -> Phase:
     return "Failed" if policy == "Never" else "Running"
 
 
-def _code(run: Run) -> int:
+def _code(run: ContainerState) -> int:
     ended = run.ended or run.last
     return ended.code if ended is not None else 0
 
 
 def conditions_of(
-    spec: Mapping[str, Any], runs: Runs, phase: str, *, sandbox: bool, present: Iterable[Mapping[str, Any]]
+    spec: Mapping[str, Any], runs: ContainerStates, phase: str, *, sandbox: bool, present: Iterable[Mapping[str, Any]]
 ) -> list[dict[str, str]]:
     """Give the conditions that a kubelet keeps, each with what it says; `present` are those that the pod has now."""
     containers_ready = _containers_ready(spec, runs, phase)
@@ -69,7 +69,7 @@ def conditions_of(
     ]
 
 
-def _containers_ready(spec: Mapping[str, Any], runs: Runs, phase: str) -> dict[str, str]:
+def _containers_ready(spec: Mapping[str, Any], runs: ContainerStates, phase: str) -> dict[str, str]:
     found = {"type": "ContainersReady", "status": "False"}
     if phase in _OVER:
         return {**found, "reason": "PodCompleted" if phase == "Succeeded" else "PodFailed"}
@@ -84,7 +84,7 @@ def _containers_ready(spec: Mapping[str, Any], runs: Runs, phase: str) -> dict[s
     }
 
 
-def _initialized(spec: Mapping[str, Any], runs: Runs, phase: str) -> dict[str, str]:
+def _initialized(spec: Mapping[str, Any], runs: ContainerStates, phase: str) -> dict[str, str]:
     found = {"type": "Initialized", "status": "True"}
     if phase == "Succeeded":
         return {**found, "reason": "PodCompleted"}
@@ -98,11 +98,11 @@ def _initialized(spec: Mapping[str, Any], runs: Runs, phase: str) -> dict[str, s
     return {"type": "Initialized", "status": "False", "reason": "ContainersNotInitialized", "message": message}
 
 
-def _has_begun(run: Run) -> bool:
+def _has_begun(run: ContainerState) -> bool:
     return run.running is not None or run.ended is not None or run.last is not None
 
 
-def _is_initialized(run: Run, *, sidecar: bool) -> bool:
+def _is_initialized(run: ContainerState, *, sidecar: bool) -> bool:
     return run.started if sidecar else run.ended is not None and run.ended.code == 0
 
 
@@ -120,7 +120,7 @@ def _gates(spec: Mapping[str, Any], present: Mapping[str, str]) -> dict[str, str
     return {"type": "Ready", "status": "False", "reason": reason, "message": ", ".join(unmet)}
 
 
-def merged(
+def merge_conditions(
     present: Iterable[Mapping[str, Any]], wanted: Iterable[Mapping[str, str]], *, now: str, generation: int
 ) -> list[dict[str, Any]]:
     """Put conditions among those that a pod has: what keeps its status keeps its time, what others set stays."""

@@ -10,21 +10,21 @@ from konverge.errors import NotFound
 from konverge.k8s.core.v1 import Pod
 from konverge.objects import Unstructured, kind_of
 from konverge.reconcile import Context
-from konverge_cluster.nodes.runs import stamp
-from konverge_cluster.nodes.scheduling import is_tolerated
+from konverge_cluster.nodes.container_states import format_time
+from konverge_cluster.nodes.scheduler import tolerates_taint
 
-__all__ = ["collect", "evict", "mark_unready", "patience"]
+__all__ = ["delete_orphan", "evict", "mark_not_ready", "toleration_seconds"]
 
 _MANAGER: Final = "kube-controller-manager"
 _PODS: Final = kind_of(Pod)
 
 
-def patience(tolerations: Iterable[Mapping[str, Any]], taints: Iterable[Mapping[str, Any]]) -> float | None:
+def toleration_seconds(tolerations: Iterable[Mapping[str, Any]], taints: Iterable[Mapping[str, Any]]) -> float | None:
     """Give how many seconds a pod stays on a node with these taints of effect NoExecute; None for ever."""
     tolerations = list(tolerations)
     limits = []
     for taint in taints:
-        fitting = [one for one in tolerations if is_tolerated(taint, [one])]
+        fitting = [one for one in tolerations if tolerates_taint(taint, [one])]
         if not fitting:
             return 0.0
         if "tolerationSeconds" in fitting[0]:
@@ -35,10 +35,10 @@ def patience(tolerations: Iterable[Mapping[str, Any]], taints: Iterable[Mapping[
 async def evict(
     pods: Iterable[Unstructured], taints: Sequence[Mapping[str, Any]], ctx: Context, *, since: datetime, now: datetime
 ) -> float | None:
-    """Delete the pods whose patience with these taints is over; give when to look again, None for never."""
+    """Delete the pods whose toleration_seconds with these taints is over; give when to look again, None for never."""
     waits = []
     for pod in pods:
-        limit = patience(pod["spec"].get("tolerations", ()), taints)
+        limit = toleration_seconds(pod["spec"].get("tolerations", ()), taints)
         if limit is None or "deletionTimestamp" in pod.metadata:
             continue
         left = (since + timedelta(seconds=limit) - now).total_seconds()
@@ -53,7 +53,7 @@ async def evict(
     return min(waits, default=None)
 
 
-async def collect(pod: Unstructured, ctx: Context, *, now: datetime) -> None:
+async def delete_orphan(pod: Unstructured, ctx: Context, *, now: datetime) -> None:
     """Remove a pod whose node is no longer there: nobody will end it."""
     condition = _disrupted(pod, "DeletionByPodGC", "PodGC: node no longer exists", now=now)
     status: dict[str, Any] = {"conditions": [condition]}
@@ -63,18 +63,18 @@ async def collect(pod: Unstructured, ctx: Context, *, now: datetime) -> None:
     await ctx.client.delete(_named(pod), grace_period=0, missing_ok=True)
 
 
-async def mark_unready(pod: Unstructured, ctx: Context, *, now: datetime) -> None:
+async def mark_not_ready(pod: Unstructured, ctx: Context, *, now: datetime) -> None:
     """Say of a pod that it is not ready, if it was, since nobody knows."""
     conditions = (pod.get("status") or {}).get("conditions", ())
     if any(one["type"] == "Ready" and one["status"] == "True" for one in conditions):
-        unready = {"type": "Ready", "status": "False", "lastTransitionTime": stamp(now)}
+        unready = {"type": "Ready", "status": "False", "lastTransitionTime": format_time(now)}
         await _patch(pod, {"conditions": [unready]}, ctx)
         ctx.event("NodeNotReady", "Node is not ready", warning=True, about=_named(pod), reporter="node-controller")
 
 
 def _disrupted(pod: Unstructured, reason: str, message: str, *, now: datetime) -> dict[str, Any]:
     said = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
-    return {**said, "lastTransitionTime": stamp(now), "observedGeneration": pod.metadata.get("generation", 1)}
+    return {**said, "lastTransitionTime": format_time(now), "observedGeneration": pod.metadata.get("generation", 1)}
 
 
 async def _patch(pod: Unstructured, status: dict[str, Any], ctx: Context) -> None:

@@ -15,11 +15,11 @@ from konverge.manager import Manager
 from konverge.objects import Key, Unstructured, wall_clock
 from konverge.triggers import Channel, anything
 from konverge_cluster.clock import Clock, moment
-from konverge_cluster.nodes.behaviours import Behaviour, Program
-from konverge_cluster.nodes.machines import CAPACITY, Machine, node_of
-from konverge_cluster.nodes.placing import Placing
-from konverge_cluster.nodes.pods import PODS, PodReconciler
-from konverge_cluster.nodes.watchers import NODES, NodeReconciler
+from konverge_cluster.nodes.behaviors import Behavior, Program
+from konverge_cluster.nodes.node_objects import CAPACITY, SimulatedNode, node_object
+from konverge_cluster.nodes.scheduler_cache import SchedulerCache
+from konverge_cluster.nodes.pod_reconciler import PODS, PodReconciler
+from konverge_cluster.nodes.node_reconciler import NODES, NodeReconciler
 
 __all__ = ["SimulatedNodes"]
 
@@ -38,7 +38,7 @@ class SimulatedNodes:
     off beside a real one. `schedules` says whether it gives nodes to pods. `clock` is the cluster's, in seconds.
 
         stand_in = SimulatedNodes(client, nodes=3)
-        stand_in.program(Behaviour(image="bad:*", never_ready=True))
+        stand_in.program(Behavior(image="bad:*", never_ready=True))
         async with stand_in.running():
             ...
     """
@@ -47,19 +47,19 @@ class SimulatedNodes:
         self,
         client: Client,
         *,
-        nodes: int | Iterable[Machine] = 3,
+        nodes: int | Iterable[SimulatedNode] = 3,
         heartbeat: float = 10.0,
         lifecycle: bool = False,
         schedules: bool = True,
         clock: Clock = wall_clock,
         capacity: Mapping[str, str] | None = None,
     ) -> None:
-        made = _machines(nodes, capacity or {}) if isinstance(nodes, int) else nodes
+        made = _nodes(nodes, capacity or {}) if isinstance(nodes, int) else nodes
         self.machines = {machine.name: machine for machine in made}
         self._client = client
         self._clock = clock
         self._program = Program()
-        self._placing = Placing()
+        self._placing = SchedulerCache()
         self._heartbeat = heartbeat
         self._lifecycle = lifecycle
         self._schedules = schedules
@@ -68,9 +68,9 @@ class SimulatedNodes:
 
     # Telling it what happens
 
-    def program(self, *behaviours: Behaviour) -> None:
+    def program(self, *behaviors: Behavior) -> None:
         """Let containers behave so from now on; what is told later counts over what was told before."""
-        self._program.add(*behaviours)
+        self._program.add(*behaviors)
         self._wake()
 
     def forget(self) -> None:
@@ -78,17 +78,17 @@ class SimulatedNodes:
         self._program.clear()
         self._wake()
 
-    def take_down(self, node: str) -> None:
-        """Let a node go away: it reports nothing any more, and what happens to its pods nobody knows.
+    def stop_node(self, node: str) -> None:
+        """Let a node go down_since: it reports nothing any more, and what happens to its pods nobody knows.
 
         Raises: ValueError when there is no such node.
         """
-        self._machine(node).away = moment(self._clock)
+        self._node(node).down_since = moment(self._clock)
         self._nodes.put(Key("", node))
 
-    def bring_back(self, node: str) -> None:
+    def start_node(self, node: str) -> None:
         """Let a node come back, with the pods that it had."""
-        self._machine(node).away = None
+        self._node(node).down_since = None
         self._nodes.put(Key("", node))
         self._wake(node)
 
@@ -136,10 +136,10 @@ class SimulatedNodes:
                         raise
                     await asyncio.sleep(2.0**attempt)
 
-    async def _register(self, machine: Machine) -> None:
+    async def _register(self, machine: SimulatedNode) -> None:
         client = self._client.using(field_manager="kubelet")
         with suppress(AlreadyExists):
-            await client.create(Unstructured(node_of(machine, moment(self._clock))))
+            await client.create(Unstructured(node_object(machine, moment(self._clock))))
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[SimulatedNodes]:
@@ -154,11 +154,11 @@ class SimulatedNodes:
         for key in self._placing.ledger.keys(node):
             self._pods.put(key)
 
-    def _machine(self, name: str) -> Machine:
+    def _node(self, name: str) -> SimulatedNode:
         if name not in self.machines:
             raise ValueError(f"there is no node {name!r} (there are: {', '.join(self.machines) or 'none'})")
         return self.machines[name]
 
 
-def _machines(count: int, capacity: Mapping[str, str]) -> list[Machine]:
-    return [Machine(f"node-{index + 1}", index, {**CAPACITY, **capacity}) for index in range(count)]
+def _nodes(count: int, capacity: Mapping[str, str]) -> list[SimulatedNode]:
+    return [SimulatedNode(f"node-{index + 1}", index, {**CAPACITY, **capacity}) for index in range(count)]

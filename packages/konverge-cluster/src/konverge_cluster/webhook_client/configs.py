@@ -7,16 +7,16 @@ from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from konverge.objects.names import dns_subdomain_errors
-from konverge_cluster.api.problems import FieldProblem, invalid, required
+from konverge_cluster.api.field_errors import FieldError, invalid, required
 
-__all__ = ["client_config_problems"]
+__all__ = ["client_config_errors"]
 
-Problems = Iterator[FieldProblem]
+Problems = Iterator[FieldError]
 
 _URL_FORM: Final = "; desired format: https://host[/path]"
 
 
-def client_config_problems(config: Mapping[str, Any], path: str) -> Problems:
+def client_config_errors(config: Mapping[str, Any], path: str) -> Problems:
     """Say what is wrong with the address of a webhook."""
     url, service = config.get("url"), config.get("service")
     if (url is None) == (service is None):

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from konverge.objects.kinds import split_api_version
 from konverge_cluster.api.bodies import BadText, read_json, read_yaml
-from konverge_cluster.api.problems import quote
+from konverge_cluster.api.field_errors import quote
 
 __all__ = ["TYPE_META", "CalloutFailure", "Reply", "read_reply"]
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import asyncio
 
-from konverge_cluster.api import refusals
+from konverge_cluster.api import status_errors
 from konverge_cluster.api.admission import AdmissionRequest
 from konverge_cluster.api.cluster import Cluster
 from konverge_cluster.api.documents import shape
-from konverge_cluster.api.problems import quote
-from konverge_cluster.api.refusals import Refusal
+from konverge_cluster.api.field_errors import quote
+from konverge_cluster.api.status_errors import StatusError
 from konverge_cluster.api.strategy import Document, Strategy
 from konverge_cluster.patches import PatchError, apply_json_patch
 from konverge_cluster.webhook_client import WebhookClient
@@ -49,7 +49,7 @@ class WebhookAdmission:
     async def mutate(self, request: AdmissionRequest) -> None:
         """Let webhooks change the object.
 
-        Raises: Refusal.
+        Raises: StatusError.
         """
         webhooks = webhooks_of(self._cluster, MUTATING)
         if not webhooks:
@@ -65,7 +65,7 @@ class WebhookAdmission:
     async def validate(self, request: AdmissionRequest) -> None:
         """Let webhooks refuse the object.
 
-        Raises: Refusal.
+        Raises: StatusError.
         """
         states: dict[Strategy, Versioned] = {}
         invocations = []
@@ -78,7 +78,7 @@ class WebhookAdmission:
                 await states[invocation.strategy].bring_to(invocation.strategy)
             if self._conditions_hold(invocation, request, states[invocation.strategy]):
                 invocations.append(invocation)
-        refusals_heard: list[Refusal] = []
+        refusals_heard: list[StatusError] = []
         async with asyncio.TaskGroup() as group:
             for invocation in invocations:
                 subject = states[invocation.strategy]
@@ -87,7 +87,7 @@ class WebhookAdmission:
             raise refusals_heard[0]
 
     async def _hear(
-        self, invocation: Invocation, request: AdmissionRequest, subject: Versioned, heard: list[Refusal]
+        self, invocation: Invocation, request: AdmissionRequest, subject: Versioned, heard: list[StatusError]
     ) -> None:
         """Call a validating webhook and note its refusal: the others are to finish."""
         try:
@@ -95,7 +95,7 @@ class WebhookAdmission:
         except CallFailed as failure:
             if not invocation.webhook.ignores_failure:
                 heard.append(failure.refusal())
-        except Refusal as refusal:
+        except StatusError as refusal:
             heard.append(refusal)
 
     async def _mutate_once(
@@ -128,7 +128,7 @@ class WebhookAdmission:
             return False
         if subject.new is None:
             text = f"admission webhook {quote(name)} attempted to modify the object, which is not supported"
-            raise refusals.internal_error(f"{text} for this operation")
+            raise status_errors.internal_error(f"{text} for this operation")
         if verdict.patch_type != "JSONPatch":
             raise CallFailed(name, f"unsupported patch type {quote(verdict.patch_type)}")
         before = subject.new
@@ -181,17 +181,17 @@ class _Rounds:
 def _patched(strategy: Strategy, document: Document, operations: list[object]) -> Document:
     """Apply the patch of a webhook and bring the result into the kind's shape.
 
-    Raises: Refusal 500.
+    Raises: StatusError 500.
     """
     try:
         patched = apply_json_patch(document, operations)
     except PatchError as error:
-        raise refusals.internal_error(str(error.__cause__ or error)) from None
+        raise status_errors.internal_error(str(error.__cause__ or error)) from None
     if not isinstance(patched, dict) or patched.get("kind") != document["kind"]:
-        raise refusals.internal_error("the patched object is of another kind")
+        raise status_errors.internal_error("the patched object is of another kind")
     if document["kind"] != strategy.info.kind.kind:
         return patched
     try:
         return shape(strategy, patched)[0]
-    except Refusal as refusal:
-        raise refusals.internal_error(str(refusal).partition(": ")[2]) from None
+    except StatusError as refusal:
+        raise status_errors.internal_error(str(refusal).partition(": ")[2]) from None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from konverge_cluster.api import refusals
+from konverge_cluster.api import status_errors
 from konverge_cluster.api.admission import AdmissionRequest
-from konverge_cluster.api.problems import quote
-from konverge_cluster.api.refusals import Refusal
+from konverge_cluster.api.field_errors import quote
+from konverge_cluster.api.status_errors import StatusError
 from konverge_cluster.api.strategy import Document
 from konverge_cluster.webhook_client import CalloutFailure, WebhookClient
 from konverge_cluster.webhooks.matching import Invocation
@@ -32,9 +32,9 @@ class CallFailed(Exception):
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"failed calling webhook {quote(name)}: {why}")
 
-    def refusal(self) -> Refusal:
+    def refusal(self) -> StatusError:
         """What the writer is told when it does matter."""
-        return refusals.internal_error(str(self))
+        return status_errors.internal_error(str(self))
 
 
 async def ask(
@@ -48,11 +48,11 @@ async def ask(
 ) -> Verdict:
     """Call a webhook with the new and the old object in its version; its warnings are added to the request's.
 
-    Raises: CallFailed; Refusal when the webhook says no, or when a rehearsal would have real effects.
+    Raises: CallFailed; StatusError when the webhook says no, or when a rehearsal would have real effects.
     """
     webhook = invocation.webhook
     if request.dry_run and webhook.side_effects not in _HARMLESS:
-        raise refusals.bad_request(f"admission webhook {quote(webhook.name)} does not support dry run")
+        raise status_errors.bad_request(f"admission webhook {quote(webhook.name)} does not support dry run")
     version = review_version(webhook.versions)
     if version is None:
         text = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
@@ -72,7 +72,7 @@ async def ask(
     return verdict
 
 
-def _denied(name: str, status: dict[str, Any]) -> Refusal:
+def _denied(name: str, status: dict[str, Any]) -> StatusError:
     """The answer of a webhook that says no, made fit to be the server's own."""
     shown: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": status.get("metadata") or {}}
     given = status.get("status") or ""
@@ -82,4 +82,4 @@ def _denied(name: str, status: dict[str, Any]) -> Refusal:
     said = f": {why}" if why else " without explanation"
     shown["message"] = f"admission webhook {quote(name)} denied the request{said}"
     shown["code"] = max(400, status.get("code") or 0)
-    return Refusal(shown)
+    return StatusError(shown)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from konverge_cluster.api import refusals
+from konverge_cluster.api import status_errors
 from konverge_cluster.api.admission import AdmissionRequest
 from konverge_cluster.cel.match_conditions import compile_condition
 from konverge_cluster.webhooks.configurations import Webhook
@@ -16,7 +16,7 @@ __all__ = ["holds"]
 def holds(webhook: Webhook, variables: Mapping[str, Any], request: AdmissionRequest) -> bool:
     """Whether all conditions of a webhook hold; one that is false decides, also beside one that fails.
 
-    Raises: Refusal 403 when one fails and the webhook's failures are not ignored.
+    Raises: StatusError 403 when one fails and the webhook's failures are not ignored.
     """
     from konverge_cluster.cel.values import EvaluationError
 
@@ -33,4 +33,4 @@ def holds(webhook: Webhook, variables: Mapping[str, Any], request: AdmissionRequ
         return False
     listed = faults[0] if len(faults) == 1 else f"[{', '.join(dict.fromkeys(faults))}]"
     kind = request.strategy.info.kind
-    raise refusals.forbidden(kind.group, kind.plural, request.name, listed)
+    raise status_errors.forbidden(kind.group, kind.plural, request.name, listed)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from konverge_cluster.api import refusals
+from konverge_cluster.api import status_errors
 from konverge_cluster.api.admission import AdmissionRequest
 from konverge_cluster.api.cluster import Cluster
-from konverge_cluster.api.refusals import Refusal
+from konverge_cluster.api.status_errors import StatusError
 from konverge_cluster.api.strategy import Document, Strategy
 from konverge_cluster.webhooks.configurations import GROUP, Rule, Webhook
 
@@ -49,13 +49,13 @@ def namespace_of(request: AdmissionRequest) -> str:
 def match(cluster: Cluster, webhook: Webhook, request: AdmissionRequest, current: Document | None) -> Invocation | None:
     """Tell how a webhook is to be called for a write; None when it is not. `current` is the object as it is now.
 
-    Raises: Refusal 404 when the selector asks about a namespace that is not there.
+    Raises: StatusError 404 when the selector asks about a namespace that is not there.
     """
-    missing: Refusal | None = None
+    missing: StatusError | None = None
     try:
         if not _namespace_selected(cluster, webhook, request, current):
             return None
-    except Refusal as refusal:
+    except StatusError as refusal:
         # A webhook that does not care for the resource fails nothing.
         missing = refusal
     if not _object_selected(webhook, current, request.old_object):
@@ -84,7 +84,7 @@ def _namespace_selected(
         return True
     namespace = cluster.lookup("", "namespaces", "", name)
     if namespace is None:
-        raise refusals.not_found("", "namespaces", name)
+        raise status_errors.not_found("", "namespaces", name)
     return webhook.namespaces.matches(namespace["metadata"].get("labels"))
 
 

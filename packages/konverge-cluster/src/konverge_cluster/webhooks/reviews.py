@@ -10,7 +10,7 @@ from typing import Any, Final
 from konverge_cluster.api.admission import AdmissionRequest
 from konverge_cluster.api.bodies import BadText, read_json
 from konverge_cluster.api.metadata import json_type
-from konverge_cluster.api.problems import quote
+from konverge_cluster.api.field_errors import quote
 from konverge_cluster.api.strategy import Document, Strategy
 from konverge_cluster.webhooks.matching import Invocation, namespace_of
 

@@ -6,7 +6,7 @@ import asyncio
 
 from embedded_plane import CONFIG_MAPS, Plane, config_map
 from konverge_cluster.api.admission import AdmissionRequest
-from konverge_cluster.api.refusals import forbidden
+from konverge_cluster.api.status_errors import forbidden
 
 PATH = f"{CONFIG_MAPS}/a"
 MERGE = "application/merge-patch+json"

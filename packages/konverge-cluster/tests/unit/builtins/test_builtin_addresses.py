@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from konverge.wire.messages import Request
-from konverge_cluster.api.refusals import Refusal
-from konverge_cluster.api.strategy import Surroundings
+from konverge_cluster.api.status_errors import StatusError
+from konverge_cluster.api.strategy import RequestContext
 from konverge_cluster.builtins.addresses import StoredAddresses
 from konverge_cluster.builtins.registration import builtin_strategies
 from konverge_cluster.embedded_server import EmbeddedServer
@@ -126,5 +126,5 @@ def test_a_service_without_an_address_is_the_servers_failure() -> None:
     services = next(each for each in strategies if each.info.kind.plural == "services")
     wish = service("a", type="ClusterIP")
 
-    with pytest.raises(Refusal, match='for Service "a": range is full'):
-        services.prepare_create(wish, Surroundings(now="2026-01-01T00:00:00Z", namespace="ns"))
+    with pytest.raises(StatusError, match='for Service "a": range is full'):
+        services.prepare_create(wish, RequestContext(now="2026-01-01T00:00:00Z", namespace="ns"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from builtin_documents import Documents
 from konverge_cluster.api.documents import shape
-from konverge_cluster.api.strategy import Surroundings
+from konverge_cluster.api.strategy import RequestContext
 from konverge_cluster.builtins.addresses import StoredAddresses
 from konverge_cluster.builtins.kinds import BuiltinStrategy
 from konverge_cluster.builtins.registration import builtin_strategies
@@ -22,7 +22,7 @@ STRATEGIES = {
     for each in builtin_strategies(StoredAddresses(Storage()))
 }
 KINDS = [kind for kind in Documents(random.Random(0)).kinds() if kind in STRATEGIES]
-AROUND = Surroundings(now="2026-01-01T00:00:00Z", namespace="ns")
+AROUND = RequestContext(now="2026-01-01T00:00:00Z", namespace="ns")
 
 
 def shaped(strategy: BuiltinStrategy, document: dict[str, Any]) -> dict[str, Any]:

@@ -177,7 +177,7 @@ def test_a_kubeconfig_that_a_killed_cluster_left_is_replaced_and_that_of_a_later
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("image=bad:*,never-reddy", "'never-reddy' is no part of a behaviour"),
+        ("image=bad:*,never-reddy", "'never-reddy' is no part of a behavior"),
         ("crashes=often", "crashes takes a number, got 'often'"),
         ("runs-for=-1", "runs_for is a number of seconds, 0 or more"),
         ("runs-for=nan", "runs_for is a number of seconds, 0 or more"),
@@ -188,7 +188,7 @@ def test_a_kubeconfig_that_a_killed_cluster_left_is_replaced_and_that_of_a_later
         ("name=,never-ready", "nothing follows name="),
     ],
 )
-def test_a_behaviour_that_is_none_is_a_mistake_in_usage(command: str, text: str, why: str) -> None:
+def test_an_invalid_behavior_is_a_usage_error(command: str, text: str, why: str) -> None:
     result = CliRunner().invoke(main, [command, "--behaves", text])
 
     assert result.exit_code == 2

@@ -15,14 +15,14 @@ from konverge.testing import run_virtually
 from konverge.testing.fault_transport import FaultyTransport
 from konverge.testing.faults import FaultScript, answered, cut
 from konverge_cluster.embedded_server import EmbeddedServer
-from konverge_cluster.nodes import Behaviour, SimulatedNodes
+from konverge_cluster.nodes import Behavior, SimulatedNodes
 from live_cluster import pod
 from ownerships import client_of, virtual_clock
 
 BEHAVIOURS = (
-    Behaviour(image="crash:*", crashes=2),
-    Behaviour(image="bad:*", pull_fails=True),
-    Behaviour(image="slow:*", start_after=7, ready_after=7, stops_after=9),
+    Behavior(image="crash:*", crashes=2),
+    Behavior(image="bad:*", pull_fails=True),
+    Behavior(image="slow:*", start_after=7, ready_after=7, stops_after=9),
 )
 PODS = (
     pod("plain"),

@@ -8,7 +8,7 @@ import pytest
 
 from embedded_plane import Plane
 from konverge_cluster.api.admission import AdmissionRequest
-from konverge_cluster.api.refusals import Refusal
+from konverge_cluster.api.status_errors import StatusError
 from konverge_cluster.cel.match_conditions import condition_problems
 from konverge_cluster.webhooks.conditions import holds
 from konverge_cluster.webhooks.configurations import Webhook
@@ -61,7 +61,7 @@ def test_all_must_hold_and_one_that_is_false_decides(expressions: list[str], exp
 
 
 def test_one_that_fails_forbids_the_write() -> None:
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(StatusError) as caught:
         holds(webhook(YES, BROKEN), VARIABLES, request())
 
     assert caught.value.code == 403

@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from konverge.client.retry import Repeat, RetryPolicy
 from konverge.errors import KonvergeError, WriteRefused
-from konverge.telemetry import Exchange
+from konverge.telemetry import RequestRecord
 from konverge.wire import Request, Response, Transport, error_of, warning_texts
 
 __all__ = ["Asked", "Caller", "Observer", "WriteGuard"]
@@ -28,14 +28,14 @@ _log = logging.getLogger("konverge.client")
 WriteGuard: TypeAlias = Callable[[], float]
 """Asked right before each mutating request leaves: for how many seconds may a write still run? 0 or less refuses it."""
 
-Observer: TypeAlias = Callable[[Exchange], None]
+Observer: TypeAlias = Callable[[RequestRecord], None]
 
 _WARNINGS_REMEMBERED = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request is for, in the caller's words: it leads every error message and names every exchange."""
+    """What a request is for, in the caller's words: it leads every error message and names every record."""
 
     verb: str
     kind: str
@@ -169,10 +169,10 @@ class Caller:
     def _tell(self, asked: Asked, status: int, started: float, duration: float, attempt: int, error: str) -> None:
         if not self._observers:
             return
-        exchange = Exchange(asked.verb, asked.kind, asked.key, status, started, duration, attempt, error)
+        record = RequestRecord(asked.verb, asked.kind, asked.key, status, started, duration, attempt, error)
         for observer in self._observers:
             try:
-                observer(exchange)
+                observer(record)
             except Exception:
                 _log.exception("An observer of API requests failed")
 

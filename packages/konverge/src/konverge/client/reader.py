@@ -28,7 +28,7 @@ from konverge.client.targets import KindName, Target, key_in, target_of, target_
 from konverge.client.waiting import Claim, Look
 from konverge.errors import DecodeError, Expired, ServerError, TransportError, WaitTimeout
 from konverge.objects import AnyObject, Key, Kind, Resource, Unstructured
-from konverge.telemetry import log_exchange
+from konverge.telemetry import log_request
 from konverge.wire import (
     FrameReader,
     ListOptions,
@@ -94,7 +94,7 @@ class Reader:
         random: Random | None = None,
     ) -> None:
         self.settings = settings or Settings()
-        self._caller = Caller(transport, policy=retry, guard=guard, observers=(log_exchange, *observers), random=random)
+        self._caller = Caller(transport, policy=retry, guard=guard, observers=(log_request, *observers), random=random)
         self.discovery = Discovery(self._caller)
 
     def using(self, **settings: Any) -> Self:

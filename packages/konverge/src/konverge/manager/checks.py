@@ -14,7 +14,7 @@ from konverge.telemetry import (
     ControllerMetrics,
     ControllerSnapshot,
     EventSnapshot,
-    ExchangeMetrics,
+    RequestMetrics,
     LeaseSnapshot,
     Sources,
 )
@@ -34,14 +34,14 @@ class Measures:
     def __init__(self, process: Process) -> None:
         self._process = process
         self.registry = CollectorRegistry()
-        self.exchanges = ExchangeMetrics(self.registry)
+        self.requests = RequestMetrics(self.registry)
         sources = Sources(
             controllers=self._controller_figures,
             caches=self._cache_figures,
             leases=self._lease_figures,
             events=self._event_figures,
         )
-        self.controllers = ControllerMetrics(self.registry, sources, exchanges=self.exchanges)
+        self.controllers = ControllerMetrics(self.registry, sources, requests=self.requests)
         self.watch: LoopWatch | None = None
         self.health = Health(
             Check("start", self._start),

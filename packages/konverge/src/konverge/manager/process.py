@@ -172,7 +172,7 @@ class Process:
         given = self.setup.client
         client = given if isinstance(given, Client) else Client.connect(self._config())
         client = client.using(field_manager=self.setup.name)
-        self._client = client.observed(self.measures.exchanges)
+        self._client = client.observed(self.measures.requests)
         side = None if isinstance(given, Client) else self._side
         self.leaderships.open(self._own_client, side=side, lost=self._lose, record=self._record_election)
         try:

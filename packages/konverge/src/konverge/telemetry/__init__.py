@@ -1,7 +1,7 @@
-"""What can be seen from outside: metrics, logs, and one record for each exchange with the API server."""
+"""What can be seen from outside: metrics, logs, and one record for each record with the API server."""
 
 from konverge.telemetry.controllers import ControllerMetrics
-from konverge.telemetry.exchanges import Exchange, ExchangeMetrics, ExchangeSpans, log_exchange
+from konverge.telemetry.requests import RequestRecord, RequestMetrics, RequestSpans, log_request
 from konverge.telemetry.generations import GenerationClock
 from konverge.telemetry.logs import ContextLogger, HumanFormatter, JsonFormatter, configure_logs
 from konverge.telemetry.secrets import without_secrets
@@ -13,15 +13,15 @@ __all__ = [
     "ControllerMetrics",
     "ControllerSnapshot",
     "EventSnapshot",
-    "Exchange",
-    "ExchangeMetrics",
-    "ExchangeSpans",
+    "RequestRecord",
+    "RequestMetrics",
+    "RequestSpans",
     "GenerationClock",
     "HumanFormatter",
     "JsonFormatter",
     "LeaseSnapshot",
     "Sources",
     "configure_logs",
-    "log_exchange",
+    "log_request",
     "without_secrets",
 ]

@@ -36,7 +36,7 @@ class MetricsCollector:
         yield from _of_caches(self._read(self._sources.caches))
         yield from _of_leases(self.leases())
         yield from _of_events(self._looked(self._sources.events, None))
-        yield counter("konverge_scrape_failures", "Figures that could not be read", (), [((), self._failures)])
+        yield counter("konverge_collect_failures", "Figures that could not be read", (), [((), self._failures)])
 
     def controllers(self) -> list[ControllerSnapshot]:
         """Read the controllers."""
@@ -102,13 +102,13 @@ def _of_controllers(found: list[ControllerSnapshot]) -> Iterator[Metric]:
     yield counter("konverge_queue_adds", "Keys put in line", own, [((c.name,), c.adds) for c in found])
     yield counter("konverge_queue_retries", "Keys that backed off", own, [((c.name,), c.retries) for c in found])
     yield gauge(
-        "konverge_longest_running_seconds",
+        "konverge_longest_running_reconcile_seconds",
         "How long the longest reconcile has been running",
         own,
         [((c.name,), c.longest_running) for c in found],
     )
     yield gauge(
-        "konverge_unfinished_seconds",
+        "konverge_unfinished_work_seconds",
         "How long all running reconciles have been running, added up",
         own,
         [((c.name,), c.unfinished) for c in found],
@@ -137,13 +137,13 @@ def _of_caches(found: list[CacheSnapshot]) -> Iterator[Metric]:
 
     yield gauge("konverge_cache_objects", "Objects in the cache", labels, each(lambda c: c.objects))
     yield gauge("konverge_cache_bytes", "Bytes of objects in the cache", labels, each(lambda c: c.bytes))
-    yield gauge("konverge_cache_unsynced", "Collections without a first list", labels, each(lambda c: not c.synced))
+    yield gauge("konverge_cache_not_synced", "Collections without a first list", labels, each(lambda c: not c.synced))
     yield gauge(
-        "konverge_watch_age_seconds", "How long ago the server was last heard", labels, worst(lambda c: c.silent)
+        "konverge_watch_idle_seconds", "How long ago the server was last heard", labels, worst(lambda c: c.silent)
     )
-    yield counter("konverge_watch_starts", "Watches opened", labels, each(lambda c: c.watches))
-    yield counter("konverge_watch_lists", "Lists made", labels, each(lambda c: c.lists))
-    yield counter("konverge_watch_failures", "Lists and watches that failed", labels, each(lambda c: c.failures))
+    yield counter("konverge_reflector_watches", "Watches opened", labels, each(lambda c: c.watches))
+    yield counter("konverge_reflector_lists", "Lists made", labels, each(lambda c: c.lists))
+    yield counter("konverge_reflector_failures", "Lists and watches that failed", labels, each(lambda c: c.failures))
     states: dict[tuple[str, str, str], float] = {}
     for one in found:
         for state in dict.fromkeys((*_STATES, one.state)):
@@ -154,7 +154,7 @@ def _of_caches(found: list[CacheSnapshot]) -> Iterator[Metric]:
 
 def _of_leases(found: list[LeaseSnapshot]) -> Iterator[Metric]:
     samples = [((lease.name,), float(lease.held)) for lease in found]
-    yield gauge("konverge_leading", "Whether this process holds the lease", ("lease",), samples)
+    yield gauge("konverge_leader", "Whether this process holds the lease", ("lease",), samples)
 
 
 def _of_events(found: EventSnapshot | None) -> Iterator[Metric]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from konverge.telemetry.collector import MetricsCollector, counter, gauge
-from konverge.telemetry.exchanges import ExchangeMetrics
+from konverge.telemetry.requests import RequestMetrics
 from konverge.telemetry.snapshots import ControllerSnapshot
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _METHODS: Final = {
     "apply": "PATCH",
     "patch": "PATCH",
     "scale": "PATCH",
-    "update": "PATCH",  # of an untyped object it is a PUT; an exchange does not say
+    "update": "PATCH",  # of an untyped object it is a PUT; an record does not say
 }
 
 
@@ -52,11 +52,11 @@ class CompatibilityMetrics:
     """Makes the twins of what is counted and read."""
 
     def __init__(
-        self, counted: Counted, readings: MetricsCollector, *, exchanges: ExchangeMetrics | None = None, host: str = ""
+        self, counted: Counted, readings: MetricsCollector, *, requests: RequestMetrics | None = None, host: str = ""
     ) -> None:
         self._counted = counted
         self._readings = readings
-        self._exchanges = exchanges
+        self._requests = requests
         self._host = host
 
     def collect(self) -> Iterator[Metric]:
@@ -69,8 +69,8 @@ class CompatibilityMetrics:
         yield from _of_controllers(self._readings.controllers())
         leases = [((lease.name,), float(lease.held)) for lease in self._readings.leases()]
         yield gauge("leader_election_master_status", "1 for the leader, 0 for others", ("name",), leases)
-        if self._exchanges is not None:
-            yield self._of_requests(self._exchanges)
+        if self._requests is not None:
+            yield self._of_requests(self._requests)
 
     def _of_results(self) -> Iterator[Metric]:
         ended: dict[tuple[str, str], float] = {}
@@ -88,9 +88,9 @@ class CompatibilityMetrics:
         yield counter(f"{prefix}_reconcile_errors", "Reconciles that failed", own, errors)
         yield counter(f"{prefix}_terminal_reconcile_errors", "Those not retried", own, terminal.items())
 
-    def _of_requests(self, exchanges: ExchangeMetrics) -> Metric:
+    def _of_requests(self, requests: RequestMetrics) -> Metric:
         sums: dict[tuple[str, str, str], float] = {}
-        for sample in _samples(exchanges.requests, "_total"):
+        for sample in _samples(requests.requests, "_total"):
             method = _METHODS.get(sample.labels["verb"].split(" ")[0], "GET")
             place = (sample.labels["code"], method, self._host)
             sums[place] = sums.get(place, 0.0) + sample.value

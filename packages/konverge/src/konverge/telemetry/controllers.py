@@ -7,9 +7,9 @@
 | reconcile_duration_seconds | controller | histogram |
 | workqueue_depth | controller, name | keys in line |
 | konverge_queue_wait_seconds | controller | histogram: how long keys were in line |
-| konverge_generation_lag_seconds | controller | histogram: from a new generation to the status that observes it |
+| konverge_generation_latency_seconds | controller | histogram: from a new generation to the status that observes it |
 | konverge_hot_loop_reconciles_total | controller | reconciles that rewrite an object although nothing changed |
-| konverge_queue_*, konverge_cache_*, konverge_watch_*, konverge_events_*, konverge_leading | | see `readings` |
+| konverge_queue_*, konverge_cache_*, konverge_watch_*, konverge_events_*, konverge_leader | | see `readings` |
 
 With `compatible` the names that controller-runtime uses are there too, made of the same numbers at scrape time (see
 `twins`), so that existing dashboards work. Names of objects are never labels.
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from konverge.telemetry.collector import MetricsCollector
 from konverge.telemetry.compatibility import CompatibilityMetrics
-from konverge.telemetry.exchanges import ExchangeMetrics
+from konverge.telemetry.requests import RequestMetrics
 from konverge.telemetry.snapshots import Sources
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ class ControllerMetrics:
     """The metrics of all controllers of a process.
 
     Promises: counting one reconcile costs a few microseconds; a source that fails when somebody scrapes costs its own
-    numbers only, and is counted in `konverge_scrape_failures_total`.
+    numbers only, and is counted in `konverge_collect_failures_total`.
 
-    `compatible` adds controller-runtime's names; `exchanges` and `host` give those of its requests.
+    `compatible` adds controller-runtime's names; `requests` and `host` give those of its requests.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class ControllerMetrics:
         sources: Sources | None = None,
         *,
         compatible: bool = True,
-        exchanges: ExchangeMetrics | None = None,
+        requests: RequestMetrics | None = None,
         host: str = "",
     ) -> None:
         from prometheus_client import Counter, Histogram
@@ -65,7 +65,7 @@ class ControllerMetrics:
         self.lags = _histogram(
             Histogram,
             registry,
-            "konverge_generation_lag_seconds",
+            "konverge_generation_latency_seconds",
             "From a new generation to the status that observes it",
         )
         self.restless_runs = Counter(
@@ -77,7 +77,7 @@ class ControllerMetrics:
         self._bound: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
         self._bound_waits: dict[str, Histogram] = {}
         self._readings = MetricsCollector(sources or Sources())
-        self._twins = CompatibilityMetrics(self, self._readings, exchanges=exchanges, host=host) if compatible else None
+        self._twins = CompatibilityMetrics(self, self._readings, requests=requests, host=host) if compatible else None
         registry.register(self)
 
     def told(self, controller: str, outcome: str, seconds: float) -> None:

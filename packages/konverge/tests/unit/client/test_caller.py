@@ -8,7 +8,7 @@ import pytest
 from konverge.client.caller import Asked, Caller
 from konverge.client.retry import Repeat
 from konverge.errors import Conflict, ServerError, TooManyRequests, TransportError, WriteRefused
-from konverge.telemetry import Exchange
+from konverge.telemetry import RequestRecord
 from konverge.wire import Request
 from scripted import ScriptedTransport, ok, refusal
 
@@ -87,9 +87,9 @@ async def test_the_guard_is_asked_again_at_each_attempt_and_bounds_each_write() 
 async def test_each_attempt_is_told_to_observers_and_none_can_fail_the_request(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    told: list[Exchange] = []
+    told: list[RequestRecord] = []
 
-    def broken(_: Exchange) -> None:
+    def broken(_: RequestRecord) -> None:
         raise RuntimeError("bad observer")
 
     transport = ScriptedTransport(refusal(503), TransportError("cut"), ok())

@@ -12,7 +12,7 @@ from konverge.client import Client, InProcessTransport
 from konverge.objects import Condition, Kind, Model, Resource, Unstructured, decode, encode, field
 from konverge.reconcile.statuses import update_status
 from konverge.wire import Request
-from konverge_cluster.api.answers import Answer
+from konverge_cluster.api.responses import Answer
 
 THING = Kind("example.com", "v1", "Thing", "things")
 SINCE = "2026-01-01T00:00:00Z"

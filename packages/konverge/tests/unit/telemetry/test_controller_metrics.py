@@ -13,8 +13,8 @@ from konverge.telemetry import (
     ControllerMetrics,
     ControllerSnapshot,
     EventSnapshot,
-    Exchange,
-    ExchangeMetrics,
+    RequestRecord,
+    RequestMetrics,
     LeaseSnapshot,
     Sources,
 )
@@ -98,20 +98,20 @@ def test_queues_caches_leases_and_events_are_shown() -> None:
         "konverge_queue_retries_total{controller=webapp}": 5,
         "konverge_queue_wait_seconds_count{controller=webapp}": 1,
         "konverge_generation_lag_seconds_sum{controller=webapp}": 2,
-        "konverge_longest_running_seconds{controller=webapp}": 8,
-        "konverge_unfinished_seconds{controller=webapp}": 9,
+        "konverge_longest_running_reconcile_seconds{controller=webapp}": 8,
+        "konverge_unfinished_work_seconds{controller=webapp}": 9,
         "konverge_active_workers{controller=webapp}": 2,
         "konverge_workers{controller=webapp}": 4,
         "konverge_cache_objects{kind=Pod,namespace=}": 10,
         "konverge_cache_bytes{kind=Pod,namespace=}": 5000,
-        "konverge_cache_unsynced{kind=Pod,namespace=}": 0,
-        "konverge_watch_age_seconds{kind=Pod,namespace=}": 2,
+        "konverge_cache_not_synced{kind=Pod,namespace=}": 0,
+        "konverge_watch_idle_seconds{kind=Pod,namespace=}": 2,
         "konverge_reflector_state{kind=Pod,namespace=,state=watching}": 1,
         "konverge_reflector_state{kind=Pod,namespace=,state=waiting}": 0,
-        "konverge_leading{lease=webapp}": 1,
+        "konverge_leader{lease=webapp}": 1,
         "konverge_events_written_total{}": 3,
         "konverge_events_dropped_total{reason=limit}": 2,
-        "konverge_scrape_failures_total{}": 0,
+        "konverge_collect_failures_total{}": 0,
     }
     assert {name: found.get(name) for name in expected} == expected
     assert not [name for name in found if name.startswith(("controller_runtime", "rest_client", "leader_election"))]
@@ -119,13 +119,13 @@ def test_queues_caches_leases_and_events_are_shown() -> None:
 
 def test_the_names_of_controller_runtime_stand_beside_ours() -> None:
     registry = CollectorRegistry()
-    exchanges = ExchangeMetrics(registry)
-    metrics = ControllerMetrics(registry, sources(), exchanges=exchanges, host="10.0.0.1")
+    requests = RequestMetrics(registry)
+    metrics = ControllerMetrics(registry, sources(), requests=requests, host="10.0.0.1")
     for outcome in ("success", "error", "terminal", "conflict", "requeue", "requeue_after", "refused"):
         metrics.told("webapp", outcome, 0.02)
     metrics.waited("webapp", 0.5)
-    exchanges(Exchange("apply", "Pod", "a/b", 200, started=1.0, duration=0.1, attempt=1))
-    exchanges(Exchange("list", "Pod", "", 200, started=1.0, duration=0.1, attempt=1))
+    requests(RequestRecord("apply", "Pod", "a/b", 200, started=1.0, duration=0.1, attempt=1))
+    requests(RequestRecord("list", "Pod", "", 200, started=1.0, duration=0.1, attempt=1))
     found = samples(registry)
     expected = {
         "controller_runtime_reconcile_total{controller=webapp,result=success}": 1,
@@ -154,7 +154,7 @@ def test_the_names_of_controller_runtime_stand_beside_ours() -> None:
 
 def test_both_formats_can_be_written() -> None:
     registry = CollectorRegistry()
-    metrics = ControllerMetrics(registry, sources(), exchanges=ExchangeMetrics(registry))
+    metrics = ControllerMetrics(registry, sources(), requests=RequestMetrics(registry))
     metrics.told("webapp", "success", 0.02)
     metrics.waited("webapp", 0.5)
     text = generate_openmetrics(registry).decode()  # type: ignore[no-untyped-call]
@@ -171,7 +171,7 @@ def test_no_name_and_label_comes_twice() -> None:
     assert len(lines) == len(set(lines))
     found = samples(registry)
     assert found["konverge_cache_objects{kind=Pod,namespace=}"] == 11
-    assert found["konverge_watch_age_seconds{kind=Pod,namespace=}"] == 9
+    assert found["konverge_watch_idle_seconds{kind=Pod,namespace=}"] == 9
     assert found["konverge_reflector_state{kind=Pod,namespace=,state=waiting}"] == 1
 
 
@@ -183,7 +183,7 @@ def test_a_source_that_fails_costs_its_own_numbers_only() -> None:
     ControllerMetrics(registry, Sources(controllers=lambda: [WEB], caches=broken))
     found = samples(registry)
     assert found["workqueue_depth{controller=webapp,name=webapp}"] == 7
-    assert found["konverge_scrape_failures_total{}"] == 1
+    assert found["konverge_collect_failures_total{}"] == 1
 
 
 def test_a_dict_that_changes_while_it_is_read_is_read_once_more() -> None:
@@ -198,7 +198,7 @@ def test_a_dict_that_changes_while_it_is_read_is_read_once_more() -> None:
     ControllerMetrics(registry, Sources(caches=caches))
     found = samples(registry)
     assert found["konverge_cache_objects{kind=Pod,namespace=}"] == 10
-    assert found["konverge_scrape_failures_total{}"] == 0
+    assert found["konverge_collect_failures_total{}"] == 0
 
 
 def test_registering_does_not_ask_the_sources() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from konverge_cluster.api.names import path_segment_problems
-from konverge_cluster.api.strategy import Document, Surroundings
+from konverge_cluster.api.names import path_segment_errors
+from konverge_cluster.api.strategy import Document, RequestContext
 from konverge_cluster.builtins.defaults import registrations
 from konverge_cluster.builtins.kinds import BuiltinStrategy
 from konverge_cluster.builtins.validation import access as rules
@@ -22,11 +22,11 @@ class ServiceAccountStrategy(BuiltinStrategy):
 
     returns_deleted = True
 
-    def prepare_create(self, new: Document, around: Surroundings) -> None:
+    def prepare_create(self, new: Document, around: RequestContext) -> None:
         super().prepare_create(new, around)
         _keep_names(new)
 
-    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
         super().prepare_update(new, old, around)
         _keep_names(new)
 
@@ -42,8 +42,8 @@ class RoleStrategy(BuiltinStrategy):
     create_on_update = True
     check = staticmethod(rules.role)
 
-    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
-        return path_segment_problems(name, prefix=prefix)
+    def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
+        return path_segment_errors(name, prefix=prefix)
 
 
 class ClusterRoleStrategy(RoleStrategy):
@@ -60,8 +60,8 @@ class RoleBindingStrategy(BuiltinStrategy):
     check = staticmethod(rules.binding)
     check_change = staticmethod(rules.binding_update)
 
-    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
-        return path_segment_problems(name, prefix=prefix)
+    def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
+        return path_segment_errors(name, prefix=prefix)
 
 
 class ClusterRoleBindingStrategy(RoleBindingStrategy):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ipaddress import ip_address
 from typing import Any, Final
 
-from konverge_cluster.api.problems import FieldProblem, invalid
+from konverge_cluster.api.field_errors import FieldError, invalid
 from konverge_cluster.builtins.addresses import NODE_PORTS, ServiceAddresses
 from konverge_cluster.builtins.validation.services import cluster_addresses
 
@@ -117,7 +117,7 @@ def _give_ports(spec: Spec, addresses: ServiceAddresses) -> None:
 
 def problems(
     spec: Spec, addresses: ServiceAddresses, key: str, *, former: Spec | None = None, rehearsal: bool = False
-) -> list[FieldProblem]:
+) -> list[FieldError]:
     """What cannot be given: the first thing, as the real server stops there. `key` is the service's own.
 
     In a rehearsal (dry run) nobody asks whether node ports are to be had.
@@ -130,7 +130,7 @@ def problems(
     return wrong or list(_port_problems(spec, None if rehearsal else addresses, key))[:1]
 
 
-def _family_problems(spec: Spec) -> Iterator[FieldProblem]:
+def _family_problems(spec: Spec) -> Iterator[FieldError]:
     if spec.get("clusterIP") == HEADLESS and not spec.get("selector"):
         return
     policy = spec.get("ipFamilyPolicy")
@@ -141,7 +141,7 @@ def _family_problems(spec: Spec) -> Iterator[FieldProblem]:
             yield invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
 
 
-def _address_problems(spec: Spec, addresses: ServiceAddresses, key: str) -> Iterator[FieldProblem]:
+def _address_problems(spec: Spec, addresses: ServiceAddresses, key: str) -> Iterator[FieldError]:
     given = spec.get("clusterIPs", [])
     if len(given) != 1 or given == [HEADLESS]:
         return
@@ -153,7 +153,7 @@ def _address_problems(spec: Spec, addresses: ServiceAddresses, key: str) -> Iter
         yield invalid("spec.clusterIPs", given, f"{prefix} provided IP is already allocated")
 
 
-def _port_problems(spec: Spec, addresses: ServiceAddresses | None, key: str) -> Iterator[FieldProblem]:
+def _port_problems(spec: Spec, addresses: ServiceAddresses | None, key: str) -> Iterator[FieldError]:
     if not needs_node_ports(spec):
         return
     low, high = NODE_PORTS

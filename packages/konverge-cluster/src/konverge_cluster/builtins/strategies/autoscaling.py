@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from konverge.objects.kinds import Kind
-from konverge_cluster.api.problems import FieldProblem
+from konverge_cluster.api.field_errors import FieldError
 from konverge_cluster.api.strategy import Document
 from konverge_cluster.builtins.defaults import autoscaling
 from konverge_cluster.builtins.kinds import BuiltinStrategy
@@ -55,7 +55,7 @@ class HorizontalPodAutoscalerV1Strategy(BuiltinStrategy):
     check_status = staticmethod(rules.autoscaler_status)
 
     @staticmethod
-    def check(new: Document) -> Iterable[FieldProblem]:
+    def check(new: Document) -> Iterable[FieldError]:
         return rules.autoscaler(_to_v2(new))
 
     def __init__(self, *arguments: Any) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from konverge_cluster.api.problems import FieldProblem
-from konverge_cluster.api.strategy import Document, Surroundings
+from konverge_cluster.api.field_errors import FieldError
+from konverge_cluster.api.strategy import Document, RequestContext
 from konverge_cluster.builtins.defaults import workloads
 from konverge_cluster.builtins.kinds import BuiltinStrategy
 from konverge_cluster.builtins.validation import jobs
@@ -34,7 +34,7 @@ class JobStrategy(BuiltinStrategy):
     default_propagation = "Orphan"
     selectable = ("status.successful",)
 
-    def prepare_create(self, new: Document, around: Surroundings) -> None:
+    def prepare_create(self, new: Document, around: RequestContext) -> None:
         super().prepare_create(new, around)
         if not new["spec"]["manualSelector"]:
             _generate_selector(new)
@@ -77,5 +77,5 @@ class CronJobStrategy(BuiltinStrategy):
 
     check = staticmethod(jobs.cron_job)
 
-    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
         return jobs.cron_job(new, old)

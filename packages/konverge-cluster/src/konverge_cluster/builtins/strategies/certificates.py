@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge_cluster.api.names import path_segment_problems
-from konverge_cluster.api.problems import FieldProblem
-from konverge_cluster.api.strategy import Document, Surroundings, WriteRules
+from konverge_cluster.api.names import path_segment_errors
+from konverge_cluster.api.field_errors import FieldError
+from konverge_cluster.api.strategy import Document, RequestContext, WriteRules
 from konverge_cluster.builtins.kinds import BuiltinStrategy, StatusEndpoint
 from konverge_cluster.builtins.validation import certificates as rules
 
@@ -22,8 +22,8 @@ class CertificateSigningRequestStrategy(BuiltinStrategy):
     check = staticmethod(rules.certificate_request)
     check_status = staticmethod(rules.certificate_conditions)
 
-    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
-        return path_segment_problems(name, prefix=prefix)
+    def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
+        return path_segment_errors(name, prefix=prefix)
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -32,7 +32,7 @@ class CertificateSigningRequestStrategy(BuiltinStrategy):
     def more_endpoints(self) -> dict[str, WriteRules]:
         return {"approval": CertificateApprovalEndpoint()}
 
-    def prepare_create(self, new: Document, around: Surroundings) -> None:
+    def prepare_create(self, new: Document, around: RequestContext) -> None:
         super().prepare_create(new, around)
         spec = new["spec"]
         for key in ("username", "uid", "groups", "extra"):
@@ -40,7 +40,7 @@ class CertificateSigningRequestStrategy(BuiltinStrategy):
             if around.user.get(key):
                 spec[key] = around.user[key]
 
-    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
         super().prepare_update(new, old, around)
         new["spec"] = old["spec"]
 
@@ -48,7 +48,7 @@ class CertificateSigningRequestStrategy(BuiltinStrategy):
 class CertificateStatusEndpoint(StatusEndpoint):
     """The signer's answer; whether it was approved is not the signer's to say."""
 
-    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
         super().prepare_update(new, old, around)
         decided = ("Approved", "Denied")
         kept = [each for each in old["status"].get("conditions", ()) if each["type"] in decided]
@@ -65,7 +65,7 @@ class CertificateApprovalEndpoint:
 
     reset_fields = ("spec", "status.certificate")
 
-    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
         _stamp_conditions(new, old, around.now)
         conditions = new["status"].get("conditions")
         new["spec"] = old["spec"]
@@ -73,7 +73,7 @@ class CertificateApprovalEndpoint:
         if conditions:
             new["status"]["conditions"] = conditions
 
-    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
         return list(rules.certificate_conditions(new, old))
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:

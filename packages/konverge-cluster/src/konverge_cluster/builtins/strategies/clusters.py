@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from konverge_cluster.api.names import label_problems
-from konverge_cluster.api.problems import FieldProblem
-from konverge_cluster.api.strategy import Document, Surroundings, WriteRules
+from konverge_cluster.api.names import label_errors
+from konverge_cluster.api.field_errors import FieldError
+from konverge_cluster.api.strategy import Document, RequestContext, WriteRules
 from konverge_cluster.builtins import advice
 from konverge_cluster.builtins.defaults import clusters
 from konverge_cluster.builtins.kinds import BuiltinStrategy
@@ -27,19 +27,19 @@ class NamespaceStrategy(BuiltinStrategy):
     check = staticmethod(rules.namespace)
 
     @staticmethod
-    def check_status(new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_status(new: Document, old: Document) -> Iterable[FieldError]:
         return rules.namespace_phase(new)
 
     def more_endpoints(self) -> dict[str, WriteRules]:
         return {"finalize": NamespaceFinalizeEndpoint()}
 
-    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
-        return label_problems(name, prefix=prefix)
+    def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
+        return label_errors(name, prefix=prefix)
 
     def wiped_status(self) -> Any:
         return {"phase": "Active"}
 
-    def prepare_create(self, new: Document, around: Surroundings) -> None:
+    def prepare_create(self, new: Document, around: RequestContext) -> None:
         super().prepare_create(new, around)
         # A generated name is known only now.
         clusters.default_namespace(new)
@@ -47,7 +47,7 @@ class NamespaceStrategy(BuiltinStrategy):
         if "kubernetes" not in finalizers:
             new["spec"]["finalizers"] = [*finalizers, "kubernetes"]
 
-    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
         super().prepare_update(new, old, around)
         new["spec"] = old["spec"]
 
@@ -63,10 +63,10 @@ class NamespaceFinalizeEndpoint:
 
     reset_fields = ("status",)
 
-    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
         new["status"] = old["status"]
 
-    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
         finalizers = new["spec"].get("finalizers", ())
         return list(rules.namespace_finalizers(finalizers, lambda index: f"spec.finalizers[{index}]"))
 
@@ -89,7 +89,7 @@ class NodeStrategy(BuiltinStrategy):
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
         return list(advice.node_advice(new["spec"]))
 
-    def prepare_create(self, new: Document, around: Surroundings) -> None:
+    def prepare_create(self, new: Document, around: RequestContext) -> None:
         new["spec"].pop("configSource", None)
 
     def fields(self, document: Document) -> dict[str, str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable
 
-from konverge_cluster.api.problems import FieldProblem
-from konverge_cluster.api.strategy import Document, Surroundings
+from konverge_cluster.api.field_errors import FieldError
+from konverge_cluster.api.strategy import Document, RequestContext
 from konverge_cluster.builtins.kinds import BuiltinStrategy
 from konverge_cluster.builtins.validation import configuration as rules
 
@@ -18,7 +18,7 @@ class ConfigMapStrategy(BuiltinStrategy):
 
     check = staticmethod(rules.config_map)
 
-    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
         return rules.config_map_update(new, old)
 
 
@@ -28,7 +28,7 @@ class SecretStrategy(BuiltinStrategy):
     selectable = ("type",)
     check = staticmethod(rules.secret)
 
-    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
         return rules.secret_update(new, old)
 
     def default(self, document: Document) -> None:
@@ -38,7 +38,7 @@ class SecretStrategy(BuiltinStrategy):
             encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
             document["data"] = {**document.get("data", {}), **encoded}
 
-    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
         if not new.get("type"):
             new["type"] = old["type"]
         super().prepare_update(new, old, around)

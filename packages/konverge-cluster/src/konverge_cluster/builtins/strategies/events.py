@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from konverge.objects.kinds import Kind
-from konverge_cluster.api.names import path_segment_problems
-from konverge_cluster.api.problems import FieldProblem
-from konverge_cluster.api.refusals import invalid
-from konverge_cluster.api.strategy import Document, Surroundings
+from konverge_cluster.api.names import path_segment_errors
+from konverge_cluster.api.field_errors import FieldError
+from konverge_cluster.api.status_errors import invalid
+from konverge_cluster.api.strategy import Document, RequestContext
 from konverge_cluster.builtins.kinds import BuiltinStrategy
 from konverge_cluster.builtins.rows.clusters import event_cells
 from konverge_cluster.builtins.schemas import LazyTopologies
@@ -58,8 +58,8 @@ class CoreEventStrategy(BuiltinStrategy):
         super().__init__(*arguments)
         self.topologies = LazyTopologies((_CORE, _EVENTS))
 
-    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
-        return path_segment_problems(name, prefix=prefix)
+    def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
+        return path_segment_errors(name, prefix=prefix)
 
     def fields(self, document: Document) -> dict[str, str]:
         found = super().fields(document)
@@ -78,17 +78,17 @@ class EventStrategy(BuiltinStrategy):
     default_propagation = "Unsupported"
     stamp = "events.k8s.io/v1"
 
-    def validate(self, new: Document, around: Surroundings) -> list[FieldProblem]:
+    def validate(self, new: Document, around: RequestContext) -> list[FieldError]:
         return _refused(new, super().validate(new, around))
 
-    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
         return _refused(new, super().validate_update(new, old, around))
 
     @staticmethod
-    def check(new: Document) -> Iterable[FieldProblem]:
+    def check(new: Document) -> Iterable[FieldError]:
         return rules.event(_to_core(new))
 
-    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
         return rules.event_update(_to_core(new), _to_core(old))
 
     selectable = (
@@ -116,7 +116,7 @@ class EventStrategy(BuiltinStrategy):
         return {**converted, "apiVersion": api_version}
 
 
-def _refused(event: Document, problems: list[FieldProblem]) -> list[FieldProblem]:
+def _refused(event: Document, problems: list[FieldError]) -> list[FieldError]:
     """Refuse in the name of the core group, as the real server does whichever group is asked."""
     if problems:
         raise invalid("", "Event", event["metadata"].get("name", ""), problems)

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from konverge_cluster.api.problems import FieldProblem
-from konverge_cluster.api.strategy import Document, Surroundings
+from konverge_cluster.api.field_errors import FieldError
+from konverge_cluster.api.strategy import Document, RequestContext
 from konverge_cluster.builtins.defaults import networking
 from konverge_cluster.builtins.kinds import BuiltinStrategy
 from konverge_cluster.builtins.validation import networking as rules
@@ -34,10 +34,10 @@ class EndpointsStrategy(BuiltinStrategy):
     create_on_update = True
 
     @staticmethod
-    def check(new: Document) -> Iterable[FieldProblem]:
+    def check(new: Document) -> Iterable[FieldError]:
         return services.endpoints(new.get("subsets", ()))
 
-    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
         return () if new.get("subsets") == old.get("subsets") else self.check(new)
 
 
@@ -49,11 +49,11 @@ class EndpointSliceStrategy(BuiltinStrategy):
     check_change = staticmethod(rules.endpoint_slice_update)
     generated_by = ("addressType", "endpoints", "ports")
 
-    def prepare_create(self, new: Document, around: Surroundings) -> None:
+    def prepare_create(self, new: Document, around: RequestContext) -> None:
         super().prepare_create(new, around)
         _drop_topology(new)
 
-    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
         _drop_topology(new)
         super().prepare_update(new, old, around)
 
@@ -75,7 +75,7 @@ class IngressStrategy(BuiltinStrategy):
     generated_by = ("spec",)
     check = staticmethod(rules.new_ingress)
 
-    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
         return rules.ingress(new)
 
     def warnings_on_create(self, new: Document) -> list[str]:
@@ -92,7 +92,7 @@ class IngressClassStrategy(BuiltinStrategy):
     generated_by = ("spec",)
     check = staticmethod(rules.ingress_class)
 
-    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
         return rules.ingress_class_update(new, old)
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from konverge_cluster.api.problems import FieldProblem, forbidden, invalid
-from konverge_cluster.api.strategy import Document, Surroundings
+from konverge_cluster.api.field_errors import FieldError, forbidden, invalid
+from konverge_cluster.api.strategy import Document, RequestContext
 from konverge_cluster.builtins.kinds import keep_metadata
 from konverge_cluster.builtins.qos import qos_class
 from konverge_cluster.builtins.validation.pods import pod
@@ -26,7 +26,7 @@ class EphemeralContainersEndpoint:
 
     reset_fields = ("status",)
 
-    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
         added = new["spec"].get("ephemeralContainers")
         spec = {key: value for key, value in old["spec"].items() if key != "ephemeralContainers"}
         new["spec"] = {**spec, "ephemeralContainers": added} if added else spec
@@ -34,7 +34,7 @@ class EphemeralContainersEndpoint:
         keep_metadata(new, old)
         _count_generation(new, old)
 
-    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
         problems = list(pod(new))
         present = {each["name"]: each for each in new["spec"].get("ephemeralContainers", ())}
         for container in old["spec"].get("ephemeralContainers", ()):
@@ -56,7 +56,7 @@ class ResizeEndpoint:
 
     reset_fields = ("status",)
 
-    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
         spec = dict(old["spec"])
         for name in ("containers", "initContainers"):
             resized = _resized(new["spec"].get(name) or [], old["spec"].get(name) or [])
@@ -68,14 +68,14 @@ class ResizeEndpoint:
         keep_metadata(new, old)
         _count_generation(new, old)
 
-    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
         return [*pod(new), *_resize_problems(new, old)]
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
         return []
 
 
-def _resize_problems(new: Document, old: Document) -> Iterator[FieldProblem]:
+def _resize_problems(new: Document, old: Document) -> Iterator[FieldError]:
     if qos_class(new["spec"]) != qos_class(old["spec"]):
         text = "Pod QOS Class may not change as a result of resizing"
         yield invalid("spec", new["status"].get("qosClass", ""), text)
@@ -90,7 +90,7 @@ def _resize_problems(new: Document, old: Document) -> Iterator[FieldProblem]:
                 yield forbidden("spec", "only cpu and memory resources are mutable")
 
 
-def _removals(new: dict[str, Any], old: dict[str, Any], path: str) -> Iterator[FieldProblem]:
+def _removals(new: dict[str, Any], old: dict[str, Any], path: str) -> Iterator[FieldError]:
     for kind in ("requests", "limits"):
         if old.get(kind, {}).keys() - new.get(kind, {}).keys():
             yield forbidden(f"{path}.{kind}", f"resource {kind} cannot be removed")

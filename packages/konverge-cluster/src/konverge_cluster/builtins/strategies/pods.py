@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from konverge_cluster.api.problems import FieldProblem
-from konverge_cluster.api.strategy import Document, Surroundings, WriteRules
+from konverge_cluster.api.field_errors import FieldError
+from konverge_cluster.api.strategy import Document, RequestContext, WriteRules
 from konverge_cluster.builtins import advice
 from konverge_cluster.builtins.defaults.pods import default_pod
 from konverge_cluster.builtins.kinds import BuiltinStrategy, StatusEndpoint
@@ -30,7 +30,7 @@ _GATED: Final = {
 class _PodStatus(StatusEndpoint):
     """The status of a pod; its class of service stays, also when a writer leaves it out."""
 
-    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
         super().prepare_update(new, old, around)
         if "qosClass" in old["status"]:
             new["status"].setdefault("qosClass", old["status"]["qosClass"])
@@ -62,7 +62,7 @@ class PodStrategy(BuiltinStrategy):
             "resize": ResizeEndpoint(),
         }
 
-    def prepare_create(self, new: Document, around: Surroundings) -> None:
+    def prepare_create(self, new: Document, around: RequestContext) -> None:
         new["metadata"]["generation"] = 1
         if new["spec"].get("terminationGracePeriodSeconds", 0) < 0:
             new["spec"]["terminationGracePeriodSeconds"] = 1
@@ -78,7 +78,7 @@ class PodStrategy(BuiltinStrategy):
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
         return []
 
-    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
         return (*pods.pod(new), *pod_changes.pod_update(new, old))
 
     check_status = staticmethod(pod_changes.pod_status_update)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from konverge_cluster.api.names import path_segment_problems
-from konverge_cluster.api.strategy import Document, Surroundings
+from konverge_cluster.api.names import path_segment_errors
+from konverge_cluster.api.strategy import Document, RequestContext
 from konverge_cluster.builtins.kinds import BuiltinStrategy
 from konverge_cluster.builtins.validation import access, autoscaling
 
@@ -18,8 +18,8 @@ class PodDisruptionBudgetStrategy(BuiltinStrategy):
     check = staticmethod(autoscaling.disruption_budget)
     check_status = staticmethod(autoscaling.disruption_budget_status)
 
-    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
-        return path_segment_problems(name, prefix=prefix)
+    def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
+        return path_segment_errors(name, prefix=prefix)
 
 
 class LeaseStrategy(BuiltinStrategy):
@@ -29,11 +29,11 @@ class LeaseStrategy(BuiltinStrategy):
     unconditional_update = False
     check = staticmethod(access.lease)
 
-    def prepare_create(self, new: Document, around: Surroundings) -> None:
+    def prepare_create(self, new: Document, around: RequestContext) -> None:
         super().prepare_create(new, around)
         _drop_disabled(new)
 
-    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
         super().prepare_update(new, old, around)
         _drop_disabled(new)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from konverge_cluster.api.problems import FieldProblem
-from konverge_cluster.api.strategy import Document, Surroundings
+from konverge_cluster.api.field_errors import FieldError
+from konverge_cluster.api.strategy import Document, RequestContext
 from konverge_cluster.builtins.defaults import registrations
 from konverge_cluster.builtins.kinds import BuiltinStrategy
 from konverge_cluster.builtins.validation import access
@@ -31,10 +31,10 @@ class ValidatingWebhookStrategy(BuiltinStrategy):
     generated_by = ("webhooks",)
     unconditional_update = False
 
-    def validate(self, new: Document, around: Surroundings) -> list[FieldProblem]:  # noqa: ARG002
+    def validate(self, new: Document, around: RequestContext) -> list[FieldError]:  # noqa: ARG002
         return configuration_problems(new)
 
-    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:  # noqa: ARG002
+    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:  # noqa: ARG002
         return configuration_problems(new, old)
 
 
@@ -90,10 +90,10 @@ class PriorityClassStrategy(BuiltinStrategy):
     fill = staticmethod(registrations.default_priority_class)
     check = staticmethod(access.priority_class)
 
-    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
         return access.priority_class_update(new, old)
 
-    def prepare_create(self, new: Document, around: Surroundings) -> None:
+    def prepare_create(self, new: Document, around: RequestContext) -> None:
         super().prepare_create(new, around)
         new["metadata"]["generation"] = 1
 
@@ -105,5 +105,5 @@ class RuntimeClassStrategy(BuiltinStrategy):
     unconditional_update = False
     check = staticmethod(access.runtime_class)
 
-    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
         return access.runtime_class_update(new, old)

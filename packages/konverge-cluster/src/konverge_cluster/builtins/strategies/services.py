@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from konverge_cluster.api.names import label_problems
-from konverge_cluster.api.problems import FieldProblem, quote
-from konverge_cluster.api.refusals import internal_error
-from konverge_cluster.api.strategy import Document, ResourceInfo, Surroundings
+from konverge_cluster.api.names import label_errors
+from konverge_cluster.api.field_errors import FieldError, quote
+from konverge_cluster.api.status_errors import internal_error
+from konverge_cluster.api.strategy import Document, ResourceInfo, RequestContext
 from konverge_cluster.api.tables import Column
 from konverge_cluster.builtins import advice
 from konverge_cluster.builtins.addresses import ServiceAddresses
@@ -31,11 +31,11 @@ class ServiceStrategy(BuiltinStrategy):
     selectable = ("spec.clusterIP", "spec.type")
     check = staticmethod(rules.service)
 
-    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
         return rules.service_update(new, old)
 
     @staticmethod
-    def check_status(new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_status(new: Document, old: Document) -> Iterable[FieldError]:
         return rules.load_balancer_status(new["status"], new["spec"])
 
     def __init__(
@@ -50,31 +50,31 @@ class ServiceStrategy(BuiltinStrategy):
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
         return list(advice.service_advice(new))
 
-    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
-        return label_problems(name, prefix=prefix)
+    def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
+        return label_errors(name, prefix=prefix)
 
-    def validate(self, new: Document, around: Surroundings) -> list[FieldProblem]:
+    def validate(self, new: Document, around: RequestContext) -> list[FieldError]:
         # The real server allocates before it validates, and what it cannot allocate ends the matter.
         return self._allocation_problems(new, None, around) or super().validate(new, around)
 
-    def validate_update(self, new: Document, old: Document, around: Surroundings) -> list[FieldProblem]:
+    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
         return self._allocation_problems(new, old["spec"], around) or super().validate_update(new, old, around)
 
-    def _allocation_problems(self, new: Document, former: Document | None, around: Surroundings) -> list[FieldProblem]:
+    def _allocation_problems(self, new: Document, former: Document | None, around: RequestContext) -> list[FieldError]:
         if self._addresses is None:
             return []
         metadata = new["metadata"]
         key = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
         return allocation.problems(new["spec"], self._addresses, key, former=former, rehearsal=around.dry_run)
 
-    def prepare_create(self, new: Document, around: Surroundings) -> None:
+    def prepare_create(self, new: Document, around: RequestContext) -> None:
         super().prepare_create(new, around)
         spec = new["spec"]
         if spec.get("clusterIP") and not spec.get("clusterIPs"):
             spec["clusterIPs"] = [spec["clusterIP"]]
         self._allocate(new, None)
 
-    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
         super().prepare_update(new, old, around)
         spec, former = new["spec"], old["spec"]
         allocation.carry_over(spec, former)

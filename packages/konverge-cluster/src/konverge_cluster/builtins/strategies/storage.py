@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from konverge_cluster.api.problems import FieldProblem
-from konverge_cluster.api.strategy import Document, Surroundings
+from konverge_cluster.api.field_errors import FieldError
+from konverge_cluster.api.strategy import Document, RequestContext
 from konverge_cluster.builtins import advice
 from konverge_cluster.builtins.defaults import volumes
 from konverge_cluster.builtins.kinds import BuiltinStrategy, StatusEndpoint
@@ -35,7 +35,7 @@ class PersistentVolumeClaimStrategy(BuiltinStrategy):
     check_change = staticmethod(claims.claim_update)
 
     @staticmethod
-    def check(new: Document) -> Iterable[FieldProblem]:
+    def check(new: Document) -> Iterable[FieldError]:
         return claims.claim_spec(new["spec"], "spec")
 
     def warnings_on_create(self, new: Document) -> list[str]:
@@ -47,11 +47,11 @@ class PersistentVolumeClaimStrategy(BuiltinStrategy):
     def wiped_status(self) -> Any:
         return {"phase": "Pending"}
 
-    def prepare_create(self, new: Document, around: Surroundings) -> None:
+    def prepare_create(self, new: Document, around: RequestContext) -> None:
         super().prepare_create(new, around)
         _agree_on_source(new["spec"], {})
 
-    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
         super().prepare_update(new, old, around)
         _agree_on_source(new["spec"], old["spec"])
 
@@ -88,7 +88,7 @@ class PersistentVolumeStrategy(BuiltinStrategy):
         super().__init__(*arguments)
         self._endpoints["status"] = PersistentVolumeStatusEndpoint(self)
 
-    def prepare_create(self, new: Document, around: Surroundings) -> None:
+    def prepare_create(self, new: Document, around: RequestContext) -> None:
         super().prepare_create(new, around)
         new["status"] = {"phase": "Pending", "lastPhaseTransitionTime": around.now}
 
@@ -96,7 +96,7 @@ class PersistentVolumeStrategy(BuiltinStrategy):
 class PersistentVolumeStatusEndpoint(StatusEndpoint):
     """The status of a volume."""
 
-    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
         super().prepare_update(new, old, around)
         present, former = new["status"], old["status"]
         noted = present.get("lastPhaseTransitionTime")
@@ -133,12 +133,12 @@ class CSIDriverStrategy(BuiltinStrategy):
             return []
         return list(advice.driver_advice(new["spec"]))
 
-    def prepare_create(self, new: Document, around: Surroundings) -> None:
+    def prepare_create(self, new: Document, around: RequestContext) -> None:
         super().prepare_create(new, around)
         # Known to a 1.36 server, and offered only when it is told to.
         new["spec"].pop("preventPodSchedulingIfMissing", None)
 
-    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
         super().prepare_update(new, old, around)
         new["spec"].pop("preventPodSchedulingIfMissing", None)
         if new["spec"] != old["spec"]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from konverge_cluster.api.names import label_problems
-from konverge_cluster.api.problems import FieldProblem, required
-from konverge_cluster.api.strategy import Document, Scaling, Surroundings
+from konverge_cluster.api.names import label_errors
+from konverge_cluster.api.field_errors import FieldError, required
+from konverge_cluster.api.strategy import Document, Scaling, RequestContext
 from konverge_cluster.builtins.advice import claim_advice
 from konverge_cluster.builtins.defaults import workloads
 from konverge_cluster.builtins.kinds import BuiltinStrategy
@@ -71,11 +71,11 @@ class DeploymentStrategy(BuiltinStrategy):
 
     check = staticmethod(rules.deployment)
 
-    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
         return rules.deployment(new, old)
 
     @staticmethod
-    def check_status(new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_status(new: Document, old: Document) -> Iterable[FieldError]:
         return rules.counts(new["status"], _DEPLOYMENT_COUNTS, _DEPLOYMENT_BOUNDED)
 
 
@@ -91,11 +91,11 @@ class ReplicaSetStrategy(BuiltinStrategy):
 
     check = staticmethod(rules.replica_set)
 
-    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
         return rules.replica_set(new, old)
 
     @staticmethod
-    def check_status(new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_status(new: Document, old: Document) -> Iterable[FieldError]:
         return rules.counts(new["status"], _REPLICA_COUNTS, _REPLICA_BOUNDED)
 
 
@@ -107,24 +107,24 @@ class StatefulSetStrategy(BuiltinStrategy):
     generated_by = ("spec",)
     scaling = _SCALING
 
-    def prepare_create(self, new: Document, around: Surroundings) -> None:
+    def prepare_create(self, new: Document, around: RequestContext) -> None:
         super().prepare_create(new, around)
         _drop_disabled(new)
 
-    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
         _drop_disabled(new)
         super().prepare_update(new, old, around)
 
-    def name_problems(self, name: str, *, prefix: bool = False) -> list[str]:
-        return label_problems(name, prefix=prefix)
+    def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
+        return label_errors(name, prefix=prefix)
 
     check = staticmethod(rules.stateful_set)
 
-    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
         return rules.stateful_set_update(new, old)
 
     @staticmethod
-    def check_status(new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_status(new: Document, old: Document) -> Iterable[FieldError]:
         return rules.counts(new["status"], _STATEFUL_COUNTS, _STATEFUL_BOUNDED)
 
     def warnings_on_create(self, new: Document) -> list[str]:
@@ -159,12 +159,12 @@ class DaemonSetStrategy(BuiltinStrategy):
         # It is there before owners are noted, so whoever creates the object owns it.
         document["metadata"].setdefault("annotations", {}).setdefault(_TEMPLATE_GENERATION, "0")
 
-    def prepare_create(self, new: Document, around: Surroundings) -> None:
+    def prepare_create(self, new: Document, around: RequestContext) -> None:
         super().prepare_create(new, around)
         annotations = new["metadata"].setdefault("annotations", {})
         annotations[_TEMPLATE_GENERATION] = str(max(1, _number(annotations.get(_TEMPLATE_GENERATION, ""))))
 
-    def prepare_update(self, new: Document, old: Document, around: Surroundings) -> None:
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
         super().prepare_update(new, old, around)
         generation = _number(old["metadata"].get("annotations", {}).get(_TEMPLATE_GENERATION, ""))
         changed = new["spec"]["template"] != old["spec"]["template"]
@@ -173,11 +173,11 @@ class DaemonSetStrategy(BuiltinStrategy):
 
     check = staticmethod(rules.daemon_set)
 
-    def check_update(self, new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
         return rules.daemon_set(new, old)
 
     @staticmethod
-    def check_status(new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_status(new: Document, old: Document) -> Iterable[FieldError]:
         return rules.counts(new["status"], _DAEMON_COUNTS, ())
 
 
@@ -199,7 +199,7 @@ class ReplicationControllerStrategy(BuiltinStrategy):
     check = staticmethod(rules.replication_controller)
 
     @staticmethod
-    def check_status(new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_status(new: Document, old: Document) -> Iterable[FieldError]:
         return rules.counts(new["status"], _REPLICA_COUNTS, _REPLICA_BOUNDED)
 
 
@@ -212,7 +212,7 @@ class PodTemplateStrategy(BuiltinStrategy):
     returns_deleted = True
 
     @staticmethod
-    def check(new: Document) -> Iterable[FieldProblem]:
+    def check(new: Document) -> Iterable[FieldError]:
         return pod_template(new["template"], "template")
 
 
@@ -220,11 +220,11 @@ class ControllerRevisionStrategy(BuiltinStrategy):
     """A state of a StatefulSet or DaemonSet, kept for going back; its data never changes."""
 
     @staticmethod
-    def check(new: Document) -> Iterable[FieldProblem]:
+    def check(new: Document) -> Iterable[FieldError]:
         yield from not_negative(new["revision"], "revision")
         if new.get("data") is None:
             yield required("data", "data is mandatory")
 
     @staticmethod
-    def check_change(new: Document, old: Document) -> Iterable[FieldProblem]:
+    def check_change(new: Document, old: Document) -> Iterable[FieldError]:
         return immutable(new.get("data"), old.get("data"), "data")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from konverge.objects.names import path_segment_errors
-from konverge_cluster.api.problems import forbidden, invalid, required, unsupported
+from konverge_cluster.api.field_errors import forbidden, invalid, required, unsupported
 from konverge_cluster.builtins.validation.labels import label_selector, labels
 from konverge_cluster.builtins.validation.resources import container_resources
 from konverge_cluster.builtins.validation.scheduling import tolerations

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from konverge.objects.names import path_segment_errors
 from konverge.objects.quantities import Quantity
-from konverge_cluster.api.problems import forbidden, invalid, required, unsupported
+from konverge_cluster.api.field_errors import forbidden, invalid, required, unsupported
 from konverge_cluster.builtins.validation.labels import label_selector
 from konverge_cluster.builtins.validation.resources import container_resource_name
 from konverge_cluster.builtins.validation.values import (

@@ -6,7 +6,7 @@ import base64
 from typing import Any, Final
 
 from konverge.objects.names import dns_label_errors, dns_subdomain_errors
-from konverge_cluster.api.problems import duplicate, invalid, quote, required, unsupported
+from konverge_cluster.api.field_errors import duplicate, invalid, quote, required, unsupported
 from konverge_cluster.builtins.validation.values import Problems
 
 __all__ = ["certificate_conditions", "certificate_request"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from konverge.objects.quantities import Quantity
-from konverge_cluster.api.problems import forbidden, invalid, required, unsupported
+from konverge_cluster.api.field_errors import forbidden, invalid, required, unsupported
 from konverge_cluster.builtins.validation.labels import annotation_values, label_selector, labels
 from konverge_cluster.builtins.validation.resources import quantity_value
 from konverge_cluster.builtins.validation.values import Problems, dns_label, dns_subdomain, immutable

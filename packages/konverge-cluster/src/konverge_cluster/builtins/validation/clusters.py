@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from konverge.objects.names import label_value_errors
 from konverge.objects.quantities import Quantity
-from konverge_cluster.api.problems import FieldProblem, duplicate, forbidden, invalid, required
+from konverge_cluster.api.field_errors import FieldError, duplicate, forbidden, invalid, required
 from konverge_cluster.builtins.validation.resources import (
     container_resource_name,
     is_huge_pages,
@@ -115,7 +115,7 @@ def _taints(taints: Iterable[Spec], path: str) -> Problems:
             shown = {"Key": identity[0], "Value": taint.get("value", ""), "Effect": identity[1]}
             text = "taints must be unique by key and effect pair"
             value = {**shown, "TimeAdded": taint.get("timeAdded")}
-            yield FieldProblem("FieldValueDuplicate", where, value, text)
+            yield FieldError("FieldValueDuplicate", where, value, text)
         seen.add(identity)
 
 

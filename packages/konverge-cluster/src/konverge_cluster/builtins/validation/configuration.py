@@ -8,8 +8,8 @@ from typing import Any, Final
 import msgspec
 
 from konverge_cluster.api.bodies import BadText, read_json
-from konverge_cluster.api.names import config_key_problems
-from konverge_cluster.api.problems import forbidden, invalid, required, too_long
+from konverge_cluster.api.names import config_key_errors
+from konverge_cluster.api.field_errors import forbidden, invalid, required, too_long
 from konverge_cluster.builtins.faults import json_type
 from konverge_cluster.builtins.validation.values import Problems, immutable
 
@@ -41,7 +41,7 @@ def config_map(new: dict[str, Any]) -> Problems:
 
 
 def _key(key: str, path: str) -> Problems:
-    for text in config_key_problems(key):
+    for text in config_key_errors(key):
         yield invalid(f"{path}[{key}]", key, text)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from konverge_cluster.api.problems import duplicate, forbidden, invalid, not_found, required, too_many, unsupported
+from konverge_cluster.api.field_errors import duplicate, forbidden, invalid, not_found, required, too_many, unsupported
 from konverge_cluster.builtins.validation.environment import environment, environment_sources
 from konverge_cluster.builtins.validation.probes import lifecycle, probes
 from konverge_cluster.builtins.validation.resources import container_resources

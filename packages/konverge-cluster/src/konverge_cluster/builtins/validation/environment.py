@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from konverge.objects.quantities import Quantity
-from konverge_cluster.api.names import config_key_problems
-from konverge_cluster.api.problems import invalid, required, unsupported
+from konverge_cluster.api.names import config_key_errors
+from konverge_cluster.api.field_errors import invalid, required, unsupported
 from konverge_cluster.builtins.validation.values import Problems, dns_subdomain, named, qualified_name
 
 __all__ = ["VOLUME_FIELDS", "environment", "environment_sources", "field_reference", "resource_reference"]
@@ -87,7 +87,7 @@ def _key_reference(reference: dict[str, Any], path: str) -> Problems:
     if not reference["key"]:
         yield required(f"{path}.key")
     else:
-        yield from named(reference["key"], config_key_problems, f"{path}.key")
+        yield from named(reference["key"], config_key_errors, f"{path}.key")
 
 
 def field_reference(reference: dict[str, Any], allowed: tuple[str, ...], path: str) -> Problems:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from konverge_cluster.api.problems import invalid, required
+from konverge_cluster.api.field_errors import invalid, required
 from konverge_cluster.builtins.validation.values import Problems, immutable, qualified_name
 
 __all__ = ["core_event", "event", "event_update"]

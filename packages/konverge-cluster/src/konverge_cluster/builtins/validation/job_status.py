@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from konverge_cluster.api.problems import OMITTED, invalid, required
+from konverge_cluster.api.field_errors import OMITTED, invalid, required
 from konverge_cluster.builtins.validation.values import Problems, not_negative
 
 __all__ = ["job_status_update"]

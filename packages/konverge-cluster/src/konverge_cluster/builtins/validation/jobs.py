@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from konverge.objects.names import dns_label_errors
-from konverge_cluster.api.problems import (
+from konverge_cluster.api.field_errors import (
     OMITTED,
-    FieldProblem,
+    FieldError,
     duplicate,
     invalid,
     required,
@@ -158,10 +158,10 @@ def _failure_rule(rule: Spec, spec: Spec, names: set[str], path: str) -> Problem
             yield unsupported(f"{where}.status", pattern["status"], ("False", "True", "Unknown"))
     if codes is not None and conditions:
         text = "specifying both OnExitCodes and OnPodConditions is not supported"
-        yield FieldProblem("FieldValueInvalid", path, OMITTED, text)
+        yield FieldError("FieldValueInvalid", path, OMITTED, text)
     if codes is None and not conditions:
         text = "specifying one of OnExitCodes and OnPodConditions is required"
-        yield FieldProblem("FieldValueInvalid", path, OMITTED, text)
+        yield FieldError("FieldValueInvalid", path, OMITTED, text)
 
 
 def _exit_codes(codes: Spec, names: set[str], path: str) -> Problems:

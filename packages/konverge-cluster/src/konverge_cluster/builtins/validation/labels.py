@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from konverge.objects.names import label_key_errors, label_value_errors
-from konverge_cluster.api.problems import forbidden, invalid, required, too_long
+from konverge_cluster.api.field_errors import forbidden, invalid, required, too_long
 from konverge_cluster.builtins.validation.values import Problems, qualified_name
 
 __all__ = ["annotation_values", "in_order", "label_selector", "labels", "selector_is_empty", "selector_matches"]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from konverge.objects.names import dns_subdomain_errors, path_segment_errors
-from konverge_cluster.api.problems import (
+from konverge_cluster.api.field_errors import (
     duplicate,
     forbidden,
     invalid,

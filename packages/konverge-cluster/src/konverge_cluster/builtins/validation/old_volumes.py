@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from konverge_cluster.api.problems import required
+from konverge_cluster.api.field_errors import required
 from konverge_cluster.builtins.validation.values import Problems
 
 __all__ = ["old_volume"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from konverge_cluster.api.problems import duplicate, forbidden, invalid, required, too_long, unsupported
+from konverge_cluster.api.field_errors import duplicate, forbidden, invalid, required, too_long, unsupported
 from konverge_cluster.builtins.validation.containers import (
     PodFacts,
     containers,

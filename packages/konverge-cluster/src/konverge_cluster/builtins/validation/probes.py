@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from konverge_cluster.api.problems import forbidden, invalid, required, unsupported
+from konverge_cluster.api.field_errors import forbidden, invalid, required, unsupported
 from konverge_cluster.builtins.validation.values import (
     Problems,
     not_negative,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from konverge.objects.names import label_key_errors
 from konverge.objects.quantities import Quantity
-from konverge_cluster.api.problems import FieldProblem, duplicate, forbidden, invalid, required, unsupported
+from konverge_cluster.api.field_errors import FieldError, duplicate, forbidden, invalid, required, unsupported
 from konverge_cluster.builtins.validation.values import Problems, qualified_name
 
 __all__ = [
@@ -163,4 +163,4 @@ def _claims(used: Any, declared: frozenset[str], path: str) -> Problems:
         if name not in declared:
             listed = f": {', '.join(sorted(declared))}" if declared else " which is empty"
             text = f"must be one of the names in pod.spec.resourceClaims{listed}"
-            yield FieldProblem("FieldValueNotFound", where, name, text)
+            yield FieldError("FieldValueNotFound", where, name, text)

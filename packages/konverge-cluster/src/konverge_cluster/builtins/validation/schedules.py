@@ -6,7 +6,7 @@ import re
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from konverge_cluster.api.problems import invalid, quote
+from konverge_cluster.api.field_errors import invalid, quote
 from konverge_cluster.builtins.validation.values import Problems
 
 __all__ = ["schedule_format", "time_zone"]

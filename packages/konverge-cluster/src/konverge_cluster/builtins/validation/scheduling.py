@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from konverge.objects.names import label_value_errors
-from konverge_cluster.api.problems import duplicate, forbidden, invalid, required, unsupported
+from konverge_cluster.api.field_errors import duplicate, forbidden, invalid, required, unsupported
 from konverge_cluster.builtins.validation.labels import label_selector
 from konverge_cluster.builtins.validation.values import (
     Problems,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from konverge_cluster.api.problems import duplicate, invalid, required, unsupported
+from konverge_cluster.api.field_errors import duplicate, invalid, required, unsupported
 from konverge_cluster.builtins.validation.values import (
     MAX_INT32,
     Problems,

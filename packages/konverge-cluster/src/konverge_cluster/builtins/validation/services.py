@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from konverge_cluster.api.problems import duplicate, forbidden, invalid, required, unsupported
+from konverge_cluster.api.field_errors import duplicate, forbidden, invalid, required, unsupported
 from konverge_cluster.builtins.defaults.networking import is_externally_accessible
 from konverge_cluster.builtins.validation.labels import labels
 from konverge_cluster.builtins.validation.values import (

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from konverge.objects.quantities import Quantity
-from konverge_cluster.api.problems import duplicate, forbidden, invalid, required, unsupported
+from konverge_cluster.api.field_errors import duplicate, forbidden, invalid, required, unsupported
 from konverge_cluster.builtins.validation.claims import ACCESS_MODES, VOLUME_MODES
 from konverge_cluster.builtins.validation.labels import in_order
 from konverge_cluster.builtins.validation.old_volumes import old_volume

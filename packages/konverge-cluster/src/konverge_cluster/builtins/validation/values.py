@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from konverge.objects.names import dns_label_errors, dns_subdomain_errors, label_key_errors
-from konverge_cluster.api.problems import FieldProblem, forbidden, invalid, required, unsupported
+from konverge_cluster.api.field_errors import FieldError, forbidden, invalid, required, unsupported
 
 __all__ = [
     "IMMUTABLE",
@@ -43,7 +43,7 @@ __all__ = [
     "unreserved_path",
 ]
 
-Problems = Iterator[FieldProblem]
+Problems = Iterator[FieldError]
 
 IMMUTABLE: Final = "field is immutable"
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
@@ -241,7 +241,7 @@ def unreserved_path(value: str, path: str) -> Problems:
         yield invalid(path, value, "must not start with '..'")
 
 
-def exclusive_keys(value: dict[str, Any], keys: Iterable[str], text: str, path: str) -> tuple[str, list[FieldProblem]]:
+def exclusive_keys(value: dict[str, Any], keys: Iterable[str], text: str, path: str) -> tuple[str, list[FieldError]]:
     """The first of the keys that is there, and a refusal of each further one."""
     present = [key for key in keys if key in value]
     return (present[0] if present else ""), [forbidden(f"{path}.{key}", text) for key in present[1:]]

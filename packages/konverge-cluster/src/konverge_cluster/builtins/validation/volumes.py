@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from konverge.objects.names import dns_subdomain_errors
 from konverge.objects.quantities import Quantity
-from konverge_cluster.api.problems import (
-    FieldProblem,
+from konverge_cluster.api.field_errors import (
+    FieldError,
     duplicate,
     forbidden,
     invalid,
@@ -84,10 +84,10 @@ _TEN_MINUTES: Final = 600
 
 def volumes(
     found: Iterable[Volume], path: str, *, pod_name: str = "", is_pod: bool = False
-) -> tuple[dict[str, Volume], list[FieldProblem]]:
+) -> tuple[dict[str, Volume], list[FieldError]]:
     """Check the volumes; return the sound ones by name, for the mounts to refer to."""
     sound: dict[str, Volume] = {}
-    problems: list[FieldProblem] = []
+    problems: list[FieldError] = []
     for index, volume in enumerate(found):
         where = f"{path}[{index}]"
         wrong = [*_source(volume, where, pod_name=pod_name, is_pod=is_pod)]

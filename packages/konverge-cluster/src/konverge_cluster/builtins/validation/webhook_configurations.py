@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from konverge.objects.names import dns_subdomain_errors, rfc1035_label_errors
-from konverge_cluster.api.problems import FieldProblem, duplicate, invalid, required, unsupported
+from konverge_cluster.api.field_errors import FieldError, duplicate, invalid, required, unsupported
 from konverge_cluster.builtins.validation.labels import label_selector
 from konverge_cluster.cel.match_conditions import condition_problems
-from konverge_cluster.webhook_client.configs import client_config_problems
+from konverge_cluster.webhook_client.configs import client_config_errors
 
 __all__ = ["configuration_problems"]
 
-Problems = Iterator[FieldProblem]
+Problems = Iterator[FieldError]
 
 _VERSIONS: Final = ("v1", "v1beta1")
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
@@ -25,7 +25,7 @@ _CHOICES: Final = {
 }
 
 
-def configuration_problems(document: dict[str, Any], old: dict[str, Any] | None = None) -> list[FieldProblem]:
+def configuration_problems(document: dict[str, Any], old: dict[str, Any] | None = None) -> list[FieldError]:
     """Check a configuration of either kind, defaults filled in; conditions that are as they were are taken as good."""
     return list(_configuration(document, old or {}))
 
@@ -62,7 +62,7 @@ def _webhook(webhook: dict[str, Any], path: str) -> Problems:
     yield from label_selector(webhook.get("namespaceSelector"), f"{path}.namespaceSelector")
     yield from label_selector(webhook.get("objectSelector"), f"{path}.objectSelector")
     yield from _choice(webhook, "reinvocationPolicy", path)
-    yield from client_config_problems(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
+    yield from client_config_errors(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
 
 
 def _choice(webhook: dict[str, Any], name: str, path: str) -> Problems:

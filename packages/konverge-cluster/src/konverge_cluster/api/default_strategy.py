@@ -1,0 +1,168 @@
+"""The strategy of kinds without special rules, to be used as it is or subclassed.
+
+Most methods of a strategy ignore some of what they are given; they keep the arguments that the protocol promises.
+"""
+
+# ruff: noqa: ARG002
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from konverge_cluster.api import names
+from konverge_cluster.api.field_errors import FieldError
+from konverge_cluster.api.strategy import Document, ResourceInfo, Scaling, RequestContext, WriteRules
+from konverge_cluster.api.tables import DEFAULT_COLUMNS, Column
+from konverge_cluster.patches.topology import DEDUCED, Topology
+
+__all__ = ["DefaultStrategy", "StatusRules", "increment_generation"]
+
+
+def increment_generation(new: Document, old: Document, *, apart_from: tuple[str, ...] = ("metadata", "status")) -> None:
+    """Raise the generation when anything but the named top-level fields differs.
+
+    Kind and apiVersion never count: they are not stored.
+    """
+    skipped = {*apart_from, "kind", "apiVersion"}
+    if {k: v for k, v in new.items() if k not in skipped} != {k: v for k, v in old.items() if k not in skipped}:
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+
+class StatusRules:
+    """The status subresource in its plain form: only `status` changes; metadata (but managedFields) is put back."""
+
+    reset_fields: tuple[str, ...] = ("metadata", "spec")
+
+    def __init__(self, strategy: DefaultStrategy) -> None:
+        self._strategy = strategy
+
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
+        managed = new["metadata"].get("managedFields")
+        status = new.get("status")
+        new.clear()
+        new.update(old)
+        metadata = dict(old["metadata"])
+        metadata.pop("managedFields", None)
+        if managed:
+            metadata["managedFields"] = managed
+        new["metadata"] = metadata
+        if status is None:
+            new.pop("status", None)
+        else:
+            new["status"] = status
+
+    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
+        return self._strategy.validate_status(new, old, around)
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:
+        return []
+
+
+class DefaultStrategy:
+    """A kind without special rules: any JSON is kept, the name is a DNS subdomain, the table shows name and age.
+
+    `generation` says whether the kind counts generations (every change outside metadata and status). A `status`
+    subresource in `info` splits status off as the API does: the main endpoint ignores it.
+    """
+
+    custom = False
+    deprecation = ""
+    stamp: object = None
+    strategic = True
+    reset_fields: tuple[str, ...] = ()
+    create_on_update = False
+    unconditional_update = True
+    scaling: Scaling | None = None
+    default_propagation = "Background"
+    returns_deleted = False
+    field_labels: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = DEFAULT_COLUMNS
+    schema_name = ""
+    generation = False
+
+    def __init__(self, info: ResourceInfo) -> None:
+        self.info = info
+        self.topologies: Mapping[str, Topology] = {info.kind.api_version: Topology(DEDUCED)}
+        self.has_status = info.subresource("status") is not None
+        self._endpoints: dict[str, WriteRules] = {"": self}
+        if self.has_status:
+            self.reset_fields = ("status",)
+            self._endpoints["status"] = StatusRules(self)
+
+    def decode(self, document: Document) -> tuple[Document, list[str]]:
+        return document, []
+
+    def default(self, document: Document) -> None:
+        return None
+
+    def convert(self, document: Document, api_version: str) -> Document:
+        return {**document, "apiVersion": api_version}
+
+    async def from_storage(self, stored: Sequence[tuple[Document, object]]) -> list[Document]:
+        return [document for document, _ in stored]
+
+    async def to_storage(self, document: Document) -> tuple[Document, object]:
+        return document, self.stamp
+
+    def endpoint(self, subresource: str) -> WriteRules | None:
+        return self._endpoints.get(subresource)
+
+    def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
+        return names.subdomain_errors(name, prefix=prefix)
+
+    def prepare_create(self, new: Document, around: RequestContext) -> None:
+        if self.has_status:
+            new.pop("status", None)
+        if self.generation:
+            new["metadata"]["generation"] = 1
+        else:
+            new["metadata"].pop("generation", None)
+
+    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
+        if self.has_status:
+            if "status" in old:
+                new["status"] = old["status"]
+            else:
+                new.pop("status", None)
+        if self.generation:
+            increment_generation(new, old, apart_from=("metadata", "status") if self.has_status else ("metadata",))
+
+    def validate(self, new: Document, around: RequestContext) -> list[FieldError]:
+        return []
+
+    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
+        return self.validate(new, around)
+
+    def validate_status(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
+        return []
+
+    def warnings_on_create(self, new: Document) -> list[str]:
+        return []
+
+    def warnings_on_update(self, new: Document, old: Document) -> list[str]:
+        return []
+
+    def warnings_on_delete(self, document: Document, options: Mapping[str, Any]) -> list[str]:
+        return []
+
+    def grace_period(self, document: Document, requested: int | None) -> int | None:
+        return None
+
+    def mark_deleted(self, document: Document) -> None:
+        return None
+
+    def is_held(self, document: Document) -> bool:
+        return False
+
+    def fields(self, document: Document) -> dict[str, str]:
+        return {}
+
+    def unknown_field_label(self, label: str) -> str:
+        return f'"{label}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+
+    def cells(self, document: Document, now: float) -> list[Any]:
+        return [document["metadata"]["name"], document["metadata"]["creationTimestamp"]]
+
+    def schemas(self) -> Mapping[str, Any]:
+        return {}

@@ -1,0 +1,164 @@
+"""What is wrong with a field, in the words of the real server.
+
+A `FieldError` is one entry of an Invalid answer: its text is `<path>: <kind>: <value>: <detail>`. The functions below
+make them; a path is a wire path such as `spec.ports[0].name` or `metadata.annotations[a]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+__all__ = [
+    "OMITTED",
+    "FieldError",
+    "duplicate",
+    "forbidden",
+    "internal",
+    "invalid",
+    "not_found",
+    "quote",
+    "required",
+    "too_few",
+    "too_long",
+    "too_many",
+    "too_short",
+    "type_invalid",
+    "unsupported",
+]
+
+
+class _Omitted:
+    """The value of a problem whose text does not show the value."""
+
+
+OMITTED: Final = _Omitted()
+
+_TEXTS: Final = {
+    "FieldValueNotFound": "Not found",
+    "FieldValueRequired": "Required value",
+    "FieldValueDuplicate": "Duplicate value",
+    "FieldValueInvalid": "Invalid value",
+    "FieldValueNotSupported": "Unsupported value",
+    "FieldValueForbidden": "Forbidden",
+    "FieldValueTooLong": "Too long",
+    "FieldValueTooMany": "Too many",
+    "FieldValueTooFew": "Too few",
+    "FieldValueTypeInvalid": "Invalid value",
+    "FieldValueTooShort": "Too short",
+    "InternalError": "Internal error",
+}
+
+_ESCAPES: Final = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One field that is wrong: `reason` is the machine word, `value` what was sent, `detail` the rest of the text."""
+
+    reason: str
+    path: str
+    value: Any = OMITTED
+    detail: str = ""
+
+    @property
+    def body(self) -> str:
+        """The text without the path, as it stands in `details.causes[].message`."""
+        text = _TEXTS[self.reason]
+        if self.value is not OMITTED:
+            text = f"{text}: {_shown(self.value)}"
+        return f"{text}: {self.detail}" if self.detail else text
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.body}"
+
+
+def quote(text: str) -> str:
+    """Quote a string as Go's %q does: printable characters stay, the rest is escaped."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return '"' + "".join(_ESCAPES.get(letter) or _escaped(letter) for letter in text) + '"'
+
+
+def _escaped(letter: str) -> str:
+    if letter.isprintable():
+        return letter
+    code = ord(letter)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return quote(value)
+    # Go's encoder escapes these three in JSON texts.
+    text = msgspec.json.encode(value).decode()
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def invalid(path: str, value: Any, detail: str = "") -> FieldError:
+    return FieldError("FieldValueInvalid", path, value, detail)
+
+
+def type_invalid(path: str, value: Any, detail: str) -> FieldError:
+    return FieldError("FieldValueTypeInvalid", path, value, detail)
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    return FieldError("FieldValueRequired", path, OMITTED, detail)
+
+
+def forbidden(path: str, detail: str) -> FieldError:
+    return FieldError("FieldValueForbidden", path, OMITTED, detail)
+
+
+def duplicate(path: str, value: Any) -> FieldError:
+    return FieldError("FieldValueDuplicate", path, value)
+
+
+def not_found(path: str, value: Any) -> FieldError:
+    return FieldError("FieldValueNotFound", path, value)
+
+
+def internal(path: str, detail: str) -> FieldError:
+    return FieldError("InternalError", path, OMITTED, detail)
+
+
+def unsupported(path: str, value: Any, allowed: Iterable[str]) -> FieldError:
+    """Say that the value is none of `allowed`; the server lists them in the given order."""
+    names = ", ".join(quote(name) for name in allowed)
+    return FieldError("FieldValueNotSupported", path, value, f"supported values: {names}" if names else "")
+
+
+def too_long(path: str, limit: int) -> FieldError:
+    unit = "byte" if limit == 1 else "bytes"
+    return FieldError("FieldValueTooLong", path, OMITTED, f"may not be more than {limit} {unit}")
+
+
+def too_many(path: str, count: int, limit: int) -> FieldError:
+    unit = "item" if limit == 1 else "items"
+    return FieldError("FieldValueTooMany", path, count, f"must have at most {limit} {unit}")
+
+
+def too_few(path: str, count: int, limit: int) -> FieldError:
+    unit = "item" if limit == 1 else "items"
+    return FieldError("FieldValueTooFew", path, count, f"must have at least {limit} {unit}")
+
+
+def too_short(path: str, limit: int) -> FieldError:
+    unit = "character" if limit == 1 else "characters"
+    return FieldError("FieldValueTooShort", path, OMITTED, f"must be at least {limit} {unit}")

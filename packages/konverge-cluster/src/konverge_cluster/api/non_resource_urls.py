@@ -1,0 +1,78 @@
+"""The paths that are no resources: the version, health, the root, metrics."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from konverge.wire.messages import Request
+from konverge_cluster.api import status_errors
+from konverge_cluster.api.responses import Answer, text_response
+from konverge_cluster.api.bodies import JSON
+from konverge_cluster.api.cluster import encode
+
+__all__ = ["SERVER_VERSION", "handle_non_resource_url"]
+
+SERVER_VERSION: Final = "v1.36.4"
+
+_VERSION: Final = {
+    "major": "1",
+    "minor": "36",
+    "emulationMajor": "1",
+    "emulationMinor": "36",
+    "minCompatibilityMajor": "1",
+    "minCompatibilityMinor": "35",
+    "gitVersion": SERVER_VERSION,
+    "gitCommit": "",
+    "gitTreeState": "clean",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "konverge",
+    "platform": "embedded",
+}
+_HEALTH: Final = ("/healthz", "/livez", "/readyz")
+# kubectl looks here for kinds that OpenAPI v3 does not have, and takes an error for the answer. So the old document is
+# served, without a single definition: in protobuf the fields swagger and info {title, version}.
+_OLD_OPENAPI: Final = {"swagger": "2.0", "info": {"title": "Kubernetes", "version": SERVER_VERSION}, "paths": {}}
+_OLD_OPENAPI_PROTOBUF: Final = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07" + SERVER_VERSION.encode()
+_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_CHECKS: Final = ("ping", "log", "etcd")
+
+
+def handle_non_resource_url(request: Request, paths: list[str]) -> Answer | None:
+    """Answer a path that is no resource; None when there is no such page. `paths` are those of discovery."""
+    path = request.path.rstrip("/") or "/"
+    if path == "/version":
+        return _page(request, _VERSION)
+    if path == "/":
+        others = [*_HEALTH, "/metrics", "/openapi/v2", "/openapi/v3", "/version"]
+        return _page(request, {"paths": sorted([*paths, *others])})
+    if path == "/openapi/v2":
+        return _old_openapi(request)
+    if path == "/metrics":
+        return text_response(200, "")
+    for root in _HEALTH:
+        if path == root:
+            return text_response(200, _verbose(root[1:]) if _asks_verbose(request) else "ok")
+        if path.startswith(f"{root}/") and path.removeprefix(f"{root}/") in _CHECKS:
+            return text_response(200, "ok")
+    return None
+
+
+def _old_openapi(request: Request) -> Answer:
+    if "protobuf" in request.headers.get("accept", ""):
+        return Answer(200, _OLD_OPENAPI_PROTOBUF, {"content-type": _PROTOBUF})
+    return _page(request, _OLD_OPENAPI)
+
+
+def _asks_verbose(request: Request) -> bool:
+    return any(name == "verbose" for name, _ in request.query)
+
+
+def _verbose(name: str) -> str:
+    return "".join(f"[+]{check} ok\n" for check in _CHECKS) + f"{name} check passed\n"
+
+
+def _page(request: Request, document: Any) -> Answer:
+    if request.method != "GET":
+        raise status_errors.method_not_allowed()
+    return Answer(200, encode(document), {"content-type": JSON})

@@ -1,0 +1,33 @@
+"""The identities in container statuses: those of images, of containers, and of the ones before."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from konverge_cluster.nodes.container_states import parse_container_status, container_status
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_the_same_image_has_the_same_identity_in_every_pod() -> None:
+    started = [
+        container_status(parse_container_status("c", image, None).starts(NOW), uid) for image, uid in (("a", "1"), ("a", "2"), ("b", "1"))
+    ]
+
+    first, same, other = (one["imageID"] for one in started)
+    assert first == same != other
+    assert len(first.partition("@sha256:")[2]) == 64
+    assert len({one["containerID"] for one in started}) == 2
+
+
+def test_the_last_state_names_the_container_that_ended() -> None:
+    ended = parse_container_status("c", "a", None).starts(NOW).ends(1, NOW)
+    first = container_status(ended, "u")["containerID"]
+    assert container_status(ended, "u")["state"]["terminated"]["containerID"] == first
+
+    waiting = container_status(ended.waits("CrashLoopBackOff"), "u")
+    assert waiting["containerID"] == waiting["lastState"]["terminated"]["containerID"] == first
+
+    again = container_status(ended.starts(NOW), "u")
+    assert again["containerID"] != first
+    assert again["lastState"]["terminated"]["containerID"] == first

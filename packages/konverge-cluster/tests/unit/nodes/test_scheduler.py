@@ -1,0 +1,146 @@
+"""Which node a pod fits on, and what is taken there."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from konverge.objects import Key
+from konverge_cluster.nodes.allocations import Allocations
+from konverge_cluster.nodes.scheduler import Amounts, NodeInfo, Unschedulable, amounts, select_node, requests_of
+
+ROOM = amounts({"cpu": "4", "memory": "8Gi", "pods": "10"})
+
+
+def seat(name: str = "n1", **more: Any) -> NodeInfo:
+    return NodeInfo(name, **{"allocatable": ROOM, **more})
+
+
+def spec(cpu: str = "", **more: Any) -> dict[str, Any]:
+    resources = {"requests": {"cpu": cpu}} if cpu else {}
+    return {"containers": [{"name": "c", "image": "i", "resources": resources}], **more}
+
+
+def terms(*expressions: dict[str, Any], part: str = "matchExpressions") -> dict[str, Any]:
+    required = {"nodeSelectorTerms": [{part: list(expressions)}]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
+
+
+def test_the_node_with_the_fewest_pods_is_taken() -> None:
+    used: dict[str, Amounts] = {"n1": {"pods": 2000}, "n2": {"pods": 1000}}
+
+    assert select_node(spec(), [seat("n1"), seat("n2")], used) == "n2"
+    assert select_node(spec(), [seat("n2"), seat("n1")], {}) == "n1"
+
+
+def test_without_nodes_nothing_fits() -> None:
+    assert select_node(spec(), [], {}) == Unschedulable("no nodes available to schedule pods")
+
+
+def test_reasons_are_counted() -> None:
+    tainted = seat("n2", taints=({"key": "a", "effect": "NoSchedule"},))
+    found = select_node(spec("5"), [seat("n1"), tainted, seat("n3"), seat("n4", unschedulable=True)], {})
+
+    words = "2 Insufficient cpu, 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable"
+    assert found == Unschedulable(f"0/4 nodes are available: {', '.join(sorted(words.split(', ')))}.")
+
+
+def test_requests_count_against_what_is_taken() -> None:
+    assert select_node(spec("2"), [seat()], {"n1": {"cpu": 2000}}) == "n1"
+    assert select_node(spec("2"), [seat()], {"n1": {"cpu": 2001}}) == Unschedulable("0/1 nodes are available: 1 Insufficient cpu.")
+    full = Unschedulable("0/1 nodes are available: 1 Too many pods.")
+    assert select_node(spec(), [seat()], {"n1": {"pods": 10_000}}) == full
+    assert isinstance(select_node({"containers": [_asks("example.com/gpu", "1")]}, [seat()], {}), Unschedulable)
+
+
+def _asks(name: str, amount: str) -> dict[str, Any]:
+    return {"name": "c", "image": "i", "resources": {"requests": {name: amount}}}
+
+
+@pytest.mark.parametrize(
+    ("toleration", "fits"),
+    [
+        ({"operator": "Exists"}, True),
+        ({"key": "a", "operator": "Exists"}, True),
+        ({"key": "a", "value": "b"}, True),
+        ({"key": "a", "value": "b", "effect": "NoSchedule"}, True),
+        ({"key": "a", "value": "b", "effect": "NoExecute"}, False),
+        ({"key": "a", "value": "c"}, False),
+        ({"key": "x", "operator": "Exists"}, False),
+    ],
+)
+def test_a_taint_keeps_out_who_does_not_tolerate_it(toleration: dict[str, str], fits: bool) -> None:
+    tainted = seat(taints=({"key": "a", "value": "b", "effect": "NoSchedule"},))
+
+    assert (select_node(spec(tolerations=[toleration]), [tainted], {}) == "n1") == fits
+
+
+def test_a_taint_that_only_advises_keeps_nobody_out() -> None:
+    assert select_node(spec(), [seat(taints=({"key": "a", "effect": "PreferNoSchedule"},))], {}) == "n1"
+
+
+@pytest.mark.parametrize(
+    ("more", "fits"),
+    [
+        ({"nodeSelector": {"zone": "a"}}, True),
+        ({"nodeSelector": {"zone": "b"}}, False),
+        (terms({"key": "zone", "operator": "In", "values": ["a", "b"]}), True),
+        (terms({"key": "zone", "operator": "NotIn", "values": ["a"]}), False),
+        (terms({"key": "gpu", "operator": "Exists"}), False),
+        (terms({"key": "gpu", "operator": "DoesNotExist"}), True),
+        (terms({"key": "cores", "operator": "Gt", "values": ["7"]}), True),
+        (terms({"key": "cores", "operator": "Lt", "values": ["7"]}), False),
+        (terms({"key": "metadata.name", "operator": "In", "values": ["n1"]}, part="matchFields"), True),
+        (terms({"key": "metadata.name", "operator": "In", "values": ["n2"]}, part="matchFields"), False),
+        (terms(), False),
+    ],
+)
+def test_selectors_and_required_affinity_choose_nodes(more: dict[str, Any], fits: bool) -> None:
+    found = select_node(spec(**more), [seat(labels={"zone": "a", "cores": "8"})], {})
+
+    words = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
+    assert found == ("n1" if fits else Unschedulable(words))
+
+
+def test_an_init_container_counts_if_it_needs_more_and_a_sidecar_beside_the_others() -> None:
+    init = [{"name": "s", **_cpu("1"), "restartPolicy": "Always"}, {"name": "i", **_cpu("5")}]
+    wanted = {"containers": [_cpu("2"), _cpu("2")], "initContainers": init, "overhead": {"cpu": "100m"}}
+
+    assert requests_of(wanted) == {"cpu": 6100, "pods": 1000}
+    assert requests_of({**wanted, "initContainers": init[:1]}) == {"cpu": 5100, "pods": 1000}
+
+
+def _cpu(amount: str) -> dict[str, Any]:
+    return {"resources": {"requests": {"cpu": amount}}}
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.booleans()), max_size=60))
+def test_addresses_are_never_shared_and_nothing_is_left_behind(acts: list[tuple[int, bool]]) -> None:
+    ledger, network = Allocations(), IPv4Network("10.0.0.0/28")
+    there: dict[str, str] = {}
+    for number, comes in acts:
+        uid = f"u{number}"
+        if comes:
+            ledger.take(uid, Key("default", uid), "n1", {"cpu": 100})
+            there[uid] = ledger.address(uid, network)
+        else:
+            assert ledger.leave(uid) == (uid in there)
+            there.pop(uid, None)
+        assert len(set(there.values())) == len(there)
+        assert ledger.used.get("n1", {}).get("cpu", 0) == 100 * len(there)
+        assert set(ledger.keys("n1")) == {Key("default", one) for one in there}
+
+
+def test_a_network_that_is_full_says_so() -> None:
+    ledger, network = Allocations(), IPv4Network("10.0.0.0/29")
+    for number in range(6):
+        ledger.take(f"u{number}", Key("default", "x"), "n1", {})
+    for number in range(5):
+        ledger.address(f"u{number}", network)
+
+    with pytest.raises(ValueError, match="node n1 has no address left in"):
+        ledger.address("u5", network)

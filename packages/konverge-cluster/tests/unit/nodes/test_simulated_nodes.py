@@ -1,0 +1,369 @@
+"""Pods on nodes that are played, on the embedded server and on virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from konverge.errors import NotFound
+from konverge.objects import Unstructured
+from konverge.testing import settle
+from konverge_cluster.nodes import Behavior, SimulatedNode, SimulatedNodes
+from live_cluster import conditions, deployment, living_cluster, pod, state
+from ownerships import virtual_clock
+
+READY = {
+    "PodReadyToStartContainers": "True",
+    "Initialized": "True",
+    "Ready": "True",
+    "ContainersReady": "True",
+    "PodScheduled": "True",
+}
+
+
+async def test_nodes_register_as_kubelets_do_and_become_schedulable() -> None:
+    async with living_cluster(heartbeat=10.0) as cluster:
+        await settle()
+        nodes = list(await cluster.client.list("nodes"))
+        assert [node.name for node in nodes] == ["node-1", "node-2"]
+        assert {conditions(node)["Ready"] for node in nodes} == {"True"}
+        assert all("taints" not in node["spec"] for node in nodes)
+        first = await cluster.client.get("leases.coordination.k8s.io", "node-1", namespace="kube-node-lease")
+        await asyncio.sleep(25)
+        later = await cluster.client.get("leases.coordination.k8s.io", "node-1", namespace="kube-node-lease")
+        assert later["spec"]["renewTime"] > first["spec"]["renewTime"]
+        assert later.metadata["ownerReferences"][0]["uid"] == nodes[0].uid
+
+
+async def test_a_pod_is_scheduled_runs_and_is_ready() -> None:
+    async with living_cluster() as cluster:
+        await cluster.client.create(pod("web"))
+        await settle()
+        found = await cluster.pod("web")
+        status = found["status"]
+        assert (status["phase"], conditions(found)) == ("Running", READY)
+        assert all(status[part] for part in ("hostIP", "hostIPs", "podIP", "podIPs", "startTime"))
+        assert status["qosClass"] == "BestEffort"
+        assert state(found)["state"]["running"]["startedAt"] == status["startTime"]
+        assert (state(found)["ready"], state(found)["started"], state(found)["restartCount"]) == (True, True, 0)
+        assert status["observedGeneration"] == found.metadata["generation"]
+        assert sorted(await cluster.events("web")) == [
+            "Created: Container created",
+            'Pulled: Container image "app:1" already present on machine',
+            f"Scheduled: Successfully assigned default/web to {found['spec']['nodeName']}",
+            "Started: Container started",
+        ]
+
+
+async def test_a_settled_pod_costs_no_writes() -> None:
+    async with living_cluster() as cluster:
+        await cluster.client.create(pod("web"))
+        await settle()
+        before = (await cluster.pod("web")).resource_version
+        await asyncio.sleep(3600)
+        assert (await cluster.pod("web")).resource_version == before
+
+
+async def test_every_pod_has_an_address_of_its_own() -> None:
+    async with living_cluster() as cluster:
+        for number in range(20):
+            await cluster.client.create(pod(f"p{number}"))
+        await settle()
+        addresses = {one["status"]["podIP"] for one in await cluster.pods()}
+        assert len(addresses) == 20
+        nodes = [one["spec"]["nodeName"] for one in await cluster.pods()]
+        assert sorted(nodes.count(name) for name in set(nodes)) == [10, 10]
+
+
+async def test_a_pod_that_is_deleted_says_that_it_ended_and_goes() -> None:
+    async with living_cluster() as cluster:
+        cluster.nodes.program(Behavior(stops_after=5))
+        await cluster.client.create(pod("web", finalizers=["test.konverge.dev/hold"]))
+        await settle()
+        await cluster.client.delete("pods", "web")
+        await asyncio.sleep(4)
+        assert conditions(await cluster.pod("web"))["Ready"] == "True"
+        await asyncio.sleep(2)
+        found = await cluster.pod("web")
+        assert found["status"]["phase"] == "Failed"
+        assert state(found)["state"]["terminated"]["exitCode"] == 143
+        assert conditions(found)["Ready"] == "False"
+        assert found.metadata["deletionGracePeriodSeconds"] == 0
+        assert "Killing: Stopping container c" in await cluster.events("web")
+        await cluster.client.patch("pods", "web", {"metadata": {"finalizers": None}})
+        with pytest.raises(NotFound):
+            await cluster.pod("web")
+
+
+async def test_a_container_that_does_not_stop_is_killed_at_the_end_of_its_grace() -> None:
+    async with living_cluster() as cluster:
+        cluster.nodes.program(Behavior(stops_after=500))
+        await cluster.client.create(pod("web", terminationGracePeriodSeconds=20))
+        await settle()
+        await cluster.client.delete("pods", "web")
+        await asyncio.sleep(19)
+        assert (await cluster.pod("web"))["status"]["phase"] == "Running"
+        await asyncio.sleep(2)
+        assert await cluster.pods() == []
+
+
+async def test_a_deployment_becomes_ready_and_goes_with_its_pods() -> None:
+    async with living_cluster(workloads=True, garbage=True) as cluster:
+        await cluster.client.create(deployment("web", replicas=3))
+        await settle()
+        found = await cluster.client.get("deployments.apps", "web")
+        assert found["status"]["availableReplicas"] == 3
+        await cluster.client.delete("deployments.apps", "web")
+        await settle()
+        assert await cluster.pods() == []
+        assert list(await cluster.client.list("replicasets.apps")) == []
+
+
+async def test_a_namespace_with_a_deployment_goes_with_all_that_is_in_it() -> None:
+    async with living_cluster(workloads=True, garbage=True) as cluster:
+        wish = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
+        await cluster.client.create(Unstructured(wish))
+        web = deployment("web", replicas=3)
+        web.metadata["namespace"] = "shop"
+        await cluster.client.create(web)
+        await settle()
+        assert {conditions(one)["Ready"] for one in await cluster.client.list("pods", namespace="shop")} == {"True"}
+
+        cluster.nodes.program(Behavior(stops_after=10))
+        await cluster.client.delete("namespaces", "shop")
+        await asyncio.sleep(8)
+        assert (await cluster.client.get("namespaces", "shop"))["status"]["phase"] == "Terminating"
+        assert len(await cluster.client.list("deployments.apps", namespace="shop")) == 1  # pods go first
+        await asyncio.sleep(12)
+        with pytest.raises(NotFound):
+            await cluster.client.get("namespaces", "shop")
+        assert list(await cluster.client.list("pods", namespace="shop")) == []
+
+
+async def test_a_deployment_that_is_deleted_in_the_foreground_goes_last() -> None:
+    async with living_cluster(workloads=True, garbage=True) as cluster:
+        cluster.nodes.program(Behavior(stops_after=10))
+        await cluster.client.create(deployment("web", replicas=2))
+        await settle()
+        await cluster.client.delete("deployments.apps", "web", propagation="Foreground")
+        await asyncio.sleep(5)
+        assert (await cluster.client.get("deployments.apps", "web")).metadata["finalizers"] == ["foregroundDeletion"]
+        assert all("deletionTimestamp" in one.metadata for one in await cluster.pods())
+        await asyncio.sleep(10)
+        with pytest.raises(NotFound):
+            await cluster.client.get("deployments.apps", "web")
+        assert await cluster.pods() == []
+
+
+async def test_a_job_succeeds_after_a_moment() -> None:
+    async with living_cluster(workloads=True) as cluster:
+        template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "job:1"}]}}
+        spec = {"completions": 2, "template": template}
+        wish = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "sum", "namespace": "default"}}
+        await cluster.client.create(Unstructured({**wish, "spec": spec}))
+        await asyncio.sleep(10)
+        found = await cluster.client.get("jobs.batch", "sum")
+        assert found["status"]["succeeded"] == 2
+        assert conditions(found)["Complete"] == "True"
+
+
+async def test_a_pod_that_fits_nowhere_waits_until_a_node_comes() -> None:
+    async with living_cluster() as cluster:
+        await cluster.client.create(pod("web", nodeSelector={"disk": "fast"}))
+        await settle()
+        found = await cluster.pod("web")
+        (condition,) = found["status"]["conditions"]
+        assert (condition["type"], condition["status"], condition["reason"]) == (
+            "PodScheduled",
+            "False",
+            "Unschedulable",
+        )
+        words = "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."
+        assert condition["message"] == words
+        assert await cluster.events("web") == [f"FailedScheduling: {words}"]
+
+        await cluster.client.patch("nodes", "node-2", {"metadata": {"labels": {"disk": "fast"}}})
+        await settle()
+        found = await cluster.pod("web")
+        assert (found["spec"]["nodeName"], conditions(found)) == ("node-2", READY)
+
+
+async def test_a_pod_waits_for_room_and_gets_it_when_another_goes() -> None:
+    async with living_cluster(nodes=1, capacity={"cpu": "2"}) as cluster:
+        wanted = {"containers": [{"name": "c", "image": "app:1", "resources": {"requests": {"cpu": "1500m"}}}]}
+        await cluster.client.create(pod("one", **wanted))
+        await settle()
+        await cluster.client.create(pod("two", **wanted))
+        await settle()
+        assert "nodeName" not in (await cluster.pod("two"))["spec"]
+        assert (await cluster.events("two")) == ["FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu."]
+        await cluster.client.delete("pods", "one")
+        await settle()
+        assert conditions(await cluster.pod("two")) == READY
+
+
+async def test_a_node_that_goes_away_is_found_out_and_its_pods_go_elsewhere() -> None:
+    async with living_cluster(workloads=True) as cluster:
+        await cluster.client.create(deployment("web", replicas=2))
+        await settle()
+        cluster.nodes.stop_node("node-1")
+        await asyncio.sleep(30)
+        assert conditions(await cluster.client.get("nodes", "node-1"))["Ready"] == "True"
+        await asyncio.sleep(20)
+        node = await cluster.client.get("nodes", "node-1")
+        assert conditions(node)["Ready"] == "Unknown"
+        assert [(one["key"], one["effect"]) for one in node["spec"]["taints"]] == [
+            ("node.kubernetes.io/unreachable", "NoSchedule"),
+            ("node.kubernetes.io/unreachable", "NoExecute"),
+        ]
+        lost = [one for one in await cluster.pods() if one["spec"]["nodeName"] == "node-1"]
+        assert [conditions(one)["Ready"] for one in lost] == ["False"]
+        assert (await cluster.client.get("deployments.apps", "web"))["status"]["readyReplicas"] == 1
+
+        await asyncio.sleep(310)
+        found = await cluster.client.get("deployments.apps", "web")
+        assert found["status"]["readyReplicas"] == 2
+        # Nobody is there to end the pod that was lost.
+        assert "deletionTimestamp" in (await cluster.pod(lost[0].name)).metadata
+
+        cluster.nodes.start_node("node-1")
+        await settle()
+        assert lost[0].name not in [one.name for one in await cluster.pods()]
+        node = await cluster.client.get("nodes", "node-1")
+        assert (conditions(node)["Ready"], node["spec"].get("taints")) == ("True", None)
+
+
+async def test_a_node_that_comes_back_in_time_keeps_its_pods() -> None:
+    async with living_cluster(nodes=1) as cluster:
+        await cluster.client.create(pod("web"))
+        await settle()
+        cluster.nodes.stop_node("node-1")
+        await asyncio.sleep(60)
+        assert conditions(await cluster.pod("web"))["Ready"] == "False"
+        cluster.nodes.start_node("node-1")
+        await settle()
+        found = await cluster.pod("web")
+        assert (conditions(found), state(found)["restartCount"]) == (READY, 0)
+
+
+async def test_pods_of_a_node_that_is_deleted_are_removed() -> None:
+    async with living_cluster(workloads=True) as cluster:
+        await cluster.client.create(deployment("web", replicas=2))
+        await settle()
+        await cluster.client.delete("nodes", "node-1")
+        await asyncio.sleep(30)
+        assert len(await cluster.pods()) == 2
+        await asyncio.sleep(30)
+        assert [one["spec"]["nodeName"] for one in await cluster.pods()] == ["node-2", "node-2"]
+        assert (await cluster.client.get("deployments.apps", "web"))["status"]["readyReplicas"] == 2
+
+
+async def test_a_taint_sends_pods_away_when_their_patience_is_over() -> None:
+    async with living_cluster() as cluster:
+        tolerating = {"key": "work", "operator": "Exists", "effect": "NoExecute"}
+        place = {"nodeSelector": {"kubernetes.io/hostname": "node-1"}}
+        await cluster.client.create(pod("other", **place))
+        await cluster.client.create(pod("patient", **place, tolerations=[{**tolerating, "tolerationSeconds": 60}]))
+        await cluster.client.create(pod("calm", **place, tolerations=[tolerating]))
+        await settle()
+        taint = {"key": "work", "value": "on", "effect": "NoExecute"}
+        await cluster.client.patch("nodes", "node-1", {"spec": {"taints": [taint]}})
+        await asyncio.sleep(30)
+        assert [one.name for one in await cluster.pods()] == ["calm", "patient"]
+        await asyncio.sleep(40)
+        assert [one.name for one in await cluster.pods()] == ["calm"]
+        assert "TaintManagerEviction: Marking for deletion Pod default/other" in await cluster.events("other")
+
+
+async def test_a_cordoned_node_gets_no_pods() -> None:
+    async with living_cluster() as cluster:
+        await cluster.client.patch("nodes", "node-1", {"spec": {"unschedulable": True}})
+        await settle()
+        node = await cluster.client.get("nodes", "node-1")
+        assert [one["key"] for one in node["spec"]["taints"]] == ["node.kubernetes.io/unschedulable"]
+        await cluster.client.create(pod("one"))
+        await cluster.client.create(pod("two"))
+        await settle()
+        assert {one["spec"]["nodeName"] for one in await cluster.pods()} == {"node-2"}
+        await cluster.client.patch("nodes", "node-1", {"spec": {"unschedulable": None}})
+        await settle()
+        assert "taints" not in (await cluster.client.get("nodes", "node-1"))["spec"]
+
+
+async def test_what_is_told_later_changes_pods_that_are_there() -> None:
+    async with living_cluster() as cluster:
+        cluster.nodes.program(Behavior(image="bad:*", pull_fails=True))
+        await cluster.client.create(pod("web", image="bad:1"))
+        await asyncio.sleep(10)
+        found = await cluster.pod("web")
+        assert (found["status"]["phase"], state(found)["state"]["waiting"]["reason"]) == ("Pending", "ImagePullBackOff")
+        cluster.nodes.forget()
+        await settle()
+        assert conditions(await cluster.pod("web")) == READY
+
+
+async def test_an_annotation_tells_a_pod_how_to_behave_and_a_wrong_one_is_told() -> None:
+    async with living_cluster() as cluster:
+        await cluster.client.create(pod("slow", annotations={"nodes.konverge.dev/ready-after": "30"}))
+        await cluster.client.create(pod("odd", annotations={"nodes.konverge.dev/ready-after": "soon"}))
+        await asyncio.sleep(29)
+        assert conditions(await cluster.pod("slow"))["Ready"] == "False"
+        await asyncio.sleep(2)
+        assert conditions(await cluster.pod("slow"))["Ready"] == "True"
+        assert "UnknownBehavior: ready-after takes a number, got 'soon'" in await cluster.events("odd")
+
+        await cluster.client.patch(
+            "pods", "odd", {"metadata": {"annotations": {"nodes.konverge.dev/ready-after": "1"}}}
+        )
+        await asyncio.sleep(2)
+        assert conditions(await cluster.pod("odd"))["Ready"] == "True"
+
+
+async def test_pods_of_nodes_that_others_play_are_left_alone() -> None:
+    async with living_cluster() as cluster:
+        await cluster.client.create(pod("static", nodeName="elsewhere"))
+        await cluster.client.create(pod("gated", schedulingGates=[{"name": "example.com/wait"}]))
+        await cluster.client.create(pod("foreign", schedulerName="other"))
+        await settle()
+        assert {one["status"]["phase"] for one in await cluster.pods()} == {"Pending"}
+        assert "nodeName" not in (await cluster.pod("gated"))["spec"]
+        await cluster.client.patch("pods", "gated", {"spec": {"schedulingGates": None}})
+        await settle()
+        assert conditions(await cluster.pod("gated"))["Ready"] == "True"
+
+
+async def test_a_readiness_gate_holds_a_pod_until_somebody_opens_it() -> None:
+    async with living_cluster() as cluster:
+        await cluster.client.create(pod("web", readinessGates=[{"conditionType": "example.com/lit"}]))
+        await settle()
+        found = await cluster.pod("web")
+        assert (conditions(found)["ContainersReady"], conditions(found)["Ready"]) == ("True", "False")
+        gate = {"type": "example.com/lit", "status": "True"}
+        await cluster.client.patch(
+            "pods", "web", {"status": {"conditions": [gate]}}, patch_type="strategic", subresource="status"
+        )
+        await settle()
+        assert conditions(await cluster.pod("web"))["Ready"] == "True"
+
+
+async def test_a_stand_in_that_starts_anew_goes_on_where_the_last_one_stopped() -> None:
+    async with living_cluster(nodes=1) as cluster:
+        await cluster.client.create(pod("web"))
+        await settle()
+        before = await cluster.pod("web")
+        server = cluster.server
+    machines = [SimulatedNode("node-1", 0)]
+    other = SimulatedNodes(cluster.client, nodes=machines, clock=virtual_clock, lifecycle=True, heartbeat=0)
+    async with other.running():
+        await cluster.client.create(pod("more"))
+        await settle()
+        assert (await cluster.pod("web")).resource_version == before.resource_version
+        assert (await cluster.pod("more"))["status"]["podIP"] != before["status"]["podIP"]
+    assert server is cluster.server
+
+
+def test_a_node_that_is_not_played_cannot_be_taken_down() -> None:
+    stand_in = SimulatedNodes(None, nodes=2)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="there is no node 'other' \\(there are: node-1, node-2\\)"):
+        stand_in.stop_node("other")
