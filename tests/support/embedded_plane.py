@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from konverge.wire.messages import Request
-from konverge_cluster.api.responses import Answer
+from konverge_cluster.api.responses import Response
 from konverge_cluster.embedded_server import EmbeddedServer
 
 __all__ = ["CONFIG_MAPS", "Json", "Plane", "Watcher", "config_map"]
@@ -39,7 +39,7 @@ class Plane:
         except RuntimeError:
             return START
 
-    async def send(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+    async def send(self, method: str, path: str, body: Any = None, **headers: str) -> Response:
         """Send a request; a body that is no text is sent as JSON, headers are named with underscores."""
         url = urlsplit(path)
         sent = {"user-agent": "unit/1"} | {name.replace("_", "-"): value for name, value in headers.items()}
@@ -78,7 +78,7 @@ class Plane:
 class Watcher:
     """An open watch, read event by event."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: Response) -> None:
         self._chunks = answer.chunks()
         self._events: list[Json] = []
 

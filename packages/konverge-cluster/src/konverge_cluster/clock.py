@@ -6,16 +6,16 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TypeAlias
 
-__all__ = ["Clock", "moment", "whole"]
+__all__ = ["Clock", "utc_now", "truncate_to_seconds"]
 
 Clock: TypeAlias = Callable[[], float]
 
 
-def moment(clock: Clock) -> datetime:
+def utc_now(clock: Clock) -> datetime:
     """Give the present in UTC."""
     return datetime.fromtimestamp(clock(), UTC)
 
 
-def whole(at: datetime) -> datetime:
-    """Give a moment as an object keeps it: in whole seconds."""
+def truncate_to_seconds(at: datetime) -> datetime:
+    """Give a utc_now as an object keeps it: in truncate_to_seconds seconds."""
     return at.replace(microsecond=0)

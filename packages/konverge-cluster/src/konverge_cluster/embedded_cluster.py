@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from konverge.client import Client, InProcessTransport, Settings
+from konverge.client import Client, InProcessTransport, ClientOptions
 from konverge.manager import Manager
 from konverge.objects import wall_clock
 from konverge_cluster.embedded_server import EmbeddedServer
@@ -56,7 +56,7 @@ class EmbeddedCluster:
 
     def client(self, namespace: str = "default") -> Client:
         """Give a client of it, without a socket."""
-        return Client(InProcessTransport(self.server.handle), settings=Settings(namespace=namespace))
+        return Client(InProcessTransport(self.server.handle), options=ClientOptions(namespace=namespace))
 
     def program(self, *behaviors: Behavior) -> None:
         """Say how containers behave from now on; later words count more."""

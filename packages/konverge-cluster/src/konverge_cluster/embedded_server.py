@@ -20,7 +20,7 @@ import yaml
 from konverge.certificates import Authority, Pair
 from konverge.objects import wall_clock
 from konverge.wire.messages import Request
-from konverge_cluster.api.responses import Answer
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.calls import ADMIN
 from konverge_cluster.api.cluster import Cluster
 from konverge_cluster.api.lifecycle import NamespaceLifecycle
@@ -90,7 +90,7 @@ class EmbeddedServer:
         self._authority: Authority | None = None
         self._front: Front | None = None
 
-    async def handle(self, request: Request, user: Mapping[str, Any] = ADMIN) -> Answer:
+    async def handle(self, request: Request, user: Mapping[str, Any] = ADMIN) -> Response:
         """Answer a request without a socket, as the admin unless somebody else asks."""
         return await self.api.handle(request, user)
 

@@ -27,14 +27,14 @@ from aiohttp.http_exceptions import HttpProcessingError
 from konverge.listener import Listener
 from konverge.wire.messages import Request
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.responses import Answer, error_response
+from konverge_cluster.api.responses import Response, error_response
 from konverge_cluster.api.bodies import BODY_LIMIT
 from konverge_cluster.api.calls import ADMIN
 from konverge_cluster.users import Users, certificate_user
 
 __all__ = ["Front"]
 
-Handle = Callable[[Request, Mapping[str, Any]], Awaitable[Answer]]
+Handle = Callable[[Request, Mapping[str, Any]], Awaitable[Response]]
 
 _BODY_TIMEOUT: Final = 60.0
 _FAREWELL: Final = 1.0
@@ -166,14 +166,14 @@ def _understood(request: web.BaseRequest, body: bytes) -> Request:
     )
 
 
-def _whole(answer: Answer) -> web.Response:
+def _whole(answer: Response) -> web.Response:
     response = web.Response(status=answer.status, body=answer.body, headers=answer.headers)
     for warning in answer.warnings:
         response.headers.add("Warning", warning)
     return response
 
 
-async def _streamed(request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
+async def _streamed(request: web.BaseRequest, answer: Response) -> web.StreamResponse:
     response = web.StreamResponse(status=answer.status, headers=answer.headers)
     for warning in answer.warnings:
         response.headers.add("Warning", warning)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from konverge.errors import ApiError, KonvergeError
 
-__all__ = ["namespace_is_going", "refusal"]
+__all__ = ["is_namespace_terminating", "server_message"]
 
 
-def refusal(error: KonvergeError) -> str:
-    """Give the message of a refusal as the server worded it."""
+def server_message(error: KonvergeError) -> str:
+    """Give the message of a server_message as the server worded it."""
     if not isinstance(error, ApiError):
         return str(error)
     asked = " ".join(part for part in (error.verb, error.kind, error.key) if part)
     return str(error).removeprefix(f"{asked}: ")
 
 
-def namespace_is_going(error: KonvergeError) -> bool:
+def is_namespace_terminating(error: KonvergeError) -> bool:
     """Tell whether a create was refused because its namespace is being deleted: then every other will be, too."""
     return isinstance(error, ApiError) and any(cause.reason == "NamespaceTerminating" for cause in error.causes)

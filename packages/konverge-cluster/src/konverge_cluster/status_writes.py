@@ -9,19 +9,19 @@ from konverge.client import Client
 from konverge.objects import Resource, merge_patch, to_wire
 from konverge.reconcile import Context
 
-__all__ = ["MANAGER", "writer_of", "written"]
+__all__ = ["MANAGER", "controller_client", "write_status"]
 
 MANAGER: Final = "kube-controller-manager"
 
 T = TypeVar("T", bound=Resource)
 
 
-def writer_of(ctx: Context) -> Client:
+def controller_client(ctx: Context) -> Client:
     """Give the client of a reconcile, under the field manager of the built-in controllers."""
     return ctx.client.using(field_manager=MANAGER)
 
 
-async def written(ctx: Context, obj: T, status: Any, *, annotations: Mapping[str, str] | None = None) -> T:
+async def write_status(ctx: Context, obj: T, status: Any, *, annotations: Mapping[str, str] | None = None) -> T:
     """Write a status, and annotations by way of it, under the version that was read; give the object as it is then.
 
     Nothing is sent when nothing is different. The object itself must be as it was read.
@@ -37,4 +37,4 @@ async def written(ctx: Context, obj: T, status: Any, *, annotations: Mapping[str
     if not patch:
         return obj
     patch.setdefault("metadata", {})["resourceVersion"] = obj.resource_version
-    return await writer_of(ctx).patch(type(obj), obj.key, patch, subresource="status")
+    return await controller_client(ctx).patch(type(obj), obj.key, patch, subresource="status")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.responses import Answer, json_response
+from konverge_cluster.api.responses import Response, json_response
 from konverge_cluster.api.bodies import JSON, YAML, BadText, read_body, summary
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.negotiation import PROTOBUF
@@ -45,7 +45,7 @@ def name_of(act: Document, otherwise: str = "") -> str:
     return str((act.get("metadata") or {}).get("name", otherwise))
 
 
-def done() -> Answer:
+def done() -> Response:
     """The answer to an act that is done."""
     return json_response(201, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 
@@ -62,10 +62,10 @@ class UncheckedRules:
 
     reset_fields: tuple[str, ...] = ()
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:  # noqa: ARG002
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:  # noqa: ARG002
         return None
 
-    def validate_update(self, new: Any, old: Any, around: RequestContext) -> list[FieldError]:  # noqa: ARG002
+    def validate_update(self, new: Any, old: Any, context: RequestContext) -> list[FieldError]:  # noqa: ARG002
         return []
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:  # noqa: ARG002

@@ -11,7 +11,7 @@ from typing import Final
 
 from konverge_cluster.api import status_errors
 from konverge_cluster.api.actions import UncheckedRules, done, name_of, read_action, set_condition
-from konverge_cluster.api.responses import Answer
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster
 from konverge_cluster.api.evictions import evict_pod
@@ -22,16 +22,16 @@ from konverge_cluster.api.updates import change
 
 __all__ = ["ACTIONS", "Action", "bind_named_pod", "bind_pod"]
 
-Action = Callable[[Cluster, Call], Awaitable[Answer]]
+Action = Callable[[Cluster, Call], Awaitable[Response]]
 
 
-async def bind_pod(cluster: Cluster, call: Call) -> Answer:
+async def bind_pod(cluster: Cluster, call: Call) -> Response:
     """Assign a pod to the node that the Binding names, once; the pod gets the labels of where the node is."""
     node = (read_action(call, "Binding").get("target") or {}).get("name", "")
     return await _bind(cluster, call, labels_of_place(cluster.lookup, node))
 
 
-async def _bind(cluster: Cluster, call: Call, place: Mapping[str, str]) -> Answer:
+async def _bind(cluster: Cluster, call: Call, place: Mapping[str, str]) -> Response:
     binding = read_action(call, "Binding")
     options = WriteOptions.read(call.query, "CreateOptions")
     if name_of(binding, call.name) != call.name:
@@ -68,7 +68,7 @@ def _check_unbound(pod: Document) -> None:
         raise status_errors.conflict("", "pods/binding", name, why)
 
 
-async def bind_named_pod(cluster: Cluster, call: Call) -> Answer:
+async def bind_named_pod(cluster: Cluster, call: Call) -> Response:
     """Assign the pod that the Binding itself names: the older way, which knows of no places."""
     pods = cluster.registry.find("", "v1", "pods")
     name = name_of(read_action(call, "Binding"))

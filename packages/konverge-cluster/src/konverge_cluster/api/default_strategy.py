@@ -37,7 +37,7 @@ class StatusRules:
     def __init__(self, strategy: DefaultStrategy) -> None:
         self._strategy = strategy
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
         managed = new["metadata"].get("managedFields")
         status = new.get("status")
         new.clear()
@@ -52,8 +52,8 @@ class StatusRules:
         else:
             new["status"] = status
 
-    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
-        return self._strategy.validate_status(new, old, around)
+    def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
+        return self._strategy.validate_status(new, old, context)
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
         return []
@@ -109,9 +109,9 @@ class DefaultStrategy:
         return self._endpoints.get(subresource)
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
-        return names.subdomain_errors(name, prefix=prefix)
+        return names.subdomain_name_errors(name, prefix=prefix)
 
-    def prepare_create(self, new: Document, around: RequestContext) -> None:
+    def prepare_create(self, new: Document, context: RequestContext) -> None:
         if self.has_status:
             new.pop("status", None)
         if self.generation:
@@ -119,7 +119,7 @@ class DefaultStrategy:
         else:
             new["metadata"].pop("generation", None)
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
         if self.has_status:
             if "status" in old:
                 new["status"] = old["status"]
@@ -128,13 +128,13 @@ class DefaultStrategy:
         if self.generation:
             increment_generation(new, old, apart_from=("metadata", "status") if self.has_status else ("metadata",))
 
-    def validate(self, new: Document, around: RequestContext) -> list[FieldError]:
+    def validate(self, new: Document, context: RequestContext) -> list[FieldError]:
         return []
 
-    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
-        return self.validate(new, around)
+    def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
+        return self.validate(new, context)
 
-    def validate_status(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
+    def validate_status(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
         return []
 
     def warnings_on_create(self, new: Document) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from konverge_cluster.api import status_errors
 from konverge_cluster.api.admission import AdmissionRequest
-from konverge_cluster.api.responses import Answer, json_response
+from konverge_cluster.api.responses import Response, json_response
 from konverge_cluster.api.bodies import JSON, YAML, BadText, read_body
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster
@@ -43,7 +43,7 @@ _OPTION_TYPES: Final[dict[str, tuple[type, str]]] = {
 }
 
 
-async def handle_delete(cluster: Cluster, call: Call) -> Answer:
+async def handle_delete(cluster: Cluster, call: Call) -> Response:
     options = _read_options(call)
     entry, gone = await delete(cluster, call, options)
     status = 202 if not gone and options.orphan_dependents is False else 200
@@ -86,7 +86,7 @@ def _checked_options(body: Any) -> Document:
     return {name: value for name, value in body.items() if name in _OPTION_TYPES and value is not None}
 
 
-async def handle_delete_collection(cluster: Cluster, call: Call) -> Answer:
+async def handle_delete_collection(cluster: Cluster, call: Call) -> Response:
     """Delete every object that a list with the same options would show; answer with that list."""
     options = _read_options(call)
     listing = ListOptions.read(call.query, watch=False)

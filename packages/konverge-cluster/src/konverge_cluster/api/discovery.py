@@ -13,7 +13,7 @@ from typing import Any, Final
 from konverge.objects.kinds import api_version_of
 from konverge.wire.messages import Request
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.responses import Answer
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.bodies import YAML
 from konverge_cluster.api.cluster import encode
 from konverge_cluster.api.negotiation import negotiate
@@ -47,7 +47,7 @@ class Discovery:
         self._documents: dict[str, Any] = {}
         self._tags: dict[str, tuple[bytes, str]] = {}
 
-    def answer(self, request: Request) -> Answer | None:
+    def answer(self, request: Request) -> Response | None:
         """Answer a path of discovery; None when it is none, or of a group that is not served."""
         path = request.path.rstrip("/")
         self._refresh()
@@ -62,7 +62,7 @@ class Discovery:
             raise status_errors.method_not_allowed()
         view = negotiate(request.headers.get("accept", ""))
         body = to_yaml(document) if view.media == YAML else encode(document) + b"\n"
-        return Answer(200, body, {"content-type": view.media})
+        return Response(200, body, {"content-type": view.media})
 
     def _paths(self) -> dict[str, Any]:
         self._refresh()
@@ -103,7 +103,7 @@ class Discovery:
         ordered = [group for group in found if group not in custom] + sorted(custom)
         return {group: found[group] for group in ordered}
 
-    def _aggregated(self, path: str, request: Request) -> Answer:
+    def _aggregated(self, path: str, request: Request) -> Response:
         if path not in self._tags:
             items = [_aggregated_group(*each) for each in self._groups().items() if bool(each[0]) == (path == "/apis")]
             document = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}}
@@ -112,8 +112,8 @@ class Discovery:
         body, tag = self._tags[path]
         headers = {"etag": tag, "vary": "Accept", "cache-control": "public"}
         if request.headers.get("if-none-match") == tag:
-            return Answer(304, b"", headers)
-        return Answer(200, body, headers | {"content-type": AGGREGATED})
+            return Response(304, b"", headers)
+        return Response(200, body, headers | {"content-type": AGGREGATED})
 
 
 def _is_custom(strategies: list[Strategy]) -> bool:

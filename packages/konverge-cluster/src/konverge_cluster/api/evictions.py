@@ -12,7 +12,7 @@ from typing import Any, Final
 from konverge.objects.labels import LabelSelector
 from konverge_cluster.api import status_errors
 from konverge_cluster.api.actions import UncheckedRules, done, name_of, read_action, set_condition
-from konverge_cluster.api.responses import Answer
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, decode
 from konverge_cluster.api.deletes import delete
@@ -33,7 +33,7 @@ _EVICTED: Final = {
 _REFUSED: Final = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
-async def evict_pod(cluster: Cluster, call: Call) -> Answer:
+async def evict_pod(cluster: Cluster, call: Call) -> Response:
     """Delete a pod unless a disruption budget is used up."""
     eviction = read_action(call, "Eviction")
     if name_of(eviction, call.name) != call.name:
@@ -64,7 +64,7 @@ async def _ask_budgets(cluster: Cluster, call: Call, pod: Document, *, dry_run: 
 def _budgets(cluster: Cluster, namespace: str, pod: Document) -> list[Document]:
     labels = pod["metadata"].get("labels") or {}
     found = [decode(entry.raw) for entry in cluster.storage.collection(_BUDGETS).entries(namespace)]
-    return [each for each in found if LabelSelector.from_structure(each["spec"].get("selector")).matches(labels)]
+    return [each for each in found if LabelSelector.from_spec(each["spec"].get("selector")).matches(labels)]
 
 
 def _is_spare(pod: Document, budget: Document) -> bool:

@@ -23,10 +23,10 @@ from konverge.objects.names import (
 __all__ = [
     "config_key_errors",
     "generated_name",
-    "label_errors",
-    "path_segment_errors",
-    "rfc1035_label_errors",
-    "subdomain_errors",
+    "label_name_errors",
+    "path_segment_name_errors",
+    "rfc1035_label_name_errors",
+    "subdomain_name_errors",
 ]
 
 _CONFIG_KEY: Final = re.compile("[-._a-zA-Z0-9]+")
@@ -42,22 +42,22 @@ def _masked(name: str, prefix: bool) -> str:
     return name[:-2] + "a" if prefix and len(name) > 1 and name.endswith("-") else name
 
 
-def subdomain_errors(name: str, *, prefix: bool = False) -> list[str]:
+def subdomain_name_errors(name: str, *, prefix: bool = False) -> list[str]:
     """The rule of most kinds: a lowercase DNS subdomain of at most 253 characters."""
     return dns_subdomain_errors(_masked(name, prefix))
 
 
-def label_errors(name: str, *, prefix: bool = False) -> list[str]:
+def label_name_errors(name: str, *, prefix: bool = False) -> list[str]:
     """The rule of namespaces: a lowercase DNS label of at most 63 characters."""
     return dns_label_errors(_masked(name, prefix))
 
 
-def rfc1035_label_errors(name: str, *, prefix: bool = False) -> list[str]:
+def rfc1035_label_name_errors(name: str, *, prefix: bool = False) -> list[str]:
     """A DNS label that starts with a letter."""
     return rfc1035_label_errors(_masked(name, prefix))
 
 
-def path_segment_errors(name: str, *, prefix: bool = False) -> list[str]:
+def path_segment_name_errors(name: str, *, prefix: bool = False) -> list[str]:
     """The widest rule (RBAC): whatever can stand in one segment of a URL."""
     return [] if prefix and name in (".", "..") else path_segment_errors(name)
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from konverge.wire.messages import Request
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.responses import Answer, text_response
+from konverge_cluster.api.responses import Response, text_response
 from konverge_cluster.api.bodies import JSON
 from konverge_cluster.api.cluster import encode
 
@@ -38,7 +38,7 @@ _PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _CHECKS: Final = ("ping", "log", "etcd")
 
 
-def handle_non_resource_url(request: Request, paths: list[str]) -> Answer | None:
+def handle_non_resource_url(request: Request, paths: list[str]) -> Response | None:
     """Answer a path that is no resource; None when there is no such page. `paths` are those of discovery."""
     path = request.path.rstrip("/") or "/"
     if path == "/version":
@@ -58,9 +58,9 @@ def handle_non_resource_url(request: Request, paths: list[str]) -> Answer | None
     return None
 
 
-def _old_openapi(request: Request) -> Answer:
+def _old_openapi(request: Request) -> Response:
     if "protobuf" in request.headers.get("accept", ""):
-        return Answer(200, _OLD_OPENAPI_PROTOBUF, {"content-type": _PROTOBUF})
+        return Response(200, _OLD_OPENAPI_PROTOBUF, {"content-type": _PROTOBUF})
     return _page(request, _OLD_OPENAPI)
 
 
@@ -72,7 +72,7 @@ def _verbose(name: str) -> str:
     return "".join(f"[+]{check} ok\n" for check in _CHECKS) + f"{name} check passed\n"
 
 
-def _page(request: Request, document: Any) -> Answer:
+def _page(request: Request, document: Any) -> Response:
     if request.method != "GET":
         raise status_errors.method_not_allowed()
-    return Answer(200, encode(document), {"content-type": JSON})
+    return Response(200, encode(document), {"content-type": JSON})

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from konverge.wire.messages import Request
-from konverge_cluster.api.responses import Answer
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.bodies import JSON, YAML
 from konverge_cluster.api.cluster import encode
 from konverge_cluster.api.negotiation import PROTOBUF
@@ -75,20 +75,20 @@ class OpenApi:
         self._generation = -1
         self._documents: dict[str, tuple[bytes, str]] = {}
 
-    def answer(self, request: Request) -> Answer | None:
+    def answer(self, request: Request) -> Response | None:
         """Answer a path of OpenAPI v3; None when it is none."""
         path = request.path.rstrip("/")
         if path == "/openapi/v3":
             paths = {name: {"serverRelativeURL": self._address(name)} for name in sorted(self._names())}
-            return Answer(200, encode({"paths": paths}), {"content-type": "text/plain; charset=utf-8"})
+            return Response(200, encode({"paths": paths}), {"content-type": "text/plain; charset=utf-8"})
         name = path.removeprefix("/openapi/v3/")
         if name == path or name not in self._names():
             return None
         body, tag = self._document(name)
         headers = {"etag": f'"{tag}"', "vary": "Accept", "content-type": JSON}
         if request.headers.get("if-none-match", "").strip('"') == tag:
-            return Answer(304, b"", {"etag": headers["etag"]})
-        return Answer(200, body, headers)
+            return Response(304, b"", {"etag": headers["etag"]})
+        return Response(200, body, headers)
 
     def _names(self) -> dict[str, tuple[str, str]]:
         """The documents by the last part of their address."""

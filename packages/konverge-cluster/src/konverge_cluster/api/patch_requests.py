@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.responses import Answer
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.bodies import BODY_LIMIT, BadText, media_type, read_json, read_yaml
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, encode
@@ -51,7 +51,7 @@ _CUSTOM_KINDS: Final = (JSON_PATCH, MERGE_PATCH, APPLY)
 _KINDS: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY)
 
 
-async def handle_patch(cluster: Cluster, call: Call) -> Answer:
+async def handle_patch(cluster: Cluster, call: Call) -> Response:
     kind = patch_kind(call)
     options = WriteOptions.read(call.query, "PatchOptions", apply=kind == APPLY)
     rules = rules_of(call)

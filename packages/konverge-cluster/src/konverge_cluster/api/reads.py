@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from konverge_cluster.api import go_json, status_errors
-from konverge_cluster.api.responses import Answer
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, decode, encode, key_of
 from konverge_cluster.api.options import ListOptions, unsigned
@@ -56,7 +56,7 @@ def find_entry(cluster: Cluster, strategy: Strategy, namespace: str, name: str) 
     return entry
 
 
-async def handle_get(cluster: Cluster, call: Call) -> Answer:
+async def handle_get(cluster: Cluster, call: Call) -> Response:
     if call.query:
         version = call.query.text("resourceVersion")
         if version:
@@ -115,7 +115,7 @@ class Page:
         return found
 
 
-async def handle_list(cluster: Cluster, call: Call) -> Answer:
+async def handle_list(cluster: Cluster, call: Call) -> Response:
     options = ListOptions.read(call.query, watch=False)
     selection = Selection.read(call.strategy, options)
     page = await list_entries(cluster, call.strategy, call.namespace, options, selection)

@@ -15,10 +15,10 @@ import msgspec
 from konverge_cluster.api.bodies import JSON
 from konverge_cluster.api.status_errors import StatusError
 
-__all__ = ["Answer", "json_response", "error_response", "text_response"]
+__all__ = ["Response", "json_response", "error_response", "text_response"]
 
 
-class Answer:
+class Response:
     """A response: status, headers in lower case, warnings, and a body that is there or on its way."""
 
     __slots__ = ("body", "headers", "status", "stream", "warnings")
@@ -65,17 +65,17 @@ async def _once(body: bytes) -> AsyncIterator[bytes]:
         yield body
 
 
-def json_response(status: int, document: Any) -> Answer:
-    return Answer(status, msgspec.json.encode(document) + b"\n", {"content-type": JSON})
+def json_response(status: int, document: Any) -> Response:
+    return Response(status, msgspec.json.encode(document) + b"\n", {"content-type": JSON})
 
 
-def text_response(status: int, text: str) -> Answer:
+def text_response(status: int, text: str) -> Response:
     """A plain text, as Go's HTTP server writes its own errors."""
     headers = {"content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff"}
-    return Answer(status, text.encode(), headers)
+    return Response(status, text.encode(), headers)
 
 
-def error_response(refusal: StatusError) -> Answer:
+def error_response(refusal: StatusError) -> Response:
     answer = json_response(refusal.code, refusal.status)
     answer.headers.update(refusal.headers)
     return answer

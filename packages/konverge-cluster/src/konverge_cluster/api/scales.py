@@ -13,7 +13,7 @@ from typing import Any, Final
 from konverge.objects.kinds import Kind
 from konverge.objects.labels import LabelSelector
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.responses import Answer
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster
 from konverge_cluster.api.documents import read_document, unhandled
@@ -130,7 +130,7 @@ _ENTRY: Final = ("manager", "operation", "apiVersion", "time", "fieldsType", "fi
 _STRATEGY: Final = _ScaleStrategy(ResourceInfo(Kind("autoscaling", "v1", "Scale", "scales"), ("autoscaling", "scales")))
 
 
-async def handle_scale(cluster: Cluster, call: Call) -> Answer:
+async def handle_scale(cluster: Cluster, call: Call) -> Response:
     """Read, replace or patch the scale of an object."""
     if call.verb == "get":
         entry = find_entry(cluster, call.strategy, call.namespace, call.name)
@@ -198,7 +198,7 @@ def _selector(document: Document, scaling: Scaling) -> str:
     if not value:
         return ""
     structure = value if "matchLabels" in value or "matchExpressions" in value else {"matchLabels": value}
-    return str(LabelSelector.from_structure(structure))
+    return str(LabelSelector.from_spec(structure))
 
 
 async def _replace(cluster: Cluster, call: Call) -> Any:

@@ -15,7 +15,7 @@ import msgspec
 from konverge.wire.messages import Request
 from konverge_cluster.api import status_errors
 from konverge_cluster.api.bindings import ACTIONS, Action
-from konverge_cluster.api.responses import Answer, error_response, text_response
+from konverge_cluster.api.responses import Response, error_response, text_response
 from konverge_cluster.api.bodies import YAML, media_type
 from konverge_cluster.api.calls import ADMIN, Call
 from konverge_cluster.api.cluster import Cluster
@@ -40,7 +40,7 @@ from konverge_cluster.api.writes import handle_create
 
 __all__ = ["ApiServer"]
 
-Handler = Callable[[Cluster, Call], Awaitable[Answer]]
+Handler = Callable[[Cluster, Call], Awaitable[Response]]
 
 _log = logging.getLogger("konverge_cluster")
 
@@ -82,7 +82,7 @@ class ApiServer:
         self._discovery = Discovery(self.cluster.registry)
         self._openapi = OpenApi(self.cluster.registry, SERVER_VERSION)
 
-    async def handle(self, request: Request, user: Mapping[str, Any] = ADMIN) -> Answer:
+    async def handle(self, request: Request, user: Mapping[str, Any] = ADMIN) -> Response:
         """Answer one request of a user."""
         call: Call | None = None
         try:
@@ -105,7 +105,7 @@ class ApiServer:
             answer.warnings = tuple(_warning(text) for text in dict.fromkeys(call.warnings))
         return answer
 
-    def _page(self, request: Request) -> Answer:
+    def _page(self, request: Request) -> Response:
         for source in (self._discovery.answer, self._openapi.answer):
             answer = source(request)
             if answer is not None:
@@ -208,7 +208,7 @@ def _verb(method: str, where: Route, query: Query) -> str:
     return verb
 
 
-def _refused(request: Request, refusal: StatusError) -> Answer:
+def _refused(request: Request, refusal: StatusError) -> Response:
     """A refusal in the form that the caller reads: YAML if it asked for that, indented for people."""
     answer = error_response(refusal)
     if request.headers.get("accept", "").startswith(YAML):

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Final
 
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.responses import Answer
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, decode, encode, key_of
 from konverge_cluster.api.documents import read_document
 from konverge_cluster.api.metadata import metadata_errors, metadata_update_errors
-from konverge_cluster.api.names import path_segment_errors
+from konverge_cluster.api.names import path_segment_name_errors
 from konverge_cluster.api.options import WriteOptions, unsigned
 from konverge_cluster.api.field_errors import FieldError, invalid
 from konverge_cluster.api.status_errors import StatusError
@@ -27,11 +27,11 @@ from konverge_cluster.api.writes import (
     admission_request,
     admit,
     approve,
-    around,
     create,
     drop_repeated_owners,
     entry_of,
     match_namespace,
+    request_context,
     rules_of,
     track,
 )
@@ -51,7 +51,7 @@ _REGISTRY_PATHS: Final = {
 }
 
 
-async def handle_update(cluster: Cluster, call: Call) -> Answer:
+async def handle_update(cluster: Cluster, call: Call) -> Response:
     options = WriteOptions.read(call.query, "UpdateOptions")
     rules = rules_of(call)
     document = read_document(cluster, call, options.validation)
@@ -177,11 +177,11 @@ async def _changed(
     new = await admit(cluster, request)
     drop_repeated_owners(call, new["metadata"], AFTER_ADMISSION)
     _check_version(call, new["metadata"], old["metadata"])
-    surroundings = around(cluster, call, options)
+    context = request_context(cluster, call, options)
     _protect(new["metadata"], old["metadata"])
-    rules.prepare_update(new, old, surroundings)
+    rules.prepare_update(new, old, context)
     _protect_times(new["metadata"], old["metadata"])
-    problems = _update_problems(call.strategy, rules, (new, old), surroundings)
+    problems = _update_problems(call.strategy, rules, (new, old), context)
     if problems:
         kind = call.strategy.info.kind
         raise status_errors.invalid(kind.group, kind.kind, call.name, problems)
@@ -229,15 +229,15 @@ def _protect_times(new: Document, old: Document) -> None:
 
 
 def _update_problems(
-    strategy: Strategy, rules: WriteRules, states: tuple[Document, Document], surroundings: RequestContext
+    strategy: Strategy, rules: WriteRules, states: tuple[Document, Document], context: RequestContext
 ) -> list[FieldError]:
     new, old = states
     metadata, kind = new["metadata"], strategy.info.kind
     # The server checks metadata for all kinds first and then again for the kind; the texts are shown once.
-    problems = metadata_errors(metadata, namespaced=kind.namespaced, name_rule=path_segment_errors, custom=True)
+    problems = metadata_errors(metadata, namespaced=kind.namespaced, name_rule=path_segment_name_errors, custom=True)
     for custom in (True, strategy.custom):
         problems += metadata_update_errors(metadata, old["metadata"], custom=custom)
-    return problems + rules.validate_update(new, old, surroundings)
+    return problems + rules.validate_update(new, old, context)
 
 
 def _store(

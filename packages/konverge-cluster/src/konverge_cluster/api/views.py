@@ -11,7 +11,7 @@ import msgspec
 import yaml
 
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.responses import Answer
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.bodies import JSON, YAML
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, encode
@@ -66,21 +66,21 @@ async def _bare_bytes(cluster: Cluster, strategy: Strategy, entry: Entry) -> byt
     return found
 
 
-async def entry_response(cluster: Cluster, call: Call, entry: Entry, status: int = 200) -> Answer:
+async def entry_response(cluster: Cluster, call: Call, entry: Entry, status: int = 200) -> Response:
     """Answer with a stored object in the form that the call asks for."""
     if call.view.plain:
         return answer_bytes(call, await object_bytes(cluster, call.strategy, entry), status)
     return document_response(cluster, call, await cluster.document(call.strategy, entry), status)
 
 
-def answer_bytes(call: Call, body: bytes, status: int = 200) -> Answer:
+def answer_bytes(call: Call, body: bytes, status: int = 200) -> Response:
     """Answer with JSON, indented when a person reads it."""
     if is_pretty(call.query.text("pretty"), call.agent):
-        return Answer(status, msgspec.json.format(body, indent=2), _JSON_HEADERS)
-    return Answer(status, body + b"\n", _JSON_HEADERS)
+        return Response(status, msgspec.json.format(body, indent=2), _JSON_HEADERS)
+    return Response(status, body + b"\n", _JSON_HEADERS)
 
 
-def document_response(cluster: Cluster, call: Call, document: Document, status: int = 200) -> Answer:
+def document_response(cluster: Cluster, call: Call, document: Document, status: int = 200) -> Response:
     """Answer with an object that is at hand decoded, in the form that the call asks for."""
     view = call.view
     if view.target == "Table":
@@ -102,9 +102,9 @@ def _go_type(strategy: Strategy) -> str:
     return "unstructured.Unstructured" if strategy.custom else f"{kind.group.partition('.')[0] or 'core'}.{kind.kind}"
 
 
-def _encoded(call: Call, document: Any, status: int = 200) -> Answer:
+def _encoded(call: Call, document: Any, status: int = 200) -> Response:
     if call.view.media == YAML:
-        return Answer(status, to_yaml(document), {"content-type": YAML})
+        return Response(status, to_yaml(document), {"content-type": YAML})
     return answer_bytes(call, encode(document), status)
 
 
@@ -170,7 +170,7 @@ def _row_object(document: Document, include: str, view: View) -> Document | None
     return document if include == "Object" else partial_of(document, view)
 
 
-async def list_response(cluster: Cluster, call: Call, entries: list[Entry], metadata: Document) -> Answer:
+async def list_response(cluster: Cluster, call: Call, entries: list[Entry], metadata: Document) -> Response:
     """Answer with a list of stored objects in the form that the call asks for."""
     view, strategy = call.view, call.strategy
     if view.plain:

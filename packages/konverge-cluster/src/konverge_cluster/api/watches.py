@@ -18,7 +18,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, Final
 
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.responses import Answer
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.bodies import JSON
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, decode, encode
@@ -37,7 +37,7 @@ _BOOKMARK_BEFORE_END: Final = 2.0
 _BOOKMARK_ROUND: Final = 1.0
 
 
-async def handle_watch(cluster: Cluster, call: Call) -> Answer:
+async def handle_watch(cluster: Cluster, call: Call) -> Response:
     if call.view.media != JSON:
         raise status_errors.not_acceptable(STREAMS)
     options = ListOptions.read(call.query, watch=True)
@@ -52,8 +52,8 @@ async def handle_watch(cluster: Cluster, call: Call) -> Answer:
     try:
         watch.begin(version)
     except Forgotten as forgotten:
-        return Answer(200, _expired(forgotten), {"content-type": JSON})
-    return Answer(200, headers={"content-type": JSON}, stream=watch.run(version))
+        return Response(200, _expired(forgotten), {"content-type": JSON})
+    return Response(200, headers={"content-type": JSON}, stream=watch.run(version))
 
 
 class _Watch:

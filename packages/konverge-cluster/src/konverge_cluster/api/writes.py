@@ -10,12 +10,12 @@ from typing import Final
 
 from konverge_cluster.api import status_errors
 from konverge_cluster.api.admission import AdmissionRequest
-from konverge_cluster.api.responses import Answer
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, decode, encode, key_of
 from konverge_cluster.api.documents import read_document
 from konverge_cluster.api.metadata import dedupe_owners, metadata_errors
-from konverge_cluster.api.names import generated_name, path_segment_errors
+from konverge_cluster.api.names import generated_name, path_segment_name_errors
 from konverge_cluster.api.options import WriteOptions, unsigned
 from konverge_cluster.api.field_errors import invalid
 from konverge_cluster.api.strategy import Document, Strategy, RequestContext, WriteRules
@@ -32,7 +32,7 @@ __all__ = [
     "admit",
     "handle_create",
     "approve",
-    "around",
+    "request_context",
     "create",
     "drop_repeated_owners",
     "endpoint_of",
@@ -49,7 +49,7 @@ _SIZE_LIMIT: Final = 1_572_864
 _SYSTEM_FIELDS: Final = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
 
-async def handle_create(cluster: Cluster, call: Call) -> Answer:
+async def handle_create(cluster: Cluster, call: Call) -> Response:
     options = WriteOptions.read(call.query, "CreateOptions")
     document = read_document(cluster, call, options.validation)
     metadata = document["metadata"]
@@ -115,7 +115,7 @@ def track(cluster: Cluster, call: Call, old: Document | None, new: Document, opt
         new["metadata"].pop("managedFields", None)
 
 
-def around(cluster: Cluster, call: Call, options: WriteOptions) -> RequestContext:
+def request_context(cluster: Cluster, call: Call, options: WriteOptions) -> RequestContext:
     """What the rules of the kind may know besides the object."""
     return RequestContext(
         now=cluster.now(),
@@ -176,9 +176,9 @@ async def create(cluster: Cluster, call: Call, document: Document, options: Writ
         metadata["uid"] = cluster.new_uid()
     metadata["creationTimestamp"] = cluster.now()
     _name(cluster, call, metadata)
-    surroundings = around(cluster, call, options)
-    strategy.prepare_create(document, surroundings)
-    _check_new(call, document, surroundings)
+    context = request_context(cluster, call, options)
+    strategy.prepare_create(document, context)
+    _check_new(call, document, context)
     call.warnings.extend(strategy.warnings_on_create(document))
     request.object, request.name = document, metadata["name"]
     await approve(cluster, request)
@@ -196,17 +196,17 @@ def _name(cluster: Cluster, call: Call, metadata: Document) -> None:
     raise status_errors.name_not_generated(call.strategy.info.kind, metadata["name"])
 
 
-def _check_new(call: Call, document: Document, surroundings: RequestContext) -> None:
+def _check_new(call: Call, document: Document, context: RequestContext) -> None:
     strategy, metadata = call.strategy, document["metadata"]
     kind = strategy.info.kind
     problems = metadata_errors(
         metadata, namespaced=kind.namespaced, name_rule=strategy.name_errors, custom=strategy.custom
     )
-    problems += strategy.validate(document, surroundings)
+    problems += strategy.validate(document, context)
     name = metadata.get("name", "")
     if not problems:
         # Whatever the kind allows, a name must fit into a path.
-        problems = [invalid("metadata.name", name, text) for text in path_segment_errors(name)]
+        problems = [invalid("metadata.name", name, text) for text in path_segment_name_errors(name)]
     if problems:
         raise status_errors.invalid(kind.group, kind.kind, name, problems)
 

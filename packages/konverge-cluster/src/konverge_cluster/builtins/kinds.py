@@ -85,13 +85,13 @@ class BuiltinStrategy(DefaultStrategy):
         kind = self.info.kind
         return zero_of_kind(kind.api_version, kind.kind)().get("status", {})
 
-    def prepare_create(self, new: Document, around: RequestContext) -> None:
+    def prepare_create(self, new: Document, context: RequestContext) -> None:
         if self.has_status:
             new["status"] = self.wiped_status()
         if self.generated_by:
             new["metadata"]["generation"] = 1
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
         if self.has_status:
             new["status"] = old["status"]
         self.count_generation(new, old)
@@ -101,13 +101,13 @@ class BuiltinStrategy(DefaultStrategy):
         if any(new.get(name) != old.get(name) for name in self.generated_by):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
-    def validate(self, new: Document, around: RequestContext) -> list[FieldError]:
+    def validate(self, new: Document, context: RequestContext) -> list[FieldError]:
         return list(self.check(new))
 
-    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
+    def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
         return list(self.check_update(new, old))
 
-    def validate_status(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
+    def validate_status(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
         return list(self.check_status(new, old))
 
     def warnings_on_create(self, new: Document) -> list[str]:
@@ -200,7 +200,7 @@ class StatusEndpoint:
         self._strategy = strategy
         self.reset_fields: tuple[str, ...] = strategy.status_resets
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
         kept = ("metadata", "status", "kind", "apiVersion")
         for key in [key for key in new if key not in kept]:
             del new[key]
@@ -211,8 +211,8 @@ class StatusEndpoint:
             if path.startswith("metadata."):
                 _put_back(new["metadata"], old["metadata"], path.removeprefix("metadata."))
 
-    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
-        return self._strategy.validate_status(new, old, around)
+    def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
+        return self._strategy.validate_status(new, old, context)
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
         return []

@@ -78,7 +78,7 @@ def nodes(kubeconfig: str | None, context: str | None, count: int, behaviors: tu
     """
     from konverge.cli.reachability import check_answers
     from konverge.client import Client, load_config
-    from konverge.manager.signals import stopped_by_signals
+    from konverge.manager.signals import stop_on_signals
     from konverge_cluster.nodes import SimulatedNodes
 
     async def play() -> None:
@@ -88,7 +88,7 @@ def nodes(kubeconfig: str | None, context: str | None, count: int, behaviors: tu
             stand_in = SimulatedNodes(client, nodes=count)
             stand_in.program(*behaviors)
             told = asyncio.Event()
-            async with stopped_by_signals(told.set), stand_in.running():
+            async with stop_on_signals(told.set), stand_in.running():
                 click.echo(f"{count} nodes: {', '.join(stand_in.machines)}; Ctrl-C ends them")
                 await told.wait()
 
@@ -99,11 +99,11 @@ def nodes(kubeconfig: str | None, context: str | None, count: int, behaviors: tu
 
 
 async def _cluster(port: int, count: int, kubeconfig: Path, behaviors: tuple[Behavior, ...], quiet: bool) -> None:
-    from konverge.manager.signals import stopped_by_signals
+    from konverge.manager.signals import stop_on_signals
     from konverge_cluster.embedded_cluster import EmbeddedCluster
 
     told = asyncio.Event()
-    async with stopped_by_signals(told.set), EmbeddedCluster(nodes=count, behaviors=behaviors) as running:
+    async with stop_on_signals(told.set), EmbeddedCluster(nodes=count, behaviors=behaviors) as running:
         try:
             await running.listen(port=port)
         except OSError as error:

@@ -95,13 +95,13 @@ class DevProcess:
 
 async def _dev(process: DevProcess, folder: Path, kubeconfig: Path, *, port: int, count: int) -> None:
     # Loaded here: the other commands need no API server.
-    from konverge.manager.signals import stopped_by_signals
+    from konverge.manager.signals import stop_on_signals
     from konverge_cluster.cli.cluster import written_kubeconfig
     from konverge_cluster.cli.live_table import opened_view
     from konverge_cluster.embedded_cluster import EmbeddedCluster
 
     told = asyncio.Event()
-    async with stopped_by_signals(told.set), EmbeddedCluster(nodes=count) as running:
+    async with stop_on_signals(told.set), EmbeddedCluster(nodes=count) as running:
         try:
             await running.listen(port=port)
         except OSError as error:

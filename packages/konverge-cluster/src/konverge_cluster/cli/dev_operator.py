@@ -16,13 +16,13 @@ import yaml
 from konverge.cli.child import end_with_parent
 from konverge.cli.loopback_webhooks import loopback_hooks
 from konverge.cli.targets import load_operator
-from konverge.client import Client, condition, load_config
+from konverge.client import Client, has_condition, load_config
 from konverge.errors import AlreadyExists, KonvergeError
 from konverge.k8s.apiextensions.v1 import CustomResourceDefinition
 from konverge.manager import Operator
-from konverge.manager.signals import stopped_by_signals
+from konverge.manager.signals import stop_on_signals
 from konverge.objects import Unstructured
-from konverge.telemetry import configure_logs
+from konverge.telemetry import configure_logging
 
 __all__ = ["develop"]
 
@@ -35,7 +35,7 @@ _log = logging.getLogger("konverge.dev")
 @click.argument("address")
 def develop(target: str, kubeconfig: str, address: str) -> None:
     """Install an operator and run it, with metrics at an address; for `konverge dev`."""
-    configure_logs("human", "INFO")
+    configure_logging("human", "INFO")
     try:
         asyncio.run(_develop(load_operator(target), kubeconfig, address))
     except (KonvergeError, ValueError) as error:
@@ -45,7 +45,7 @@ def develop(target: str, kubeconfig: str, address: str) -> None:
 async def _develop(operator: Operator, kubeconfig: str, address: str) -> None:
     config = load_config(kubeconfig=kubeconfig)
     manager = operator.manager(config, probes=address)
-    async with stopped_by_signals(manager.stop), Client.connect(config) as client, _installed(client, operator):
+    async with stop_on_signals(manager.stop), Client.connect(config) as client, _installed(client, operator):
         for sample in operator.samples:
             for document in yaml.safe_load_all(sample.read_text()):
                 await _try(client, Unstructured(document))
@@ -66,7 +66,7 @@ async def _installed(client: Client, operator: Operator) -> AsyncGenerator[None]
 async def _apply(client: Client, crds: list[Unstructured]) -> None:
     for crd in crds:
         await client.apply(crd, force=True)
-        await client.wait_for(CustomResourceDefinition, crd.name, condition("Established"))
+        await client.wait_for(CustomResourceDefinition, crd.name, has_condition("Established"))
 
 
 async def _try(client: Client, sample: Unstructured) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from konverge_cluster.api.names import subdomain_errors
+from konverge_cluster.api.names import subdomain_name_errors
 from konverge_cluster.api.field_errors import FieldError, invalid, required
 from konverge_cluster.api.strategy import Document, ResourceInfo, RequestContext
 from konverge_cluster.api.tables import Column
@@ -51,19 +51,19 @@ class DefinitionStrategy(BuiltinStrategy):
         if not status.get("storedVersions"):
             status["storedVersions"] = _storage_names(spec) or None
 
-    def prepare_create(self, new: Document, around: RequestContext) -> None:
-        super().prepare_create(new, around)
+    def prepare_create(self, new: Document, context: RequestContext) -> None:
+        super().prepare_create(new, context)
         new["status"]["storedVersions"] = _storage_names(new["spec"]) or None
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
-        super().prepare_update(new, old, around)
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
+        super().prepare_update(new, old, context)
         stored = new["status"].get("storedVersions") or []
         added = [name for name in _storage_names(new["spec"]) if name not in stored]
         if added:
             new["status"] = {**new["status"], "storedVersions": [*stored, *added]}
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
-        return subdomain_errors(name, prefix=prefix)
+        return subdomain_name_errors(name, prefix=prefix)
 
     def problems(self, new: Document) -> Iterator[FieldError]:
         spec, status = new["spec"], new.get("status") or {}
@@ -74,7 +74,7 @@ class DefinitionStrategy(BuiltinStrategy):
     def _check_schema(self, schema: Mapping[str, Any], path: str, has_status: bool) -> list[FieldError]:
         return schema_problems(schema, path, has_status, self._rules)
 
-    def validate(self, new: Document, around: RequestContext) -> list[FieldError]:
+    def validate(self, new: Document, context: RequestContext) -> list[FieldError]:
         names = new["spec"].get("names") or {}
         name = new["metadata"].get("name", "")
         found: list[FieldError] = []
@@ -82,11 +82,11 @@ class DefinitionStrategy(BuiltinStrategy):
             found.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
         return [*found, *self.problems(new), *_approval_problems(new, None), *_preserve_problems(new)]
 
-    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
+    def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
         found = [*self.problems(new), *_immutable_problems(new, old)]
         return [*found, *_approval_problems(new, old), *_preserve_problems(new)]
 
-    def validate_status(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
+    def validate_status(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
         status = new.get("status") or {}
         return list(names_problems(status.get("acceptedNames") or {}, "status.acceptedNames"))
 

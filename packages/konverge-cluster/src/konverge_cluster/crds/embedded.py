@@ -11,7 +11,7 @@ from typing import Any
 
 from konverge.objects.names import rfc1035_label_errors
 from konverge_cluster.api.metadata import BadField, decode_metadata, json_type, metadata_errors
-from konverge_cluster.api.names import path_segment_errors
+from konverge_cluster.api.names import path_segment_name_errors
 from konverge_cluster.api.field_errors import FieldError, invalid, required
 from konverge_cluster.crds.paths import Place, text_of
 from konverge_cluster.crds.shown import shown
@@ -151,7 +151,7 @@ def _metadata_problems(given: Any, path: str) -> list[FieldError]:
         return [invalid(path, shown(given), str(fault))]
     named = {**metadata, "name": metadata.get("name") or "fakename"}
     found = metadata_errors(
-        named, namespaced=bool(named.get("namespace")), name_rule=path_segment_errors, custom=True
+        named, namespaced=bool(named.get("namespace")), name_rule=path_segment_name_errors, custom=True
     )
     return [
         FieldError(each.reason, path + each.path.removeprefix("metadata"), each.value, each.detail) for each in found

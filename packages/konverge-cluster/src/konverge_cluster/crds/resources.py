@@ -163,19 +163,19 @@ class CustomResourceStrategy(DefaultStrategy):
 
     # Rules of writing.
 
-    def prepare_create(self, new: Document, around: RequestContext) -> None:
+    def prepare_create(self, new: Document, context: RequestContext) -> None:
         if self._definition.terminating:
             kind = self.info.kind
             raise forbidden(kind.group, kind.plural, new["metadata"].get("name", ""), _TERMINATING)
-        super().prepare_create(new, around)
+        super().prepare_create(new, context)
 
-    def validate(self, new: Document, around: RequestContext) -> list[FieldError]:
+    def validate(self, new: Document, context: RequestContext) -> list[FieldError]:
         return self._schema.problems(new, self._scale)
 
-    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
+    def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
         return self._schema.update_problems(new, old, self._scale)
 
-    def validate_status(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
+    def validate_status(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
         return self._schema.status_problems(new, old, self._scale)
 
     def warnings_on_create(self, new: Document) -> list[str]:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Final
 
-from konverge.cache import Event, Patience
+from konverge.cache import Event, ReflectorOptions
 from konverge.client import Client
 from konverge.errors import Conflict, KonvergeError, NotFound
 from konverge.manager.background import background
@@ -52,12 +52,12 @@ class GarbageCollector:
     It belongs beside a server that has no kube-controller-manager. It runs while `running` does.
     """
 
-    def __init__(self, client: Client, *, patience: Patience | None = None) -> None:
+    def __init__(self, client: Client, *, reflector_options: ReflectorOptions | None = None) -> None:
         client = client.without_warnings()  # kinds that are deprecated are followed because others use them
         self._client = client.using(field_manager=_MANAGER)
         self._graph = OwnerGraph()
         self._queue: WorkQueue[str] = WorkQueue("garbage", backoff=_BACKOFF)
-        self._following = Following(client, self._told, self._dropped, patience=patience)
+        self._following = Following(client, self._told, self._dropped, reflector_options=reflector_options)
         self._recorder = EventRecorder(client, controller=_NAME)
 
     @property

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from konverge.cache import Cache, CacheOptions, Event, Patience, View
+from konverge.cache import Cache, CacheOptions, Event, ReflectorOptions, Lister
 from konverge.client import Client, Served
 from konverge.errors import KonvergeError, NotSynced
 from konverge.objects import Kind, Scope
@@ -55,13 +55,13 @@ class Following:
         told: Callable[[Kind, Event], None],
         dropped: Callable[[Kind], None],
         *,
-        patience: Patience | None = None,
+        reflector_options: ReflectorOptions | None = None,
     ) -> None:
         self._client = client
         self._told = told
         self._dropped = dropped
-        self._cache = Cache(client.collection, patience=patience)
-        self._views: dict[Kind, View[Any]] = {}
+        self._cache = Cache(client.collection, reflector_options=reflector_options)
+        self._views: dict[Kind, Lister[Any]] = {}
         self._definitions: set[str] = set()  # CRDs that are there, by name
         self._defined: set[str] = set()  # CRDs that were ever there
         self._changed = asyncio.Event()
@@ -108,7 +108,7 @@ class Following:
         await view.subscribe(lambda event: self._take(kind, event))
 
     def _leave(self, kind: Kind, *, gone: bool) -> None:
-        self._cache.withdraw(self._views.pop(kind))
+        self._cache.remove_lister(self._views.pop(kind))
         if gone:
             self._dropped(kind)
 

@@ -8,7 +8,7 @@ from konverge.client import Client
 from konverge.errors import AlreadyExists, ApiError, NotFound
 from konverge.k8s.core.v1 import ConfigMap, ServiceAccount
 from konverge.objects import ObjectMeta
-from konverge_cluster.server_messages import namespace_is_going
+from konverge_cluster.server_messages import is_namespace_terminating
 
 __all__ = ["ACCOUNT", "ROOT_CA", "furnish"]
 
@@ -31,7 +31,7 @@ async def furnish(client: Client, namespace: str, root_ca: str) -> None:
         pass  # somebody was faster
     except ApiError as error:
         gone = isinstance(error, NotFound)
-        if not (gone or namespace_is_going(error)):
+        if not (gone or is_namespace_terminating(error)):
             raise
 
 

@@ -14,7 +14,7 @@ from konverge.k8s.core.v1 import Namespace, Pod
 from konverge.objects import Kind, kind_of
 from konverge.wire import ListOptions
 from konverge_cluster.namespaces.conditions import Findings
-from konverge_cluster.server_messages import refusal
+from konverge_cluster.server_messages import server_message
 
 __all__ = ["contents_of", "empty"]
 
@@ -69,7 +69,7 @@ async def _discovered(client: Client, findings: Findings) -> list[Served]:
         await client.discovery.refresh()
         return contents_of(await client.discovery.served())
     except KonvergeError as error:
-        findings.discovery_error = refusal(error)
+        findings.discovery_error = server_message(error)
         return []
 
 
@@ -81,7 +81,7 @@ async def _clear(client: Client, namespace: Namespace, one: Served, now: datetim
         await _delete_all(client, namespace.name, one)
         left = await _listed(client, kind, namespace.name) if "list" in one.verbs else []
     except KonvergeError as error:
-        findings.errors.append(refusal(error))
+        findings.errors.append(server_message(error))
         return
     if not left:
         return

@@ -12,11 +12,11 @@ from konverge.errors import KonvergeError, NotFound
 from konverge.k8s.core.v1 import ConfigMap, Namespace, NamespaceStatus, ServiceAccount
 from konverge.objects import Key, Kind, kind_of, to_wire, wall_clock
 from konverge.reconcile import Context, Reconciler, Result
-from konverge_cluster.clock import Clock, moment, whole
+from konverge_cluster.clock import Clock, utc_now, truncate_to_seconds
 from konverge_cluster.namespaces.conditions import Findings, conditions_after
 from konverge_cluster.namespaces.defaults import ACCOUNT, ROOT_CA, furnish
 from konverge_cluster.namespaces.emptying import empty
-from konverge_cluster.status_writes import writer_of, written
+from konverge_cluster.status_writes import controller_client, write_status
 
 __all__ = ["NamespaceReconciler", "namespace_controllers"]
 
@@ -31,7 +31,7 @@ class NamespaceReconciler(Reconciler[Namespace]):
     in its conditions. Errors are written there first and raised then, so that it is tried again.
     """
 
-    sees_deleting: ClassVar[bool] = True
+    reconcile_terminating: ClassVar[bool] = True
 
     def __init__(self, clock: Clock, root_ca: Callable[[], str]) -> None:
         self._clock = clock
@@ -39,18 +39,18 @@ class NamespaceReconciler(Reconciler[Namespace]):
 
     async def reconcile(self, obj: Namespace, ctx: Context) -> Result | None:
         """Furnish a namespace, or empty it."""
-        client = writer_of(ctx).without_warnings()  # what is deprecated is in namespaces, too
+        client = controller_client(ctx).without_warnings()  # what is deprecated is in namespaces, too
         if obj.metadata.deletion_timestamp is None:
             await furnish(client, obj.name, self._root_ca())
             return None
         if not obj.spec.finalizers:
             return None
-        now = moment(self._clock)
+        now = utc_now(self._clock)
         findings = await empty(client, obj, now)
         status = NamespaceStatus(
-            phase="Terminating", conditions=conditions_after(findings, obj.status.conditions, whole(now))
+            phase="Terminating", conditions=conditions_after(findings, obj.status.conditions, truncate_to_seconds(now))
         )
-        obj = await written(ctx, obj, status)
+        obj = await write_status(ctx, obj, status)
         if findings.is_empty:
             await _let_go(client, obj)
             return None
@@ -68,7 +68,7 @@ async def _let_go(client: Client, namespace: Namespace) -> None:
     body: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", **to_wire(namespace)}
     body["spec"] = {"finalizers": [one for one in namespace.spec.finalizers or () if one != _FINALIZER]}
     try:
-        await client.act(namespace, "finalize", body, method="PUT")
+        await client.write_subresource(namespace, "finalize", body, method="PUT")
     except NotFound:
         return
 

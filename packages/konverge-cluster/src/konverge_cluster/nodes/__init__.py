@@ -1,12 +1,12 @@
-"""A stand-in for nodes: pods are scheduled, start, become ready, end and go, and nothing is run.
+"""Simulated nodes: pods are scheduled, start, become ready, terminate and are deleted; no process is started.
 
-    stand_in = SimulatedNodes(client, nodes=3)
-    stand_in.program(Behavior(image="bad:*", never_ready=True))
-    async with stand_in.running():
+        nodes = SimulatedNodes(client, nodes=3)
+        nodes.program(Behavior(image="bad:*", never_ready=True))
+        async with nodes.running():
         ...
 
-It works against any control plane that has no nodes, the embedded one or a real one. `life` is the life of a pod as a
-pure state machine, `scheduling` the choice of a node; `behaviors` is what can be told to containers.
+They work with any control plane that has no nodes, embedded or real. `pod_lifecycle` is the lifecycle of a pod as a
+pure state machine, `scheduler` selects nodes, `behaviors` describes what containers do.
 """
 
 from konverge_cluster.nodes.behaviors import ANNOTATION, Behavior, Program

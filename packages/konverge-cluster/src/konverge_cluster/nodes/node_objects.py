@@ -1,4 +1,4 @@
-"""Nodes that are not there: what a kubelet would register and report of each."""
+"""The objects that a kubelet writes for its node: Node, conditions, Lease."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["CAPACITY", "LEASE_SECONDS", "SimulatedNode", "node_lease", "node_obj
 CAPACITY: Final = {"cpu": "32", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "110"}
 LEASE_SECONDS: Final = 40
 _VERSION: Final = "v1.36.0"
-_PODS: Final = IPv4Network("10.64.0.0/10")
-_HOSTS: Final = IPv4Address("172.30.0.2")
-_WELL: Final = (
+_POD_NETWORK: Final = IPv4Network("10.64.0.0/10")
+_FIRST_HOST: Final = IPv4Address("172.30.0.2")
+_READY: Final = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
     ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
@@ -28,7 +28,7 @@ _WELL: Final = (
 
 @dataclass
 class SimulatedNode:
-    """A node that is played. `down_since` is since when it is, None while it is there."""
+    """A node that exists only as an object. `down_since` is when it was stopped, None while it runs."""
 
     name: str
     index: int
@@ -39,46 +39,46 @@ class SimulatedNode:
 
     @property
     def host(self) -> str:
-        """The address of the node."""
-        return str(_HOSTS + self.index)
+        """The IP address of the node."""
+        return str(_FIRST_HOST + self.index)
 
     @property
     def network(self) -> IPv4Network:
-        """Where the addresses of its pods come from."""
+        """The range of the IP addresses of its pods."""
         size = 2 ** (32 - 22)
-        return IPv4Network((int(_PODS.network_address) + self.index * size, 22))
+        return IPv4Network((int(_POD_NETWORK.network_address) + self.index * size, 22))
 
 
-def node_object(machine: SimulatedNode, now: datetime) -> dict[str, Any]:
-    """Write the node as it is registered: with its status, ready from the first moment."""
+def node_object(node: SimulatedNode, now: datetime) -> dict[str, Any]:
+    """Return the Node object as it is registered: with its status, ready from the start."""
     labels = {
         "beta.kubernetes.io/arch": "amd64",
         "beta.kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
-        "kubernetes.io/hostname": machine.name,
+        "kubernetes.io/hostname": node.name,
         "kubernetes.io/os": "linux",
-        "konverge.dev/stand-in": "true",
-        **machine.labels,
+        "konverge.dev/simulated": "true",
+        **node.labels,
     }
-    network = str(machine.network)
-    spec: dict[str, Any] = {"podCIDR": network, "podCIDRs": [network], "providerID": f"konverge://{machine.name}"}
-    if machine.taints:
-        spec["taints"] = [dict(one) for one in machine.taints]
+    network = str(node.network)
+    spec: dict[str, Any] = {"podCIDR": network, "podCIDRs": [network], "providerID": f"konverge://{node.name}"}
+    if node.taints:
+        spec["taints"] = [dict(one) for one in node.taints]
     status = {
-        "capacity": dict(machine.capacity),
-        "allocatable": dict(machine.capacity),
+        "capacity": dict(node.capacity),
+        "allocatable": dict(node.capacity),
         "addresses": [
-            {"type": "InternalIP", "address": machine.host},
-            {"type": "Hostname", "address": machine.name},
+            {"type": "InternalIP", "address": node.host},
+            {"type": "Hostname", "address": node.name},
         ],
         "conditions": ready_conditions([], now),
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
-        "nodeInfo": _info(machine.name),
+        "nodeInfo": _info(node.name),
     }
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": machine.name, "labels": labels, "annotations": {"node.alpha.kubernetes.io/ttl": "0"}},
+        "metadata": {"name": node.name, "labels": labels, "annotations": {"node.alpha.kubernetes.io/ttl": "0"}},
         "spec": spec,
         "status": status,
     }
@@ -88,7 +88,7 @@ def _info(name: str) -> dict[str, str]:
     return {
         "architecture": "amd64",
         "operatingSystem": "linux",
-        "osImage": "konverge node stand-in",
+        """osImage": "konverge simulated node","""
         "kernelVersion": "0.0.0",
         "containerRuntimeVersion": "konverge://1.0.0",
         "kubeletVersion": _VERSION,
@@ -100,12 +100,12 @@ def _info(name: str) -> dict[str, str]:
 
 
 def ready_conditions(present: list[Mapping[str, Any]], now: datetime) -> list[dict[str, Any]]:
-    """Write the conditions that a kubelet reports of a node that is well, among those that others keep."""
-    kept = {one["type"]: dict(one) for one in present}
-    for type_, status, reason, message in _WELL:
-        old = kept.get(type_, {})
+    """Return the conditions that the kubelet of a healthy node reports, merged into `present`."""
+    conditions = {one["type"]: dict(one) for one in present}
+    for type_, status, reason, message in _READY:
+        old = conditions.get(type_, {})
         since = old.get("lastTransitionTime") if old.get("status") == status else None
-        kept[type_] = {
+        conditions[type_] = {
             "type": type_,
             "status": status,
             "reason": reason,
@@ -113,11 +113,11 @@ def ready_conditions(present: list[Mapping[str, Any]], now: datetime) -> list[di
             "lastHeartbeatTime": format_time(now),
             "lastTransitionTime": since or format_time(now),
         }
-    return list(kept.values())
+    return list(conditions.values())
 
 
 def node_lease(node: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    """Write the lease by which a kubelet says that it is there."""
+    """Return the lease that a kubelet renews for its node."""
     metadata = node["metadata"]
     owner = {"apiVersion": "v1", "kind": "Node", "name": metadata["name"], "uid": metadata["uid"]}
     return {

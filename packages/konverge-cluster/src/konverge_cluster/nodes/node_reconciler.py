@@ -14,7 +14,7 @@ from konverge.k8s.coordination.v1 import Lease
 from konverge.k8s.core.v1 import Node, Pod
 from konverge.objects import Key, Unstructured, kind_of
 from konverge.reconcile import Context, Reconciler, Result
-from konverge_cluster.clock import Clock, moment
+from konverge_cluster.clock import Clock, utc_now
 from konverge_cluster.nodes.evictions import evict, mark_not_ready
 from konverge_cluster.nodes.node_objects import LEASE_SECONDS, SimulatedNode, node_lease, ready_conditions
 from konverge_cluster.nodes.container_states import format_time
@@ -46,7 +46,7 @@ class NodeReconciler(Reconciler[Unstructured]):
         machine = self._nodes.get(obj.name)
         if machine is None:
             return None
-        now = moment(self._clock)
+        now = utc_now(self._clock)
         waits: list[float | None] = []
         if machine.down_since is None:
             await self._report(obj, now, ctx)

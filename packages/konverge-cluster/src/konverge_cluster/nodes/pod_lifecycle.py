@@ -1,12 +1,12 @@
-"""The life of a pod on a node, as a state machine: its state and the time go in, its next state comes out.
+"""The lifecycle of a pod on a node as a state machine: from a pod's status and the time to its next status.
 
-This module decides; it does not write, sleep or log. What it remembers stands in the status of the pod, in whole
-seconds, so that a stand-in that was started anew goes on where the last one stopped. Rules that hold here:
+This module decides; it does not write, sleep or log. All its memory is the status of the pod, in whole seconds, so
+that a restarted simulated kubelet continues where the last_terminated one stopped. Rules that hold here:
 
-1. Init containers start one after the other, each when the one before it has ended well (a sidecar: has started).
-2. A container that ended starts again as its restart policy says: the first time at once, then after 10 s, 20 s, 40 s
-   and so on to 5 min since it ended; meanwhile it is in CrashLoopBackOff.
-3. A pod that is told to go stops its containers within its grace period, says so, and is gone then.
+1. Init containers start in order, each after the one before it exited with 0 (a sidecar: after it has started).
+2. A terminated container restarts as its restart policy says: the first time at once, then 10 s, 20 s, 40 s
+      and so on up to 5 min after it terminated; meanwhile it is in CrashLoopBackOff.
+3. A deleted pod stops its containers within its grace period, reports that, and is then removed.
 4. A pod that succeeded or failed never runs again.
 """
 
@@ -25,22 +25,22 @@ __all__ = ["PodAddresses", "PodSync", "PodEvent", "sync_pod"]
 
 Container: TypeAlias = Mapping[str, Any]
 
-_OVER: Final = ("Succeeded", "Failed")
-_JOB_SECONDS: Final = 1.0
+_TERMINAL_PHASES: Final = ("Succeeded", "Failed")
+_RUN_TO_COMPLETION_SECONDS: Final = 1.0
 _CRASH_SECONDS: Final = 1.0
 _PULL_SECONDS: Final = 2.0
-_FIRST_BACKOFF: Final = 10.0
-_MOST_BACKOFF: Final = 300.0
-_STOPPED: Final = 143
-_KILLED: Final = 137
+_INITIAL_BACKOFF: Final = 10.0
+_MAX_BACKOFF: Final = 300.0
+_SIGTERM_EXIT_CODE: Final = 143
+_SIGKILL_EXIT_CODE: Final = 137
 
 
 @dataclass(frozen=True)
 class PodAddresses:
-    """Where a pod runs: the addresses of its node and its own."""
+    """The IP addresses of a pod and of its node."""
 
-    host: str
-    address: str
+    host_ip: str
+    pod_ip: str
 
 
 @dataclass(frozen=True)
@@ -54,110 +54,112 @@ class PodEvent:
 
 @dataclass(frozen=True)
 class PodSync:
-    """What is next: a status to be written, events, and in how many seconds to look again (0: at once, None: never).
+    """The result of one sync: a status to write, events, and seconds until the next sync (0: at once, None: never).
 
-    `gone` says that the pod has ended and is to be removed.
+    `terminated` means that the pod has terminated and is to be deleted.
     """
 
     status: dict[str, Any]
     after: float | None = None
-    told: tuple[PodEvent, ...] = ()
-    gone: bool = False
+    events: tuple[PodEvent, ...] = ()
+    terminated: bool = False
 
 
-def sync_pod(pod: Mapping[str, Any], now: datetime, place: PodAddresses, behavior: Callable[[Container], Behavior]) -> PodSync:
-    """Say what a pod on a node is next; `behavior` gives what is said about one of its containers."""
-    return _PodLifecycle(pod, now, place, behavior).step()
+def sync_pod(
+    pod: Mapping[str, Any], now: datetime, addresses: PodAddresses, behavior: Callable[[Container], Behavior]
+) -> PodSync:
+    """Return the next status of a pod on a node; `behavior` returns the behavior of one of its containers."""
+    return _PodLifecycle(pod, now, addresses, behavior).sync()
 
 
 class _PodLifecycle:
     def __init__(
-        self, pod: Mapping[str, Any], now: datetime, place: PodAddresses, behavior: Callable[[Container], Behavior]
+        self, pod: Mapping[str, Any], now: datetime, addresses: PodAddresses, behavior: Callable[[Container], Behavior]
     ) -> None:
         self._metadata: Mapping[str, Any] = pod["metadata"]
         self._spec: Mapping[str, Any] = pod["spec"]
-        self._before: Mapping[str, Any] = pod.get("status") or {}
+        self._old_status: Mapping[str, Any] = pod.get("status") or {}
         self._now = now.replace(microsecond=0)
-        self._place = place
+        self._addresses = addresses
         self._behavior = behavior
-        self._exact = now
+        self._precise_now = now
         self._policy: str = self._spec.get("restartPolicy", "Always")
         self._init: list[Container] = list(self._spec.get("initContainers", ()))
         self._main: list[Container] = list(self._spec["containers"])
-        self._runs = self._read_runs()
-        self._dues: list[float] = []
+        self._states = self._parse_states()
+        self._delays: list[float] = []
         self._events: list[PodEvent] = []
 
-    def _read_runs(self) -> dict[str, ContainerState]:
+    def _parse_states(self) -> dict[str, ContainerState]:
         statuses = {
             one["name"]: one
             for part in ("initContainerStatuses", "containerStatuses")
-            for one in self._before.get(part) or ()
+            for one in self._old_status.get(part) or ()
         }
         every = (*self._init, *self._main)
         return {one["name"]: parse_container_status(one["name"], one["image"], statuses.get(one["name"])) for one in every}
 
-    # Which way
+    # Transitions
 
-    def step(self) -> PodSync:
+    def sync(self) -> PodSync:
         deleting = "deletionTimestamp" in self._metadata
-        if self._before.get("phase") in _OVER:
-            return PodSync(dict(self._before), gone=deleting)
+        if self._old_status.get("phase") in _TERMINAL_PHASES:
+            return PodSync(dict(self._old_status), terminated=deleting)
         if deleting:
             return self._stop()
-        if "startTime" not in self._before:
+        if "startTime" not in self._old_status:
             return self._admit()
         if self._is_overdue():
             return self._fail("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
-        return self._go_on()
+        return self._run()
 
     def _admit(self) -> PodSync:
         waiting = "PodInitializing" if self._init else "ContainerCreating"
-        self._runs = {name: run.waits(waiting) for name, run in self._runs.items()}
-        status = self._status("Pending", sandbox=False)
+        self._states = {name: state.wait(waiting) for name, state in self._states.items()}
+        status = self._status("Pending", ready_to_start=False)
         return PodSync({**status, "startTime": format_time(self._now)}, after=0.0)
 
-    def _go_on(self) -> PodSync:
-        before = dict(self._runs)
+    def _run(self) -> PodSync:
+        before = dict(self._states)
         if self._initialize():
             for one in self._main:
-                self._advance(one, restarts=self._restarts_main)
-        phase = phase_of(self._spec, self._runs)
+                self._advance(one, restarts=self._restarts_main_container)
+        phase = phase_of(self._spec, self._states)
         if self._is_finished():
-            self._end_sidecars()
-        status = self._status(phase, sandbox=phase not in _OVER)
-        moved = before != self._runs
-        after = 0.0 if moved and phase not in _OVER else min(self._dues, default=None)
-        return PodSync(status, None if phase in _OVER else after, tuple(self._events))
+            self._stop_sidecars()
+        status = self._status(phase, ready_to_start=phase not in _TERMINAL_PHASES)
+        changed = before != self._states
+        after = 0.0 if changed and phase not in _TERMINAL_PHASES else min(self._delays, default=None)
+        return PodSync(status, None if phase in _TERMINAL_PHASES else after, tuple(self._events))
 
     def _stop(self) -> PodSync:
-        first = self._before.get("observedGeneration", 0) < self._metadata.get("generation", 1)
+        first = self._old_status.get("observedGeneration", 0) < self._metadata.get("generation", 1)
         grace = float(self._metadata.get("deletionGracePeriodSeconds", 0))
-        told = datetime.fromisoformat(self._metadata["deletionTimestamp"]) - timedelta(seconds=grace)
+        deleted = datetime.fromisoformat(self._metadata["deletionTimestamp"]) - timedelta(seconds=grace)
         for one in (*self._init, *self._main):
-            run = self._runs[one["name"]]
-            if run.running is not None:
+            state = self._states[one["name"]]
+            if state.running is not None:
                 if first:
-                    self._events.append(PodEvent("Killing", f"Stopping container {run.name}"))
-                self._end_by(one, run, told, grace)
-        if any(run.running is not None for run in self._runs.values()):
-            phase = self._before.get("phase", "Pending")
-            return PodSync(self._status(phase, sandbox=True), min(self._dues), tuple(self._events))
-        return self._ended()
+                    self._events.append(PodEvent("Killing", f"Stopping container {state.name}"))
+                self._stop_container(one, state, deleted, grace)
+        if any(state.running is not None for state in self._states.values()):
+            phase = self._old_status.get("phase", "Pending")
+            return PodSync(self._status(phase, ready_to_start=True), min(self._delays), tuple(self._events))
+        return self._finish()
 
-    def _end_by(self, container: Container, run: ContainerState, told: datetime, grace: float) -> None:
-        wanted = self._behavior(container).stops_after or 0.0
-        due = told + timedelta(seconds=min(wanted, grace))
+    def _stop_container(self, container: Container, state: ContainerState, deleted: datetime, grace: float) -> None:
+        stop_seconds = self._behavior(container).stops_after or 0.0
+        due = deleted + timedelta(seconds=min(stop_seconds, grace))
         if self._is_due(due):
-            self._runs[run.name] = run.ends(_KILLED if wanted > grace else _STOPPED, self._now)
+            self._states[state.name] = state.terminate(_SIGKILL_EXIT_CODE if stop_seconds > grace else _SIGTERM_EXIT_CODE, self._now)
 
-    def _ended(self) -> PodSync:
-        for name, run in self._runs.items():
-            if run.is_waiting:
-                self._runs[name] = run.ends(_KILLED, self._now, "ContainerStatusUnknown")
-        codes = [run.ended.code for one in self._main if (run := self._runs[one["name"]]).ended is not None]
+    def _finish(self) -> PodSync:
+        for name, state in self._states.items():
+            if state.is_waiting:
+                self._states[name] = state.terminate(_SIGKILL_EXIT_CODE, self._now, "ContainerStatusUnknown")
+        codes = [state.terminated.code for one in self._main if (state := self._states[one["name"]]).terminated is not None]
         phase = "Failed" if any(codes) else "Succeeded"
-        return PodSync(self._status(phase, sandbox=False), told=tuple(self._events), gone=True)
+        return PodSync(self._status(phase, ready_to_start=False), events=tuple(self._events), terminated=True)
 
     def _is_overdue(self) -> bool:
         limit = self._spec.get("activeDeadlineSeconds")
@@ -166,185 +168,185 @@ class _PodLifecycle:
         return self._is_due(self._started() + timedelta(seconds=limit))
 
     def _fail(self, reason: str, message: str) -> PodSync:
-        for name, run in self._runs.items():
-            if run.running is not None:
-                self._runs[name] = run.ends(_KILLED, self._now)
-        status = self._status("Failed", sandbox=False)
-        return PodSync({**status, "reason": reason, "message": message}, told=(PodEvent(reason, message),))
+        for name, state in self._states.items():
+            if state.running is not None:
+                self._states[name] = state.terminate(_SIGKILL_EXIT_CODE, self._now)
+        status = self._status("Failed", ready_to_start=False)
+        return PodSync({**status, "reason": reason, "message": message}, events=(PodEvent(reason, message),))
 
     # Containers
 
     def _initialize(self) -> bool:
-        """Bring the init containers forward; say whether the others may start."""
+        """Advance the init containers; report whether the main containers may start."""
         since = self._started()
         for one in self._init:
             sidecar = is_sidecar(one)
-            self._advance(one, since=since, restarts=_always if sidecar else self._restarts_init)
-            run = self._runs[one["name"]]
+            self._advance(one, since=since, restarts=_always if sidecar else self._restarts_init_container)
+            state = self._states[one["name"]]
             if sidecar:
-                if not run.started and run.last is None:
+                if not state.started and state.last_terminated is None:
                     return False
-            elif run.ended is None or run.ended.code != 0:
+            elif state.terminated is None or state.terminated.code != 0:
                 return False
             else:
-                since = max(since, run.ended.finished)
+                since = max(since, state.terminated.finished)
         return True
 
     def _advance(self, container: Container, *, restarts: Callable[[int], bool], since: datetime | None = None) -> None:
-        run = self._runs[container["name"]]
+        state = self._states[container["name"]]
         behavior = self._behavior(container)
-        if run.running is not None:
-            run = self._while_running(container, run, behavior)
-        elif run.ended is not None:
-            if restarts(run.ended.code) and not self._is_finished():
-                run = self._again(container, run)
-        elif run.last is not None:
-            run = self._again(container, run)
+        if state.running is not None:
+            state = self._while_running(container, state, behavior)
+        elif state.terminated is not None:
+            if restarts(state.terminated.code) and not self._is_finished():
+                state = self._restart(container, state)
+        elif state.last_terminated is not None:
+            state = self._restart(container, state)
         else:
-            run = self._first(container, run, behavior, since or self._since())
-        self._runs[container["name"]] = run
+            state = self._start_first(container, state, behavior, since or self._earliest_start())
+        self._states[container["name"]] = state
 
-    def _first(self, container: Container, run: ContainerState, behavior: Behavior, since: datetime) -> ContainerState:
+    def _start_first(self, container: Container, state: ContainerState, behavior: Behavior, since: datetime) -> ContainerState:
         if behavior.pull_fails:
-            return self._unpulled(run, since)
+            return self._fail_pull(state, since)
         due = since + timedelta(seconds=behavior.start_after or 0.0)
-        return self._start(container, run) if self._is_due(due) else run
+        return self._start(container, state) if self._is_due(due) else state
 
-    def _unpulled(self, run: ContainerState, since: datetime) -> ContainerState:
-        why = f'failed to pull and unpack image "{run.image}": not found'
-        if run.waiting == "ImagePullBackOff":
-            return run
-        if run.waiting == "ErrImagePull":
+    def _fail_pull(self, state: ContainerState, since: datetime) -> ContainerState:
+        error = f'failed to pull and unpack image "{state.image}": not found'
+        if state.waiting == "ImagePullBackOff":
+            return state
+        if state.waiting == "ErrImagePull":
             if not self._is_due(since + timedelta(seconds=_PULL_SECONDS)):
-                return run
-            words = f'Back-off pulling image "{run.image}"'
-            self._events.append(PodEvent("BackOff", words))
+                return state
+            message = f'Back-off pulling image "{state.image}"'
+            self._events.append(PodEvent("BackOff", message))
             self._events.append(PodEvent("Failed", "Error: ImagePullBackOff", warning=True))
-            return run.waits("ImagePullBackOff", f"{words}: ErrImagePull: {why}")
-        self._events.append(PodEvent("Pulling", f'Pulling image "{run.image}"'))
-        self._events.append(PodEvent("Failed", f'Failed to pull image "{run.image}": {why}', warning=True))
+            return state.wait("ImagePullBackOff", f"{message}: ErrImagePull: {error}")
+        self._events.append(PodEvent("Pulling", f'Pulling image "{state.image}"'))
+        self._events.append(PodEvent("Failed", f'Failed to pull image "{state.image}": {error}', warning=True))
         self._events.append(PodEvent("Failed", "Error: ErrImagePull", warning=True))
-        return run.waits("ErrImagePull", why)
+        return state.wait("ErrImagePull", error)
 
-    def _start(self, container: Container, run: ContainerState) -> ContainerState:
-        self._events.append(PodEvent("Pulled", f'Container image "{run.image}" already present on machine'))
+    def _start(self, container: Container, state: ContainerState) -> ContainerState:
+        self._events.append(PodEvent("Pulled", f'Container image "{state.image}" already present on machine'))
         self._events.append(PodEvent("Created", "Container created"))
         self._events.append(PodEvent("Started", "Container started"))
-        started = run.starts(self._now)
+        started = state.start(self._now)
         return self._while_running(container, started, self._behavior(container), just_started=True)
 
     def _while_running(
-        self, container: Container, run: ContainerState, behavior: Behavior, *, just_started: bool = False
+        self, container: Container, state: ContainerState, behavior: Behavior, *, just_started: bool = False
     ) -> ContainerState:
-        assert run.running is not None
-        length, code = self._length(container, run, behavior)
-        if length is not None and not just_started and self._is_due(run.running + timedelta(seconds=length)):
-            return run.ends(code, self._now)
-        if length is not None and just_started:
-            self._is_due(run.running + timedelta(seconds=length))
-        return replace(run, started=True, ready=self._is_ready(container, run, behavior))
+        assert state.running is not None
+        duration, code = self._run_duration(container, state, behavior)
+        if duration is not None and not just_started and self._is_due(state.running + timedelta(seconds=duration)):
+            return state.terminate(code, self._now)
+        if duration is not None and just_started:
+            self._is_due(state.running + timedelta(seconds=duration))
+        return replace(state, started=True, ready=self._is_ready(container, state, behavior))
 
-    def _is_ready(self, container: Container, run: ContainerState, behavior: Behavior) -> bool:
-        assert run.running is not None
+    def _is_ready(self, container: Container, state: ContainerState, behavior: Behavior) -> bool:
+        assert state.running is not None
         if container in self._init and not is_sidecar(container):
             return False
         if behavior.never_ready:
-            if not run.started:
-                self._events.append(PodEvent("Unhealthy", "Readiness probe failed: told to", warning=True))
+            if not state.started:
+                self._events.append(PodEvent("Unhealthy", "Readiness probe failed: simulated failure", warning=True))
             return False
         probe = container.get("readinessProbe") or {}
         first = behavior.ready_after
         wait = float(probe.get("initialDelaySeconds", 0)) if first is None else first
-        return self._is_due(run.running + timedelta(seconds=wait))
+        return self._is_due(state.running + timedelta(seconds=wait))
 
-    def _length(self, container: Container, run: ContainerState, behavior: Behavior) -> tuple[float | None, int]:
-        """Give how long a run lasts, None for ever, and how it ends."""
+    def _run_duration(self, container: Container, state: ContainerState, behavior: Behavior) -> tuple[float | None, int]:
+        """Return how long a state delay_text (None: until it is stopped) and its exit code."""
         crashes = behavior.crashes
-        if crashes is not None and (crashes < 0 or run.restarts < crashes):
-            length = _CRASH_SECONDS if behavior.runs_for is None else behavior.runs_for
-            return length, 1 if behavior.exit_code is None else behavior.exit_code
+        if crashes is not None and (crashes < 0 or state.restarts < crashes):
+            duration = _CRASH_SECONDS if behavior.runs_for is None else behavior.runs_for
+            return duration, 1 if behavior.exit_code is None else behavior.exit_code
         if crashes is None and behavior.runs_for is not None:
             return behavior.runs_for, behavior.exit_code or 0
         code = (behavior.exit_code or 0) if crashes is None else 0
         if container in self._init:
             return (None if is_sidecar(container) else 0.0), code
-        ends = self._policy != "Always" or (crashes is None and behavior.exit_code is not None)
-        return (_JOB_SECONDS if ends else None), code
+        terminate = self._policy != "Always" or (crashes is None and behavior.exit_code is not None)
+        return (_RUN_TO_COMPLETION_SECONDS if terminate else None), code
 
-    def _again(self, container: Container, run: ContainerState) -> ContainerState:
-        ended = run.ended or run.last
-        assert ended is not None
-        wait = _backoff(run.restarts)
-        if self._is_due(ended.finished + timedelta(seconds=wait)):
-            return self._start(container, run)
-        if run.waiting == "CrashLoopBackOff":
-            return run
+    def _restart(self, container: Container, state: ContainerState) -> ContainerState:
+        terminated = state.terminated or state.last_terminated
+        assert terminated is not None
+        wait = _backoff(state.restarts)
+        if self._is_due(terminated.finished + timedelta(seconds=wait)):
+            return self._start(container, state)
+        if state.waiting == "CrashLoopBackOff":
+            return state
         pod = f"{self._metadata['name']}_{self._metadata['namespace']}({self._metadata['uid']})"
-        words = f"Back-off restarting failed container {run.name} in pod {pod}"
-        self._events.append(PodEvent("BackOff", words, warning=True))
-        lasts = f"{wait:.0f}s" if wait < 60 else f"{wait // 60:.0f}m{wait % 60:.0f}s"
-        return run.waits("CrashLoopBackOff", f"back-off {lasts} restarting failed container={run.name} pod={pod}")
+        message = f"Back-off restarting failed container {state.name} in pod {pod}"
+        self._events.append(PodEvent("BackOff", message, warning=True))
+        delay_text = f"{wait:.0f}s" if wait < 60 else f"{wait // 60:.0f}m{wait % 60:.0f}s"
+        return state.wait("CrashLoopBackOff", f"back-off {delay_text} restarting failed container={state.name} pod={pod}")
 
-    def _restarts_main(self, code: int) -> bool:
+    def _restarts_main_container(self, code: int) -> bool:
         return self._policy == "Always" or (self._policy == "OnFailure" and code != 0)
 
-    def _restarts_init(self, code: int) -> bool:
+    def _restarts_init_container(self, code: int) -> bool:
         return code != 0 and self._policy != "Never"
 
     def _is_finished(self) -> bool:
-        """Whether every container has ended and none of them starts again."""
-        ended = [run.ended for one in self._main if (run := self._runs[one["name"]]) is not None]
-        return all(one is not None and not self._restarts_main(one.code) for one in ended)
+        """Report whether every container has terminated and none restarts."""
+        terminated = [state.terminated for one in self._main if (state := self._states[one["name"]]) is not None]
+        return all(one is not None and not self._restarts_main_container(one.code) for one in terminated)
 
-    def _end_sidecars(self) -> None:
+    def _stop_sidecars(self) -> None:
         for one in self._init:
-            run = self._runs[one["name"]]
-            if is_sidecar(one) and run.running is not None:
-                self._runs[one["name"]] = run.ends(0, self._now)
+            state = self._states[one["name"]]
+            if is_sidecar(one) and state.running is not None:
+                self._states[one["name"]] = state.terminate(0, self._now)
 
     # Time
 
     def _started(self) -> datetime:
-        return datetime.fromisoformat(self._before["startTime"])
+        return datetime.fromisoformat(self._old_status["startTime"])
 
-    def _since(self) -> datetime:
-        """Give when the containers of the pod could start at the earliest."""
-        ended = [run.ended.finished for one in self._init if (run := self._runs[one["name"]]).ended is not None]
-        return max([self._started(), *ended])
+    def _earliest_start(self) -> datetime:
+        """Return the earliest time at which the main containers may start."""
+        terminated = [state.terminated.finished for one in self._init if (state := self._states[one["name"]]).terminated is not None]
+        return max([self._started(), *terminated])
 
-    def _is_due(self, moment: datetime) -> bool:
-        """Tell whether a moment has come; one that has not is when to look again."""
-        left = (moment - self._exact).total_seconds()
+    def _is_due(self, due: datetime) -> bool:
+        """Report whether a time has come; if it has not, the next sync is due then."""
+        left = (due - self._precise_now).total_seconds()
         if left > 0:
-            self._dues.append(left)
+            self._delays.append(left)
         return left <= 0
 
-    # Telling
+    # Status
 
-    def _status(self, phase: str, *, sandbox: bool) -> dict[str, Any]:
+    def _status(self, phase: str, *, ready_to_start: bool) -> dict[str, Any]:
         now, uid = format_time(self._now), self._metadata["uid"]
-        present = self._before.get("conditions") or ()
-        wanted = conditions_of(self._spec, self._runs, phase, sandbox=sandbox, present=present)
+        present = self._old_status.get("conditions") or ()
+        desired = conditions_of(self._spec, self._states, phase, ready_to_start=ready_to_start, present=present)
         generation = self._metadata.get("generation", 0)
         status = {
-            **self._before,
+            **self._old_status,
             "phase": phase,
-            "conditions": merge_conditions(present, wanted, now=now, generation=generation),
-            "hostIP": self._place.host,
-            "hostIPs": [{"ip": self._place.host}],
-            "containerStatuses": [container_status(self._runs[one["name"]], uid) for one in self._main],
+            "conditions": merge_conditions(present, desired, now=now, generation=generation),
+            "hostIP": self._addresses.host_ip,
+            "hostIPs": [{"ip": self._addresses.host_ip}],
+            "containerStatuses": [container_status(self._states[one["name"]], uid) for one in self._main],
         }
         if self._init:
             status["initContainerStatuses"] = [self._init_status(one, uid) for one in self._init]
-        if sandbox or "podIP" in self._before:
-            status |= {"podIP": self._place.address, "podIPs": [{"ip": self._place.address}]}
+        if ready_to_start or "podIP" in self._old_status:
+            status |= {"podIP": self._addresses.pod_ip, "podIPs": [{"ip": self._addresses.pod_ip}]}
         return {**status, "observedGeneration": generation} if generation else status
 
     def _init_status(self, container: Container, uid: str) -> dict[str, Any]:
-        run = self._runs[container["name"]]
-        if not is_sidecar(container) and run.ended is not None and run.ended.code == 0:
-            run = replace(run, ready=True)
-        return container_status(run, uid)
+        state = self._states[container["name"]]
+        if not is_sidecar(container) and state.terminated is not None and state.terminated.code == 0:
+            state = replace(state, ready=True)
+        return container_status(state, uid)
 
 
 def _always(_: int) -> bool:
@@ -352,5 +354,5 @@ def _always(_: int) -> bool:
 
 
 def _backoff(restarts: int) -> float:
-    """Give how long a container waits that was started again so many times."""
-    return 0.0 if restarts == 0 else min(_FIRST_BACKOFF * 2.0 ** (restarts - 1), _MOST_BACKOFF)
+    """Return the delay before a container is restarted that has been restarted `restarts` times."""
+    return 0.0 if restarts == 0 else min(_INITIAL_BACKOFF * 2.0 ** (restarts - 1), _MAX_BACKOFF)

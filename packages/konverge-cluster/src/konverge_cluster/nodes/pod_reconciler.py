@@ -1,4 +1,4 @@
-"""The controller of pods: gives a node to those that have none, and plays the life of those on its own nodes."""
+"""The reconciler of pods: binds unscheduled pods and advances those on the simulated nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from konverge.errors import Conflict, KonvergeError, NotFound, TerminalError
 from konverge.k8s.core.v1 import Pod
 from konverge.objects import Unstructured, kind_of, merge_patch
 from konverge.reconcile import Context, Reconciler, Result
-from konverge_cluster.clock import Clock, moment
+from konverge_cluster.clock import Clock, utc_now
 from konverge_cluster.nodes.behaviors import Behavior, PodInfo, Program
 from konverge_cluster.nodes.evictions import delete_orphan
 from konverge_cluster.nodes.pod_lifecycle import PodAddresses, PodSync, sync_pod
@@ -23,62 +23,62 @@ __all__ = ["PODS", "PodReconciler"]
 
 PODS: Final = kind_of(Pod)
 _SCHEDULER: Final = "default-scheduler"
-_STEPS_AT_ONCE: Final = 10
-_LOOK_AGAIN: Final = 300.0
-_SURE_AFTER: Final = 40.0
+_MAX_SYNCS: Final = 10
+_RETRY_UNSCHEDULABLE: Final = 300.0
+_MISSING_NODE_DELAY: Final = 40.0
 
 
 class PodReconciler(Reconciler[Unstructured]):
-    """Carries a pod through its life; what that is says `life.sync_pod`.
+    """Schedules pods and advances their status with `sync_pod`.
 
-    Pods of other nodes, and of nodes that are down_since, are left alone; with `lifecycle`, those of nodes that are no longer
-    there are removed.
+    Pods of other nodes and of stopped nodes are left alone; with `lifecycle`, pods of nodes that no longer
+    exist are deleted.
     """
 
-    sees_deleting: ClassVar[bool] = True
+    reconcile_terminating: ClassVar[bool] = True
 
     def __init__(
         self,
-        machines: Mapping[str, SimulatedNode],
+        nodes: Mapping[str, SimulatedNode],
         program: Program,
-        placing: SchedulerCache,
+        scheduler_cache: SchedulerCache,
         *,
         clock: Clock,
         schedules: bool,
         lifecycle: bool,
     ) -> None:
-        self._nodes = machines
+        self._nodes = nodes
         self._program = program
-        self._placing = placing
+        self._scheduler_cache = scheduler_cache
         self._clock = clock
         self._schedules = schedules
         self._lifecycle = lifecycle
-        self._missed: dict[str, datetime] = {}  # nodes that are no longer there, and since when
+        self._missing_nodes: dict[str, datetime] = {}  # nodes that no longer exist, and since when
 
     async def reconcile(self, obj: Unstructured, ctx: Context) -> Result | None:
-        """Give a pod a node, or bring it forward on the one it has."""
-        obj.update({"apiVersion": "v1", "kind": "Pod"})  # those of a list do not say it
+        """Bind a pod to a node, or advance it on the node that it has."""
+        obj.update({"apiVersion": "v1", "kind": "Pod"})  # items of a list omit both
         node = obj["spec"].get("nodeName", "")
         if not node:
             return await self._schedule(obj, ctx) if self._schedules else None
-        if self._lifecycle and not self._placing.has_node(node):
-            return await self._outlive(obj, node, ctx)
-        self._missed.pop(node, None)
+        if self._lifecycle and not self._scheduler_cache.has_node(node):
+            return await self._delete_orphan(obj, node, ctx)
+        self._missing_nodes.pop(node, None)
         machine = self._nodes.get(node)
         if machine is None or machine.down_since is not None:
             return None
         try:
-            return await self._bring_forward(obj, machine, ctx)
+            return await self._advance(obj, machine, ctx)
         except NotFound:
-            return None  # it is gone, and its event is on the way
+            return None  # it was deleted; its event is on the way
 
-    async def _outlive(self, pod: Unstructured, node: str, ctx: Context) -> Result | None:
-        """Remove a pod whose node is no longer there, once that is sure."""
-        now = moment(self._clock)
-        since = self._missed.setdefault(node, now)
-        left = _SURE_AFTER - (now - since).total_seconds()
+    async def _delete_orphan(self, pod: Unstructured, node: str, ctx: Context) -> Result | None:
+        """Delete a pod whose node no longer exists, after a delay in which the node may be created again."""
+        now = utc_now(self._clock)
+        since = self._missing_nodes.setdefault(node, now)
+        left = _MISSING_NODE_DELAY - (now - since).total_seconds()
         if left > 0:
-            return Result.requeue(left, reason="its node may come back")
+            return Result.requeue(left, reason="its node may be created again")
         await delete_orphan(pod, ctx, now=now)
         return None
 
@@ -86,81 +86,81 @@ class PodReconciler(Reconciler[Unstructured]):
 
     async def _schedule(self, pod: Unstructured, ctx: Context) -> Result | None:
         spec = pod["spec"]
-        foreign = spec.get("schedulerName", _SCHEDULER) != _SCHEDULER
-        if foreign or "deletionTimestamp" in pod.metadata or spec.get("schedulingGates"):
+        other_scheduler = spec.get("schedulerName", _SCHEDULER) != _SCHEDULER
+        if other_scheduler or "deletionTimestamp" in pod.metadata or spec.get("schedulingGates"):
             return None
-        chosen = self._placing.place(pod.uid, pod.key, spec)
-        if isinstance(chosen, Unschedulable):
-            await self._tell_unfit(pod, chosen, ctx)
-            return Result.requeue(_LOOK_AGAIN, reason="no node fits")
+        selected = self._scheduler_cache.addresses(pod.uid, pod.key, spec)
+        if isinstance(selected, Unschedulable):
+            await self._report_unschedulable(pod, selected, ctx)
+            return Result.requeue(_RETRY_UNSCHEDULABLE, reason="no node fits")
         try:
-            await ctx.client.using(field_manager="kube-scheduler").act(pod, "binding", _binding(pod, chosen))
+            await ctx.client.using(field_manager="kube-scheduler").write_subresource(pod, "binding", _binding(pod, selected))
         except KonvergeError as error:
-            self._placing.ledger.leave(pod.uid)
+            self._scheduler_cache.allocations.leave(pod.uid)
             if isinstance(error, NotFound | Conflict):
-                return None  # it went, or somebody else was faster: either way it will be told
+                return None  # it was deleted, or somebody else bound it: an event follows either way
             raise
-        words = f"Successfully assigned {pod.key} to {chosen}"
-        ctx.event("Scheduled", words, action="Binding", reporter=_SCHEDULER)
+        message = f"Successfully assigned {pod.key} to {selected}"
+        ctx.event("Scheduled", message, action="Binding", reporter=_SCHEDULER)
         return None
 
-    async def _tell_unfit(self, pod: Unstructured, unfit: Unschedulable, ctx: Context) -> None:
-        said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": unfit.message}
+    async def _report_unschedulable(self, pod: Unstructured, unschedulable: Unschedulable, ctx: Context) -> None:
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": unschedulable.message}
         present = [one for one in (pod.get("status") or {}).get("conditions", ()) if one["type"] == "PodScheduled"]
-        if present and all(present[0].get(name) == value for name, value in said.items()):
+        if present and all(present[0].get(name) == value for name, value in condition.items()):
             return
-        now = format_time(moment(self._clock))
+        now = format_time(utc_now(self._clock))
         since = present[0]["lastTransitionTime"] if present and present[0]["status"] == "False" else now
-        patch = {"status": {"conditions": [{**said, "lastTransitionTime": since}]}}
+        patch = {"status": {"conditions": [{**condition, "lastTransitionTime": since}]}}
         client = ctx.client.using(field_manager="kube-scheduler")
         await client.patch(PODS, pod.key, patch, patch_type="strategic", subresource="status")
-        ctx.event("FailedScheduling", unfit.message, warning=True, action="Scheduling", reporter=_SCHEDULER)
+        ctx.event("FailedScheduling", unschedulable.message, warning=True, action="Scheduling", reporter=_SCHEDULER)
 
     # The kubelet
 
-    async def _bring_forward(self, pod: Unstructured, machine: SimulatedNode, ctx: Context) -> Result | None:
-        place = self._place(pod, machine)
+    async def _advance(self, pod: Unstructured, machine: SimulatedNode, ctx: Context) -> Result | None:
+        addresses = self._addresses_of(pod, machine)
         try:
             behavior = self._behaviors(pod)
         except ValueError as error:
             ctx.event("UnknownBehavior", str(error), warning=True, reporter="kubelet")
-            raise TerminalError(f"an annotation of the pod is wrong: {error}") from error
-        for _ in range(_STEPS_AT_ONCE):
-            step = sync_pod(pod, moment(self._clock), place, behavior)
-            pod = await self._write(pod, step, ctx)
-            if step.gone:
+            raise TerminalError(f"invalid annotation of the pod: {error}") from error
+        for _ in range(_MAX_SYNCS):
+            sync = sync_pod(pod, utc_now(self._clock), addresses, behavior)
+            pod = await self._write(pod, sync, ctx)
+            if sync.terminated:
                 await ctx.client.delete(pod, grace_period=0, missing_ok=True)
                 return None
-            if step.after is None:
+            if sync.after is None:
                 return None
-            if step.after > 0:
-                return Result.requeue(step.after, reason="something is due")
-        return Result.requeue(1.0, reason="it changes over and over")
+            if sync.after > 0:
+                return Result.requeue(sync.after, reason="the next status change is due")
+        return Result.requeue(1.0, reason="its status keeps changing")
 
-    def _place(self, pod: Unstructured, machine: SimulatedNode) -> PodAddresses:
+    def _addresses_of(self, pod: Unstructured, machine: SimulatedNode) -> PodAddresses:
         if pod["spec"].get("hostNetwork"):
             return PodAddresses(machine.host, machine.host)
-        ledger = self._placing.ledger
+        allocations = self._scheduler_cache.allocations
         if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
-            ledger.take(pod.uid, pod.key, machine.name, requests_of(pod["spec"]))
-            return PodAddresses(machine.host, ledger.address(pod.uid, machine.network))
+            allocations.take(pod.uid, pod.key, node.name, requests_of(pod["spec"]))
+            return PodAddresses(machine.host, allocations.address(pod.uid, machine.network))
         return PodAddresses(machine.host, pod["status"].get("podIP", ""))
 
     def _behaviors(self, pod: Unstructured) -> Callable[[Mapping[str, Any]], Behavior]:
         metadata, spec = pod.metadata, pod["spec"]
-        words = PodInfo(pod.name, pod.namespace, metadata.get("labels") or {}, metadata.get("annotations") or {})
+        message = PodInfo(pod.name, pod.namespace, metadata.get("labels") or {}, metadata.get("annotations") or {})
         containers = [*spec.get("initContainers", ()), *spec["containers"]]
-        found = {one["name"]: self._program.of(one["image"], one["name"], words) for one in containers}
+        found = {one["name"]: self._program.of(one["image"], one["name"], message) for one in containers}
         return lambda container: found[container["name"]]
 
-    async def _write(self, pod: Unstructured, step: PodSync, ctx: Context) -> Unstructured:
+    async def _write(self, pod: Unstructured, sync: PodSync, ctx: Context) -> Unstructured:
         before = _without_nulls(pod.get("status") or {})
-        patch = merge_patch(before, step.status)
+        patch = merge_patch(before, sync.status)
         if patch:
             sent = {"metadata": {"uid": pod.uid, "resourceVersion": pod.resource_version}, "status": patch}
             client = ctx.client.using(field_manager="kubelet")
             pod = await client.patch(PODS, pod.key, sent, subresource="status")
-        for one in step.told:
+        for one in sync.events:
             ctx.event(one.reason, one.message, warning=one.warning, reporter="kubelet")
         return pod
 
@@ -172,7 +172,7 @@ def _binding(pod: Unstructured, node: str) -> dict[str, Any]:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Leave out what the server writes for nothing, such as the time of a probe that was never made."""
+    """Drop null values, such as the time of a probe that never ran: the server writes them explicitly."""
     if isinstance(value, dict):
         return {name: _without_nulls(one) for name, one in value.items() if one is not None}
     return [_without_nulls(one) for one in value] if isinstance(value, list) else value

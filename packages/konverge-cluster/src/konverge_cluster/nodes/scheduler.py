@@ -109,7 +109,7 @@ def _is_met(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     sign = {"Gt": ">", "Lt": "<"}.get(expression["operator"])
     if sign is not None:
         return LabelSelector.parse(f"{expression['key']}{sign}{expression['values'][0]}").matches(labels)
-    return LabelSelector.from_structure({"matchExpressions": [expression]}).matches(labels)
+    return LabelSelector.from_spec({"matchExpressions": [expression]}).matches(labels)
 
 
 def requests_of(spec: Mapping[str, Any]) -> Amounts:

@@ -1,4 +1,4 @@
-"""The stand-in for nodes: a scheduler and kubelets that run nothing, for a control plane that has none."""
+"""Simulated nodes: a scheduler and kubelets that start no containers, for a control plane without nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from konverge.k8s.coordination.v1 import Lease
 from konverge.manager import Manager
 from konverge.objects import Key, Unstructured, wall_clock
 from konverge.triggers import Channel, anything
-from konverge_cluster.clock import Clock, moment
+from konverge_cluster.clock import Clock, utc_now
 from konverge_cluster.nodes.behaviors import Behavior, Program
 from konverge_cluster.nodes.node_objects import CAPACITY, SimulatedNode, node_object
 from konverge_cluster.nodes.scheduler_cache import SchedulerCache
@@ -23,23 +23,26 @@ from konverge_cluster.nodes.node_reconciler import NODES, NodeReconciler
 
 __all__ = ["SimulatedNodes"]
 
-_TRIES: Final = 6
+_ATTEMPTS: Final = 6
 
 
 class SimulatedNodes:
-    """Nodes that run nothing, and whose pods behave as they are told to.
+    """Nodes that run nothing. Their pods follow the behaviors that were programmed.
 
-    Promises: a pod that fits gets a node, and goes through all that a kubelet would report of it; pods that are told to
-    behave in some way do so from then on, those that are there already included; pods and nodes of others are left
-    alone; a stand-in that is started anew goes on where the last one stopped.
+    Promises:
 
-    `nodes` is how many there are, or the machines themselves. `heartbeat` is how often each renews its lease, in
-    seconds, 0 for never. `lifecycle` says whether it also does what a kube-controller-manager does for nodes: leave it
-    off beside a real one. `schedules` says whether it gives nodes to pods. `clock` is the cluster's, in seconds.
+    - a pod that fits is bound to a node and goes through every status that a kubelet would report;
+    - a programmed behavior applies from then on, also to pods that already exist;
+    - pods and nodes of others are left alone;
+    - after a restart the pods continue from the status that was written last.
 
-        stand_in = SimulatedNodes(client, nodes=3)
-        stand_in.program(Behavior(image="bad:*", never_ready=True))
-        async with stand_in.running():
+    `nodes` is their number, or the nodes themselves. `heartbeat` is the interval of lease renewals, in
+    seconds, 0 for never. `lifecycle` adds the node lifecycle controller of a kube-controller-manager: leave it
+    off beside a real one. `schedules` adds the scheduler. `clock` is the clock of the cluster, in seconds.
+
+            nodes = SimulatedNodes(client, nodes=3)
+            nodes.program(Behavior(image="bad:*", never_ready=True))
+            async with nodes.running():
             ...
     """
 
@@ -54,111 +57,111 @@ class SimulatedNodes:
         clock: Clock = wall_clock,
         capacity: Mapping[str, str] | None = None,
     ) -> None:
-        made = _nodes(nodes, capacity or {}) if isinstance(nodes, int) else nodes
-        self.machines = {machine.name: machine for machine in made}
+        created = _create_nodes(nodes, capacity or {}) if isinstance(nodes, int) else nodes
+        self.nodes = {node.name: node for node in created}
         self._client = client
         self._clock = clock
         self._program = Program()
-        self._placing = SchedulerCache()
+        self._scheduler_cache = SchedulerCache()
         self._heartbeat = heartbeat
         self._lifecycle = lifecycle
         self._schedules = schedules
-        self._pods = Channel("the program of the nodes")
-        self._nodes = Channel("the coming and going of nodes")
+        self._pod_channel = Channel("behaviors of simulated nodes")
+        self._node_channel = Channel("starts and stops of simulated nodes")
 
-    # Telling it what happens
+    # Behavior
 
     def program(self, *behaviors: Behavior) -> None:
-        """Let containers behave so from now on; what is told later counts over what was told before."""
+        """Apply behaviors to containers from now on; later behaviors win."""
         self._program.add(*behaviors)
-        self._wake()
+        self._enqueue()
 
-    def forget(self) -> None:
-        """Let all containers behave as usual again."""
+    def clear_program(self) -> None:
+        """Remove all programmed behaviors."""
         self._program.clear()
-        self._wake()
+        self._enqueue()
 
     def stop_node(self, node: str) -> None:
-        """Let a node go down_since: it reports nothing any more, and what happens to its pods nobody knows.
+        """Stop a node: it reports nothing any more, and the state of its pods is unknown.
 
         Raises: ValueError when there is no such node.
         """
-        self._node(node).down_since = moment(self._clock)
-        self._nodes.put(Key("", node))
+        self._node(node).down_since = utc_now(self._clock)
+        self._node_channel.put(Key("", node))
 
     def start_node(self, node: str) -> None:
-        """Let a node come back, with the pods that it had."""
+        """Start a stopped node again, with the pods that it had."""
         self._node(node).down_since = None
-        self._nodes.put(Key("", node))
-        self._wake(node)
+        self._node_channel.put(Key("", node))
+        self._enqueue(node)
 
     # Running
 
     def controllers(self) -> tuple[Controller[Any], ...]:
-        """Give the controllers, of pods and of nodes, for a manager; the nodes must be registered."""
+        """Return the controllers of pods and nodes, for a manager; the nodes must be registered."""
         pods = PodReconciler(
-            self.machines,
+            self.nodes,
             self._program,
-            self._placing,
+            self._scheduler_cache,
             clock=self._clock,
             schedules=self._schedules,
             lifecycle=self._lifecycle,
         )
-        of_pods = (
+        pod_controller = (
             controller_for(PODS)
             .named("kubelet")
             .predicate(anything)
-            .watches(PODS, self._placing.pod_changed)
-            .watches(NODES, self._placing.node_changed)
-            .channel(self._pods)
+            .watches(PODS, self._scheduler_cache.pod_changed)
+            .watches(NODES, self._scheduler_cache.node_changed)
+            .channel(self._pod_channel)
             .max_concurrent_reconciles(16)
             .needs(PODS, "delete")
             .needs(PODS, "patch", subresource="status")
             .needs(PODS, "create", subresource="binding")
         )
-        nodes = NodeReconciler(self.machines, clock=self._clock, heartbeat=self._heartbeat, lifecycle=self._lifecycle)
-        of_nodes = controller_for(NODES).named("node").channel(self._nodes).needs(Lease, "create", "patch")
-        of_nodes.needs(NODES, "create", "patch").needs(PODS, "list", "delete")
-        return (of_pods.build(pods), of_nodes.build(nodes))
+        nodes = NodeReconciler(self.nodes, clock=self._clock, heartbeat=self._heartbeat, lifecycle=self._lifecycle)
+        node_controller = controller_for(NODES).named("node").channel(self._node_channel).needs(Lease, "create", "patch")
+        node_controller.needs(NODES, "create", "patch").needs(PODS, "list", "delete")
+        return (pod_controller.build(pods), node_controller.build(nodes))
 
     async def register(self) -> None:
-        """Register the nodes, as kubelets do when they start; those that are there already stay as they are.
+        """Create the Node objects, as kubelets do when they start; existing ones are left unchanged.
 
-        A server that is in trouble is asked again for about a minute.
+        Server errors are retried for about a minute.
         """
-        for machine in self.machines.values():
-            for attempt in range(_TRIES):
+        for node in self.nodes.values():
+            for attempt in range(_ATTEMPTS):
                 try:
-                    await self._register(machine)
+                    await self._register(node)
                     break
                 except (ServerError, TooManyRequests, TransportError):
-                    if attempt == _TRIES - 1:
+                    if attempt == _ATTEMPTS - 1:
                         raise
                     await asyncio.sleep(2.0**attempt)
 
-    async def _register(self, machine: SimulatedNode) -> None:
+    async def _register(self, node: SimulatedNode) -> None:
         client = self._client.using(field_manager="kubelet")
         with suppress(AlreadyExists):
-            await client.create(Unstructured(node_object(machine, moment(self._clock))))
+            await client.create(Unstructured(node_object(node, utc_now(self._clock))))
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[SimulatedNodes]:
-        """Register the nodes and play them while the block runs."""
+        """Register the nodes and run their controllers while the block runs."""
         await self.register()
         manager = Manager(self._client, name="konverge-nodes", grace=2.0)
         manager.add(*self.controllers())
         async with manager.running():
             yield self
 
-    def _wake(self, node: str = "") -> None:
-        for key in self._placing.ledger.keys(node):
-            self._pods.put(key)
+    def _enqueue(self, node: str = "") -> None:
+        for key in self._scheduler_cache.allocations.keys(node):
+            self._pod_channel.put(key)
 
     def _node(self, name: str) -> SimulatedNode:
-        if name not in self.machines:
-            raise ValueError(f"there is no node {name!r} (there are: {', '.join(self.machines) or 'none'})")
-        return self.machines[name]
+        if name not in self.nodes:
+            raise ValueError(f"there is no node {name!r} (there are: {', '.join(self.nodes) or 'none'})")
+        return self.nodes[name]
 
 
-def _nodes(count: int, capacity: Mapping[str, str]) -> list[SimulatedNode]:
+def _create_nodes(count: int, capacity: Mapping[str, str]) -> list[SimulatedNode]:
     return [SimulatedNode(f"node-{index + 1}", index, {**CAPACITY, **capacity}) for index in range(count)]

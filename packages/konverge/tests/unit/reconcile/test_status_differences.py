@@ -12,7 +12,7 @@ from konverge.client import Client, InProcessTransport
 from konverge.objects import Condition, Kind, Model, Resource, Unstructured, decode, encode, field
 from konverge.reconcile.statuses import update_status
 from konverge.wire import Request
-from konverge_cluster.api.responses import Answer
+from konverge_cluster.api.responses import Response
 
 THING = Kind("example.com", "v1", "Thing", "things")
 SINCE = "2026-01-01T00:00:00Z"
@@ -46,10 +46,10 @@ class Server:
     def __init__(self) -> None:
         self.patches: list[Any] = []
 
-    async def handle(self, request: Request) -> Answer:
+    async def handle(self, request: Request) -> Response:
         assert (request.method, request.path) == ("PATCH", "/apis/example.com/v1/namespaces/shop/things/it/status")
         self.patches.append(json.loads(request.body))
-        return Answer(200, encode(wire()))
+        return Response(200, encode(wire()))
 
 
 async def sent(obj: Thing) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from konverge_cluster.api.names import path_segment_errors
+from konverge_cluster.api.names import path_segment_name_errors
 from konverge_cluster.api.strategy import Document, RequestContext
 from konverge_cluster.builtins.defaults import registrations
 from konverge_cluster.builtins.kinds import BuiltinStrategy
@@ -22,12 +22,12 @@ class ServiceAccountStrategy(BuiltinStrategy):
 
     returns_deleted = True
 
-    def prepare_create(self, new: Document, around: RequestContext) -> None:
-        super().prepare_create(new, around)
+    def prepare_create(self, new: Document, context: RequestContext) -> None:
+        super().prepare_create(new, context)
         _keep_names(new)
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
-        super().prepare_update(new, old, around)
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
+        super().prepare_update(new, old, context)
         _keep_names(new)
 
 
@@ -43,7 +43,7 @@ class RoleStrategy(BuiltinStrategy):
     check = staticmethod(rules.role)
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
-        return path_segment_errors(name, prefix=prefix)
+        return path_segment_name_errors(name, prefix=prefix)
 
 
 class ClusterRoleStrategy(RoleStrategy):
@@ -61,7 +61,7 @@ class RoleBindingStrategy(BuiltinStrategy):
     check_change = staticmethod(rules.binding_update)
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
-        return path_segment_errors(name, prefix=prefix)
+        return path_segment_name_errors(name, prefix=prefix)
 
 
 class ClusterRoleBindingStrategy(RoleBindingStrategy):

@@ -34,8 +34,8 @@ class JobStrategy(BuiltinStrategy):
     default_propagation = "Orphan"
     selectable = ("status.successful",)
 
-    def prepare_create(self, new: Document, around: RequestContext) -> None:
-        super().prepare_create(new, around)
+    def prepare_create(self, new: Document, context: RequestContext) -> None:
+        super().prepare_create(new, context)
         if not new["spec"]["manualSelector"]:
             _generate_selector(new)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge_cluster.api.names import path_segment_errors
+from konverge_cluster.api.names import path_segment_name_errors
 from konverge_cluster.api.field_errors import FieldError
 from konverge_cluster.api.strategy import Document, RequestContext, WriteRules
 from konverge_cluster.builtins.kinds import BuiltinStrategy, StatusEndpoint
@@ -23,7 +23,7 @@ class CertificateSigningRequestStrategy(BuiltinStrategy):
     check_status = staticmethod(rules.certificate_conditions)
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
-        return path_segment_errors(name, prefix=prefix)
+        return path_segment_name_errors(name, prefix=prefix)
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -32,24 +32,24 @@ class CertificateSigningRequestStrategy(BuiltinStrategy):
     def more_endpoints(self) -> dict[str, WriteRules]:
         return {"approval": CertificateApprovalEndpoint()}
 
-    def prepare_create(self, new: Document, around: RequestContext) -> None:
-        super().prepare_create(new, around)
+    def prepare_create(self, new: Document, context: RequestContext) -> None:
+        super().prepare_create(new, context)
         spec = new["spec"]
         for key in ("username", "uid", "groups", "extra"):
             spec.pop(key, None)
-            if around.user.get(key):
-                spec[key] = around.user[key]
+            if context.user.get(key):
+                spec[key] = context.user[key]
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
-        super().prepare_update(new, old, around)
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
+        super().prepare_update(new, old, context)
         new["spec"] = old["spec"]
 
 
 class CertificateStatusEndpoint(StatusEndpoint):
     """The signer's answer; whether it was approved is not the signer's to say."""
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
-        super().prepare_update(new, old, around)
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
+        super().prepare_update(new, old, context)
         decided = ("Approved", "Denied")
         kept = [each for each in old["status"].get("conditions", ()) if each["type"] in decided]
         own = [each for each in new["status"].get("conditions", ()) if each["type"] not in decided]
@@ -57,7 +57,7 @@ class CertificateStatusEndpoint(StatusEndpoint):
             new["status"]["conditions"] = kept + own
         else:
             new["status"].pop("conditions", None)
-        _stamp_conditions(new, old, around.now)
+        _stamp_conditions(new, old, context.now)
 
 
 class CertificateApprovalEndpoint:
@@ -65,15 +65,15 @@ class CertificateApprovalEndpoint:
 
     reset_fields = ("spec", "status.certificate")
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
-        _stamp_conditions(new, old, around.now)
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
+        _stamp_conditions(new, old, context.now)
         conditions = new["status"].get("conditions")
         new["spec"] = old["spec"]
         new["status"] = {key: value for key, value in old["status"].items() if key != "conditions"}
         if conditions:
             new["status"]["conditions"] = conditions
 
-    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
+    def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
         return list(rules.certificate_conditions(new, old))
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from konverge_cluster.api.names import label_errors
+from konverge_cluster.api.names import label_name_errors
 from konverge_cluster.api.field_errors import FieldError
 from konverge_cluster.api.strategy import Document, RequestContext, WriteRules
 from konverge_cluster.builtins import advice
@@ -34,21 +34,21 @@ class NamespaceStrategy(BuiltinStrategy):
         return {"finalize": NamespaceFinalizeEndpoint()}
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
-        return label_errors(name, prefix=prefix)
+        return label_name_errors(name, prefix=prefix)
 
     def wiped_status(self) -> Any:
         return {"phase": "Active"}
 
-    def prepare_create(self, new: Document, around: RequestContext) -> None:
-        super().prepare_create(new, around)
+    def prepare_create(self, new: Document, context: RequestContext) -> None:
+        super().prepare_create(new, context)
         # A generated name is known only now.
         clusters.default_namespace(new)
         finalizers = new["spec"].get("finalizers", [])
         if "kubernetes" not in finalizers:
             new["spec"]["finalizers"] = [*finalizers, "kubernetes"]
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
-        super().prepare_update(new, old, around)
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
+        super().prepare_update(new, old, context)
         new["spec"] = old["spec"]
 
     def mark_deleted(self, document: Document) -> None:
@@ -63,10 +63,10 @@ class NamespaceFinalizeEndpoint:
 
     reset_fields = ("status",)
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
         new["status"] = old["status"]
 
-    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
+    def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
         finalizers = new["spec"].get("finalizers", ())
         return list(rules.namespace_finalizers(finalizers, lambda index: f"spec.finalizers[{index}]"))
 
@@ -89,7 +89,7 @@ class NodeStrategy(BuiltinStrategy):
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
         return list(advice.node_advice(new["spec"]))
 
-    def prepare_create(self, new: Document, around: RequestContext) -> None:
+    def prepare_create(self, new: Document, context: RequestContext) -> None:
         new["spec"].pop("configSource", None)
 
     def fields(self, document: Document) -> dict[str, str]:

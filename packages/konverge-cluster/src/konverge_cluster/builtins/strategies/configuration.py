@@ -38,7 +38,7 @@ class SecretStrategy(BuiltinStrategy):
             encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
             document["data"] = {**document.get("data", {}), **encoded}
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
         if not new.get("type"):
             new["type"] = old["type"]
-        super().prepare_update(new, old, around)
+        super().prepare_update(new, old, context)

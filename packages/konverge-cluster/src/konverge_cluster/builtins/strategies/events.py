@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from konverge.objects.kinds import Kind
-from konverge_cluster.api.names import path_segment_errors
+from konverge_cluster.api.names import path_segment_name_errors
 from konverge_cluster.api.field_errors import FieldError
 from konverge_cluster.api.status_errors import invalid
 from konverge_cluster.api.strategy import Document, RequestContext
@@ -59,7 +59,7 @@ class CoreEventStrategy(BuiltinStrategy):
         self.topologies = LazyTopologies((_CORE, _EVENTS))
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
-        return path_segment_errors(name, prefix=prefix)
+        return path_segment_name_errors(name, prefix=prefix)
 
     def fields(self, document: Document) -> dict[str, str]:
         found = super().fields(document)
@@ -78,11 +78,11 @@ class EventStrategy(BuiltinStrategy):
     default_propagation = "Unsupported"
     stamp = "events.k8s.io/v1"
 
-    def validate(self, new: Document, around: RequestContext) -> list[FieldError]:
-        return _refused(new, super().validate(new, around))
+    def validate(self, new: Document, context: RequestContext) -> list[FieldError]:
+        return _refused(new, super().validate(new, context))
 
-    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
-        return _refused(new, super().validate_update(new, old, around))
+    def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
+        return _refused(new, super().validate_update(new, old, context))
 
     @staticmethod
     def check(new: Document) -> Iterable[FieldError]:

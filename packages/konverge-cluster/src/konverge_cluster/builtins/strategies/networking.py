@@ -49,13 +49,13 @@ class EndpointSliceStrategy(BuiltinStrategy):
     check_change = staticmethod(rules.endpoint_slice_update)
     generated_by = ("addressType", "endpoints", "ports")
 
-    def prepare_create(self, new: Document, around: RequestContext) -> None:
-        super().prepare_create(new, around)
+    def prepare_create(self, new: Document, context: RequestContext) -> None:
+        super().prepare_create(new, context)
         _drop_topology(new)
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
         _drop_topology(new)
-        super().prepare_update(new, old, around)
+        super().prepare_update(new, old, context)
 
     def count_generation(self, new: Document, old: Document) -> None:
         super().count_generation(new, old)

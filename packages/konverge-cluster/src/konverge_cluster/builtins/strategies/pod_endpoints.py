@@ -26,7 +26,7 @@ class EphemeralContainersEndpoint:
 
     reset_fields = ("status",)
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
         added = new["spec"].get("ephemeralContainers")
         spec = {key: value for key, value in old["spec"].items() if key != "ephemeralContainers"}
         new["spec"] = {**spec, "ephemeralContainers": added} if added else spec
@@ -34,7 +34,7 @@ class EphemeralContainersEndpoint:
         keep_metadata(new, old)
         _count_generation(new, old)
 
-    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
+    def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
         problems = list(pod(new))
         present = {each["name"]: each for each in new["spec"].get("ephemeralContainers", ())}
         for container in old["spec"].get("ephemeralContainers", ()):
@@ -56,7 +56,7 @@ class ResizeEndpoint:
 
     reset_fields = ("status",)
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
         spec = dict(old["spec"])
         for name in ("containers", "initContainers"):
             resized = _resized(new["spec"].get(name) or [], old["spec"].get(name) or [])
@@ -68,7 +68,7 @@ class ResizeEndpoint:
         keep_metadata(new, old)
         _count_generation(new, old)
 
-    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
+    def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
         return [*pod(new), *_resize_problems(new, old)]
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:

@@ -30,8 +30,8 @@ _GATED: Final = {
 class _PodStatus(StatusEndpoint):
     """The status of a pod; its class of service stays, also when a writer leaves it out."""
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
-        super().prepare_update(new, old, around)
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
+        super().prepare_update(new, old, context)
         if "qosClass" in old["status"]:
             new["status"].setdefault("qosClass", old["status"]["qosClass"])
 
@@ -62,13 +62,13 @@ class PodStrategy(BuiltinStrategy):
             "resize": ResizeEndpoint(),
         }
 
-    def prepare_create(self, new: Document, around: RequestContext) -> None:
+    def prepare_create(self, new: Document, context: RequestContext) -> None:
         new["metadata"]["generation"] = 1
         if new["spec"].get("terminationGracePeriodSeconds", 0) < 0:
             new["spec"]["terminationGracePeriodSeconds"] = 1
         new["status"] = {"phase": "Pending", "qosClass": qos_class(new["spec"])}
         if new["spec"].get("schedulingGates"):
-            new["status"]["conditions"] = [{**_GATED, "lastTransitionTime": around.now}]
+            new["status"]["conditions"] = [{**_GATED, "lastTransitionTime": context.now}]
 
     check = staticmethod(pods.new_pod)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from konverge_cluster.api.names import path_segment_errors
+from konverge_cluster.api.names import path_segment_name_errors
 from konverge_cluster.api.strategy import Document, RequestContext
 from konverge_cluster.builtins.kinds import BuiltinStrategy
 from konverge_cluster.builtins.validation import access, autoscaling
@@ -19,7 +19,7 @@ class PodDisruptionBudgetStrategy(BuiltinStrategy):
     check_status = staticmethod(autoscaling.disruption_budget_status)
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
-        return path_segment_errors(name, prefix=prefix)
+        return path_segment_name_errors(name, prefix=prefix)
 
 
 class LeaseStrategy(BuiltinStrategy):
@@ -29,12 +29,12 @@ class LeaseStrategy(BuiltinStrategy):
     unconditional_update = False
     check = staticmethod(access.lease)
 
-    def prepare_create(self, new: Document, around: RequestContext) -> None:
-        super().prepare_create(new, around)
+    def prepare_create(self, new: Document, context: RequestContext) -> None:
+        super().prepare_create(new, context)
         _drop_disabled(new)
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
-        super().prepare_update(new, old, around)
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
+        super().prepare_update(new, old, context)
         _drop_disabled(new)
 
 

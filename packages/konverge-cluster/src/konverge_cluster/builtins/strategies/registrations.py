@@ -31,10 +31,10 @@ class ValidatingWebhookStrategy(BuiltinStrategy):
     generated_by = ("webhooks",)
     unconditional_update = False
 
-    def validate(self, new: Document, around: RequestContext) -> list[FieldError]:  # noqa: ARG002
+    def validate(self, new: Document, context: RequestContext) -> list[FieldError]:  # noqa: ARG002
         return configuration_problems(new)
 
-    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:  # noqa: ARG002
+    def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:  # noqa: ARG002
         return configuration_problems(new, old)
 
 
@@ -93,8 +93,8 @@ class PriorityClassStrategy(BuiltinStrategy):
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
         return access.priority_class_update(new, old)
 
-    def prepare_create(self, new: Document, around: RequestContext) -> None:
-        super().prepare_create(new, around)
+    def prepare_create(self, new: Document, context: RequestContext) -> None:
+        super().prepare_create(new, context)
         new["metadata"]["generation"] = 1
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from konverge_cluster.api.names import label_errors
+from konverge_cluster.api.names import label_name_errors
 from konverge_cluster.api.field_errors import FieldError, quote
 from konverge_cluster.api.status_errors import internal_error
 from konverge_cluster.api.strategy import Document, ResourceInfo, RequestContext
@@ -51,31 +51,31 @@ class ServiceStrategy(BuiltinStrategy):
         return list(advice.service_advice(new))
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
-        return label_errors(name, prefix=prefix)
+        return label_name_errors(name, prefix=prefix)
 
-    def validate(self, new: Document, around: RequestContext) -> list[FieldError]:
+    def validate(self, new: Document, context: RequestContext) -> list[FieldError]:
         # The real server allocates before it validates, and what it cannot allocate ends the matter.
-        return self._allocation_problems(new, None, around) or super().validate(new, around)
+        return self._allocation_problems(new, None, context) or super().validate(new, context)
 
-    def validate_update(self, new: Document, old: Document, around: RequestContext) -> list[FieldError]:
-        return self._allocation_problems(new, old["spec"], around) or super().validate_update(new, old, around)
+    def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
+        return self._allocation_problems(new, old["spec"], context) or super().validate_update(new, old, context)
 
-    def _allocation_problems(self, new: Document, former: Document | None, around: RequestContext) -> list[FieldError]:
+    def _allocation_problems(self, new: Document, former: Document | None, context: RequestContext) -> list[FieldError]:
         if self._addresses is None:
             return []
         metadata = new["metadata"]
         key = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
-        return allocation.problems(new["spec"], self._addresses, key, former=former, rehearsal=around.dry_run)
+        return allocation.problems(new["spec"], self._addresses, key, former=former, rehearsal=context.dry_run)
 
-    def prepare_create(self, new: Document, around: RequestContext) -> None:
-        super().prepare_create(new, around)
+    def prepare_create(self, new: Document, context: RequestContext) -> None:
+        super().prepare_create(new, context)
         spec = new["spec"]
         if spec.get("clusterIP") and not spec.get("clusterIPs"):
             spec["clusterIPs"] = [spec["clusterIP"]]
         self._allocate(new, None)
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
-        super().prepare_update(new, old, around)
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
+        super().prepare_update(new, old, context)
         spec, former = new["spec"], old["spec"]
         allocation.carry_over(spec, former)
         allocation.agree_on_addresses(spec, former)

@@ -47,12 +47,12 @@ class PersistentVolumeClaimStrategy(BuiltinStrategy):
     def wiped_status(self) -> Any:
         return {"phase": "Pending"}
 
-    def prepare_create(self, new: Document, around: RequestContext) -> None:
-        super().prepare_create(new, around)
+    def prepare_create(self, new: Document, context: RequestContext) -> None:
+        super().prepare_create(new, context)
         _agree_on_source(new["spec"], {})
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
-        super().prepare_update(new, old, around)
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
+        super().prepare_update(new, old, context)
         _agree_on_source(new["spec"], old["spec"])
 
 
@@ -88,23 +88,23 @@ class PersistentVolumeStrategy(BuiltinStrategy):
         super().__init__(*arguments)
         self._endpoints["status"] = PersistentVolumeStatusEndpoint(self)
 
-    def prepare_create(self, new: Document, around: RequestContext) -> None:
-        super().prepare_create(new, around)
-        new["status"] = {"phase": "Pending", "lastPhaseTransitionTime": around.now}
+    def prepare_create(self, new: Document, context: RequestContext) -> None:
+        super().prepare_create(new, context)
+        new["status"] = {"phase": "Pending", "lastPhaseTransitionTime": context.now}
 
 
 class PersistentVolumeStatusEndpoint(StatusEndpoint):
     """The status of a volume."""
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
-        super().prepare_update(new, old, around)
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
+        super().prepare_update(new, old, context)
         present, former = new["status"], old["status"]
         noted = present.get("lastPhaseTransitionTime")
         if present.get("phase") == former.get("phase"):
             if noted is None and "lastPhaseTransitionTime" in former:
                 present["lastPhaseTransitionTime"] = former["lastPhaseTransitionTime"]
         elif noted is None or noted == former.get("lastPhaseTransitionTime"):
-            present["lastPhaseTransitionTime"] = around.now
+            present["lastPhaseTransitionTime"] = context.now
 
 
 class StorageClassStrategy(BuiltinStrategy):
@@ -133,13 +133,13 @@ class CSIDriverStrategy(BuiltinStrategy):
             return []
         return list(advice.driver_advice(new["spec"]))
 
-    def prepare_create(self, new: Document, around: RequestContext) -> None:
-        super().prepare_create(new, around)
+    def prepare_create(self, new: Document, context: RequestContext) -> None:
+        super().prepare_create(new, context)
         # Known to a 1.36 server, and offered only when it is told to.
         new["spec"].pop("preventPodSchedulingIfMissing", None)
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
-        super().prepare_update(new, old, around)
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
+        super().prepare_update(new, old, context)
         new["spec"].pop("preventPodSchedulingIfMissing", None)
         if new["spec"] != old["spec"]:
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1

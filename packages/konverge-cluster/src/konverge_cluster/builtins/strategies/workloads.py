@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from konverge_cluster.api.names import label_errors
+from konverge_cluster.api.names import label_name_errors
 from konverge_cluster.api.field_errors import FieldError, required
 from konverge_cluster.api.strategy import Document, Scaling, RequestContext
 from konverge_cluster.builtins.advice import claim_advice
@@ -107,16 +107,16 @@ class StatefulSetStrategy(BuiltinStrategy):
     generated_by = ("spec",)
     scaling = _SCALING
 
-    def prepare_create(self, new: Document, around: RequestContext) -> None:
-        super().prepare_create(new, around)
+    def prepare_create(self, new: Document, context: RequestContext) -> None:
+        super().prepare_create(new, context)
         _drop_disabled(new)
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
         _drop_disabled(new)
-        super().prepare_update(new, old, around)
+        super().prepare_update(new, old, context)
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
-        return label_errors(name, prefix=prefix)
+        return label_name_errors(name, prefix=prefix)
 
     check = staticmethod(rules.stateful_set)
 
@@ -159,13 +159,13 @@ class DaemonSetStrategy(BuiltinStrategy):
         # It is there before owners are noted, so whoever creates the object owns it.
         document["metadata"].setdefault("annotations", {}).setdefault(_TEMPLATE_GENERATION, "0")
 
-    def prepare_create(self, new: Document, around: RequestContext) -> None:
-        super().prepare_create(new, around)
+    def prepare_create(self, new: Document, context: RequestContext) -> None:
+        super().prepare_create(new, context)
         annotations = new["metadata"].setdefault("annotations", {})
         annotations[_TEMPLATE_GENERATION] = str(max(1, _number(annotations.get(_TEMPLATE_GENERATION, ""))))
 
-    def prepare_update(self, new: Document, old: Document, around: RequestContext) -> None:
-        super().prepare_update(new, old, around)
+    def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
+        super().prepare_update(new, old, context)
         generation = _number(old["metadata"].get("annotations", {}).get(_TEMPLATE_GENERATION, ""))
         changed = new["spec"]["template"] != old["spec"]["template"]
         annotations = new["metadata"].setdefault("annotations", {})

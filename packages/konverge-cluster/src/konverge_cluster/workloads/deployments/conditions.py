@@ -12,7 +12,7 @@ from typing import Final
 
 from konverge.k8s.apps.v1 import DeploymentCondition, ReplicaSet
 from konverge.objects.conditions import ConditionStatus
-from konverge_cluster.clock import whole
+from konverge_cluster.clock import truncate_to_seconds
 
 __all__ = ["AVAILABLE", "FAILURE", "PROGRESSING", "condition_of", "failure_of", "new_condition", "with_", "without"]
 
@@ -25,7 +25,7 @@ def new_condition(
     type_: str, status: ConditionStatus, *, reason: str, message: str, now: datetime
 ) -> DeploymentCondition:
     """Make a condition that changed just now."""
-    at = whole(now)
+    at = truncate_to_seconds(now)
     return DeploymentCondition(
         type=type_, status=status, reason=reason, message=message, last_update_time=at, last_transition_time=at
     )

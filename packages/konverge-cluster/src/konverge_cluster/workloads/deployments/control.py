@@ -12,8 +12,8 @@ from konverge.k8s.meta.v1 import LabelSelector
 from konverge.objects import ObjectMeta
 from konverge.objects.conditions import ConditionStatus
 from konverge.reconcile import Context
-from konverge_cluster.server_messages import namespace_is_going, refusal
-from konverge_cluster.status_writes import writer_of, written
+from konverge_cluster.server_messages import is_namespace_terminating, server_message
+from konverge_cluster.status_writes import controller_client, write_status
 from konverge_cluster.workloads.deployments.conditions import PROGRESSING, condition_of, new_condition, with_
 from konverge_cluster.workloads.deployments.revisions import REVISION, highest_revision, numbered, sized
 from konverge_cluster.workloads.deployments.rolling import new_size
@@ -42,7 +42,7 @@ class Control:
         self.now = now
         self.wrote = False
         self._ctx = ctx
-        self._client = writer_of(ctx)
+        self._client = controller_client(ctx)
 
     # Its own status
 
@@ -52,7 +52,7 @@ class Control:
         if revision:
             annotations[REVISION] = revision
         version = self.deployment.resource_version
-        self.deployment = await written(self._ctx, self.deployment, status, annotations=annotations)
+        self.deployment = await write_status(self._ctx, self.deployment, status, annotations=annotations)
         self.wrote = self.wrote or self.deployment.resource_version != version
 
     async def note_progress(self, status: ConditionStatus, reason: str, message: str, *, revision: str = "") -> None:
@@ -96,8 +96,8 @@ class Control:
         except AlreadyExists:
             return Sets(await self._take(wanted), sets.old)
         except KonvergeError as error:
-            if not namespace_is_going(error):
-                message = f'Failed to create new replica set "{wanted.name}": {refusal(error)}'
+            if not is_namespace_terminating(error):
+                message = f'Failed to create new replica set "{wanted.name}": {server_message(error)}'
                 await self.note_progress("False", "ReplicaSetCreateError", message)
                 self._ctx.event("ReplicaSetCreateError", message, warning=True)
             raise

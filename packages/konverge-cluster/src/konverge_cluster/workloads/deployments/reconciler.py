@@ -11,8 +11,8 @@ from konverge.errors import AlreadyExists, KonvergeError
 from konverge.k8s.apps.v1 import Deployment, ReplicaSet
 from konverge.objects import Key, LabelSelector
 from konverge.reconcile import Context, Reconciler, Result
-from konverge_cluster.clock import Clock, moment
-from konverge_cluster.server_messages import namespace_is_going
+from konverge_cluster.clock import Clock, utc_now
+from konverge_cluster.server_messages import is_namespace_terminating
 from konverge_cluster.workloads.deployments.control import Control
 from konverge_cluster.workloads.deployments.rollout import Rollout
 from konverge_cluster.workloads.deployments.status import next_check
@@ -27,7 +27,7 @@ _MOST_PASSES: Final = 20
 class DeploymentReconciler(Reconciler[Deployment]):
     """Rolls a Deployment out, one pass after the other, until a pass has nothing to write."""
 
-    sees_deleting: ClassVar[bool] = True
+    reconcile_terminating: ClassVar[bool] = True
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -43,27 +43,27 @@ class DeploymentReconciler(Reconciler[Deployment]):
 
     async def reconcile(self, obj: Deployment, ctx: Context) -> Result | None:
         """Take as many steps of the rollout as the world allows now."""
-        self._selections.put(obj.key, LabelSelector.from_structure(obj.spec.selector))
+        self._selections.put(obj.key, LabelSelector.from_spec(obj.spec.selector))
         current: Deployment | None = obj
         for _ in range(_MOST_PASSES):
             if current is None or current.uid != obj.uid:
                 return Result.done()
             if not await self._pass(current, ctx):
-                wait = next_check(current, moment(self._clock))
+                wait = next_check(current, utc_now(self._clock))
                 return Result.done() if wait is None else Result.requeue(wait, reason="the deadline of progress")
             current = await ctx.get(Deployment, obj.key)
         return Result.requeue(reason="the rollout goes on")
 
     async def _pass(self, deployment: Deployment, ctx: Context) -> bool:
         """Look at everything once and act; tell whether anything was written."""
-        control = Control(deployment, ctx, moment(self._clock))
+        control = Control(deployment, ctx, utc_now(self._clock))
         try:
             await Rollout(control, ctx).run()
         except AlreadyExists:
             if not control.wrote:
                 raise
         except KonvergeError as error:
-            if not namespace_is_going(error):
+            if not is_namespace_terminating(error):
                 raise
         return control.wrote
 

@@ -44,7 +44,7 @@ class Rollout:
 
     async def run(self) -> None:
         """Do what is due."""
-        selector = LabelSelector.from_structure(self._deployment.spec.selector)
+        selector = LabelSelector.from_spec(self._deployment.spec.selector)
         found = await hold(self._deployment, ReplicaSet, selector=selector, ctx=self._ctx)
         sets = sets_of(self._deployment, found)
         if is_being_deleted(self._deployment):

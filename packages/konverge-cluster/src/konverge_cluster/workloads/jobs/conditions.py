@@ -13,7 +13,7 @@ from typing import Final
 from konverge.k8s.batch.v1 import Job, JobCondition
 from konverge.k8s.core.v1 import Pod
 from konverge.objects.conditions import ConditionStatus
-from konverge_cluster.clock import whole
+from konverge_cluster.clock import truncate_to_seconds
 from konverge_cluster.workloads.jobs.policies import handling_of, success_rule
 from konverge_cluster.workloads.jobs.tallies import Tally, has_failed, is_indexed
 
@@ -42,7 +42,7 @@ _SUSPENDED: Final = "Suspended"
 
 def new_condition(type_: str, status: ConditionStatus, *, reason: str, message: str, now: datetime) -> JobCondition:
     """Make a condition that changed just now."""
-    at = whole(now)
+    at = truncate_to_seconds(now)
     return JobCondition(
         type=type_, status=status, reason=reason, message=message, last_probe_time=at, last_transition_time=at
     )

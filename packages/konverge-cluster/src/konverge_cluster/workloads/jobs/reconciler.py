@@ -11,8 +11,8 @@ from konverge.k8s.batch.v1 import Job
 from konverge.k8s.core.v1 import Pod
 from konverge.objects import Key, LabelSelector
 from konverge.reconcile import Context, Reconciler, Result
-from konverge_cluster.clock import Clock, moment
-from konverge_cluster.status_writes import writer_of
+from konverge_cluster.clock import Clock, utc_now
+from konverge_cluster.status_writes import controller_client
 from konverge_cluster.workloads.jobs.backoff import Failures
 from konverge_cluster.workloads.jobs.conditions import is_finished, until_deadline
 from konverge_cluster.workloads.jobs.expiry import until_expiry
@@ -34,7 +34,7 @@ class JobReconciler(Reconciler[Job]):
     How often pods of a Job failed in a row is kept in memory: after a restart the first wait is the shortest.
     """
 
-    sees_deleting: ClassVar[bool] = True
+    reconcile_terminating: ClassVar[bool] = True
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -54,7 +54,7 @@ class JobReconciler(Reconciler[Job]):
         """Take a Job as far as it goes now."""
         if obj.spec.managed_by not in (None, _CONTROLLER):
             return Result.done()
-        selector = LabelSelector.from_structure(obj.spec.selector)
+        selector = LabelSelector.from_spec(obj.spec.selector)
         self._selections.put(obj.key, selector)
         current: Job | None = obj
         for _ in range(_MOST_PASSES):
@@ -72,7 +72,7 @@ class JobReconciler(Reconciler[Job]):
     async def _pass(self, job: Job, selector: LabelSelector, ctx: Context) -> JobRun:
         pods = await hold(job, Pod, selector=selector, ctx=ctx, finalizers=(TRACKING,))
         failures = self._failures.get(job.key, Failures())
-        run = JobRun(job, pods, ctx, failures=failures, now=moment(self._clock))
+        run = JobRun(job, pods, ctx, failures=failures, now=utc_now(self._clock))
         try:
             await run.run()
         finally:
@@ -80,22 +80,22 @@ class JobReconciler(Reconciler[Job]):
         return run
 
     def _next(self, run: JobRun) -> Result:
-        waits = (run.wait, until_deadline(run.job, moment(self._clock)))
+        waits = (run.wait, until_deadline(run.job, utc_now(self._clock)))
         # A deadline that has passed has been judged.
         due = min((wait for wait in waits if wait is not None and wait > 0), default=None)
         return Result.done() if due is None else Result.requeue(due, reason="a wait of the Job is over")
 
     async def _expire(self, job: Job, ctx: Context) -> Result:
         """Delete a finished Job when its time has come, if the server says so too."""
-        left = until_expiry(job, moment(self._clock))
+        left = until_expiry(job, utc_now(self._clock))
         if left is None:
             return Result.done()
         if left > 0:
             return Result.requeue(left, reason="the time of a finished Job is over")
         fresh = await ctx.client.get(Job, job.key)
-        left = until_expiry(fresh, moment(self._clock))
+        left = until_expiry(fresh, utc_now(self._clock))
         if left is not None and left <= 0:
-            await writer_of(ctx).delete(fresh, propagation="Foreground", missing_ok=True)
+            await controller_client(ctx).delete(fresh, propagation="Foreground", missing_ok=True)
         return Result.done()
 
 

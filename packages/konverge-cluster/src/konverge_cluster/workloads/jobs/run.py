@@ -11,8 +11,8 @@ from konverge.k8s.batch.v1 import Job, JobCondition
 from konverge.k8s.core.v1 import Pod
 from konverge.objects import to_wire
 from konverge.reconcile import Context
-from konverge_cluster.clock import whole
-from konverge_cluster.status_writes import writer_of
+from konverge_cluster.clock import truncate_to_seconds
+from konverge_cluster.status_writes import controller_client
 from konverge_cluster.workloads.jobs.backoff import Failures, after
 from konverge_cluster.workloads.jobs.conditions import (
     COMPLETE,
@@ -68,7 +68,7 @@ class JobRun:
         self._pods = pods
         self._ctx = ctx
         self._now = now
-        self._client = writer_of(ctx)
+        self._client = controller_client(ctx)
         self._control = PodControl(ctx)
 
     async def run(self) -> None:
@@ -77,7 +77,7 @@ class JobRun:
         tally = tally_of(job, self._pods)
         counts = _Counts(len(tally.active), tally.ready, len(tally.terminating))
         if job.status.start_time is None and not is_suspended(job):
-            job.status.start_time = whole(now)
+            job.status.start_time = truncate_to_seconds(now)
         failures = after(self.failures, tally.ended_well, tally.ended_badly)
         decided = verdict(job, tally, pods=self._pods, now=now)
         if decided is not None:
@@ -147,7 +147,7 @@ class JobRun:
             self._ctx.event("Suspended", "Job suspended")
         else:
             # The time that a Job may be active begins anew.
-            self.job.status.start_time = whole(self._now)
+            self.job.status.start_time = truncate_to_seconds(self._now)
             self._ctx.event("Resumed", "Job resumed")
 
     async def _count(self, tally: Tally, decided: JobCondition | None, failures: Failures) -> None:

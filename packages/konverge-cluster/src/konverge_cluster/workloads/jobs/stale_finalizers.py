@@ -16,7 +16,7 @@ from konverge.k8s.core.v1 import Pod
 from konverge.objects import Key
 from konverge.reconcile import Context, Reconciler, Result
 from konverge.triggers import Predicate
-from konverge_cluster.status_writes import writer_of
+from konverge_cluster.status_writes import controller_client
 from konverge_cluster.workloads.jobs.conditions import is_finished
 from konverge_cluster.workloads.jobs.run import RELEASE
 from konverge_cluster.workloads.jobs.tallies import TRACKING, is_tracked
@@ -30,7 +30,7 @@ _FINALIZER = TRACKING.encode()
 class LeftoverReconciler(Reconciler[Pod]):
     """Takes the tracking finalizer from pods that no Job counts."""
 
-    sees_deleting = True
+    reconcile_terminating = True
 
     def __init__(self) -> None:
         self._held: defaultdict[Key, set[Key]] = defaultdict(set)
@@ -59,7 +59,7 @@ class LeftoverReconciler(Reconciler[Pod]):
             self._held[job].add(obj.key)
             return Result.done()
         try:
-            await writer_of(ctx).patch(Pod, obj.key, RELEASE, patch_type="strategic")
+            await controller_client(ctx).patch(Pod, obj.key, RELEASE, patch_type="strategic")
         except NotFound:
             return Result.done()
         return Result.done()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from konverge.errors import ApiError, KonvergeError, NotFound
 from konverge.k8s.core.v1 import Pod
 from konverge.reconcile import Context
-from konverge_cluster.server_messages import namespace_is_going, refusal
-from konverge_cluster.status_writes import writer_of
+from konverge_cluster.server_messages import is_namespace_terminating, server_message
+from konverge_cluster.status_writes import controller_client
 
 __all__ = ["PodControl"]
 
@@ -16,7 +16,7 @@ class PodControl:
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._client = writer_of(ctx)
+        self._client = controller_client(ctx)
 
     async def create(self, pod: Pod) -> Pod | None:
         """Create a pod; None when its namespace is being deleted, since there is nothing to be done about that.
@@ -26,9 +26,9 @@ class PodControl:
         try:
             created = await self._client.create(pod)
         except KonvergeError as error:
-            if namespace_is_going(error):
+            if is_namespace_terminating(error):
                 return None
-            self._ctx.event("FailedCreate", f"Error creating: {refusal(error)}", warning=True)
+            self._ctx.event("FailedCreate", f"Error creating: {server_message(error)}", warning=True)
             raise
         self._ctx.event("SuccessfulCreate", f"Created pod: {created.name}")
         return created
@@ -43,7 +43,7 @@ class PodControl:
         except NotFound:
             return pod
         except ApiError as error:
-            self._ctx.event("FailedDelete", f"Error deleting: {refusal(error)}", warning=True)
+            self._ctx.event("FailedDelete", f"Error deleting: {server_message(error)}", warning=True)
             raise
         self._ctx.event("SuccessfulDelete", f"Deleted pod: {pod.name}")
         return pod

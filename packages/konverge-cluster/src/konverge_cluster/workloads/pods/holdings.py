@@ -8,7 +8,7 @@ from typing import TypeVar
 from konverge.errors import Conflict, Invalid, NotFound
 from konverge.objects import LabelSelector, Resource
 from konverge.reconcile import Context
-from konverge_cluster.status_writes import writer_of
+from konverge_cluster.status_writes import controller_client
 from konverge_cluster.workloads.pods.claims import Claims, adoption, claim, release
 from konverge_cluster.workloads.pods.facts import is_being_deleted
 
@@ -43,7 +43,7 @@ async def hold(
 async def _settle(
     owner: Resource, claims: Claims[T], *, kind: type[T], ctx: Context, finalizers: tuple[str, ...]
 ) -> list[T]:
-    client = writer_of(ctx)
+    client = controller_client(ctx)
     for obj in claims.released:
         patch = release(owner, obj, finalizers=finalizers)
         try:

@@ -12,9 +12,9 @@ from konverge.k8s.apps.v1 import ReplicaSet
 from konverge.k8s.core.v1 import Pod
 from konverge.objects import Key, LabelSelector
 from konverge.reconcile import Context, Reconciler, Result
-from konverge_cluster.clock import Clock, moment
-from konverge_cluster.server_messages import refusal
-from konverge_cluster.status_writes import written
+from konverge_cluster.clock import Clock, utc_now
+from konverge_cluster.server_messages import server_message
+from konverge_cluster.status_writes import write_status
 from konverge_cluster.workloads.pods.batches import Outcome, in_batches, together
 from konverge_cluster.workloads.pods.claims import controller_of
 from konverge_cluster.workloads.pods.control import PodControl
@@ -38,7 +38,7 @@ class ReplicaSetReconciler(Reconciler[ReplicaSet]):
     they are after that. A failure is written to the status first and raised then, so that it is tried again.
     """
 
-    sees_deleting: ClassVar[bool] = True
+    reconcile_terminating: ClassVar[bool] = True
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -54,7 +54,7 @@ class ReplicaSetReconciler(Reconciler[ReplicaSet]):
 
     async def reconcile(self, obj: ReplicaSet, ctx: Context) -> Result | None:
         """Bring the pods of a ReplicaSet to the number that it asks for, and write its status."""
-        selector = LabelSelector.from_structure(obj.spec.selector)
+        selector = LabelSelector.from_spec(obj.spec.selector)
         self._selections.put(obj.key, selector)
         pods = await hold(obj, Pod, selector=selector, ctx=ctx, among=is_active)
         problem: KonvergeError | None = None
@@ -62,10 +62,10 @@ class ReplicaSetReconciler(Reconciler[ReplicaSet]):
         if not is_being_deleted(obj):
             pods, problem = await self._manage(obj, pods, ctx)
         terminating = sum(is_terminating(pod) and selector.matches(pod.metadata.labels) for pod in ctx.owned(Pod))
-        now = moment(self._clock)
+        now = utc_now(self._clock)
         failure = _failure(obj, pods, problem)
         status = status_of(obj, pods, terminating=terminating, failure=failure, now=now)
-        await written(ctx, obj, status)
+        await write_status(ctx, obj, status)
         if problem is not None:
             raise problem
         if missing > _MOST_AT_ONCE:
@@ -91,7 +91,7 @@ class ReplicaSetReconciler(Reconciler[ReplicaSet]):
 
     async def _remove(self, obj: ReplicaSet, pods: Sequence[Pod], count: int, ctx: Context) -> Outcome[Pod]:
         family = await _family(obj, ctx) if count < len(pods) else ()
-        chosen = to_remove(pods, count, family=family, now=moment(self._clock))
+        chosen = to_remove(pods, count, family=family, now=utc_now(self._clock))
         return await together(chosen, PodControl(ctx).delete)
 
 
@@ -105,10 +105,10 @@ def replica_set_controller(clock: Clock) -> Controller[ReplicaSet]:
 async def _family(obj: ReplicaSet, ctx: Context) -> list[Pod]:
     """Give the pods that are selected by the ReplicaSets with the same controller, this one included."""
     owner = controller_of(obj)
-    siblings = [obj] if owner is None else ctx.cache.view(ReplicaSet).owned_by(owner.uid)
+    siblings = [obj] if owner is None else ctx.cache.lister(ReplicaSet).owned_by(owner.uid)
     found: dict[str, Pod] = {}
     for sibling in siblings:
-        selected = await ctx.list(Pod, labels=str(LabelSelector.from_structure(sibling.spec.selector)))
+        selected = await ctx.list(Pod, labels=str(LabelSelector.from_spec(sibling.spec.selector)))
         found |= {pod.uid: pod for pod in selected}
     return list(found.values())
 
@@ -117,8 +117,8 @@ def _failure(obj: ReplicaSet, pods: Sequence[Pod], problem: KonvergeError | None
     if problem is None:
         return None
     if len(pods) < _replicas(obj):
-        return Failure("FailedCreate", refusal(problem))
-    return Failure("FailedDelete", f"unable to delete pods: {refusal(problem)}")
+        return Failure("FailedCreate", server_message(problem))
+    return Failure("FailedDelete", f"unable to delete pods: {server_message(problem)}")
 
 
 def _replicas(obj: ReplicaSet) -> int:

@@ -10,7 +10,7 @@ from typing import Final
 from konverge.k8s.apps.v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
 from konverge.k8s.core.v1 import Pod
 from konverge.objects import LabelSelector, ObjectMeta
-from konverge_cluster.clock import whole
+from konverge_cluster.clock import truncate_to_seconds
 from konverge_cluster.workloads.pods.facts import is_available, is_ready
 
 __all__ = ["FAILURE", "Failure", "status_of"]
@@ -57,6 +57,6 @@ def _conditions(
         status="True",
         reason=failure.reason,
         message=failure.message,
-        last_transition_time=whole(now),
+        last_transition_time=truncate_to_seconds(now),
     )
     return [*old, reported]

@@ -15,8 +15,8 @@ from konverge.k8s.discovery.v1 import Endpoint, EndpointPort, EndpointSlice
 from konverge.objects import Key, LabelSelector, ObjectMeta
 from konverge.reconcile import Context, Reconciler, Result
 from konverge.triggers import Predicate
-from konverge_cluster.server_messages import namespace_is_going
-from konverge_cluster.status_writes import writer_of
+from konverge_cluster.server_messages import is_namespace_terminating
+from konverge_cluster.status_writes import controller_client
 from konverge_cluster.workloads.pods.facts import is_being_deleted
 from konverge_cluster.workloads.pods.selections import Selections
 from konverge_cluster.workloads.services.changes import endpoints_changed
@@ -35,7 +35,7 @@ class ServiceReconciler(Reconciler[Service]):
     the service is looked at again.
     """
 
-    sees_deleting: ClassVar[bool] = True
+    reconcile_terminating: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._selections = Selections()
@@ -74,7 +74,7 @@ class ServiceReconciler(Reconciler[Service]):
                 await _write_slices(obj, changes, ctx, changed)
             await _write_endpoints(obj, pods, ctx, changed)
         except Forbidden as error:
-            if not namespace_is_going(error):
+            if not is_namespace_terminating(error):
                 raise
         return Result.done()
 
@@ -109,7 +109,7 @@ class EndpointsReconciler(Reconciler[Endpoints]):
     async def reconcile(self, obj: Endpoints, ctx: Context) -> Result | None:
         """Delete Endpoints, unless there is a service of their name again."""
         if await ctx.get(Service, obj.key) is None:
-            await writer_of(ctx).delete(obj, missing_ok=True)
+            await controller_client(ctx).delete(obj, missing_ok=True)
         return Result.done()
 
 
@@ -129,7 +129,7 @@ def endpoints_controller() -> Controller[Endpoints]:
 
 
 async def _write_slices(service: Service, changes: Changes, ctx: Context, changed: datetime | None) -> None:
-    client = writer_of(ctx)
+    client = controller_client(ctx)
     if not is_being_deleted(service):
         for one in changes.create:
             one.metadata.annotations = annotated(one.metadata.annotations, changed)
@@ -149,13 +149,13 @@ async def _write_endpoints(service: Service, pods: Sequence[Pod], ctx: Context, 
         metadata = ObjectMeta(name=service.name, namespace=service.namespace, labels=labels)
         metadata.annotations = _annotations({}, changed, cut=cut)
         if not is_being_deleted(service):
-            await writer_of(ctx).create(Endpoints(metadata=metadata, subsets=subsets))
+            await controller_client(ctx).create(Endpoints(metadata=metadata, subsets=subsets))
         return
     marked = OVER_CAPACITY in found.metadata.annotations
     if (found.subsets, found.metadata.labels, marked) != (subsets, labels, cut):
         found.subsets, found.metadata.labels = subsets, labels
         found.metadata.annotations = _annotations(found.metadata.annotations, changed, cut=cut)
-        await writer_of(ctx).update(found)
+        await controller_client(ctx).update(found)
 
 
 def _annotations(present: dict[str, str], changed: datetime | None, *, cut: bool) -> dict[str, str]:
