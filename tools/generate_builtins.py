@@ -18,6 +18,7 @@ from konverge.testing import ControlPlane
 
 ROOT = Path(__file__).parent.parent
 DATA = ROOT / "packages" / "konverge-cluster" / "src" / "konverge_cluster" / "data"
+PROTOBUF_TYPES = ROOT / "packages" / "konverge" / "src" / "konverge" / "wire" / "protobuf_types.json.gz"
 MODULE = ROOT / "packages" / "konverge" / "src" / "konverge" / "testing" / "programs"
 STRUCTS = ROOT / "tools" / "structs" / "main.go"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -29,19 +30,18 @@ def main() -> None:
         discovery = [group for path in ("/api", "/apis") for group in _get(plane, path, accept=AGGREGATED)["items"]]
         resources = [_resource(plane, *each) for each in _served(discovery)]
         schemas = _schemas(plane)
-    write("discovery", resources)
     structs = _structs(resources)
-    write("protobuf", _numbers(structs))
-    write("structs", structs)
-    write("schemas", _bare(schemas))
-    write("openapi", schemas)
+    write(PROTOBUF_TYPES, protobuf_types(structs))
+    write(DATA / "builtin-discovery.json.gz", resources)
+    write(DATA / "builtin-structs.json.gz", structs_without_numbers(structs))
+    write(DATA / "builtin-schemas.json.gz", _bare(schemas))
+    write(DATA / "builtin-openapi.json.gz", schemas)
 
 
-def write(name: str, content: Any) -> None:
-    """Keep the content as compressed JSON; the same content gives the same bytes."""
+def write(target: Path, content: Any) -> None:
+    """Write the content as compressed JSON. The same content gives the same bytes."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
-    DATA.mkdir(parents=True, exist_ok=True)
-    target = DATA / f"builtin-{name}.json.gz"
+    target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(gzip.compress(text, mtime=0))
     sys.stdout.write(f"{target.relative_to(ROOT)}: {len(text)} bytes, {target.stat().st_size} compressed\n")
 
@@ -79,9 +79,31 @@ def _structs(resources: list[dict[str, Any]]) -> Any:
     return json.loads(done.stdout)
 
 
-def _numbers(structs: Any) -> list[list[list[int]]]:
-    """Take the protobuf numbers out of the table of structs: for each struct, those of its fields in the same order."""
-    return [[field.pop("numbers", []) for field in shape.get("fields", ())] for shape in structs["shapes"]]
+def protobuf_types(structs: Any) -> dict[str, Any]:
+    """Return the table of the protobuf decoder: of each struct the fields that have protobuf numbers."""
+    types = []
+    for shape in structs["shapes"]:
+        type_ = {key: value for key, value in shape.items() if key != "fields"}
+        fields = [_protobuf_field(field) for field in shape.get("fields", ()) if field.get("numbers")]
+        types.append(type_ | ({"fields": fields} if fields else {}))
+    return {"kinds": structs["kinds"], "types": types}
+
+
+def _protobuf_field(field: Any) -> dict[str, Any]:
+    omit_empty = {"omitEmpty": True} if field.get("omitEmpty") else {}
+    return {"key": field["key"], "numbers": field["numbers"], "type": field["shape"], **omit_empty}
+
+
+def structs_without_numbers(structs: Any) -> Any:
+    """Return the table of structs without the numbers that only protobuf needs."""
+    shapes = [
+        {
+            key: [{k: v for k, v in field.items() if k != "numbers"} for field in value] if key == "fields" else value
+            for key, value in shape.items()
+        }
+        for shape in structs["shapes"]
+    ]
+    return structs | {"shapes": shapes}
 
 
 def _api_version(kind: dict[str, Any], resource: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from builtin_cases import Case, cases, masked, merged, tables
 from konverge_cluster.builtins.protobuf import read_protobuf
-from messages import enveloped, text
+from protobuf_messages import enveloped, text
 from two_servers import Api, RealApi
 from two_servers import masked as without_chance
 
