@@ -17,7 +17,7 @@ from konverge import Client
 from konverge.client import load_config
 from konverge.errors import ControlPlaneError
 from konverge.objects import Unstructured
-from konverge.testing import ControlPlane, find_binaries, run_virtually
+from konverge.testing import ControlPlane, find_binaries, run_in_virtual_time
 from konverge.testing.binaries import NEEDED
 from konverge_cluster.nodes import SimulatedNodes
 from konverge_cluster.testing.fixtures import TestCluster, virtual_clock
@@ -40,7 +40,7 @@ def pages() -> tuple[Pages, Pages]:
         find_binaries((*NEEDED, "kube-controller-manager"))
     except ControlPlaneError as missing:
         pytest.skip(str(missing))
-    ours = run_virtually(_play_embedded(), debug=False)
+    ours = run_in_virtual_time(_play_embedded(), debug=False)
     with ControlPlane(controller_manager=True, manager_flags=IMPATIENT) as plane:
         theirs = asyncio.run(_play_real(plane))
     return theirs, ours
@@ -55,10 +55,10 @@ async def _play_embedded() -> Pages:
 async def _play_real(plane: ControlPlane) -> Pages:
     config = load_config(kubeconfig=plane.kubeconfig)
     async with Client.connect(config) as client, Client.connect(config) as own:
-        stand_in = SimulatedNodes(own, nodes=2, heartbeat=HEARTBEAT)
-        stand_in.program(*PROGRAM)
-        async with stand_in.running():
-            return await _play_all(client, stand_in)
+        simulated = SimulatedNodes(own, nodes=2, heartbeat=HEARTBEAT)
+        simulated.program(*PROGRAM)
+        async with simulated.running():
+            return await _play_all(client, simulated)
 
 
 async def _play_all(client: Client, nodes: SimulatedNodes) -> Pages:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from konverge import Client
-from konverge.client import condition, load_config, rolled_out
+from konverge.client import has_condition, load_config, is_deployment_complete
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.batch.v1 import Job
 from konverge.objects import Unstructured
@@ -54,7 +54,7 @@ async def played(plane: ControlPlane) -> AsyncGenerator[tuple[Client, SimulatedN
 async def test_a_deployment_on_a_real_control_plane_becomes_ready_rolls_and_goes(managed_plane: ControlPlane) -> None:
     async with played(managed_plane) as (client, nodes):
         await client.create(deployment("web", replicas=3))
-        await client.wait_for(Deployment, "web", rolled_out(), timeout=LIMIT)
+        await client.wait_for(Deployment, "web", is_deployment_complete(), timeout=LIMIT)
         said = await asyncio.to_thread(managed_plane.kubectl, "get", "nodes,pods", "-o", "json")
         items = json.loads(said)["items"]
         ready = [conditions(Unstructured(one))["Ready"] for one in items]
@@ -64,7 +64,7 @@ async def test_a_deployment_on_a_real_control_plane_becomes_ready_rolls_and_goes
         nodes.program(Behavior(image="app:2", crashes=1))
         change = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "app:2"}]}}}}
         await client.patch(Deployment, "web", change, patch_type="strategic")
-        await client.wait_for(Deployment, "web", rolled_out(), timeout=LIMIT)
+        await client.wait_for(Deployment, "web", is_deployment_complete(), timeout=LIMIT)
 
         async def all_new() -> bool:
             pods = await client.list("pods", namespace="default", labels="app=web")
@@ -92,7 +92,7 @@ async def test_pods_fail_on_a_real_control_plane_as_they_are_told_to(managed_pla
         await client.create(Unstructured(job))
         await client.create(pod("unpulled", annotations={"nodes.konverge.dev/pull-fails": "true"}))
         await client.create(pod("unfit", nodeSelector={"no": "such"}))
-        await client.wait_for(Job, "sum", condition("Complete"), timeout=LIMIT)
+        await client.wait_for(Job, "sum", has_condition("Complete"), timeout=LIMIT)
 
         async def is_stuck() -> bool:
             found = await client.get("pods", "unpulled")

@@ -9,13 +9,13 @@ import pytest
 
 from gadgets import Gadget, gadget, operating, world_with_gadgets
 from konverge import Context, ObjectMeta, Result, controller_for, crd_for
-from konverge.client import condition, rolled_out
+from konverge.client import has_condition, is_deployment_complete
 from konverge.errors import WaitTimeout
 from konverge.k8s.apps.v1 import Deployment, DeploymentSpec, ReplicaSet
 from konverge.k8s.batch.v1 import Job, JobSpec
 from konverge.k8s.core.v1 import Container, Namespace, Pod, PodSpec, PodTemplateSpec, Secret, ServiceAccount
 from konverge.k8s.meta.v1 import LabelSelector
-from konverge.testing import run_virtually
+from konverge.testing import run_in_virtual_time
 from konverge_cluster.nodes import Behavior
 from konverge_cluster.testing.fixtures import TestCluster
 
@@ -38,7 +38,7 @@ async def test_a_deployment_becomes_ready_and_its_pods_go_with_it(cluster: TestC
     client = cluster.client()
     await cluster.settle()
     await client.create(deployment("web"))
-    await client.wait_for(Deployment, "web", rolled_out(), timeout=60)
+    await client.wait_for(Deployment, "web", is_deployment_complete(), timeout=60)
     pods = await client.list(Pod, namespace="default")
     assert len({pod.status.pod_ip for pod in pods}) == 3
     assert {pod.spec.node_name for pod in pods} == {"node-1", "node-2", "node-3"}
@@ -63,7 +63,7 @@ async def test_a_roll_out_that_never_becomes_ready_fails_at_its_deadline_and_can
         {"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "bad:1"}]}}}},
         patch_type="strategic",
     )
-    await client.wait_for(Deployment, "web", condition("Progressing", "False"), timeout=600)
+    await client.wait_for(Deployment, "web", has_condition("Progressing", "False"), timeout=600)
     stuck = await client.get(Deployment, "web")
     assert stuck.status.available_replicas == 3  # the old pods still serve
 
@@ -73,7 +73,7 @@ async def test_a_roll_out_that_never_becomes_ready_fails_at_its_deadline_and_can
         {"spec": {"template": {"spec": {"containers": [{"name": "web", "image": "nginx:1.25"}]}}}},
         patch_type="strategic",
     )
-    await client.wait_for(Deployment, "web", rolled_out(), timeout=60)
+    await client.wait_for(Deployment, "web", is_deployment_complete(), timeout=60)
 
 
 async def test_a_job_completes(cluster: TestCluster) -> None:
@@ -83,7 +83,7 @@ async def test_a_job_completes(cluster: TestCluster) -> None:
     await client.create(
         Job(metadata=ObjectMeta(name="job"), spec=JobSpec(template=PodTemplateSpec(spec=pod), completions=3))
     )
-    done = await client.wait_for(Job, "job", condition("Complete"), timeout=600)
+    done = await client.wait_for(Job, "job", has_condition("Complete"), timeout=600)
     assert done is not None
     assert done.status.succeeded == 3
 
@@ -97,7 +97,7 @@ async def test_a_namespace_is_furnished_and_goes_with_all_that_is_in_it(cluster:
     shop.metadata.namespace = "shop"
     await client.create(shop)
     await client.create(Secret(metadata=ObjectMeta(name="s", namespace="shop")))
-    await client.wait_for(Deployment, "web", rolled_out(), timeout=60)
+    await client.wait_for(Deployment, "web", is_deployment_complete(), timeout=60)
 
     await client.delete(Namespace, "shop")
     await cluster.settle()
@@ -137,7 +137,7 @@ def test_an_operator_with_a_requeue_of_30_s_lives_through_a_day_in_no_time() -> 
         return world.writes
 
     began = time.process_time()
-    writes = run_virtually(live(), debug=False)
+    writes = run_in_virtual_time(live(), debug=False)
     assert time.process_time() - began < 10  # of CPU; about 2 s on an idle machine
     assert len(runs) >= 24 * 120
     assert len([write for write in writes if "deployments" in write]) == 1

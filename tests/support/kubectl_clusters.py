@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from konverge.client import Client, load_config
 from konverge.testing import ControlPlane
-from konverge.testing.leak_check import WatchedLoop, assert_nothing_left
+from konverge.testing.leak_check import LeakCheckLoop, assert_no_leaks
 from konverge_cluster import EmbeddedCluster
 from konverge_cluster.nodes import Behavior, SimulatedNodes
 from kubectl import Kubectl, Run
@@ -110,11 +110,11 @@ def in_thread(entered: Callable[[], AbstractAsyncContextManager[T]]) -> Iterator
         async with entered() as value:
             held.set_result((value, lambda: loop.call_soon_threadsafe(over.set)))
             await over.wait()
-        await assert_nothing_left()
+        await assert_no_leaks()
 
     def run() -> None:
         try:
-            with asyncio.Runner(loop_factory=WatchedLoop) as runner:
+            with asyncio.Runner(loop_factory=LeakCheckLoop) as runner:
                 runner.run(hold())
         except BaseException as error:
             if held.done():
@@ -158,9 +158,9 @@ def real_ground(directory: Path) -> Iterator[Ground]:
     @asynccontextmanager
     async def living(plane: ControlPlane) -> AsyncGenerator[None]:
         async with Client.connect(load_config(kubeconfig=plane.kubeconfig)) as client:
-            stand_in = SimulatedNodes(client, nodes=NODES)
-            stand_in.program(*PROGRAM)
-            async with stand_in.running():
+            simulated = SimulatedNodes(client, nodes=NODES)
+            simulated.program(*PROGRAM)
+            async with simulated.running():
                 yield
 
     with ControlPlane(controller_manager=True) as plane, in_thread(lambda: living(plane)):

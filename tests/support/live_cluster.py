@@ -42,7 +42,7 @@ async def living_cluster(
     """Give a cluster with as much of it at work as a test needs."""
     server = EmbeddedServer(clock=virtual_clock, seed=1)
     options = {"lifecycle": True, "heartbeat": 0.0, **options}
-    stand_in = SimulatedNodes(client_of(server), nodes=nodes, clock=virtual_clock, **options)
+    simulated = SimulatedNodes(client_of(server), nodes=nodes, clock=virtual_clock, **options)
     async with AsyncExitStack() as stack:
         if workloads:
             manager = Manager(client_of(server), name="kube-controller-manager")
@@ -50,9 +50,9 @@ async def living_cluster(
             await stack.enter_async_context(manager.running())
         if garbage:
             await stack.enter_async_context(GarbageCollector(client_of(server)).running())
-        await stack.enter_async_context(stand_in.running())
+        await stack.enter_async_context(simulated.running())
         await settle()
-        yield Living(server, client_of(server), stand_in)
+        yield Living(server, client_of(server), simulated)
 
 
 def pod(name: str, **spec: Any) -> Unstructured:

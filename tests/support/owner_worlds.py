@@ -1,4 +1,4 @@
-"""Families of owners in a world without a server, that obeys verdicts in any order."""
+"""Families of owners and dependents without a server: a small simulation executes the actions in any order."""
 
 from __future__ import annotations
 
@@ -6,91 +6,91 @@ from dataclasses import replace
 from random import Random
 
 from konverge.objects import Key, Kind, Scope
-from konverge_cluster.garbage import OwnerGraph, Owning, Standing, Thing, Verdict, verdict_on
-from konverge_cluster.garbage.verdicts import Delete, DropFinalizer, DropOwners, Look
+from konverge_cluster.garbage import Action, GraphNode, OwnerGraph, OwnerReference, OwnerState, required_actions
+from konverge_cluster.garbage.actions import Delete, Enqueue, RemoveFinalizer, RemoveOwners
 from ownerships import CLUSTER_SCOPED, Family, Policy, Tie
 
 FINALIZERS = {"Background": (), "Foreground": ("foregroundDeletion",), "Orphan": ("orphan",)}
 
 
 class World:
-    """Things as a server would keep them; `pending` are those that the graph wants looked at."""
+    """Nodes as a server would store them; `pending` are the uids that the graph wants processed."""
 
     def __init__(self, family: Family) -> None:
         self.graph = OwnerGraph()
-        self.things: dict[str, Thing] = {}
+        self.nodes: dict[str, GraphNode] = {}
         self.pending: list[str] = []
-        self.verdicts = 0
+        self.passes = 0
         for number, member in enumerate(family.members):
             scope = Scope.CLUSTER if member.kind in CLUSTER_SCOPED else Scope.NAMESPACED
             kind = Kind("", "v1", member.kind, member.kind.lower(), scope)
-            owners = tuple(_owning(family, tie) for tie in member.ties)
+            owners = tuple(_reference(family, tie) for tie in member.ties)
             key = Key("" if scope is Scope.CLUSTER else "default", f"m{number}")
             finalizers = ("hold",) if member.held else ()
-            self.store(Thing(uid=uid_of(number), kind=kind, key=key, owners=owners, finalizers=finalizers))
+            self.store(GraphNode(uid=uid_of(number), kind=kind, key=key, owners=owners, finalizers=finalizers))
 
-    def store(self, thing: Thing) -> None:
-        if thing.deleting and not thing.finalizers:
-            del self.things[thing.uid]
-            self.pending += self.graph.remove(thing.uid)
+    def store(self, node: GraphNode) -> None:
+        if node.being_deleted and not node.finalizers:
+            del self.nodes[node.uid]
+            self.pending += self.graph.remove(node.uid)
             return
-        self.things[thing.uid] = thing
-        self.pending += self.graph.put(thing)
+        self.nodes[node.uid] = node
+        self.pending += self.graph.put(node)
 
     def delete(self, uid: str, policy: Policy) -> None:
-        thing = self.things.get(uid)
-        if thing is None:
+        node = self.nodes.get(uid)
+        if node is None:
             return
-        kept = tuple(one for one in thing.finalizers if one not in ("orphan", "foregroundDeletion"))
-        self.store(replace(thing, finalizers=(*kept, *FINALIZERS[policy]), deleting=True))
+        other_finalizers = tuple(one for one in node.finalizers if one not in ("orphan", "foregroundDeletion"))
+        self.store(replace(node, finalizers=(*other_finalizers, *FINALIZERS[policy]), being_deleted=True))
 
     def hold(self, uid: str) -> None:
-        self.store(replace(self.things[uid], finalizers=("hold",)))
+        self.store(replace(self.nodes[uid], finalizers=("hold",)))
 
     def release(self, uid: str) -> None:
-        thing = self.things.get(uid)
-        if thing is not None:
-            self.store(replace(thing, finalizers=tuple(one for one in thing.finalizers if one != "hold")))
+        node = self.nodes.get(uid)
+        if node is not None:
+            self.store(replace(node, finalizers=tuple(one for one in node.finalizers if one != "hold")))
 
-    def standing(self, owner: Owning) -> Standing:
-        found = self.things.get(owner.uid)
+    def owner_state(self, owner: OwnerReference) -> OwnerState:
+        found = self.nodes.get(owner.uid)
         if found is None:
-            return Standing.ABSENT
-        return Standing.WAITING if found.is_waiting else Standing.SOLID
+            return OwnerState.ABSENT
+        return OwnerState.WAITING if found.is_deleting_dependents else OwnerState.SOLID
 
     def run(self, random: Random) -> None:
-        """Look at things in any order until nothing is left to look at."""
+        """Process nodes in any order until none is pending."""
         while self.pending:
             uid = self.pending.pop(random.randrange(len(self.pending)))
-            thing = self.things.get(uid)
-            if thing is None:
+            node = self.nodes.get(uid)
+            if node is None:
                 continue
-            standings = {owner: self.standing(owner) for owner in thing.owners}
-            for verdict in verdict_on(thing, self.graph, standings):
-                self.obey(verdict)
-            self.verdicts += 1
-            assert self.verdicts < 1000, "it never comes to rest"
+            owner_states = {owner: self.owner_state(owner) for owner in node.owners}
+            for action in required_actions(node, self.graph, owner_states):
+                self.execute(action)
+            self.passes += 1
+            assert self.passes < 1000, "it never converges"
 
-    def obey(self, verdict: Verdict) -> None:
-        if isinstance(verdict, Look):
-            self.pending.append(verdict.uid)
+    def execute(self, action: Action) -> None:
+        if isinstance(action, Enqueue):
+            self.pending.append(action.uid)
             return
-        thing = self.things.get(verdict.thing.uid)
-        if thing is None:
+        node = self.nodes.get(action.node.uid)
+        if node is None:
             return
-        if isinstance(verdict, Delete):
-            self.delete(thing.uid, verdict.propagation)
-        elif isinstance(verdict, DropFinalizer):
-            self.store(replace(thing, finalizers=tuple(one for one in thing.finalizers if one != verdict.finalizer)))
-        elif isinstance(verdict, DropOwners):
-            self.store(replace(thing, owners=tuple(one for one in thing.owners if one.uid not in verdict.uids)))
+        if isinstance(action, Delete):
+            self.delete(node.uid, action.propagation)
+        elif isinstance(action, RemoveFinalizer):
+            self.store(replace(node, finalizers=tuple(one for one in node.finalizers if one != action.finalizer)))
+        elif isinstance(action, RemoveOwners):
+            self.store(replace(node, owners=tuple(one for one in node.owners if one.uid not in action.uids)))
         else:
-            self.store(replace(thing, owners=tuple(replace(one, blocks=False) for one in thing.owners)))
+            self.store(replace(node, owners=tuple(replace(one, block_owner_deletion=False) for one in node.owners)))
 
 
-def _owning(family: Family, tie: Tie) -> Owning:
+def _reference(family: Family, tie: Tie) -> OwnerReference:
     kind = family.members[tie.owner].kind
-    return Owning("v1", kind, f"m{tie.owner}", uid_of(tie.owner, tie.wrong), None, tie.blocks)
+    return OwnerReference("v1", kind, f"m{tie.owner}", uid_of(tie.owner, tie.wrong), None, tie.blocks)
 
 
 def uid_of(number: int, wrong: bool = False) -> str:
@@ -98,11 +98,11 @@ def uid_of(number: int, wrong: bool = False) -> str:
 
 
 def is_determined(family: Family, orders: int = 20) -> bool:
-    """Tell whether what is left of a family does not depend on who is looked at first, as it may on any server."""
+    """Report whether the remainder of a family is independent of the processing order, as it may be on any server."""
     left = []
     for number in range(orders):
         world, order = World(family), Random(number)
-        for uid in world.things:
+        for uid in world.nodes:
             world.hold(uid)
         world.run(order)
         for death in family.deaths:
@@ -112,5 +112,5 @@ def is_determined(family: Family, orders: int = 20) -> bool:
             if not member.held:
                 world.release(uid_of(index))
                 world.run(order)
-        left.append({uid: (thing.deleting, sorted(thing.finalizers)) for uid, thing in world.things.items()})
+        left.append({uid: (node.being_deleted, sorted(node.finalizers)) for uid, node in world.nodes.items()})
     return all(one == left[0] for one in left)

@@ -1,4 +1,4 @@
-"""A pod without a server: its life is played step by step on a clock of its own."""
+"""A pod without a server: `sync_pod` advances it on a clock of its own."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import copy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from konverge_cluster.nodes import Behavior, PodAddresses, Program, PodSync, sync_pod
+from konverge_cluster.nodes import Behavior, PodAddresses, PodSync, Program, sync_pod
 from konverge_cluster.nodes.behaviors import PodInfo
 
 START = datetime(2027, 1, 15, tzinfo=UTC)
 
 
-class PodLife:
-    """A pod, and all states that it went through; `at(seconds)` plays it up to a moment."""
+class PodScenario:
+    """A pod and its history of states; `at(seconds)` advances it to that time."""
 
     def __init__(self, *behaviors: Behavior, **spec: Any) -> None:
         self.program = Program(behaviors)
@@ -22,36 +22,36 @@ class PodLife:
         self.pod: dict[str, Any] = {"metadata": metadata, "spec": spec, "status": {}}
         self.now = START
         self.states: list[dict[str, Any]] = []
-        self.told: list[str] = []
-        self.gone = False
+        self.events: list[str] = []
+        self.terminated = False
         self.steps = 0
 
     def step(self) -> PodSync:
-        words = PodInfo("p", "default", {}, self.pod["metadata"].get("annotations", {}))
-        made = sync_pod(
+        info = PodInfo("p", "default", {}, self.pod["metadata"].get("annotations", {}))
+        result = sync_pod(
             self.pod,
             self.now,
             PodAddresses("172.30.0.2", "10.64.0.2"),
-            lambda container: self.program.of(container["image"], container["name"], words),
+            lambda container: self.program.behavior_of(container["image"], container["name"], info),
         )
-        if made.status != self.pod["status"]:
-            self.pod["status"] = copy.deepcopy(made.status)
-            self.states.append(made.status)
-        self.told += [f"{one.reason}: {one.message}" for one in made.told]
-        self.gone = made.gone
+        if result.status != self.pod["status"]:
+            self.pod["status"] = copy.deepcopy(result.status)
+            self.states.append(result.status)
+        self.events += [f"{one.reason}: {one.message}" for one in result.events]
+        self.terminated = result.terminated
         self.steps += 1
-        return made
+        return result
 
-    def at(self, seconds: float) -> PodLife:
-        """Play until so many seconds after the start."""
+    def at(self, seconds: float) -> PodScenario:
+        """Advance until `seconds` after the start."""
         end = START + timedelta(seconds=seconds)
-        while not self.gone:
+        while not self.terminated:
             after = self.step().after
             if after is None or self.now + timedelta(seconds=after) > end:
                 break
             self.now += timedelta(seconds=after)
         self.now = max(self.now, end)
-        if not self.gone:
+        if not self.terminated:
             self.step()
         return self
 
@@ -60,7 +60,7 @@ class PodLife:
         metadata["deletionTimestamp"] = (self.now + timedelta(seconds=grace)).strftime("%Y-%m-%dT%H:%M:%SZ")
         metadata |= {"deletionGracePeriodSeconds": grace, "generation": metadata["generation"] + 1}
 
-    # Looking at it
+    # State
 
     @property
     def phase(self) -> str:

@@ -11,11 +11,11 @@ import yaml
 
 from konverge import Client, Manager, ObjectMeta, Unstructured, load_config
 from konverge.cli.manifests import Release, files_of
-from konverge.client import deleted, exists, rolled_out
+from konverge.client import is_deleted, exists, is_deployment_complete
 from konverge.errors import KonvergeError
 from konverge.k8s.apps.v1 import Deployment, ReplicaSet
 from konverge.k8s.core.v1 import Namespace, Service
-from konverge.manager import Election
+from konverge.manager import LeaderElection
 from konverge.objects import AnyObject
 from konverge.testing import ControlPlane
 from konverge.webhooks import Address, Webhooks, WebhookServer, configurations_for
@@ -66,8 +66,8 @@ async def operating(plane: ControlPlane) -> AsyncGenerator[Manager]:
     account = f"system:serviceaccount:{HOME}:{operator.name}"
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{HOME}", "system:authenticated"]
     config = load_config(kubeconfig=plane.kubeconfig_for(account, groups=groups))
-    election = Election(operator.name, HOME, lease=120, renew_deadline=90)  # longer than any pause of this process
-    manager = operator.manager(config, election=election)
+    election = LeaderElection(operator.name, HOME, lease_duration=120, renew_deadline=90)  # longer than any pause of this process
+    manager = operator.manager(config, leader_election=election)
     async with manager.running():
         yield manager
 
@@ -119,7 +119,7 @@ async def test_the_whole_story_on_a_real_cluster_with_generated_rights_only(mana
         client = admin.using(namespace="shop")
         await _story(client, plane)
         # S4: what is generated for the operator itself is admitted where only restricted pods are.
-        await admin.wait_for(Deployment, operator.name, rolled_out(), namespace=HOME, timeout=LIMIT)
+        await admin.wait_for(Deployment, operator.name, is_deployment_complete(), namespace=HOME, timeout=LIMIT)
         assert refusals(manager) == []
         await _end_of_a_namespace(client)
         assert manager.stats()[0].queue.retries == 0
@@ -162,13 +162,13 @@ async def _story(client: Client, plane: ControlPlane) -> None:
     await client.patch(WebApp, "web", {"spec": {"autoscaling": {"minReplicas": 2, "maxReplicas": 8}}})
     await client.wait_for("horizontalpodautoscalers.autoscaling", "web", exists(), timeout=LIMIT)
     await client.patch(WebApp, "web", {"spec": {"autoscaling": None}})
-    await client.wait_for("horizontalpodautoscalers.autoscaling", "web", deleted(), timeout=LIMIT)
+    await client.wait_for("horizontalpodautoscalers.autoscaling", "web", is_deleted(), timeout=LIMIT)
     assert _size(await client.get(Deployment, "web")) == 5
 
     await client.delete(WebApp, "web")
-    await client.wait_for(WebApp, "web", deleted(), timeout=LIMIT)
+    await client.wait_for(WebApp, "web", is_deleted(), timeout=LIMIT)
     for kind in (Deployment, Service):
-        await client.wait_for(kind, "web", deleted(), timeout=LIMIT)
+        await client.wait_for(kind, "web", is_deleted(), timeout=LIMIT)
 
     async def collected() -> bool:
         return not await client.list(ReplicaSet, namespace="shop")
@@ -185,7 +185,7 @@ async def _end_of_a_namespace(client: Client) -> None:
     with pytest.raises(KonvergeError, match="it is protected"):
         await client.delete(WebApp, "kept")
     await client.delete(Namespace, "shop")
-    await client.wait_for(Namespace, "shop", deleted(), timeout=LIMIT)
+    await client.wait_for(Namespace, "shop", is_deleted(), timeout=LIMIT)
 
 
 def _size(deployment: AnyObject) -> int | None:

@@ -85,11 +85,11 @@ def nodes(kubeconfig: str | None, context: str | None, count: int, behaviors: tu
         config = load_config(kubeconfig=kubeconfig, context=context)
         await check_answers(config)
         async with Client.connect(config) as client:
-            stand_in = SimulatedNodes(client, nodes=count)
-            stand_in.program(*behaviors)
+            simulated = SimulatedNodes(client, nodes=count)
+            simulated.program(*behaviors)
             told = asyncio.Event()
-            async with stop_on_signals(told.set), stand_in.running():
-                click.echo(f"{count} nodes: {', '.join(stand_in.machines)}; Ctrl-C ends them")
+            async with stop_on_signals(told.set), simulated.running():
+                click.echo(f"{count} nodes: {', '.join(simulated.nodes)}; Ctrl-C ends them")
                 await told.wait()
 
     try:
@@ -110,7 +110,7 @@ async def _cluster(port: int, count: int, kubeconfig: Path, behaviors: tuple[Beh
             raise click.ClickException(f"port {port} cannot be listened on: {error.strerror or error}") from error
         with written_kubeconfig(running, kubeconfig):
             click.echo(f"API server   {running.server.url}")
-            click.echo(f"nodes        {', '.join(running.nodes.machines) or 'none'}")
+            click.echo(f"nodes        {', '.join(running.nodes.nodes) or 'none'}")
             click.echo(f"kubeconfig   {kubeconfig}")
             click.echo(
                 f"try          kubectl --kubeconfig {kubeconfig} create deployment web --image=nginx:1.25 --replicas=3"

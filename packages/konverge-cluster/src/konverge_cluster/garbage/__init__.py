@@ -1,14 +1,14 @@
-"""Garbage collection: what nobody owns any more goes.
+"""Garbage collection: delete objects whose owners are gone.
 
     async with GarbageCollector(client).running():
         ...
 
-It follows every kind that the server serves, by metadata only, custom resources as they come and go. `graph` holds who
-owns whom, `verdicts` says what becomes of a thing, both without I/O; `following` and `collector` do the asking.
+The collector monitors every kind that the server serves, by metadata only, CRDs as they are added and removed. `graph`
+has owners and dependents, `actions` decides, both without I/O; `monitors` and `collector` do the requests.
 """
 
+from konverge_cluster.garbage.actions import Action, OwnerState, required_actions
 from konverge_cluster.garbage.collector import GarbageCollector
-from konverge_cluster.garbage.graph import OwnerGraph, Owning, Thing
-from konverge_cluster.garbage.verdicts import Standing, Verdict, verdict_on
+from konverge_cluster.garbage.graph import GraphNode, OwnerGraph, OwnerReference
 
-__all__ = ["GarbageCollector", "OwnerGraph", "Owning", "Standing", "Thing", "Verdict", "verdict_on"]
+__all__ = ["Action", "GarbageCollector", "GraphNode", "OwnerGraph", "OwnerReference", "OwnerState", "required_actions"]

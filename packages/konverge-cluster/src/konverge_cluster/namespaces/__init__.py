@@ -1,9 +1,9 @@
-"""Namespaces: what every one of them has, and how one goes with all that is in it.
+"""Namespaces: their defaults, and the deletion of their content.
 
     manager.add(*namespace_controllers(root_ca=lambda: certificate))
 
-An active namespace has the service account `default` and the config map `kube-root-ca.crt`. One that is being deleted
-is emptied, pods first, and then let go.
+An active namespace has the service account `default` and the config map `kube-root-ca.crt`. A terminating namespace
+loses its content, pods first, and then its finalizer.
 """
 
 from konverge_cluster.namespaces.reconciler import namespace_controllers

@@ -1,6 +1,6 @@
-"""What a namespace that is being deleted says about itself: five conditions, each about one thing that may hold it up.
+"""The conditions of a namespace that is being deleted: five, each about one cause that may hold it up.
 
-Plain functions: what was found while emptying it goes in, conditions come out.
+Plain functions: from the result of content deletion to conditions.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Final
 
 from konverge.k8s.core.v1 import NamespaceCondition
 
-__all__ = ["Findings", "conditions_after"]
+__all__ = ["DeletionResult", "conditions_after"]
 
-_FINE: Final = {
+_SUCCESS: Final = {
     "NamespaceDeletionDiscoveryFailure": ("ResourcesDiscovered", "All resources successfully discovered"),
     "NamespaceDeletionGroupVersionParsingFailure": (
         "ParsedGroupVersions",
@@ -30,11 +30,11 @@ _FINE: Final = {
 
 
 @dataclass
-class Findings:
-    """What was found while a namespace was emptied.
+class DeletionResult:
+    """The result of one pass of content deletion.
 
-    `remaining` counts objects by "plural.group", `finalizers` those that have a finalizer, by its name. `estimate` is
-    how many seconds what remains may well take; `pods_remain` says that nothing but pods was touched.
+    `remaining` counts objects by "plural.group", `finalizers` the objects with a finalizer, by its name. `estimate` is
+    how many seconds the rest may take; `pods_only` means that only pods were deleted so far.
     """
 
     discovery_error: str = ""
@@ -42,57 +42,57 @@ class Findings:
     remaining: Counter[str] = field(default_factory=Counter)
     finalizers: Counter[str] = field(default_factory=Counter)
     estimate: float = 0.0
-    pods_remain: bool = False
+    pods_only: bool = False
 
     @property
-    def problems(self) -> list[str]:
-        """All that went wrong."""
+    def all_errors(self) -> list[str]:
+        """All errors of this pass."""
         return [*([self.discovery_error] if self.discovery_error else []), *self.errors]
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing remains and nothing went wrong."""
-        return not (self.problems or self.remaining or self.estimate)
+        """Whether no content remains and no error occurred."""
+        return not (self.all_errors or self.remaining or self.estimate)
 
 
 def conditions_after(
-    findings: Findings, before: list[NamespaceCondition] | None, now: datetime
+    result: DeletionResult, before: list[NamespaceCondition] | None, now: datetime
 ) -> list[NamespaceCondition]:
-    """Give the conditions after a look; what has not changed keeps its time, what others set stays."""
-    kept = {one.type: one for one in before or ()}
-    failures = _failures(findings)
-    for type_, fine in _FINE.items():
+    """Return the conditions after a pass; an unchanged status keeps its transition time, other conditions stay."""
+    conditions = {one.type: one for one in before or ()}
+    failures = _failures(result)
+    for type_, success in _SUCCESS.items():
         status = "True" if type_ in failures else "False"
-        reason, message = failures.get(type_, fine)
-        old = kept.get(type_)
+        reason, message = failures.get(type_, success)
+        old = conditions.get(type_)
         since = old.last_transition_time if old is not None and old.status == status else now
-        kept[type_] = NamespaceCondition(
+        conditions[type_] = NamespaceCondition(
             type=type_, status=status, reason=reason, message=message, last_transition_time=since
         )
-    return list(kept.values())
+    return list(conditions.values())
 
 
-def _failures(findings: Findings) -> dict[str, tuple[str, str]]:
-    found: dict[str, tuple[str, str]] = {}
-    if findings.discovery_error:
-        found["NamespaceDeletionDiscoveryFailure"] = ("DiscoveryFailed", findings.discovery_error)
-    if findings.errors:
-        words = f"Failed to delete all resource types, {len(findings.errors)} remaining: "
-        found["NamespaceDeletionContentFailure"] = (
+def _failures(result: DeletionResult) -> dict[str, tuple[str, str]]:
+    failures: dict[str, tuple[str, str]] = {}
+    if result.discovery_error:
+        failures["NamespaceDeletionDiscoveryFailure"] = ("DiscoveryFailed", result.discovery_error)
+    if result.errors:
+        message = f"Failed to delete all resource types, {len(result.errors)} remaining: "
+        failures["NamespaceDeletionContentFailure"] = (
             "ContentDeletionFailed",
-            words + ", ".join(sorted(findings.errors)),
+            message + ", ".join(sorted(result.errors)),
         )
-    if findings.pods_remain:
-        # While pods go, the real controller does not count.
-        return found
-    if findings.remaining:
-        counts = (f"{name} has {count} resource instances" for name, count in sorted(findings.remaining.items()))
-        found["NamespaceContentRemaining"] = (
+    if result.pods_only:
+        # While pods terminate, the real controller does not count the rest.
+        return failures
+    if result.remaining:
+        counts = (f"{name} has {count} resource instances" for name, count in sorted(result.remaining.items()))
+        failures["NamespaceContentRemaining"] = (
             "SomeResourcesRemain",
             f"Some resources are remaining: {', '.join(counts)}",
         )
-    if findings.finalizers:
-        counts = (f"{name} in {count} resource instances" for name, count in sorted(findings.finalizers.items()))
-        words = f"Some content in the namespace has finalizers remaining: {', '.join(counts)}"
-        found["NamespaceFinalizersRemaining"] = ("SomeFinalizersRemain", words)
-    return found
+    if result.finalizers:
+        counts = (f"{name} in {count} resource instances" for name, count in sorted(result.finalizers.items()))
+        message = f"Some content in the namespace has finalizers remaining: {', '.join(counts)}"
+        failures["NamespaceFinalizersRemaining"] = ("SomeFinalizersRemain", message)
+    return failures

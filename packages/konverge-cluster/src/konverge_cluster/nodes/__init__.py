@@ -10,8 +10,18 @@ pure state machine, `scheduler` selects nodes, `behaviors` describes what contai
 """
 
 from konverge_cluster.nodes.behaviors import ANNOTATION, Behavior, Program
-from konverge_cluster.nodes.pod_lifecycle import PodAddresses, PodSync, PodEvent, sync_pod
 from konverge_cluster.nodes.node_objects import SimulatedNode
+from konverge_cluster.nodes.pod_lifecycle import PodAddresses, PodEvent, PodSync, sync_pod
 from konverge_cluster.nodes.simulated_nodes import SimulatedNodes
 
-__all__ = ["ANNOTATION", "Behavior", "SimulatedNode", "PodAddresses", "Program", "SimulatedNodes", "PodSync", "PodEvent", "sync_pod"]
+__all__ = [
+    "ANNOTATION",
+    "Behavior",
+    "PodAddresses",
+    "PodEvent",
+    "PodSync",
+    "Program",
+    "SimulatedNode",
+    "SimulatedNodes",
+    "sync_pod",
+]

@@ -1,4 +1,4 @@
-"""How containers behave that nobody runs: what a test, a file or an annotation says about them.
+"""The behavior of simulated containers, as a test, a file or an annotation describes it.
 
     Behavior(image="bad:*", never_ready=True)
     Behavior.parse("image=bad:*,never-ready")            # on a command line
@@ -6,10 +6,10 @@
 
 Rules that hold here:
 
-1. A behavior says something only about the containers that all of its selectors fit: image, pod name and container
+1. A behavior applies only to the containers that all of its selectors match: image, pod name and container
    name by shell patterns, labels by a selector.
-2. Of several that fit, each adds what it says; where two say something about the same, the later one counts.
-3. An annotation of the pod, `nodes.konverge.dev/never-ready: "true"`, counts most.
+2. Of several that match, each adds its fields; where two set the same field, the later one wins.
+3. An annotation of the pod, `nodes.konverge.dev/never-ready: "true"`, wins over all.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _SELECTORS: Final = ("image", "name", "namespace", "container", "labels")
 
 @dataclass(frozen=True, kw_only=True)
 class Behavior:
-    """What containers do; None leaves it to others, and in the end to what is usual.
+    """What containers do. None leaves a field to other behaviors, then to its default.
 
-    - `image`, `name` (of the pod), `namespace`, `container`: shell patterns; `labels`: a selector. "" fits all.
-    - `start_after`: seconds that the image and the container take. Usual: 0.
-    - `ready_after`: seconds from the start until it is ready. Usual: 0, or what its readiness probe waits first.
+    - `image`, `name` (of the pod), `namespace`, `container`: shell patterns; `labels`: a selector. "" matches all.
+    - `start_after`: seconds to pull the image and start the container. Default: 0.
+    - `ready_after`: seconds from the start until it is ready. Default: 0, or the initial delay of its readiness probe.
     - `never_ready`: it runs, and its readiness probe fails.
-    - `runs_for`: seconds until it ends by itself. Usual: for ever, or 1 s where the pod is not restarted always.
-    - `exit_code`: how it ends then. Usual: 0.
-    - `crashes`: so many runs end with `exit_code` (or 1) after `runs_for` (or 1 s); -1 for all of them.
+    - `runs_for`: seconds until it exits by itself. Default: never, or 1 s unless the restart policy is Always.
+    - `exit_code`: its exit code then. Default: 0.
+    - `crashes`: this many runs exit with `exit_code` (or 1) after `runs_for` (or 1 s); -1 for all runs.
     - `pull_fails`: its image cannot be pulled.
-    - `stops_after`: seconds that it takes to end when it is told to; the grace period limits it. Usual: 0.
+    - `stops_after`: seconds that it takes to stop; the grace period limits it. Default: 0.
     """
 
     image: str = ""
@@ -69,37 +69,37 @@ class Behavior:
             raise ValueError(f"exit_code is a number from 0 to 255, got {self.exit_code}")
 
     @classmethod
-    def from_dict(cls, wire: Mapping[str, Any]) -> Behavior:
-        """Read one of a file: the names are those of the fields, in camelCase or with dashes or underscores.
+    def from_dict(cls, values: Mapping[str, Any]) -> Behavior:
+        """Parse a mapping, as in a file. Keys are field names, in camelCase or with dashes or underscores.
 
-        Raises: ValueError for a name that is none, or a value that does not fit it.
+        Raises: ValueError for an unknown key or an invalid value.
         """
-        given: dict[str, Any] = {}
-        for name, value in wire.items():
-            known = _NAMES.get(_plain(name))
-            if known is None:
-                raise ValueError(f"{name!r} is no part of a behavior: write one of {', '.join(sorted(_DASHED))}")
-            given[known] = _value(known, value)
-        return cls(**given)
+        arguments: dict[str, Any] = {}
+        for name, value in values.items():
+            field_name = _NAMES.get(_plain(name))
+            if field_name is None:
+                raise ValueError(f"{name!r} is no field of a behavior: write one of {', '.join(sorted(_DASHED))}")
+            arguments[field_name] = _value(field_name, value)
+        return cls(**arguments)
 
     @classmethod
     def parse(cls, text: str) -> Behavior:
-        """Read one of a command line: "image=bad:*,never-ready,ready-after=5".
+        """Parse a command-line option: "image=bad:*,never-ready,ready-after=5".
 
-        Raises: ValueError for a text that is none, and for one that says nothing of what containers do.
+        Raises: ValueError for an invalid text, and for one that only has selectors.
         """
         parts = [part.strip().partition("=") for part in text.split(",") if part.strip()]
         for name, equals, value in parts:
             if equals and not value.strip():
-                raise ValueError(f"nothing follows {name}=")
+                raise ValueError(f"{name}= has no value")
         found = cls.from_dict({name: value if equals else "true" for name, equals, value in parts})
         if all(getattr(found, name) is None for name in _EFFECTS):
             effects = ", ".join(name.replace("_", "-") for name in _EFFECTS)
             raise ValueError(f"{text!r} does not say what containers do: write one or more of {effects}")
         return found
 
-    def fits(self, image: str, container: str, pod: PodInfo) -> bool:
-        """Tell whether it is about a container of a pod."""
+    def matches(self, image: str, container: str, pod: PodInfo) -> bool:
+        """Report whether it applies to a container of a pod."""
         pairs = (
             (self.image, image),
             (self.container, container),
@@ -110,15 +110,15 @@ class Behavior:
             return False
         return not self.labels or LabelSelector.parse(self.labels).matches(pod.labels)
 
-    def under(self, other: Behavior) -> Behavior:
-        """Give this one, and what another says over it."""
-        said = {name: getattr(other, name) for name in _EFFECTS if getattr(other, name) is not None}
-        return replace(self, **said)
+    def merge(self, other: Behavior) -> Behavior:
+        """Return this behavior with the fields that `other` sets."""
+        values = {name: getattr(other, name) for name in _EFFECTS if getattr(other, name) is not None}
+        return replace(self, **values)
 
 
 @dataclass(frozen=True)
 class PodInfo:
-    """What behaviors know a pod by."""
+    """The properties of a pod that behaviors select by."""
 
     name: str
     namespace: str
@@ -127,32 +127,32 @@ class PodInfo:
 
 
 class Program:
-    """Behaviours in the order in which they were told."""
+    """Behaviors in the order in which they were added; later ones win."""
 
     def __init__(self, behaviors: Iterable[Behavior] = ()) -> None:
         self._events = list(behaviors)
 
     def add(self, *behaviors: Behavior) -> None:
-        """Let these count too, over what was told before."""
+        """Add behaviors that win over those added before."""
         self._events.extend(behaviors)
 
     def clear(self) -> None:
-        """Forget all that was told."""
+        """Remove all behaviors."""
         self._events.clear()
 
-    def of(self, image: str, container: str, pod: PodInfo) -> Behavior:
-        """Give all that is said about a container.
+    def behavior_of(self, image: str, container: str, pod: PodInfo) -> Behavior:
+        """Return the behavior of a container, from all behaviors that match and the annotations.
 
-        Raises: ValueError when an annotation of the pod says something that is no behavior.
+        Raises: ValueError when an annotation of the pod is not a valid behavior.
         """
         found = Behavior()
         for one in self._events:
-            if one.fits(image, container, pod):
-                found = found.under(one)
-        said = {
+            if one.matches(image, container, pod):
+                found = found.merge(one)
+        values = {
             key.removeprefix(ANNOTATION): value for key, value in pod.annotations.items() if key.startswith(ANNOTATION)
         }
-        return found.under(Behavior.from_dict(said)) if said else found
+        return found.merge(Behavior.from_dict(values)) if values else found
 
 
 def _plain(name: str) -> str:
@@ -168,12 +168,12 @@ _TYPES: Final = get_type_hints(Behavior)
 def _value(name: str, value: Any) -> Any:
     if name in _SELECTORS:
         return str(value)
-    wanted = str(_TYPES[name])
+    type_name = str(_TYPES[name])
     text = str(value).strip().lower()
     try:
-        if "bool" in wanted:
+        if "bool" in type_name:
             return {"true": True, "false": False}[text]
-        return float(text) if "float" in wanted else int(text)
+        return float(text) if "float" in type_name else int(text)
     except (KeyError, ValueError):
-        kind = "true or false" if "bool" in wanted else "a number"
+        kind = "true or false" if "bool" in type_name else "a number"
         raise ValueError(f"{name.replace('_', '-')} takes {kind}, got {value!r}") from None

@@ -1,4 +1,4 @@
-"""One container as a kubelet tells of it: waiting, running or ended, and how often it was started again."""
+"""The state of one container as a kubelet reports it: waiting, running or terminated, with its restart count."""
 
 from __future__ import annotations
 
@@ -7,74 +7,89 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final
 
-__all__ = ["Terminated", "ContainerState", "parse_container_status", "format_time", "container_status"]
+__all__ = ["ContainerState", "Terminated", "container_status", "format_time", "parse_container_status"]
 
 _IMAGE_ID: Final = "konverge.dev/image@sha256:"
 
 
 @dataclass(frozen=True, slots=True)
 class Terminated:
-    """How a run ended."""
+    """How a container terminated."""
 
-    code: int
+    exit_code: int
     started: datetime
     finished: datetime
     reason: str = ""
 
     @property
-    def word(self) -> str:
-        """The reason, as it is usual for the code unless one was given."""
-        return self.reason or ("Completed" if self.code == 0 else "Error")
+    def reason_or_default(self) -> str:
+        """The reason, by default the usual one for the exit exit_code."""
+        return self.reason or ("Completed" if self.exit_code == 0 else "Error")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerState:
-    """The state of one container: `running` since a moment, `ended`, or waiting for the reason in `waiting`."""
+    """The state of one container: `running` since a time, `terminated`, or waiting for the reason in `waiting`."""
 
     name: str
     image: str
     waiting: str = "ContainerCreating"
     message: str = ""
     running: datetime | None = None
-    ended: Terminated | None = None
-    last: Terminated | None = None
+    terminated: Terminated | None = None
+    last_terminated: Terminated | None = None
     restarts: int = 0
     ready: bool = False
     started: bool = False
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it neither runs nor has ended."""
-        return self.running is None and self.ended is None
+        """Whether it neither runs nor has terminated."""
+        return self.running is None and self.terminated is None
 
-    def waits(self, reason: str, message: str = "") -> ContainerState:
-        """Give it as it waits for something; a run that ended becomes the last one."""
-        last = self.ended or self.last
+    def wait(self, reason: str, message: str = "") -> ContainerState:
+        """Return the state of waiting for `reason`; a terminated state becomes the last_terminated one."""
+        last_terminated = self.terminated or self.last_terminated
         return replace(
-            self, waiting=reason, message=message, running=None, ended=None, last=last, ready=False, started=False
+            self,
+            waiting=reason,
+            message=message,
+            running=None,
+            terminated=None,
+            last_terminated=last_terminated,
+            ready=False,
+            started=False,
         )
 
-    def starts(self, now: datetime) -> ContainerState:
-        """Give it as it runs from now on."""
-        again = self.ended is not None or self.last is not None
-        last = self.ended or self.last
+    def start(self, now: datetime) -> ContainerState:
+        """Return the state of running from now on."""
+        again = self.terminated is not None or self.last_terminated is not None
+        last_terminated = self.terminated or self.last_terminated
         restarts = self.restarts + again
-        return replace(self, waiting="", message="", running=now, ended=None, last=last, restarts=restarts)
+        return replace(
+            self,
+            waiting="",
+            message="",
+            running=now,
+            terminated=None,
+            last_terminated=last_terminated,
+            restarts=restarts,
+        )
 
-    def ends(self, code: int, now: datetime, reason: str = "") -> ContainerState:
-        """Give it as it has ended now."""
-        began = self.running or now
-        ended = Terminated(code, began, now, reason)
-        return replace(self, waiting="", message="", running=None, ended=ended, ready=False, started=False)
+    def terminate(self, exit_code: int, now: datetime, reason: str = "") -> ContainerState:
+        """Return the state of having terminated now."""
+        started = self.running or now
+        terminated = Terminated(exit_code, started, now, reason)
+        return replace(self, waiting="", message="", running=None, terminated=terminated, ready=False, started=False)
 
 
-def format_time(moment: datetime) -> str:
-    """Write a moment as objects keep it, in whole seconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def format_time(time: datetime) -> str:
+    """Format a time as in API objects, in whole seconds."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def parse_container_status(name: str, image: str, status: dict[str, Any] | None) -> ContainerState:
-    """Read a container status; one that is missing has not begun."""
+    """Parse a container status; a missing one is a container that has not started."""
     if status is None:
         return ContainerState(name=name, image=image)
     state = status.get("state") or {}
@@ -86,15 +101,15 @@ def parse_container_status(name: str, image: str, status: dict[str, Any] | None)
         waiting=waiting.get("reason", ""),
         message=waiting.get("message", ""),
         running=datetime.fromisoformat(running) if running else None,
-        ended=_read_ended(state.get("terminated")),
-        last=_read_ended((status.get("lastState") or {}).get("terminated")),
+        terminated=_parse_terminated(state.get("terminated")),
+        last_terminated=_parse_terminated((status.get("lastState") or {}).get("terminated")),
         restarts=status.get("restartCount", 0),
         ready=status.get("ready", False),
         started=bool(status.get("started")),
     )
 
 
-def _read_ended(state: dict[str, Any] | None) -> Terminated | None:
+def _parse_terminated(state: dict[str, Any] | None) -> Terminated | None:
     if not state:
         return None
     finished = datetime.fromisoformat(state["finishedAt"])
@@ -102,39 +117,41 @@ def _read_ended(state: dict[str, Any] | None) -> Terminated | None:
     return Terminated(state.get("exitCode", 0), started, finished, state.get("reason", ""))
 
 
-def container_status(run: ContainerState, uid: str) -> dict[str, Any]:
-    """Write a container status, as a kubelet does."""
-    begun = run.running is not None or run.ended is not None or run.last is not None
-    identity = f"konverge://{uid}/{run.name}/{run.restarts}" if begun else ""
-    # A container that waits to be started again is still the one that ended.
-    before = identity if run.is_waiting else f"konverge://{uid}/{run.name}/{run.restarts - 1}"
+def container_status(state: ContainerState, uid: str) -> dict[str, Any]:
+    """Return the container status that a kubelet writes."""
+    has_started = state.running is not None or state.terminated is not None or state.last_terminated is not None
+    container_id = f"konverge://{uid}/{state.name}/{state.restarts}" if has_started else ""
+    # A container that wait for its restart still has the ID of the one that terminated.
+    last_container_id = container_id if state.is_waiting else f"konverge://{uid}/{state.name}/{state.restarts - 1}"
     status: dict[str, Any] = {
-        "name": run.name,
-        "image": run.image,
-        "imageID": _IMAGE_ID + sha256(run.image.encode()).hexdigest() if begun else "",
-        "ready": run.ready,
-        "restartCount": run.restarts,
-        "started": run.started,
-        "state": _write_state(run, identity),
-        "lastState": {"terminated": _write_ended(run.last, before)} if run.last is not None else {},
+        "name": state.name,
+        "image": state.image,
+        "imageID": _IMAGE_ID + sha256(state.image.encode()).hexdigest() if has_started else "",
+        "ready": state.ready,
+        "restartCount": state.restarts,
+        "started": state.started,
+        "state": _state_status(state, container_id),
+        "lastState": {"terminated": _terminated_status(state.last_terminated, last_container_id)}
+        if state.last_terminated is not None
+        else {},
     }
-    return {**status, "containerID": identity} if identity else status
+    return {**status, "containerID": container_id} if container_id else status
 
 
-def _write_state(run: ContainerState, identity: str) -> dict[str, Any]:
-    if run.running is not None:
-        return {"running": {"startedAt": format_time(run.running)}}
-    if run.ended is not None:
-        return {"terminated": _write_ended(run.ended, identity)}
-    waiting = {"reason": run.waiting, **({"message": run.message} if run.message else {})}
+def _state_status(state: ContainerState, container_id: str) -> dict[str, Any]:
+    if state.running is not None:
+        return {"running": {"startedAt": format_time(state.running)}}
+    if state.terminated is not None:
+        return {"terminated": _terminated_status(state.terminated, container_id)}
+    waiting = {"reason": state.waiting, **({"message": state.message} if state.message else {})}
     return {"waiting": waiting}
 
 
-def _write_ended(ended: Terminated, identity: str) -> dict[str, Any]:
+def _terminated_status(terminated: Terminated, container_id: str) -> dict[str, Any]:
     return {
-        "exitCode": ended.code,
-        "reason": ended.word,
-        "startedAt": format_time(ended.started),
-        "finishedAt": format_time(ended.finished),
-        "containerID": identity,
+        "exitCode": terminated.exit_code,
+        "reason": terminated.reason_or_default,
+        "startedAt": format_time(terminated.started),
+        "finishedAt": format_time(terminated.finished),
+        "containerID": container_id,
     }

@@ -19,9 +19,14 @@ from typing import Any, Final, TypeAlias
 
 from konverge_cluster.nodes.behaviors import Behavior
 from konverge_cluster.nodes.conditions import conditions_of, is_sidecar, merge_conditions, phase_of
-from konverge_cluster.nodes.container_states import ContainerState, parse_container_status, format_time, container_status
+from konverge_cluster.nodes.container_states import (
+    ContainerState,
+    container_status,
+    format_time,
+    parse_container_status,
+)
 
-__all__ = ["PodAddresses", "PodSync", "PodEvent", "sync_pod"]
+__all__ = ["PodAddresses", "PodEvent", "PodSync", "sync_pod"]
 
 Container: TypeAlias = Mapping[str, Any]
 
@@ -97,7 +102,9 @@ class _PodLifecycle:
             for one in self._old_status.get(part) or ()
         }
         every = (*self._init, *self._main)
-        return {one["name"]: parse_container_status(one["name"], one["image"], statuses.get(one["name"])) for one in every}
+        return {
+            one["name"]: parse_container_status(one["name"], one["image"], statuses.get(one["name"])) for one in every
+        }
 
     # Transitions
 
@@ -151,13 +158,19 @@ class _PodLifecycle:
         stop_seconds = self._behavior(container).stops_after or 0.0
         due = deleted + timedelta(seconds=min(stop_seconds, grace))
         if self._is_due(due):
-            self._states[state.name] = state.terminate(_SIGKILL_EXIT_CODE if stop_seconds > grace else _SIGTERM_EXIT_CODE, self._now)
+            self._states[state.name] = state.terminate(
+                _SIGKILL_EXIT_CODE if stop_seconds > grace else _SIGTERM_EXIT_CODE, self._now
+            )
 
     def _finish(self) -> PodSync:
         for name, state in self._states.items():
             if state.is_waiting:
                 self._states[name] = state.terminate(_SIGKILL_EXIT_CODE, self._now, "ContainerStatusUnknown")
-        codes = [state.terminated.code for one in self._main if (state := self._states[one["name"]]).terminated is not None]
+        codes = [
+            state.terminated.exit_code
+            for one in self._main
+            if (state := self._states[one["name"]]).terminated is not None
+        ]
         phase = "Failed" if any(codes) else "Succeeded"
         return PodSync(self._status(phase, ready_to_start=False), events=tuple(self._events), terminated=True)
 
@@ -186,7 +199,7 @@ class _PodLifecycle:
             if sidecar:
                 if not state.started and state.last_terminated is None:
                     return False
-            elif state.terminated is None or state.terminated.code != 0:
+            elif state.terminated is None or state.terminated.exit_code != 0:
                 return False
             else:
                 since = max(since, state.terminated.finished)
@@ -198,7 +211,7 @@ class _PodLifecycle:
         if state.running is not None:
             state = self._while_running(container, state, behavior)
         elif state.terminated is not None:
-            if restarts(state.terminated.code) and not self._is_finished():
+            if restarts(state.terminated.exit_code) and not self._is_finished():
                 state = self._restart(container, state)
         elif state.last_terminated is not None:
             state = self._restart(container, state)
@@ -206,7 +219,9 @@ class _PodLifecycle:
             state = self._start_first(container, state, behavior, since or self._earliest_start())
         self._states[container["name"]] = state
 
-    def _start_first(self, container: Container, state: ContainerState, behavior: Behavior, since: datetime) -> ContainerState:
+    def _start_first(
+        self, container: Container, state: ContainerState, behavior: Behavior, since: datetime
+    ) -> ContainerState:
         if behavior.pull_fails:
             return self._fail_pull(state, since)
         due = since + timedelta(seconds=behavior.start_after or 0.0)
@@ -239,9 +254,9 @@ class _PodLifecycle:
         self, container: Container, state: ContainerState, behavior: Behavior, *, just_started: bool = False
     ) -> ContainerState:
         assert state.running is not None
-        duration, code = self._run_duration(container, state, behavior)
+        duration, exit_code = self._run_duration(container, state, behavior)
         if duration is not None and not just_started and self._is_due(state.running + timedelta(seconds=duration)):
-            return state.terminate(code, self._now)
+            return state.terminate(exit_code, self._now)
         if duration is not None and just_started:
             self._is_due(state.running + timedelta(seconds=duration))
         return replace(state, started=True, ready=self._is_ready(container, state, behavior))
@@ -259,19 +274,21 @@ class _PodLifecycle:
         wait = float(probe.get("initialDelaySeconds", 0)) if first is None else first
         return self._is_due(state.running + timedelta(seconds=wait))
 
-    def _run_duration(self, container: Container, state: ContainerState, behavior: Behavior) -> tuple[float | None, int]:
-        """Return how long a state delay_text (None: until it is stopped) and its exit code."""
+    def _run_duration(
+        self, container: Container, state: ContainerState, behavior: Behavior
+    ) -> tuple[float | None, int]:
+        """Return how long a state delay_text (None: until it is stopped) and its exit exit_code."""
         crashes = behavior.crashes
         if crashes is not None and (crashes < 0 or state.restarts < crashes):
             duration = _CRASH_SECONDS if behavior.runs_for is None else behavior.runs_for
             return duration, 1 if behavior.exit_code is None else behavior.exit_code
         if crashes is None and behavior.runs_for is not None:
             return behavior.runs_for, behavior.exit_code or 0
-        code = (behavior.exit_code or 0) if crashes is None else 0
+        exit_code = (behavior.exit_code or 0) if crashes is None else 0
         if container in self._init:
-            return (None if is_sidecar(container) else 0.0), code
+            return (None if is_sidecar(container) else 0.0), exit_code
         terminate = self._policy != "Always" or (crashes is None and behavior.exit_code is not None)
-        return (_RUN_TO_COMPLETION_SECONDS if terminate else None), code
+        return (_RUN_TO_COMPLETION_SECONDS if terminate else None), exit_code
 
     def _restart(self, container: Container, state: ContainerState) -> ContainerState:
         terminated = state.terminated or state.last_terminated
@@ -285,18 +302,20 @@ class _PodLifecycle:
         message = f"Back-off restarting failed container {state.name} in pod {pod}"
         self._events.append(PodEvent("BackOff", message, warning=True))
         delay_text = f"{wait:.0f}s" if wait < 60 else f"{wait // 60:.0f}m{wait % 60:.0f}s"
-        return state.wait("CrashLoopBackOff", f"back-off {delay_text} restarting failed container={state.name} pod={pod}")
+        return state.wait(
+            "CrashLoopBackOff", f"back-off {delay_text} restarting failed container={state.name} pod={pod}"
+        )
 
-    def _restarts_main_container(self, code: int) -> bool:
-        return self._policy == "Always" or (self._policy == "OnFailure" and code != 0)
+    def _restarts_main_container(self, exit_code: int) -> bool:
+        return self._policy == "Always" or (self._policy == "OnFailure" and exit_code != 0)
 
-    def _restarts_init_container(self, code: int) -> bool:
-        return code != 0 and self._policy != "Never"
+    def _restarts_init_container(self, exit_code: int) -> bool:
+        return exit_code != 0 and self._policy != "Never"
 
     def _is_finished(self) -> bool:
         """Report whether every container has terminated and none restarts."""
         terminated = [state.terminated for one in self._main if (state := self._states[one["name"]]) is not None]
-        return all(one is not None and not self._restarts_main_container(one.code) for one in terminated)
+        return all(one is not None and not self._restarts_main_container(one.exit_code) for one in terminated)
 
     def _stop_sidecars(self) -> None:
         for one in self._init:
@@ -311,7 +330,11 @@ class _PodLifecycle:
 
     def _earliest_start(self) -> datetime:
         """Return the earliest time at which the main containers may start."""
-        terminated = [state.terminated.finished for one in self._init if (state := self._states[one["name"]]).terminated is not None]
+        terminated = [
+            state.terminated.finished
+            for one in self._init
+            if (state := self._states[one["name"]]).terminated is not None
+        ]
         return max([self._started(), *terminated])
 
     def _is_due(self, due: datetime) -> bool:
@@ -344,7 +367,7 @@ class _PodLifecycle:
 
     def _init_status(self, container: Container, uid: str) -> dict[str, Any]:
         state = self._states[container["name"]]
-        if not is_sidecar(container) and state.terminated is not None and state.terminated.code == 0:
+        if not is_sidecar(container) and state.terminated is not None and state.terminated.exit_code == 0:
             state = replace(state, ready=True)
         return container_status(state, uid)
 

@@ -12,12 +12,12 @@ from konverge.objects import Unstructured, kind_of, merge_patch
 from konverge.reconcile import Context, Reconciler, Result
 from konverge_cluster.clock import Clock, utc_now
 from konverge_cluster.nodes.behaviors import Behavior, PodInfo, Program
-from konverge_cluster.nodes.evictions import delete_orphan
-from konverge_cluster.nodes.pod_lifecycle import PodAddresses, PodSync, sync_pod
-from konverge_cluster.nodes.node_objects import SimulatedNode
-from konverge_cluster.nodes.scheduler_cache import SchedulerCache
 from konverge_cluster.nodes.container_states import format_time
+from konverge_cluster.nodes.evictions import delete_orphan
+from konverge_cluster.nodes.node_objects import SimulatedNode
+from konverge_cluster.nodes.pod_lifecycle import PodAddresses, PodSync, sync_pod
 from konverge_cluster.nodes.scheduler import Unschedulable, requests_of
+from konverge_cluster.nodes.scheduler_cache import SchedulerCache
 
 __all__ = ["PODS", "PodReconciler"]
 
@@ -64,11 +64,11 @@ class PodReconciler(Reconciler[Unstructured]):
         if self._lifecycle and not self._scheduler_cache.has_node(node):
             return await self._delete_orphan(obj, node, ctx)
         self._missing_nodes.pop(node, None)
-        machine = self._nodes.get(node)
-        if machine is None or machine.down_since is not None:
+        simulated = self._nodes.get(node)
+        if simulated is None or simulated.down_since is not None:
             return None
         try:
-            return await self._advance(obj, machine, ctx)
+            return await self._advance(obj, simulated, ctx)
         except NotFound:
             return None  # it was deleted; its event is on the way
 
@@ -89,14 +89,16 @@ class PodReconciler(Reconciler[Unstructured]):
         other_scheduler = spec.get("schedulerName", _SCHEDULER) != _SCHEDULER
         if other_scheduler or "deletionTimestamp" in pod.metadata or spec.get("schedulingGates"):
             return None
-        selected = self._scheduler_cache.addresses(pod.uid, pod.key, spec)
+        selected = self._scheduler_cache.schedule(pod.uid, pod.key, spec)
         if isinstance(selected, Unschedulable):
-            await self._report_unschedulable(pod, selected, ctx)
+            await self._report_unschedulable(pod, selected.message, ctx)
             return Result.requeue(_RETRY_UNSCHEDULABLE, reason="no node fits")
         try:
-            await ctx.client.using(field_manager="kube-scheduler").write_subresource(pod, "binding", _binding(pod, selected))
+            await ctx.client.using(field_manager="kube-scheduler").write_subresource(
+                pod, "binding", _binding(pod, selected)
+            )
         except KonvergeError as error:
-            self._scheduler_cache.allocations.leave(pod.uid)
+            self._scheduler_cache.allocations.remove(pod.uid)
             if isinstance(error, NotFound | Conflict):
                 return None  # it was deleted, or somebody else bound it: an event follows either way
             raise
@@ -104,8 +106,8 @@ class PodReconciler(Reconciler[Unstructured]):
         ctx.event("Scheduled", message, action="Binding", reporter=_SCHEDULER)
         return None
 
-    async def _report_unschedulable(self, pod: Unstructured, unschedulable: Unschedulable, ctx: Context) -> None:
-        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": unschedulable.message}
+    async def _report_unschedulable(self, pod: Unstructured, message: str, ctx: Context) -> None:
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
         present = [one for one in (pod.get("status") or {}).get("conditions", ()) if one["type"] == "PodScheduled"]
         if present and all(present[0].get(name) == value for name, value in condition.items()):
             return
@@ -114,12 +116,12 @@ class PodReconciler(Reconciler[Unstructured]):
         patch = {"status": {"conditions": [{**condition, "lastTransitionTime": since}]}}
         client = ctx.client.using(field_manager="kube-scheduler")
         await client.patch(PODS, pod.key, patch, patch_type="strategic", subresource="status")
-        ctx.event("FailedScheduling", unschedulable.message, warning=True, action="Scheduling", reporter=_SCHEDULER)
+        ctx.event("FailedScheduling", message, warning=True, action="Scheduling", reporter=_SCHEDULER)
 
     # The kubelet
 
-    async def _advance(self, pod: Unstructured, machine: SimulatedNode, ctx: Context) -> Result | None:
-        addresses = self._addresses_of(pod, machine)
+    async def _advance(self, pod: Unstructured, node: SimulatedNode, ctx: Context) -> Result | None:
+        addresses = self._addresses_of(pod, node)
         try:
             behavior = self._behaviors(pod)
         except ValueError as error:
@@ -137,21 +139,21 @@ class PodReconciler(Reconciler[Unstructured]):
                 return Result.requeue(sync.after, reason="the next status change is due")
         return Result.requeue(1.0, reason="its status keeps changing")
 
-    def _addresses_of(self, pod: Unstructured, machine: SimulatedNode) -> PodAddresses:
+    def _addresses_of(self, pod: Unstructured, node: SimulatedNode) -> PodAddresses:
         if pod["spec"].get("hostNetwork"):
-            return PodAddresses(machine.host, machine.host)
+            return PodAddresses(node.host, node.host)
         allocations = self._scheduler_cache.allocations
         if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
-            allocations.take(pod.uid, pod.key, node.name, requests_of(pod["spec"]))
-            return PodAddresses(machine.host, allocations.address(pod.uid, machine.network))
-        return PodAddresses(machine.host, pod["status"].get("podIP", ""))
+            allocations.add(pod.uid, pod.key, node.name, requests_of(pod["spec"]))
+            return PodAddresses(node.host, allocations.address(pod.uid, node.network))
+        return PodAddresses(node.host, pod["status"].get("podIP", ""))
 
     def _behaviors(self, pod: Unstructured) -> Callable[[Mapping[str, Any]], Behavior]:
         metadata, spec = pod.metadata, pod["spec"]
-        message = PodInfo(pod.name, pod.namespace, metadata.get("labels") or {}, metadata.get("annotations") or {})
+        info = PodInfo(pod.name, pod.namespace, metadata.get("labels") or {}, metadata.get("annotations") or {})
         containers = [*spec.get("initContainers", ()), *spec["containers"]]
-        found = {one["name"]: self._program.of(one["image"], one["name"], message) for one in containers}
-        return lambda container: found[container["name"]]
+        behaviors = {one["name"]: self._program.behavior_of(one["image"], one["name"], info) for one in containers}
+        return lambda container: behaviors[container["name"]]
 
     async def _write(self, pod: Unstructured, sync: PodSync, ctx: Context) -> Unstructured:
         before = _without_nulls(pod.get("status") or {})

@@ -1,8 +1,8 @@
-"""Which node a pod fits on: plain functions of a pod's spec and of what is known about nodes.
+"""Which node a pod fits on: plain functions of a pod's spec and of the nodes.
 
-Looked at: whether the node is schedulable, its taints, node selector and required node affinity, and what the pod
-requests. Of the nodes that fit, the one with the fewest pods is taken. Not looked at: affinity between pods, topology
-spread, preferences, volumes, host ports, priority (nobody is preempted).
+Filters: whether the node is schedulable, its taints, node selector and required node affinity, and the resources
+that the pod requests. Of the nodes that fit, the one with the fewest pods is selected. Ignored: affinity between
+pods, topology spread, preferences, volumes, host ports, priority (no pod is preempted).
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any, Final, TypeAlias
 
 from konverge.objects import LabelSelector, Quantity
 
-__all__ = ["Amounts", "NodeInfo", "Unschedulable", "amounts", "select_node", "tolerates_taint", "requests_of"]
+__all__ = ["Amounts", "NodeInfo", "Unschedulable", "amounts", "requests_of", "select_node", "tolerates_taint"]
 
 Amounts: TypeAlias = dict[str, int]
 """Resources by name, in thousandths."""
 
-_KEEPING_OUT: Final = ("NoSchedule", "NoExecute")
+_REPELLING_EFFECTS: Final = ("NoSchedule", "NoExecute")
 _UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 
 
 @dataclass(frozen=True)
 class NodeInfo:
-    """A node as the scheduler sees it."""
+    """The properties of a node that the scheduler uses."""
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -36,46 +36,50 @@ class NodeInfo:
 
 @dataclass(frozen=True)
 class Unschedulable:
-    """No node fits, and why."""
+    """The result when no node fits, with the reasons."""
 
     message: str
 
 
-def select_node(spec: Mapping[str, Any], seats: Iterable[NodeInfo], used: Mapping[str, Amounts]) -> str | Unschedulable:
-    """Choose a node for a pod; `used` is what the pods on each node request."""
-    seats = list(seats)
-    if not seats:
+def select_node(spec: Mapping[str, Any], nodes: Iterable[NodeInfo], used: Mapping[str, Amounts]) -> str | Unschedulable:
+    """Select a node for a pod; `used` is the sum of requests of the pods on each node."""
+    nodes = list(nodes)
+    if not nodes:
         return Unschedulable("no nodes available to schedule pods")
-    wanted = requests_of(spec)
-    against: Counter[str] = Counter()
-    fitting = []
-    for seat in seats:
-        reasons = _against(spec, wanted, seat, used.get(seat.name, {}))
-        against.update(reasons)
+    requests = requests_of(spec)
+    reasons_count: Counter[str] = Counter()
+    feasible = []
+    for node in nodes:
+        reasons = _filter_reasons(spec, requests, node, used.get(node.name, {}))
+        reasons_count.update(reasons)
         if not reasons:
-            fitting.append(seat)
-    if fitting:
-        return min(fitting, key=lambda seat: (used.get(seat.name, {}).get("pods", 0), seat.name)).name
-    counts = ", ".join(sorted(f"{count} {reason}" for reason, count in against.items()))
-    return Unschedulable(f"0/{len(seats)} nodes are available: {counts}.")
+            feasible.append(node)
+    if feasible:
+        return min(feasible, key=lambda node: (used.get(node.name, {}).get("pods", 0), node.name)).name
+    counts = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons_count.items()))
+    return Unschedulable(f"0/{len(nodes)} nodes are available: {counts}.")
 
 
-def _against(spec: Mapping[str, Any], wanted: Amounts, seat: NodeInfo, used: Amounts) -> list[str]:
-    """Give what speaks against a node: the first thing that no resource could change, else what is short."""
+def _filter_reasons(spec: Mapping[str, Any], requests: Amounts, node: NodeInfo, used: Amounts) -> list[str]:
+    """Return why a node does not fit: the first reason other than resources, else the insufficient resources."""
     tolerations = spec.get("tolerations", ())
-    if seat.unschedulable and not tolerates_taint({"key": _UNSCHEDULABLE, "effect": "NoSchedule"}, tolerations):
+    if node.unschedulable and not tolerates_taint(tolerations, {"key": _UNSCHEDULABLE, "effect": "NoSchedule"}):
         return ["node(s) were unschedulable"]
-    taints = [one for one in seat.taints if one["effect"] in _KEEPING_OUT and not tolerates_taint(one, tolerations)]
+    taints = [
+        one for one in node.taints if one["effect"] in _REPELLING_EFFECTS and not tolerates_taint(tolerations, one)
+    ]
     if taints:
         return ["node(s) had untolerated taint(s)"]
-    if not _is_selected(spec, seat):
+    if not _matches_node(spec, node):
         return ["node(s) didn't match Pod's node affinity/selector"]
-    short = [name for name, amount in wanted.items() if amount > seat.allocatable.get(name, 0) - used.get(name, 0)]
-    return ["Too many pods" if name == "pods" else f"Insufficient {name}" for name in short]
+    insufficient = [
+        name for name, amount in requests.items() if amount > node.allocatable.get(name, 0) - used.get(name, 0)
+    ]
+    return ["Too many pods" if name == "pods" else f"Insufficient {name}" for name in insufficient]
 
 
-def tolerates_taint(taint: Mapping[str, Any], tolerations: Iterable[Mapping[str, Any]]) -> bool:
-    """Tell whether one of the tolerations is for a taint."""
+def tolerates_taint(tolerations: Iterable[Mapping[str, Any]], taint: Mapping[str, Any]) -> bool:
+    """Report whether one of the tolerations tolerates a taint."""
     return any(_tolerates(one, taint) for one in tolerations)
 
 
@@ -89,23 +93,25 @@ def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
     return bool(toleration.get("key")) and toleration.get("value", "") == taint.get("value", "")
 
 
-def _is_selected(spec: Mapping[str, Any], seat: NodeInfo) -> bool:
-    if not LabelSelector.of(spec.get("nodeSelector") or {}).matches(seat.labels):
+def _matches_node(spec: Mapping[str, Any], node: NodeInfo) -> bool:
+    if not LabelSelector.of(spec.get("nodeSelector") or {}).matches(node.labels):
         return False
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-    return required is None or any(_is_term_met(term, seat) for term in required["nodeSelectorTerms"])
+    return required is None or any(_matches_term(term, node) for term in required["nodeSelectorTerms"])
 
 
-def _is_term_met(term: Mapping[str, Any], seat: NodeInfo) -> bool:
+def _matches_term(term: Mapping[str, Any], node: NodeInfo) -> bool:
     expressions, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
     if not (expressions or fields):
         return False
-    own_name = {"metadata.name": seat.name}
-    return all(_is_met(one, seat.labels) for one in expressions) and all(_is_met(one, own_name) for one in fields)
+    own_name = {"metadata.name": node.name}
+    return all(_matches_expression(one, node.labels) for one in expressions) and all(
+        _matches_expression(one, own_name) for one in fields
+    )
 
 
-def _is_met(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+def _matches_expression(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
     sign = {"Gt": ">", "Lt": "<"}.get(expression["operator"])
     if sign is not None:
         return LabelSelector.parse(f"{expression['key']}{sign}{expression['values'][0]}").matches(labels)
@@ -113,26 +119,26 @@ def _is_met(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 
 def requests_of(spec: Mapping[str, Any]) -> Amounts:
-    """Give what a pod takes from a node: what its containers request together, or an init container more, and itself.
+    """Return the effective requests of a pod: the sum of its containers or the largest init container, and overhead.
 
-    A sidecar counts beside all that start after it.
+    A sidecar is added to every container that starts after it.
     """
-    together = _sum(_requests(one) for one in spec.get("containers", ()))
+    containers = _sum(_requests(one) for one in spec.get("containers", ()))
     sidecars: Amounts = {}
-    most: Amounts = {}
+    largest: Amounts = {}
     for one in spec.get("initContainers", ()):
         if one.get("restartPolicy") == "Always":
             sidecars = _sum([sidecars, _requests(one)])
-            most = _larger(most, sidecars)
+            largest = _larger(largest, sidecars)
         else:
-            most = _larger(most, _sum([sidecars, _requests(one)]))
-    found = _larger(_sum([together, sidecars]), most)
+            largest = _larger(largest, _sum([sidecars, _requests(one)]))
+    found = _larger(_sum([containers, sidecars]), largest)
     found = _sum([found, amounts(spec.get("overhead") or {})])
     return {**{name: amount for name, amount in found.items() if amount}, "pods": 1000}
 
 
 def amounts(quantities: Mapping[str, Any]) -> Amounts:
-    """Read quantities, in thousandths."""
+    """Convert quantities to thousandths."""
     return {name: Quantity(str(value)).milli() for name, value in quantities.items()}
 
 

@@ -1,4 +1,4 @@
-"""What the stand-in knows of pods and nodes: fed by the caches in one step with each change, asked by reconcilers."""
+"""The scheduler's view of pods and nodes. The informers update it with each event; reconcilers read it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import msgspec
 from konverge.cache import Event
 from konverge.objects import Key
 from konverge_cluster.nodes.allocations import Allocations
-from konverge_cluster.nodes.scheduler import NodeInfo, Unschedulable, amounts, select_node, requests_of
+from konverge_cluster.nodes.scheduler import NodeInfo, Unschedulable, amounts, requests_of, select_node
 
 __all__ = ["SchedulerCache"]
 
-_OVER = ("Succeeded", "Failed")
+_TERMINAL_PHASES = ("Succeeded", "Failed")
 
 
 class _PodSpec(msgspec.Struct):
@@ -56,55 +56,55 @@ class _Node(msgspec.Struct):
 
 
 class SchedulerCache:
-    """Who is where, which nodes there are, and which pods wait for one.
+    """Allocations of pods, the nodes, and the pods that wait for a node.
 
-    `pod_changed` and `node_changed` are mappers: they answer the pods that wait, when one of them may fit now.
+    `pod_changed` and `node_changed` are mappers: they return the waiting pods when one of them may fit now.
     """
 
     def __init__(self) -> None:
-        self.ledger = Allocations()
-        self._seats: dict[str, NodeInfo] = {}
+        self.allocations = Allocations()
+        self._nodes: dict[str, NodeInfo] = {}
         self._waiting: dict[Key, None] = {}
 
     def pod_changed(self, event: Event) -> Iterable[Key]:
-        """Take note of a pod; give the pods that wait when it left room."""
+        """Record a change of a pod; return the waiting pods if it freed resources."""
         entry = event.entry
         pod = entry.read(_Pod)
         status = pod.status or _PodStatus()
         if event.new is None:
             self._waiting.pop(entry.key, None)
-        if event.new is None or status.phase in _OVER:
-            return list(self._waiting) if self.ledger.leave(entry.uid) else ()
+        if event.new is None or status.phase in _TERMINAL_PHASES:
+            return list(self._waiting) if self.allocations.remove(entry.uid) else ()
         if pod.spec.nodeName:
             self._waiting.pop(entry.key, None)
             own = "" if pod.spec.hostNetwork else status.podIP
-            self.ledger.take(entry.uid, entry.key, pod.spec.nodeName, _requests(pod.spec), address=own)
+            self.allocations.add(entry.uid, entry.key, pod.spec.nodeName, _requests(pod.spec), address=own)
         return ()
 
     def node_changed(self, event: Event) -> Iterable[Key]:
-        """Take note of a node; give the pods that wait when it is another one to them, and its own when it goes."""
+        """Record a change of a node; return the waiting pods if it matters to them, and its own if it is deleted."""
         name = event.key.name
         if event.new is None:
-            self._seats.pop(name, None)
-            return self.ledger.keys(name)
-        seat, before = _seat(event.new.read(_Node)), self._seats.get(name)
-        self._seats[name] = seat
-        own = self.ledger.keys(name) if before is None else []
-        return [*own, *self._waiting] if seat != before else ()
+            self._nodes.pop(name, None)
+            return self.allocations.keys(name)
+        node, before = _node_info(event.new.read(_Node)), self._nodes.get(name)
+        self._nodes[name] = node
+        own = self.allocations.keys(name) if before is None else []
+        return [*own, *self._waiting] if node != before else ()
 
     def has_node(self, name: str) -> bool:
-        """Tell whether there is such a node."""
-        return name in self._seats
+        """Report whether a node exists."""
+        return name in self._nodes
 
-    def place(self, uid: str, key: Key, spec: dict[str, Any]) -> str | Unschedulable:
-        """Choose a node for a pod, and count it there; one that fits nowhere waits."""
-        chosen = select_node(spec, self._seats.values(), self.ledger.used)
-        if isinstance(chosen, Unschedulable):
+    def schedule(self, uid: str, key: Key, spec: dict[str, Any]) -> str | Unschedulable:
+        """Select a node for a pod and assume it there; a pod that fits nowhere waits."""
+        selected = select_node(spec, self._nodes.values(), self.allocations.used)
+        if isinstance(selected, Unschedulable):
             self._waiting[key] = None
         else:
             self._waiting.pop(key, None)
-            self.ledger.take(uid, key, chosen, requests_of(spec))
-        return chosen
+            self.allocations.add(uid, key, selected, requests_of(spec))
+        return selected
 
 
 def _requests(spec: _PodSpec) -> dict[str, int]:
@@ -112,7 +112,7 @@ def _requests(spec: _PodSpec) -> dict[str, int]:
     return requests_of({**parts, "overhead": spec.overhead or {}})
 
 
-def _seat(node: _Node) -> NodeInfo:
+def _node_info(node: _Node) -> NodeInfo:
     spec, status = node.spec or _NodeSpec(), node.status or _NodeStatus()
     return NodeInfo(
         node.metadata.name,

@@ -17,9 +17,9 @@ from konverge.triggers import Channel, anything
 from konverge_cluster.clock import Clock, utc_now
 from konverge_cluster.nodes.behaviors import Behavior, Program
 from konverge_cluster.nodes.node_objects import CAPACITY, SimulatedNode, node_object
-from konverge_cluster.nodes.scheduler_cache import SchedulerCache
-from konverge_cluster.nodes.pod_reconciler import PODS, PodReconciler
 from konverge_cluster.nodes.node_reconciler import NODES, NodeReconciler
+from konverge_cluster.nodes.pod_reconciler import PODS, PodReconciler
+from konverge_cluster.nodes.scheduler_cache import SchedulerCache
 
 __all__ = ["SimulatedNodes"]
 
@@ -120,7 +120,9 @@ class SimulatedNodes:
             .needs(PODS, "create", subresource="binding")
         )
         nodes = NodeReconciler(self.nodes, clock=self._clock, heartbeat=self._heartbeat, lifecycle=self._lifecycle)
-        node_controller = controller_for(NODES).named("node").channel(self._node_channel).needs(Lease, "create", "patch")
+        node_controller = (
+            controller_for(NODES).named("node").channel(self._node_channel).needs(Lease, "create", "patch")
+        )
         node_controller.needs(NODES, "create", "patch").needs(PODS, "list", "delete")
         return (pod_controller.build(pods), node_controller.build(nodes))
 

@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from konverge import Client
 from konverge.cli import main
 from konverge.cli.reachability import check_answers
-from konverge.client import condition, load_config
+from konverge.client import has_condition, load_config
 from konverge_cluster import EmbeddedServer
 from kubectl_clusters import in_thread
 from live_cluster import deployment, pod
@@ -214,7 +214,7 @@ def test_nodes_are_played_until_a_signal(tmp_path: Path, number: signal.Signals)
             for name in ("node-1", "node-2"):  # the test is the controller manager: a new node may take pods
                 await client.patch("nodes", name, {"spec": {"taints": None}})
             await client.create(pod("web"))
-            await client.wait_for("pods", "web", condition("Ready"), timeout=LIMIT)
+            await client.wait_for("pods", "web", has_condition("Ready"), timeout=LIMIT)
 
     arguments = ("nodes", "--kubeconfig", str(kubeconfig), "--nodes", "2")
     with in_thread(lambda: _serving(kubeconfig)), running(tmp_path, *arguments) as started:

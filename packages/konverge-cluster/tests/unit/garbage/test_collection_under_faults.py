@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from konverge import Client, crd_for
-from konverge.cache import Patience
+from konverge.cache import ReflectorOptions
 from konverge.client import InProcessTransport
-from konverge.testing import run_virtually
-from konverge.testing.fault_transport import FaultyTransport
-from konverge.testing.faults import FaultScript, answered, cut
+from konverge.testing import run_in_virtual_time
+from konverge.testing.fault_transport import FaultTransport
+from konverge.testing.faults import FaultScript, connection_reset, status_response
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.garbage import GarbageCollector
 from owner_worlds import is_determined
@@ -37,8 +37,8 @@ async def outcome(family: Family, script: FaultScript | None) -> dict[int, Any]:
     client = client_of(server)
     await client.create(crd_for(Sprocket))
     await client.create(crd_for(Depot))
-    line = FaultyTransport(InProcessTransport(server.handle), script)
-    async with GarbageCollector(Client(line), patience=Patience(silence=3600)).running():
+    line = FaultTransport(InProcessTransport(server.handle), script)
+    async with GarbageCollector(Client(line), reflector_options=ReflectorOptions(idle_timeout=3600)).running():
         await asyncio.sleep(5)
         made = await raise_family(client, family, "default")
         await asyncio.sleep(20)
@@ -51,8 +51,8 @@ async def outcome(family: Family, script: FaultScript | None) -> dict[int, Any]:
 def bad_line(random: Random) -> FaultScript:
     """Let one write in four fail before the server, and one in four lose its answer."""
     script = FaultScript()
-    script.add(lambda asked: asked.method in ("DELETE", "PATCH") and random.random() < 0.25, answered(500))
-    script.add(lambda asked: asked.method in ("DELETE", "PATCH") and random.random() < 0.25, cut())
+    script.add(lambda asked: asked.method in ("DELETE", "PATCH") and random.random() < 0.25, status_response(500))
+    script.add(lambda asked: asked.method in ("DELETE", "PATCH") and random.random() < 0.25, connection_reset())
     return script
 
 
@@ -62,5 +62,7 @@ def test_faults_on_the_way_change_nothing_in_the_end(seed: int) -> None:
     family = next(one for one in drawn if is_determined(one))
 
     # Without asyncio's debug mode: with it a server and sixty caches take three times as long.
-    faulty, plain = (run_virtually(outcome(family, script), debug=False) for script in (bad_line(Random(seed)), None))
+    faulty, plain = (
+        run_in_virtual_time(outcome(family, script), debug=False) for script in (bad_line(Random(seed)), None)
+    )
     assert faulty == plain

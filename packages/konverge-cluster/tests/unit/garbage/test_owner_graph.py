@@ -1,4 +1,4 @@
-"""The owner graph and the verdicts on it, without a server: a small world obeys them in any order."""
+"""The owner graph and its actions, without a server: a small simulation executes them in any order."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from konverge.objects import Key, Kind
-from konverge_cluster.garbage import OwnerGraph, Owning, Standing, Thing
+from konverge_cluster.garbage import GraphNode, OwnerGraph, OwnerReference, OwnerState
 from owner_worlds import World, uid_of
 from ownerships import family_from
 
 
 @given(st.randoms(use_true_random=False), st.randoms(use_true_random=False))
-def test_whatever_is_deleted_nothing_is_left_without_an_owner_that_it_names(family: Random, order: Random) -> None:
+def test_whatever_is_deleted_no_node_is_left_with_absent_owners(family: Random, order: Random) -> None:
     drawn = family_from(family)
     world = World(drawn)
     world.run(order)
@@ -23,19 +23,21 @@ def test_whatever_is_deleted_nothing_is_left_without_an_owner_that_it_names(fami
         world.delete(uid_of(number), policy)
         world.run(order)
 
-    for thing in world.things.values():
-        if thing.deleting:
-            # Only somebody else's finalizer holds it, or it waits for one that is held so.
-            assert "hold" in thing.finalizers or any(one.blocks(thing.uid) for one in world.things.values())
+    for node in world.nodes.values():
+        if node.being_deleted:
+            # Only another finalizer holds it, or it waits for a dependent that is held by one.
+            assert "hold" in node.finalizers or any(one.blocks(node.uid) for one in world.nodes.values())
         else:
-            assert {world.standing(owner) for owner in thing.owners} <= {Standing.SOLID}
+            assert {world.owner_state(owner) for owner in node.owners} <= {OwnerState.SOLID}
 
 
-def test_a_change_that_is_none_of_ours_touches_nobody() -> None:
+def test_an_irrelevant_change_affects_no_node() -> None:
     graph = OwnerGraph()
     kind = Kind("", "v1", "ConfigMap", "configmaps")
-    owner = Thing(uid="o", kind=kind, key=Key("default", "o"))
-    child = Thing(uid="c", kind=kind, key=Key("default", "c"), owners=(Owning("v1", "ConfigMap", "o", "o"),))
+    owner = GraphNode(uid="o", kind=kind, key=Key("default", "o"))
+    child = GraphNode(
+        uid="c", kind=kind, key=Key("default", "c"), owners=(OwnerReference("v1", "ConfigMap", "o", "o"),)
+    )
 
     assert graph.put(child) == ["c"]
     assert graph.put(owner) == ["c"]

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from konverge_cluster.nodes.container_states import parse_container_status, container_status
+from konverge_cluster.nodes.container_states import container_status, parse_container_status
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def test_the_same_image_has_the_same_identity_in_every_pod() -> None:
     started = [
-        container_status(parse_container_status("c", image, None).starts(NOW), uid) for image, uid in (("a", "1"), ("a", "2"), ("b", "1"))
+        container_status(parse_container_status("c", image, None).starts(NOW), uid)
+        for image, uid in (("a", "1"), ("a", "2"), ("b", "1"))
     ]
 
     first, same, other = (one["imageID"] for one in started)

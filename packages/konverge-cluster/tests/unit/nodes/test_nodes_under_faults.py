@@ -11,9 +11,9 @@ import pytest
 from konverge import Client
 from konverge.client import InProcessTransport
 from konverge.objects import Unstructured
-from konverge.testing import run_virtually
-from konverge.testing.fault_transport import FaultyTransport
-from konverge.testing.faults import FaultScript, answered, cut
+from konverge.testing import run_in_virtual_time
+from konverge.testing.fault_transport import FaultTransport
+from konverge.testing.faults import FaultScript, connection_reset, status_response
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.nodes import Behavior, SimulatedNodes
 from live_cluster import pod
@@ -37,7 +37,7 @@ PODS = (
 )
 
 
-def stand_in(client: Client) -> SimulatedNodes:
+def nodes(client: Client) -> SimulatedNodes:
     made = SimulatedNodes(client, nodes=2, heartbeat=0, lifecycle=True, clock=virtual_clock)
     made.program(*BEHAVIOURS)
     return made
@@ -56,12 +56,12 @@ async def outcome(script: FaultScript | None, *, lives: int = 1) -> dict[str, An
     """Give what the pods are in the end, played over a line with these faults, in so many lives of a stand-in."""
     server = EmbeddedServer(clock=virtual_clock, seed=1)
     client = client_of(server)
-    await stand_in(client).register()
-    line = FaultyTransport(InProcessTransport(server.handle), script)
+    await nodes(client).register()
+    line = FaultTransport(InProcessTransport(server.handle), script)
     for step in range(3):
         await act(client, step=step)
         for _ in range(lives):
-            async with stand_in(Client(line)).running():
+            async with nodes(Client(line)).running():
                 await asyncio.sleep(60 / lives)
     found = await client.list("pods", namespace="default")
     assert len({one["status"].get("podIP", one.name) for one in found}) == len(found)
@@ -80,21 +80,21 @@ def summary(one: Unstructured) -> Any:
 def bad_line(random: Random) -> FaultScript:
     """Let one write in five fail before the server, and one in five lose its answer."""
     script = FaultScript()
-    script.add(lambda asked: asked.method != "GET" and random.random() < 0.2, answered(500))
-    script.add(lambda asked: asked.method != "GET" and random.random() < 0.2, cut())
+    script.add(lambda asked: asked.method != "GET" and random.random() < 0.2, status_response(500))
+    script.add(lambda asked: asked.method != "GET" and random.random() < 0.2, connection_reset())
     return script
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_faults_on_the_way_change_nothing_in_the_end(seed: int) -> None:
-    faulty, plain = (run_virtually(outcome(script), debug=False) for script in (bad_line(Random(seed)), None))
+    faulty, plain = (run_in_virtual_time(outcome(script), debug=False) for script in (bad_line(Random(seed)), None))
 
     assert faulty == plain
     assert set(plain) == {one.name for one in PODS} - {"leaving"}
 
 
 @pytest.mark.parametrize("lives", [3, 12])
-def test_a_stand_in_that_is_ended_again_and_again_changes_nothing_in_the_end(lives: int) -> None:
-    broken, plain = (run_virtually(outcome(None, lives=count), debug=False) for count in (lives, 1))
+def test_a_nodes_that_is_ended_again_and_again_changes_nothing_in_the_end(lives: int) -> None:
+    broken, plain = (run_in_virtual_time(outcome(None, lives=count), debug=False) for count in (lives, 1))
 
     assert broken == plain

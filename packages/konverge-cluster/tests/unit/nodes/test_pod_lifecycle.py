@@ -1,4 +1,4 @@
-"""The life of a pod as a pure machine, on plain values."""
+"""The lifecycle of a pod as a pure state machine, on plain values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from konverge_cluster.nodes import Behavior
-from pod_lifecycles import PodLife
+from pod_lifecycles import PodScenario
 
 
 def two(policy: str, **more: Any) -> dict[str, Any]:
@@ -17,72 +17,74 @@ def two(policy: str, **more: Any) -> dict[str, Any]:
 
 
 def test_a_pod_is_created_and_then_runs() -> None:
-    life = PodLife().at(0)
+    pod = PodScenario().at(0)
 
-    assert [state["phase"] for state in life.states] == ["Pending", "Running"]
-    first = life.states[0]
+    assert [state["phase"] for state in pod.states] == ["Pending", "Running"]
+    first = pod.states[0]
     assert first["containerStatuses"][0]["state"] == {"waiting": {"reason": "ContainerCreating"}}
-    told = {one["type"]: (one["status"], one.get("reason")) for one in first["conditions"]}
-    assert told == {
+    conditions = {one["type"]: (one["status"], one.get("reason")) for one in first["conditions"]}
+    assert conditions == {
         "PodReadyToStartContainers": ("False", None),
         "Initialized": ("True", None),
         "Ready": ("False", "ContainersNotReady"),
         "ContainersReady": ("False", "ContainersNotReady"),
         "PodScheduled": ("True", None),
     }
-    assert set(life.conditions.values()) == {"True"}
+    assert set(pod.conditions.values()) == {"True"}
     assert "podIP" not in first
-    assert life.pod["status"]["podIP"] == "10.64.0.2"
+    assert pod.pod["status"]["podIP"] == "10.64.0.2"
 
 
 def test_a_pod_that_runs_changes_no_more() -> None:
-    life = PodLife().at(0)
-    before = len(life.states)
-    life.at(100_000)
+    pod = PodScenario().at(0)
+    before = len(pod.states)
+    pod.at(100_000)
 
-    assert len(life.states) == before
+    assert len(pod.states) == before
 
 
 def test_a_container_takes_its_time_to_start_and_to_become_ready() -> None:
-    life = PodLife(Behavior(start_after=10, ready_after=5))
+    pod = PodScenario(Behavior(start_after=10, ready_after=5))
 
-    assert life.at(9).phase == "Pending"
-    assert (life.at(10).phase, life.conditions["Ready"]) == ("Running", "False")
-    assert life.reason("Ready") == ("ContainersNotReady", "containers with unready status: [c]")
-    assert life.at(14).conditions["Ready"] == "False"
-    assert life.at(15).conditions["Ready"] == "True"
+    assert pod.at(9).phase == "Pending"
+    assert (pod.at(10).phase, pod.conditions["Ready"]) == ("Running", "False")
+    assert pod.reason("Ready") == ("ContainersNotReady", "containers with unready status: [c]")
+    assert pod.at(14).conditions["Ready"] == "False"
+    assert pod.at(15).conditions["Ready"] == "True"
 
 
 def test_a_readiness_probe_waits_first() -> None:
     probe = {"httpGet": {"port": 80}, "initialDelaySeconds": 7}
-    life = PodLife(containers=[{"name": "c", "image": "app:1", "readinessProbe": probe}])
+    pod = PodScenario(containers=[{"name": "c", "image": "app:1", "readinessProbe": probe}])
 
-    assert life.at(6).conditions["Ready"] == "False"
-    assert life.at(7).conditions["Ready"] == "True"
+    assert pod.at(6).conditions["Ready"] == "False"
+    assert pod.at(7).conditions["Ready"] == "True"
 
 
 def test_a_container_that_is_never_ready_runs_and_says_so_once() -> None:
-    life = PodLife(Behavior(never_ready=True)).at(1000)
+    pod = PodScenario(Behavior(never_ready=True)).at(1000)
 
-    assert (life.phase, life.conditions["ContainersReady"]) == ("Running", "False")
-    assert [one for one in life.told if one.startswith("Unhealthy")] == ["Unhealthy: Readiness probe failed: told to"]
+    assert (pod.phase, pod.conditions["ContainersReady"]) == ("Running", "False")
+    assert [one for one in pod.events if one.startswith("Unhealthy")] == [
+        "Unhealthy: Readiness probe failed: conditions to"
+    ]
 
 
 def test_a_container_that_crashes_starts_again_at_once_and_then_backs_off() -> None:
-    life = PodLife(Behavior(crashes=-1, exit_code=3))
+    pod = PodScenario(Behavior(crashes=-1, exit_code=3))
 
-    assert life.at(1).container()["restartCount"] == 1  # it ran for a second and was started again
-    assert (life.at(2).state(), life.container()["restartCount"]) == ("waiting CrashLoopBackOff", 1)
-    message = life.container()["state"]["waiting"]["message"]
+    assert pod.at(1).container()["restartCount"] == 1  # it ran for a second and was started again
+    assert (pod.at(2).state(), pod.container()["restartCount"]) == ("waiting CrashLoopBackOff", 1)
+    message = pod.container()["state"]["waiting"]["message"]
     assert message == "back-off 10s restarting failed container=c pod=p_default(u)"
-    assert life.container()["lastState"]["terminated"]["exitCode"] == 3
-    assert (life.phase, life.conditions["Ready"]) == ("Running", "False")
-    assert life.at(11).state() == "waiting CrashLoopBackOff"
-    assert (life.at(12).state(), life.container()["restartCount"]) == ("running", 2)
-    assert life.at(13).container()["state"]["waiting"]["message"].startswith("back-off 20s")
-    assert life.at(34).container()["state"]["waiting"]["message"].startswith("back-off 40s")
+    assert pod.container()["lastState"]["terminated"]["exitCode"] == 3
+    assert (pod.phase, pod.conditions["Ready"]) == ("Running", "False")
+    assert pod.at(11).state() == "waiting CrashLoopBackOff"
+    assert (pod.at(12).state(), pod.container()["restartCount"]) == ("running", 2)
+    assert pod.at(13).container()["state"]["waiting"]["message"].startswith("back-off 20s")
+    assert pod.at(34).container()["state"]["waiting"]["message"].startswith("back-off 40s")
     assert (
-        life.at(100_000)
+        pod.at(100_000)
         .container()["state"]
         .get("waiting", {"message": "back-off 5m0s"})["message"]
         .startswith("back-off 5m0s")
@@ -90,76 +92,76 @@ def test_a_container_that_crashes_starts_again_at_once_and_then_backs_off() -> N
 
 
 def test_a_container_that_crashes_twice_runs_then() -> None:
-    life = PodLife(Behavior(crashes=2)).at(60)
+    pod = PodScenario(Behavior(crashes=2)).at(60)
 
-    assert (life.state(), life.container()["restartCount"]) == ("running", 2)
-    assert life.conditions["Ready"] == "True"
+    assert (pod.state(), pod.container()["restartCount"]) == ("running", 2)
+    assert pod.conditions["Ready"] == "True"
 
 
 def test_an_image_that_cannot_be_pulled_is_tried_and_backed_off_from() -> None:
-    life = PodLife(Behavior(image="app:*", pull_fails=True))
+    pod = PodScenario(Behavior(image="app:*", pull_fails=True))
 
-    assert (life.at(0).phase, life.state()) == ("Pending", "waiting ErrImagePull")
-    assert life.at(5).state() == "waiting ImagePullBackOff"
-    message = life.container()["state"]["waiting"]["message"]
+    assert (pod.at(0).phase, pod.state()) == ("Pending", "waiting ErrImagePull")
+    assert pod.at(5).state() == "waiting ImagePullBackOff"
+    message = pod.container()["state"]["waiting"]["message"]
     assert message.startswith('Back-off pulling image "app:1": ErrImagePull: ')
-    assert "Failed: Error: ErrImagePull" in life.told
-    assert life.conditions["PodReadyToStartContainers"] == "True"
+    assert "Failed: Error: ErrImagePull" in pod.events
+    assert pod.conditions["PodReadyToStartContainers"] == "True"
 
 
 def test_a_pod_whose_containers_end_well_succeeds() -> None:
-    life = PodLife(**two("Never"))
+    pod = PodScenario(**two("Never"))
 
-    assert life.at(0).phase == "Running"
-    assert (life.at(1).phase, life.state(), life.state("d")) == (
+    assert pod.at(0).phase == "Running"
+    assert (pod.at(1).phase, pod.state(), pod.state("d")) == (
         "Succeeded",
         "terminated Completed",
         "terminated Completed",
     )
-    assert life.reason("Ready") == ("PodCompleted", "")
-    assert life.reason("Initialized") == ("PodCompleted", "")
+    assert pod.reason("Ready") == ("PodCompleted", "")
+    assert pod.reason("Initialized") == ("PodCompleted", "")
 
 
 def test_a_pod_that_is_never_restarted_fails_with_one_container_when_all_have_ended() -> None:
-    life = PodLife(Behavior(container="c", exit_code=2), Behavior(container="d", runs_for=9), **two("Never"))
+    pod = PodScenario(Behavior(container="c", exit_code=2), Behavior(container="d", runs_for=9), **two("Never"))
 
-    assert (life.at(1).phase, life.state()) == ("Running", "terminated Error")
-    assert life.at(9).phase == "Failed"
-    assert life.reason("ContainersReady") == ("PodFailed", "")
+    assert (pod.at(1).phase, pod.state()) == ("Running", "terminated Error")
+    assert pod.at(9).phase == "Failed"
+    assert pod.reason("ContainersReady") == ("PodFailed", "")
 
 
 def test_on_failure_a_container_is_started_until_it_ends_well() -> None:
-    life = PodLife(Behavior(crashes=1), restartPolicy="OnFailure").at(10)
+    pod = PodScenario(Behavior(crashes=1), restartPolicy="OnFailure").at(10)
 
-    assert (life.phase, life.container()["restartCount"]) == ("Succeeded", 1)
+    assert (pod.phase, pod.container()["restartCount"]) == ("Succeeded", 1)
 
 
 def test_a_container_that_ends_well_is_started_again_where_that_is_the_policy() -> None:
-    life = PodLife(Behavior(runs_for=3)).at(3)
+    pod = PodScenario(Behavior(runs_for=3)).at(3)
 
-    assert (life.phase, life.container()["restartCount"]) == ("Running", 1)
-    assert life.container()["lastState"]["terminated"]["exitCode"] == 0
+    assert (pod.phase, pod.container()["restartCount"]) == ("Running", 1)
+    assert pod.container()["lastState"]["terminated"]["exitCode"] == 0
 
 
 def test_init_containers_run_one_after_the_other() -> None:
     init = [{"name": "a", "image": "a"}, {"name": "b", "image": "b"}]
-    life = PodLife(Behavior(container="[ab]", runs_for=5), initContainers=init)
+    pod = PodScenario(Behavior(container="[ab]", runs_for=5), initContainers=init)
 
-    assert (life.at(0).state("a"), life.state("b"), life.state()) == (
+    assert (pod.at(0).state("a"), pod.state("b"), pod.state()) == (
         "running",
         "waiting PodInitializing",
         "waiting PodInitializing",
     )
-    assert life.reason("Initialized") == ("ContainersNotInitialized", "containers with incomplete status: [a b]")
-    assert (life.at(5).state("a"), life.state("b")) == ("terminated Completed", "running")
-    assert life.container("a")["ready"] is True
-    assert (life.at(10).phase, life.conditions["Initialized"]) == ("Running", "True")
+    assert pod.reason("Initialized") == ("ContainersNotInitialized", "containers with incomplete status: [a b]")
+    assert (pod.at(5).state("a"), pod.state("b")) == ("terminated Completed", "running")
+    assert pod.container("a")["ready"] is True
+    assert (pod.at(10).phase, pod.conditions["Initialized"]) == ("Running", "True")
 
 
 def test_an_init_container_that_fails_fails_the_pod_or_is_started_again() -> None:
     init = [{"name": "a", "image": "a"}]
-    once = PodLife(Behavior(container="a", crashes=1), initContainers=init, restartPolicy="Never").at(60)
-    again = PodLife(Behavior(container="a", crashes=1), initContainers=init).at(60)
+    once = PodScenario(Behavior(container="a", crashes=1), initContainers=init, restartPolicy="Never").at(60)
+    again = PodScenario(Behavior(container="a", crashes=1), initContainers=init).at(60)
 
     assert (once.phase, once.state()) == ("Failed", "waiting PodInitializing")
     assert (again.phase, again.container("a")["restartCount"]) == ("Running", 1)
@@ -167,61 +169,61 @@ def test_an_init_container_that_fails_fails_the_pod_or_is_started_again() -> Non
 
 def test_a_sidecar_goes_on_and_ends_with_the_others() -> None:
     init = [{"name": "s", "image": "s", "restartPolicy": "Always"}, {"name": "a", "image": "a"}]
-    life = PodLife(Behavior(container="c", runs_for=20), initContainers=init, restartPolicy="Never")
+    pod = PodScenario(Behavior(container="c", runs_for=20), initContainers=init, restartPolicy="Never")
 
-    assert (life.at(10).state("s"), life.state("a"), life.state()) == ("running", "terminated Completed", "running")
-    assert life.conditions["Ready"] == "True"
-    assert (life.at(20).phase, life.state("s")) == ("Succeeded", "terminated Completed")
+    assert (pod.at(10).state("s"), pod.state("a"), pod.state()) == ("running", "terminated Completed", "running")
+    assert pod.conditions["Ready"] == "True"
+    assert (pod.at(20).phase, pod.state("s")) == ("Succeeded", "terminated Completed")
 
 
 def test_a_pod_past_its_deadline_fails() -> None:
-    life = PodLife(activeDeadlineSeconds=30)
+    pod = PodScenario(activeDeadlineSeconds=30)
 
-    assert life.at(29).phase == "Running"
-    assert life.at(30).phase == "Failed"
-    assert life.pod["status"]["reason"] == "DeadlineExceeded"
-    assert life.container()["state"]["terminated"]["exitCode"] == 137
+    assert pod.at(29).phase == "Running"
+    assert pod.at(30).phase == "Failed"
+    assert pod.pod["status"]["reason"] == "DeadlineExceeded"
+    assert pod.container()["state"]["terminated"]["exitCode"] == 137
 
 
 def test_a_pod_that_is_told_to_go_takes_as_long_as_it_is_told_within_its_grace() -> None:
-    slow, stubborn = PodLife(Behavior(stops_after=10)).at(5), PodLife(Behavior(stops_after=100)).at(5)
+    slow, stubborn = PodScenario(Behavior(stops_after=10)).at(5), PodScenario(Behavior(stops_after=100)).at(5)
     slow.delete(30)
     stubborn.delete(30)
 
-    assert (slow.at(14).gone, slow.at(15).gone) == (False, True)
+    assert (slow.at(14).terminated, slow.at(15).terminated) == (False, True)
     assert slow.container()["state"]["terminated"]["exitCode"] == 143
-    assert (stubborn.at(34).gone, stubborn.at(35).gone) == (False, True)
+    assert (stubborn.at(34).terminated, stubborn.at(35).terminated) == (False, True)
     assert stubborn.container()["state"]["terminated"]["exitCode"] == 137
-    assert slow.told.count("Killing: Stopping container c") == 1
+    assert slow.events.count("Killing: Stopping container c") == 1
 
 
 def test_a_pod_that_never_started_goes_at_once() -> None:
-    life = PodLife(Behavior(pull_fails=True)).at(60)
-    life.delete()
+    pod = PodScenario(Behavior(pull_fails=True)).at(60)
+    pod.delete()
 
-    assert life.at(60).gone
-    assert (life.phase, life.state()) == ("Failed", "terminated ContainerStatusUnknown")
+    assert pod.at(60).terminated
+    assert (pod.phase, pod.state()) == ("Failed", "terminated ContainerStatusUnknown")
 
 
 def test_a_pod_that_ended_goes_as_it_is() -> None:
-    life = PodLife(restartPolicy="Never").at(60)
-    life.delete()
+    pod = PodScenario(restartPolicy="Never").at(60)
+    pod.delete()
 
-    assert life.at(60).gone
-    assert life.phase == "Succeeded"
+    assert pod.at(60).terminated
+    assert pod.phase == "Succeeded"
 
 
 def test_a_readiness_gate_counts_beside_the_containers() -> None:
-    life = PodLife(readinessGates=[{"conditionType": "x"}]).at(0)
-    assert life.reason("Ready") == (
+    pod = PodScenario(readinessGates=[{"conditionType": "x"}]).at(0)
+    assert pod.reason("Ready") == (
         "ReadinessGatesNotReady",
         'corresponding condition of pod readiness gate "x" does not exist.',
     )
-    life.pod["status"]["conditions"].append({"type": "x", "status": "False"})
-    life.at(0)
-    assert life.reason("Ready")[1] == 'the status of pod readiness gate "x" is not "True", but False'
-    life.pod["status"]["conditions"][-1]["status"] = "True"
-    assert life.at(0).conditions["Ready"] == "True"
+    pod.pod["status"]["conditions"].append({"type": "x", "status": "False"})
+    pod.at(0)
+    assert pod.reason("Ready")[1] == 'the status of pod readiness gate "x" is not "True", but False'
+    pod.pod["status"]["conditions"][-1]["status"] = "True"
+    assert pod.at(0).conditions["Ready"] == "True"
 
 
 BEHAVIOURS = st.builds(
@@ -249,23 +251,23 @@ def test_whatever_is_told_a_life_is_sound(
 ) -> None:
     lasting = {"restartPolicy": "Always"}
     first = [{"name": name, "image": name, **(lasting if name == "s" else {})} for name in init]
-    life = PodLife(*behaviors, **two(policy, initContainers=first))
+    pod = PodScenario(*behaviors, **two(policy, initContainers=first))
 
     for second in range(0, 400, 10):
-        if deleted is not None and second >= deleted and "deletionTimestamp" not in life.pod["metadata"]:
-            life.delete()
-        life.at(second)
-        if life.gone:
+        if deleted is not None and second >= deleted and "deletionTimestamp" not in pod.pod["metadata"]:
+            pod.delete()
+        pod.at(second)
+        if pod.terminated:
             break
 
-    # It is never busy without time passing, a pod that was told to go is gone, and nothing ever comes back to life.
-    assert life.steps < 2000
-    assert life.gone == (deleted is not None)
-    phases = [state["phase"] for state in life.states]
+    # Steps without time passing are bounded, a deleted pod terminates, and a terminal phase never changes back.
+    assert pod.steps < 2000
+    assert pod.terminated == (deleted is not None)
+    phases = [state["phase"] for state in pod.states]
     order = {"Pending": 0, "Running": 1, "Succeeded": 2, "Failed": 2}
     ranks = [order[phase] for phase in phases]
     assert ranks == sorted(ranks)
-    assert all(one["state"] for state in life.states for one in state["containerStatuses"])
+    assert all(one["state"] for state in pod.states for one in state["containerStatuses"])
 
 
 @given(
@@ -279,7 +281,7 @@ def test_looking_more_often_than_needed_changes_nothing(
 ) -> None:
     lasting = {"restartPolicy": "Always"}
     first = [{"name": name, "image": name, **(lasting if name == "s" else {})} for name in init]
-    lazy, eager = (PodLife(*behaviors, **two(policy, initContainers=first)) for _ in range(2))
+    lazy, eager = (PodScenario(*behaviors, **two(policy, initContainers=first)) for _ in range(2))
 
     lazy.at(210)
     for second in range(0, 210, every):
@@ -287,4 +289,4 @@ def test_looking_more_often_than_needed_changes_nothing(
     eager.at(210)
 
     assert eager.pod == lazy.pod
-    assert eager.told == lazy.told
+    assert eager.events == lazy.events

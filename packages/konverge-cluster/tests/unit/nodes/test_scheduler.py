@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from konverge.objects import Key
 from konverge_cluster.nodes.allocations import Allocations
-from konverge_cluster.nodes.scheduler import Amounts, NodeInfo, Unschedulable, amounts, select_node, requests_of
+from konverge_cluster.nodes.scheduler import Amounts, NodeInfo, Unschedulable, amounts, requests_of, select_node
 
-ROOM = amounts({"cpu": "4", "memory": "8Gi", "pods": "10"})
+ALLOCATABLE = amounts({"cpu": "4", "memory": "8Gi", "pods": "10"})
 
 
-def seat(name: str = "n1", **more: Any) -> NodeInfo:
-    return NodeInfo(name, **{"allocatable": ROOM, **more})
+def node(name: str = "n1", **more: Any) -> NodeInfo:
+    return NodeInfo(name, **{"allocatable": ALLOCATABLE, **more})
 
 
 def spec(cpu: str = "", **more: Any) -> dict[str, Any]:
@@ -33,8 +33,8 @@ def terms(*expressions: dict[str, Any], part: str = "matchExpressions") -> dict[
 def test_the_node_with_the_fewest_pods_is_taken() -> None:
     used: dict[str, Amounts] = {"n1": {"pods": 2000}, "n2": {"pods": 1000}}
 
-    assert select_node(spec(), [seat("n1"), seat("n2")], used) == "n2"
-    assert select_node(spec(), [seat("n2"), seat("n1")], {}) == "n1"
+    assert select_node(spec(), [node("n1"), node("n2")], used) == "n2"
+    assert select_node(spec(), [node("n2"), node("n1")], {}) == "n1"
 
 
 def test_without_nodes_nothing_fits() -> None:
@@ -42,19 +42,21 @@ def test_without_nodes_nothing_fits() -> None:
 
 
 def test_reasons_are_counted() -> None:
-    tainted = seat("n2", taints=({"key": "a", "effect": "NoSchedule"},))
-    found = select_node(spec("5"), [seat("n1"), tainted, seat("n3"), seat("n4", unschedulable=True)], {})
+    tainted = node("n2", taints=({"key": "a", "effect": "NoSchedule"},))
+    found = select_node(spec("5"), [node("n1"), tainted, node("n3"), node("n4", unschedulable=True)], {})
 
     words = "2 Insufficient cpu, 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable"
     assert found == Unschedulable(f"0/4 nodes are available: {', '.join(sorted(words.split(', ')))}.")
 
 
 def test_requests_count_against_what_is_taken() -> None:
-    assert select_node(spec("2"), [seat()], {"n1": {"cpu": 2000}}) == "n1"
-    assert select_node(spec("2"), [seat()], {"n1": {"cpu": 2001}}) == Unschedulable("0/1 nodes are available: 1 Insufficient cpu.")
+    assert select_node(spec("2"), [node()], {"n1": {"cpu": 2000}}) == "n1"
+    assert select_node(spec("2"), [node()], {"n1": {"cpu": 2001}}) == Unschedulable(
+        "0/1 nodes are available: 1 Insufficient cpu."
+    )
     full = Unschedulable("0/1 nodes are available: 1 Too many pods.")
-    assert select_node(spec(), [seat()], {"n1": {"pods": 10_000}}) == full
-    assert isinstance(select_node({"containers": [_asks("example.com/gpu", "1")]}, [seat()], {}), Unschedulable)
+    assert select_node(spec(), [node()], {"n1": {"pods": 10_000}}) == full
+    assert isinstance(select_node({"containers": [_asks("example.com/gpu", "1")]}, [node()], {}), Unschedulable)
 
 
 def _asks(name: str, amount: str) -> dict[str, Any]:
@@ -74,13 +76,13 @@ def _asks(name: str, amount: str) -> dict[str, Any]:
     ],
 )
 def test_a_taint_keeps_out_who_does_not_tolerate_it(toleration: dict[str, str], fits: bool) -> None:
-    tainted = seat(taints=({"key": "a", "value": "b", "effect": "NoSchedule"},))
+    tainted = node(taints=({"key": "a", "value": "b", "effect": "NoSchedule"},))
 
     assert (select_node(spec(tolerations=[toleration]), [tainted], {}) == "n1") == fits
 
 
 def test_a_taint_that_only_advises_keeps_nobody_out() -> None:
-    assert select_node(spec(), [seat(taints=({"key": "a", "effect": "PreferNoSchedule"},))], {}) == "n1"
+    assert select_node(spec(), [node(taints=({"key": "a", "effect": "PreferNoSchedule"},))], {}) == "n1"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_a_taint_that_only_advises_keeps_nobody_out() -> None:
     ],
 )
 def test_selectors_and_required_affinity_choose_nodes(more: dict[str, Any], fits: bool) -> None:
-    found = select_node(spec(**more), [seat(labels={"zone": "a", "cores": "8"})], {})
+    found = select_node(spec(**more), [node(labels={"zone": "a", "cores": "8"})], {})
 
     words = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector."
     assert found == ("n1" if fits else Unschedulable(words))
@@ -120,27 +122,27 @@ def _cpu(amount: str) -> dict[str, Any]:
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.booleans()), max_size=60))
 def test_addresses_are_never_shared_and_nothing_is_left_behind(acts: list[tuple[int, bool]]) -> None:
-    ledger, network = Allocations(), IPv4Network("10.0.0.0/28")
+    allocations, network = Allocations(), IPv4Network("10.0.0.0/28")
     there: dict[str, str] = {}
     for number, comes in acts:
         uid = f"u{number}"
         if comes:
-            ledger.take(uid, Key("default", uid), "n1", {"cpu": 100})
-            there[uid] = ledger.address(uid, network)
+            allocations.add(uid, Key("default", uid), "n1", {"cpu": 100})
+            there[uid] = allocations.address(uid, network)
         else:
-            assert ledger.leave(uid) == (uid in there)
+            assert allocations.remove(uid) == (uid in there)
             there.pop(uid, None)
         assert len(set(there.values())) == len(there)
-        assert ledger.used.get("n1", {}).get("cpu", 0) == 100 * len(there)
-        assert set(ledger.keys("n1")) == {Key("default", one) for one in there}
+        assert allocations.used.get("n1", {}).get("cpu", 0) == 100 * len(there)
+        assert set(allocations.keys("n1")) == {Key("default", one) for one in there}
 
 
 def test_a_network_that_is_full_says_so() -> None:
-    ledger, network = Allocations(), IPv4Network("10.0.0.0/29")
+    allocations, network = Allocations(), IPv4Network("10.0.0.0/29")
     for number in range(6):
-        ledger.take(f"u{number}", Key("default", "x"), "n1", {})
+        allocations.add(f"u{number}", Key("default", "x"), "n1", {})
     for number in range(5):
-        ledger.address(f"u{number}", network)
+        allocations.address(f"u{number}", network)
 
     with pytest.raises(ValueError, match="node n1 has no address left in"):
-        ledger.address("u5", network)
+        allocations.address("u5", network)

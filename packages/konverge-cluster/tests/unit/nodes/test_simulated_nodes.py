@@ -298,7 +298,7 @@ async def test_what_is_told_later_changes_pods_that_are_there() -> None:
         await asyncio.sleep(10)
         found = await cluster.pod("web")
         assert (found["status"]["phase"], state(found)["state"]["waiting"]["reason"]) == ("Pending", "ImagePullBackOff")
-        cluster.nodes.forget()
+        cluster.nodes.clear_program()
         await settle()
         assert conditions(await cluster.pod("web")) == READY
 
@@ -347,14 +347,14 @@ async def test_a_readiness_gate_holds_a_pod_until_somebody_opens_it() -> None:
         assert conditions(await cluster.pod("web"))["Ready"] == "True"
 
 
-async def test_a_stand_in_that_starts_anew_goes_on_where_the_last_one_stopped() -> None:
+async def test_a_nodes_that_starts_anew_goes_on_where_the_last_one_stopped() -> None:
     async with living_cluster(nodes=1) as cluster:
         await cluster.client.create(pod("web"))
         await settle()
         before = await cluster.pod("web")
         server = cluster.server
-    machines = [SimulatedNode("node-1", 0)]
-    other = SimulatedNodes(cluster.client, nodes=machines, clock=virtual_clock, lifecycle=True, heartbeat=0)
+    nodes = [SimulatedNode("node-1", 0)]
+    other = SimulatedNodes(cluster.client, nodes=nodes, clock=virtual_clock, lifecycle=True, heartbeat=0)
     async with other.running():
         await cluster.client.create(pod("more"))
         await settle()
@@ -364,6 +364,6 @@ async def test_a_stand_in_that_starts_anew_goes_on_where_the_last_one_stopped() 
 
 
 def test_a_node_that_is_not_played_cannot_be_taken_down() -> None:
-    stand_in = SimulatedNodes(None, nodes=2)  # type: ignore[arg-type]
+    nodes = SimulatedNodes(None, nodes=2)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="there is no node 'other' \\(there are: node-1, node-2\\)"):
-        stand_in.stop_node("other")
+        nodes.stop_node("other")

@@ -1,4 +1,4 @@
-"""The ground that the demo stands on: a cluster, a namespace, the CRD and webhooks, and all of it removed again."""
+"""The environment of the demo: a cluster, a namespace, the CRD and the webhooks. All of it is removed at the end."""
 
 from __future__ import annotations
 
@@ -12,118 +12,134 @@ import click
 
 from konverge.cli.loopback_webhooks import is_loopback, loopback_hooks
 from konverge.cli.reachability import check_answers
-from konverge.client import Client, ClientConfig, condition, deleted, exists, load_config
+from konverge.client import Client, ClientConfig, has_condition, is_deleted, exists, load_config
 from konverge.errors import NotFound
 from konverge.k8s.apiextensions.v1 import CustomResourceDefinition
 from konverge.k8s.core.v1 import Namespace, ServiceAccount
 from konverge.manager import Operator
 from konverge.objects import ObjectMeta, Unstructured
 
-__all__ = ["Ground", "cluster_here", "cluster_there", "installed", "namespace_of_its_own"]
+__all__ = [
+    "DemoEnvironment",
+    "embedded_environment",
+    "existing_environment",
+    "install_operator",
+    "temporary_namespace",
+]
 
-_HERE = 60.0
-_THERE = 300.0
+_EMBEDDED_STEP_TIMEOUT = 60.0
+_EXISTING_STEP_TIMEOUT = 300.0
 _PREFIX = "konverge-demo-"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ground:
-    """A cluster: how to reach it, in code and on a command line, and how many seconds a step on it may take."""
+class DemoEnvironment:
+    """A cluster: how to connect to it from code and from a command line, and the timeout of a step in seconds."""
 
     config: ClientConfig
     arguments: tuple[str, ...]
-    words: str
-    limit: float
+    description: str
+    step_timeout: float
 
 
 @asynccontextmanager
-async def cluster_here(folder: Path) -> AsyncGenerator[Ground]:
-    """Start a cluster in this process."""
+async def embedded_environment(folder: Path) -> AsyncGenerator[DemoEnvironment]:
+    """Start an embedded cluster in this process."""
     from konverge_cluster.embedded_cluster import EmbeddedCluster
 
     path = folder / "kubeconfig"
     async with EmbeddedCluster() as running:
         await running.listen()
         running.write_kubeconfig(path)
-        words = f"API server, controllers and {len(running.nodes.machines)} nodes in this process"
-        config = load_config(kubeconfig=path)
-        yield Ground(config=config, arguments=("--kubeconfig", str(path)), words=words, limit=_HERE)
+        yield DemoEnvironment(
+            config=load_config(kubeconfig=path),
+            arguments=("--kubeconfig", str(path)),
+            description=f"API server, controllers and {len(running.nodes.nodes)} nodes in this process",
+            step_timeout=_EMBEDDED_STEP_TIMEOUT,
+        )
 
 
 @asynccontextmanager
-async def cluster_there(kubeconfig: str, context: str | None) -> AsyncGenerator[Ground]:
-    """Take the cluster of a kubeconfig.
+async def existing_environment(kubeconfig: str, context: str | None) -> AsyncGenerator[DemoEnvironment]:
+    """Use the cluster of a kubeconfig.
 
-    Raises: click.ClickException when it does not answer.
+    Raises: click.ClickException when the API server does not answer.
     """
     config = load_config(kubeconfig=kubeconfig, context=context)
     await check_answers(config)
     arguments = ("--kubeconfig", kubeconfig, *(("--context", context) if context else ()))
-    yield Ground(config=config, arguments=arguments, words=config.server, limit=_THERE)
+    yield DemoEnvironment(
+        config=config, arguments=arguments, description=config.server, step_timeout=_EXISTING_STEP_TIMEOUT
+    )
 
 
 @asynccontextmanager
-async def namespace_of_its_own(ground: Ground) -> AsyncGenerator[Client]:
-    """Give a client in a new namespace, which goes with the block."""
-    async with Client.connect(ground.config) as client:
-        made = await client.create(Namespace(metadata=ObjectMeta(generate_name=_PREFIX)))
+async def temporary_namespace(environment: DemoEnvironment) -> AsyncGenerator[Client]:
+    """Create a namespace, return a client for it, and delete the namespace at the end of the block."""
+    timeout = environment.step_timeout
+    async with Client.connect(environment.config) as client:
+        created = await client.create(Namespace(metadata=ObjectMeta(generate_name=_PREFIX)))
         try:
-            # Pods are refused until the controllers have made this one.
-            await client.wait_for(ServiceAccount, "default", exists(), namespace=made.name, timeout=ground.limit)
-            yield client.using(namespace=made.name)
+            # Pods are rejected until the controllers have created this service account.
+            await client.wait_for(ServiceAccount, "default", exists(), namespace=created.name, timeout=timeout)
+            yield client.using(namespace=created.name)
         finally:
-            await client.delete(Namespace, made.name, missing_ok=True)
-            await client.wait_for(Namespace, made.name, deleted(), timeout=ground.limit)
+            await client.delete(Namespace, created.name, missing_ok=True)
+            await client.wait_for(Namespace, created.name, is_deleted(), timeout=timeout)
 
 
 @asynccontextmanager
-async def installed(ground: Ground, client: Client, operator: Operator, sample: Unstructured) -> AsyncGenerator[bool]:
-    """Install the CRDs and, where the API server can call this process, the webhooks; tell whether it can.
+async def install_operator(
+    environment: DemoEnvironment, client: Client, operator: Operator, sample: Unstructured
+) -> AsyncGenerator[bool]:
+    """Install the CRDs and, if the API server can reach this process, the webhooks; return whether it can.
 
-    All of it goes with the block, and every object of these kinds. For that reason CRDs that are there already are
-    somebody's, and refused.
+    The end of the block removes the CRDs, the webhooks and every object of these kinds. For that reason the demo
+    refuses to run when one of the CRDs already exists.
 
-    Raises: click.ClickException then.
+    Raises: click.ClickException when a CRD already exists.
     """
     for crd in operator.crds():
-        await _refuse_what_is_there(client, crd.name)
+        await _refuse_existing_crd(client, crd.name)
     try:
-        await _apply(client, operator.crds(), ground.limit)
-        if not is_loopback(ground.config.server):
+        await _apply(client, operator.crds(), environment.step_timeout)
+        if not is_loopback(environment.config.server):
             yield False
             return
-        async with loopback_hooks(client, operator, sample, name=client.settings.namespace) as address:
+        async with loopback_hooks(client, operator, sample, name=client.options.namespace) as address:
             if address is not None:
-                await _apply(client, operator.crds(address), ground.limit)
+                await _apply(client, operator.crds(address), environment.step_timeout)
             yield address is not None
     finally:
-        await _remove(client, operator, ground.limit)
+        await _remove(client, operator, environment.step_timeout)
 
 
-async def _refuse_what_is_there(client: Client, name: str) -> None:
+async def _refuse_existing_crd(client: Client, name: str) -> None:
     try:
         await client.get(CustomResourceDefinition, name)
     except NotFound:
         return
-    raise click.ClickException(f"the CRD {name} is in this cluster already, and the demo would remove it in the end")
+    raise click.ClickException(
+        f"the CRD {name} already exists in this cluster, and the demo would remove it (use another cluster)"
+    )
 
 
-async def _apply(client: Client, crds: list[Unstructured], limit: float) -> None:
+async def _apply(client: Client, crds: list[Unstructured], timeout: float) -> None:
     for crd in crds:
         await client.apply(crd, force=True)
-        await client.wait_for(CustomResourceDefinition, crd.name, condition("Established"), timeout=limit)
+        await client.wait_for(CustomResourceDefinition, crd.name, has_condition("Established"), timeout=timeout)
 
 
-async def _remove(client: Client, operator: Operator, limit: float) -> None:
+async def _remove(client: Client, operator: Operator, timeout: float) -> None:
     for crd, versions in zip(operator.crds(), operator.kinds, strict=True):
-        await _release(client, versions[0] if isinstance(versions, tuple) else versions)
+        await _remove_finalizers(client, versions[0] if isinstance(versions, tuple) else versions)
         await client.delete(CustomResourceDefinition, crd.name, missing_ok=True)
-        await client.wait_for(CustomResourceDefinition, crd.name, deleted(), timeout=limit)
+        await client.wait_for(CustomResourceDefinition, crd.name, is_deleted(), timeout=timeout)
 
 
-async def _release(client: Client, kind: type[Any]) -> None:
-    """Take the finalizers off what is left: its operator is gone, and it would stay for ever."""
+async def _remove_finalizers(client: Client, kind: type[Any]) -> None:
+    """Remove the finalizers of remaining objects: the operator no longer runs, so nothing else removes them."""
     with suppress(NotFound):
-        for left in await client.list(kind):
-            if left.metadata.finalizers:
-                await client.patch(kind, left.key, {"metadata": {"finalizers": None}})
+        for remaining in await client.list(kind):
+            if remaining.metadata.finalizers:
+                await client.patch(kind, remaining.key, {"metadata": {"finalizers": None}})

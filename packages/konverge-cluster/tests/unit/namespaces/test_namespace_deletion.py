@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from konverge.k8s.core.v1 import ConfigMap, Namespace, ServiceAccount
 from konverge.objects import ObjectMeta
 from konverge.testing import settle
-from konverge_cluster.namespaces.conditions import Findings, conditions_after
+from konverge_cluster.namespaces.conditions import DeletionResult, conditions_after
 from namespace_scenarios import CERTIFICATE, conditions_of, governed_server, play_departure, play_furniture, read
 
 NOW = datetime(2027, 1, 15, tzinfo=UTC)
@@ -58,9 +58,9 @@ async def test_a_namespace_with_a_finalizer_of_its_own_is_emptied_and_stays() ->
 
 
 def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
-    first = conditions_after(Findings(errors=["one"]), [], NOW)
-    second = conditions_after(Findings(errors=["one", "two"]), first, NOW + timedelta(seconds=5))
-    third = conditions_after(Findings(), second, NOW + timedelta(seconds=9))
+    first = conditions_after(DeletionResult(errors=["one"]), [], NOW)
+    second = conditions_after(DeletionResult(errors=["one", "two"]), first, NOW + timedelta(seconds=5))
+    third = conditions_after(DeletionResult(), second, NOW + timedelta(seconds=9))
 
     times = [
         next(one.last_transition_time for one in found if one.type == "NamespaceDeletionContentFailure")
@@ -70,7 +70,7 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
 
 
 def test_what_went_wrong_is_counted_and_in_order() -> None:
-    found = {one.type: one for one in conditions_after(Findings("no answer", ["b", "a"]), [], NOW)}
+    found = {one.type: one for one in conditions_after(DeletionResult("no answer", ["b", "a"]), [], NOW)}
 
     assert found["NamespaceDeletionDiscoveryFailure"].message == "no answer"
     words = "Failed to delete all resource types, 2 remaining: a, b"
