@@ -1,6 +1,6 @@
 """The manager: one process of an operator, from its start to its end.
 
-manager = Manager(name="webapp-operator", election=Election("webapp-operator"), probes=":8081")
+manager = Manager(name="webapp-operator", election=LeaderElection("webapp-operator"), probes=":8081")
 manager.add(controller_for(WebApp).owns(Deployment).build(WebAppReconciler()))
 manager.run()
 """
@@ -21,14 +21,15 @@ from konverge.cache import CacheOptions
 from konverge.client import Client, ClientConfig
 from konverge.controller import EVENTS, LEASES, Controller, ControllerStats, Permission
 from konverge.errors import LeaseLost
-from konverge.manager.elector import Election
+from konverge.manager.elector import LeaderElection
 from konverge.manager.endpoints import Endpoints
-from konverge.manager.leaderships import LeadingHook
-from konverge.manager.process import Process, Setup
-from konverge.manager.signals import stopped_by_signals
+from konverge.manager.leader_elections import LeaderCallback
+from konverge.manager.running_manager import Process, Setup
+from konverge.manager.signals import stop_on_signals
 from konverge.manager.stages import opened
 from konverge.manager.webhook_serving import WebhookServing
 from konverge.objects import Key, Kind
+from konverge.telemetry import ensure_logging
 
 __all__ = ["Manager"]
 
@@ -40,7 +41,7 @@ class Manager:
 
     Promises:
 
-    - stages start in order and stop in reverse (`konverge.manager.process` has the table), and nothing is left running;
+    - stages start in order and stop in reverse (`konverge.manager.running_manager` has the table), and nothing is left running;
     - two controllers for one kind, or of one name, are refused when the second is added;
     - after `stop`, SIGTERM or SIGINT no reconcile starts; what runs may end within `grace` seconds, then it is
       cancelled; then the lease is released and the caches close. A second signal ends the process at once;
@@ -56,7 +57,7 @@ class Manager:
         *,
         name: str = "konverge",
         namespaces: tuple[str, ...] = (),
-        election: Election | None = None,
+        election: LeaderElection | None = None,
         probes: str | Endpoints | None = None,
         by_kind: Mapping[Kind, CacheOptions] | None = None,
         grace: float = 20.0,
@@ -76,12 +77,12 @@ class Manager:
             grace=grace,
         )
         self._controllers: dict[Kind, Controller[Any]] = {}
-        self._elections: dict[str, Election | None] = {}
-        self._hooks: list[LeadingHook] = []
+        self._elections: dict[str, LeaderElection | None] = {}
+        self._hooks: list[LeaderCallback] = []
         self._stopping = asyncio.Event()
         self._process: Process | None = None
 
-    def add(self, *controllers: Controller[Any], election: Election | None = None) -> None:
+    def add(self, *controllers: Controller[Any], election: LeaderElection | None = None) -> None:
         """Take controllers in; with an `election` they work by a lease of their own instead of the manager's.
 
         Raises: ValueError when there is one for the same kind, or of the same name.
@@ -96,7 +97,7 @@ class Manager:
             self._controllers[kind] = controller
             self._elections[controller.name] = election or self._setup.election
 
-    def on_leading(self, hook: LeadingHook) -> None:
+    def on_leader_change(self, hook: LeaderCallback) -> None:
         """Call `hook(lease, leads)` whenever this process starts or stops to lead; it must not block."""
         self._hooks.append(hook)
 
@@ -127,10 +128,13 @@ class Manager:
     # Running
 
     def run(self) -> None:
-        """Run until a signal ends it. Blocks; for the last line of a program.
+        """Run until a signal stops the process. Blocks; this is usually the last line of a program.
 
-        Raises: LeaseLost when this process led and does not any more.
+        Logs go to stderr in the human format at INFO, unless logging is already configured.
+
+        Raises: LeaseLost when this process was the leader and lost its lease.
         """
+        ensure_logging()
         asyncio.run(self._run())
 
     async def serve(self) -> None:
@@ -166,7 +170,7 @@ class Manager:
         self._stopping.set()
 
     async def _run(self) -> None:
-        async with stopped_by_signals(self.stop):
+        async with stop_on_signals(self.stop):
             # What a start leaves stays until the end: no full collection need stop all work to look at it again.
             await self._serve(gc.freeze)
 

@@ -1,11 +1,17 @@
-"""What can be seen from outside: metrics, logs, and one record for each record with the API server."""
+"""Metrics, logs, and a record of each request to the API server."""
 
 from konverge.telemetry.controllers import ControllerMetrics
-from konverge.telemetry.requests import RequestRecord, RequestMetrics, RequestSpans, log_request
 from konverge.telemetry.generations import GenerationClock
-from konverge.telemetry.logs import ContextLogger, HumanFormatter, JsonFormatter, configure_logs
+from konverge.telemetry.logs import ContextLogger, HumanFormatter, JsonFormatter, configure_logging, ensure_logging
+from konverge.telemetry.requests import RequestMetrics, RequestRecord, RequestSpans, log_request
 from konverge.telemetry.secrets import without_secrets
-from konverge.telemetry.snapshots import CacheSnapshot, ControllerSnapshot, EventSnapshot, LeaseSnapshot, Sources
+from konverge.telemetry.snapshots import (
+    CacheSnapshot,
+    ControllerSnapshot,
+    EventSnapshot,
+    LeaseSnapshot,
+    SnapshotSources,
+)
 
 __all__ = [
     "CacheSnapshot",
@@ -13,15 +19,16 @@ __all__ = [
     "ControllerMetrics",
     "ControllerSnapshot",
     "EventSnapshot",
-    "RequestRecord",
-    "RequestMetrics",
-    "RequestSpans",
     "GenerationClock",
     "HumanFormatter",
     "JsonFormatter",
     "LeaseSnapshot",
-    "Sources",
-    "configure_logs",
+    "RequestMetrics",
+    "RequestRecord",
+    "RequestSpans",
+    "SnapshotSources",
+    "configure_logging",
+    "ensure_logging",
     "log_request",
     "without_secrets",
 ]

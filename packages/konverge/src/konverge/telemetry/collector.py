@@ -1,4 +1,4 @@
-"""How things stand at the moment of a scrape: queues, caches, leases and events, read from their figures."""
+"""Metrics that are read at each scrape: queues, caches, leases and events, from their snapshots."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from konverge.telemetry.snapshots import CacheSnapshot, ControllerSnapshot, EventSnapshot, LeaseSnapshot, Sources
+from konverge.telemetry.snapshots import (
+    CacheSnapshot,
+    ControllerSnapshot,
+    EventSnapshot,
+    LeaseSnapshot,
+    SnapshotSources,
+)
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -20,146 +26,151 @@ T = TypeVar("T")
 Samples = Iterable[tuple[tuple[str, ...], float]]
 
 _STATES = ("idle", "listing", "opening", "watching", "waiting", "stopped")
-_TRIES = 3
+_ATTEMPTS = 3
 
 
 class MetricsCollector:
-    """Reads the sources and makes metrics of them; a source that fails gives nothing, and that is counted."""
+    """Read the sources and convert their snapshots to metrics. A source that fails is left out, and counted."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: SnapshotSources) -> None:
         self._sources = sources
         self._failures = 0
 
     def collect(self) -> Iterator[Metric]:
-        """Read everything."""
-        yield from _of_controllers(self.controllers())
-        yield from _of_caches(self._read(self._sources.caches))
-        yield from _of_leases(self.leases())
-        yield from _of_events(self._looked(self._sources.events, None))
-        yield counter("konverge_collect_failures", "Figures that could not be read", (), [((), self._failures)])
+        """Yield the metrics of all sources."""
+        yield from _controller_metrics(self.controllers())
+        yield from _cache_metrics(self._read(self._sources.caches))
+        yield from _lease_metrics(self.leases())
+        yield from _event_metrics(self._call(self._sources.events, None))
+        yield counter("konverge_collect_failures", "Snapshots that could not be read", (), [((), self._failures)])
 
     def controllers(self) -> list[ControllerSnapshot]:
-        """Read the controllers."""
+        """Return the snapshots of the controllers."""
         return self._read(self._sources.controllers)
 
     def leases(self) -> list[LeaseSnapshot]:
-        """Read the leases."""
+        """Return the snapshots of the leases."""
         return self._read(self._sources.leases)
 
     def _read(self, source: Callable[[], Iterable[T]]) -> list[T]:
-        return self._looked(lambda: list(source()), [])
+        return self._call(lambda: list(source()), [])
 
-    def _looked(self, look: Callable[[], T], otherwise: T) -> T:
-        for attempt in range(1, _TRIES + 1):
+    def _call(self, source: Callable[[], T], default: T) -> T:
+        for attempt in range(1, _ATTEMPTS + 1):
             try:
-                return look()
+                return source()
             except RuntimeError:
-                # A dict that changed size while another thread looked at it: look once more.
-                if attempt == _TRIES:
+                # Another thread changed the size of a dict during the iteration: try again.
+                if attempt == _ATTEMPTS:
                     self._fail()
             except Exception:
                 self._fail()
                 break
-        return otherwise
+        return default
 
     def _fail(self) -> None:
         self._failures += 1
-        _log.debug("Figures for metrics could not be read", exc_info=True)
+        _log.debug("metrics snapshot failed", exc_info=True)
 
 
 def gauge(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
-    """Make a gauge of its samples."""
+    """Return a gauge with these samples."""
     from prometheus_client.core import GaugeMetricFamily
 
-    return _filled(GaugeMetricFamily(name, text, labels=labels), samples)
+    return _with_samples(GaugeMetricFamily(name, text, labels=labels), samples)
 
 
 def counter(name: str, text: str, labels: tuple[str, ...], samples: Samples) -> Metric:
-    """Make a counter of its samples; the name is without `_total`."""
+    """Return a counter with these samples; the name is without `_total`."""
     from prometheus_client.core import CounterMetricFamily
 
-    return _filled(CounterMetricFamily(name, text, labels=labels), samples)
+    return _with_samples(CounterMetricFamily(name, text, labels=labels), samples)
 
 
-def _filled(family: Any, samples: Samples) -> Metric:
+def _with_samples(family: Any, samples: Samples) -> Metric:
     for labels, value in samples:
         family.add_metric(labels, value)
-    filled: Metric = family
-    return filled
+    metric: Metric = family
+    return metric
 
 
-def _of_controllers(found: list[ControllerSnapshot]) -> Iterator[Metric]:
-    own = ("controller",)
-    # Both labels, since controller-runtime calls the queue by `name`: one metric serves either.
-    yield gauge("workqueue_depth", "Keys in line", ("controller", "name"), [((c.name, c.name), c.ready) for c in found])
-    yield gauge("konverge_queue_delayed", "Keys that are due later", own, [((c.name,), c.delayed) for c in found])
+def _controller_metrics(found: list[ControllerSnapshot]) -> Iterator[Metric]:
+    labels = ("controller",)
+    # Both labels, since controller-runtime labels the queue with `name`: one metric serves either.
+    yield gauge("workqueue_depth", "Ready keys", ("controller", "name"), [((c.name, c.name), c.ready) for c in found])
+    yield gauge("konverge_queue_delayed", "Keys that are due later", labels, [((c.name,), c.delayed) for c in found])
     yield gauge(
         "konverge_queue_oldest_wait_seconds",
-        "How long the first key has been in line",
-        own,
+        "Time that the oldest ready key has waited",
+        labels,
         [((c.name,), c.oldest_wait) for c in found],
     )
-    yield counter("konverge_queue_adds", "Keys put in line", own, [((c.name,), c.adds) for c in found])
-    yield counter("konverge_queue_retries", "Keys that backed off", own, [((c.name,), c.retries) for c in found])
+    yield counter("konverge_queue_adds", "Keys added to the queue", labels, [((c.name,), c.adds) for c in found])
+    yield counter(
+        "konverge_queue_retries", "Keys requeued with backoff", labels, [((c.name,), c.retries) for c in found]
+    )
     yield gauge(
         "konverge_longest_running_reconcile_seconds",
-        "How long the longest reconcile has been running",
-        own,
+        "Duration of the longest active reconcile",
+        labels,
         [((c.name,), c.longest_running) for c in found],
     )
     yield gauge(
         "konverge_unfinished_work_seconds",
-        "How long all running reconciles have been running, added up",
-        own,
+        "Sum of the durations of all active reconciles",
+        labels,
         [((c.name,), c.unfinished) for c in found],
     )
-    yield gauge("konverge_active_workers", "Workers that reconcile", own, [((c.name,), c.busy) for c in found])
-    yield gauge("konverge_workers", "Workers there are", own, [((c.name,), c.workers) for c in found])
+    yield gauge("konverge_active_workers", "Active workers", labels, [((c.name,), c.active_workers) for c in found])
+    yield gauge("konverge_workers", "Maximum concurrent reconciles", labels, [((c.name,), c.workers) for c in found])
 
 
-def _of_caches(found: list[CacheSnapshot]) -> Iterator[Metric]:
+def _cache_metrics(found: list[CacheSnapshot]) -> Iterator[Metric]:
     labels = ("kind", "namespace")
 
-    def each(value: Callable[[CacheSnapshot], float]) -> Samples:
-        # Two collections of one kind and namespace (other selectors) are one line: a label twice is an error.
+    def total(value: Callable[[CacheSnapshot], float]) -> Samples:
+        # Collections of the same kind and namespace (with different selectors) share one sample: duplicate labels are
+        # an error.
         sums: dict[tuple[str, str], float] = {}
         for one in found:
-            place = (one.kind, one.namespace)
-            sums[place] = sums.get(place, 0.0) + value(one)
+            values = (one.kind, one.namespace)
+            sums[values] = sums.get(values, 0.0) + value(one)
         return sums.items()
 
-    def worst(value: Callable[[CacheSnapshot], float]) -> Samples:
-        most: dict[tuple[str, str], float] = {}
+    def maximum(value: Callable[[CacheSnapshot], float]) -> Samples:
+        largest: dict[tuple[str, str], float] = {}
         for one in found:
-            place = (one.kind, one.namespace)
-            most[place] = max(most.get(place, 0.0), value(one))
-        return most.items()
+            values = (one.kind, one.namespace)
+            largest[values] = max(largest.get(values, 0.0), value(one))
+        return largest.items()
 
-    yield gauge("konverge_cache_objects", "Objects in the cache", labels, each(lambda c: c.objects))
-    yield gauge("konverge_cache_bytes", "Bytes of objects in the cache", labels, each(lambda c: c.bytes))
-    yield gauge("konverge_cache_not_synced", "Collections without a first list", labels, each(lambda c: not c.synced))
+    yield gauge("konverge_cache_objects", "Objects in the cache", labels, total(lambda c: c.objects))
+    yield gauge("konverge_cache_bytes", "Bytes of objects in the cache", labels, total(lambda c: c.bytes))
     yield gauge(
-        "konverge_watch_idle_seconds", "How long ago the server was last heard", labels, worst(lambda c: c.silent)
+        "konverge_cache_not_synced", "Collections before their first list", labels, total(lambda c: not c.synced)
     )
-    yield counter("konverge_reflector_watches", "Watches opened", labels, each(lambda c: c.watches))
-    yield counter("konverge_reflector_lists", "Lists made", labels, each(lambda c: c.lists))
-    yield counter("konverge_reflector_failures", "Lists and watches that failed", labels, each(lambda c: c.failures))
+    yield gauge(
+        "konverge_watch_idle_seconds", "Time since the server last sent data", labels, maximum(lambda c: c.idle)
+    )
+    yield counter("konverge_reflector_watches", "Watches opened", labels, total(lambda c: c.watches))
+    yield counter("konverge_reflector_lists", "Lists started", labels, total(lambda c: c.lists))
+    yield counter("konverge_reflector_failures", "Failed lists and watches", labels, total(lambda c: c.failures))
     states: dict[tuple[str, str, str], float] = {}
     for one in found:
         for state in dict.fromkeys((*_STATES, one.state)):
-            place = (one.kind, one.namespace, state)
-            states[place] = states.get(place, 0.0) + (state == one.state)
-    yield gauge("konverge_reflector_state", "What each reflector is doing", (*labels, "state"), states.items())
+            values = (one.kind, one.namespace, state)
+            states[values] = states.get(values, 0.0) + (state == one.state)
+    yield gauge("konverge_reflector_state", "State of each reflector", (*labels, "state"), states.items())
 
 
-def _of_leases(found: list[LeaseSnapshot]) -> Iterator[Metric]:
-    samples = [((lease.name,), float(lease.held)) for lease in found]
-    yield gauge("konverge_leader", "Whether this process holds the lease", ("lease",), samples)
+def _lease_metrics(found: list[LeaseSnapshot]) -> Iterator[Metric]:
+    samples = [((lease.name,), float(lease.is_leader)) for lease in found]
+    yield gauge("konverge_leader", "Whether this process is the leader", ("lease",), samples)
 
 
-def _of_events(found: EventSnapshot | None) -> Iterator[Metric]:
+def _event_metrics(found: EventSnapshot | None) -> Iterator[Metric]:
     if found is None:
         return
-    yield counter("konverge_events_written", "Events on the server", (), [((), found.written)])
-    dropped = [((why,), count) for why, count in found.dropped.items()]
-    yield counter("konverge_events_dropped", "Events that were not written", ("reason",), dropped)
+    yield counter("konverge_events_written", "Events written to the server", (), [((), found.written)])
+    dropped = [((reason,), count) for reason, count in found.dropped.items()]
+    yield counter("konverge_events_dropped", "Events that were dropped", ("reason",), dropped)

@@ -1,18 +1,19 @@
-"""Metrics of controllers: what they do is counted as it happens, how they stand is read when somebody scrapes.
+"""Metrics of controllers. Reconciles are counted as they end; queues, caches and leases are read at each scrape.
 
 | name | labels | |
 |---|---|---|
-| reconcile_total | controller, result | how reconciles ended |
-| reconcile_errors_total | controller | those that ended with an error |
+| reconcile_total | controller, result | reconciles by result |
+| reconcile_errors_total | controller | failed reconciles |
 | reconcile_duration_seconds | controller | histogram |
-| workqueue_depth | controller, name | keys in line |
-| konverge_queue_wait_seconds | controller | histogram: how long keys were in line |
+| workqueue_depth | controller, name | ready keys |
+| konverge_queue_wait_seconds | controller | histogram: how long keys waited in the queue |
 | konverge_generation_latency_seconds | controller | histogram: from a new generation to the status that observes it |
 | konverge_hot_loop_reconciles_total | controller | reconciles that rewrite an object although nothing changed |
-| konverge_queue_*, konverge_cache_*, konverge_watch_*, konverge_events_*, konverge_leader | | see `readings` |
+| konverge_queue_*, konverge_cache_*, konverge_watch_*, konverge_reflector_* | | see `collector` |
+| konverge_events_*, konverge_leader | | see `collector` |
 
-With `compatible` the names that controller-runtime uses are there too, made of the same numbers at scrape time (see
-`twins`), so that existing dashboards work. Names of objects are never labels.
+With `compatible` the same numbers also have the names that controller-runtime uses (see `compatibility`), so that
+existing dashboards work. Names of objects are never labels.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING
 from konverge.telemetry.collector import MetricsCollector
 from konverge.telemetry.compatibility import CompatibilityMetrics
 from konverge.telemetry.requests import RequestMetrics
-from konverge.telemetry.snapshots import Sources
+from konverge.telemetry.snapshots import SnapshotSources
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Metric
@@ -33,23 +34,23 @@ __all__ = ["ControllerMetrics"]
 
 _ERRORS = frozenset({"error", "terminal"})
 
-# Fine where reconciles usually are, coarse up to the longest deadlines.
-_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+# Fine for the usual durations of reconciles, coarse up to the longest deadlines.
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
 class ControllerMetrics:
     """The metrics of all controllers of a process.
 
-    Promises: counting one reconcile costs a few microseconds; a source that fails when somebody scrapes costs its own
-    numbers only, and is counted in `konverge_collect_failures_total`.
+    Promises: counting a reconcile costs a few microseconds. A source that fails during a scrape loses only its own
+    numbers, and is counted in `konverge_collect_failures_total`.
 
-    `compatible` adds controller-runtime's names; `requests` and `host` give those of its requests.
+    `compatible` adds the names of controller-runtime; `requests` and `host` are for its request metrics.
     """
 
     def __init__(
         self,
         registry: CollectorRegistry,
-        sources: Sources | None = None,
+        sources: SnapshotSources | None = None,
         *,
         compatible: bool = True,
         requests: RequestMetrics | None = None,
@@ -58,35 +59,39 @@ class ControllerMetrics:
         from prometheus_client import Counter, Histogram
 
         label = ["controller"]
-        self.results = Counter("reconcile_total", "How reconciles ended", ["controller", "result"], registry=registry)
-        self.errors = Counter("reconcile_errors_total", "Reconciles that failed", label, registry=registry)
-        self.durations = _histogram(Histogram, registry, "reconcile_duration_seconds", "How long reconciles took")
-        self.waits = _histogram(Histogram, registry, "konverge_queue_wait_seconds", "How long keys were in line")
-        self.lags = _histogram(
+        self.results = Counter("reconcile_total", "Reconciles by result", ["controller", "result"], registry=registry)
+        self.errors = Counter("reconcile_errors_total", "Failed reconciles", label, registry=registry)
+        self.durations = _histogram(Histogram, registry, "reconcile_duration_seconds", "Duration of reconciles")
+        self.waits = _histogram(
+            Histogram, registry, "konverge_queue_wait_seconds", "Time that keys waited in the queue"
+        )
+        self.generation_latencies = _histogram(
             Histogram,
             registry,
             "konverge_generation_latency_seconds",
-            "From a new generation to the status that observes it",
+            "Time from a new generation to the status that observes it",
         )
-        self.restless_runs = Counter(
+        self.hot_loops = Counter(
             "konverge_hot_loop_reconciles_total",
-            "Runs that wrote the same object as many before, with nothing new to do",
+            "Reconciles that rewrote an object although nothing changed",
             label,
             registry=registry,
         )
         self._bound: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
         self._bound_waits: dict[str, Histogram] = {}
-        self._readings = MetricsCollector(sources or Sources())
-        self._twins = CompatibilityMetrics(self, self._readings, requests=requests, host=host) if compatible else None
+        self._collector = MetricsCollector(sources or SnapshotSources())
+        self._compatibility = (
+            CompatibilityMetrics(self, self._collector, requests=requests, host=host) if compatible else None
+        )
         registry.register(self)
 
-    def told(self, controller: str, outcome: str, seconds: float) -> None:
-        """Count a reconcile that ended so, after so many seconds."""
+    def observe_reconcile(self, controller: str, outcome: str, seconds: float) -> None:
+        """Count a reconcile by its outcome, and record its duration."""
         bound = self._bound.get((controller, outcome))
         if bound is None:
-            # These counters are there from the first reconcile on, so that a rate over them is 0 and not nothing.
+            # These counters exist from the first reconcile on, so that a rate over them is 0 and not absent.
             self.errors.labels(controller)
-            self.restless_runs.labels(controller)
+            self.hot_loops.labels(controller)
             bound = self.results.labels(controller, str(outcome)), self.durations.labels(controller)
             self._bound[controller, outcome] = bound
         counter, histogram = bound
@@ -95,31 +100,31 @@ class ControllerMetrics:
         if outcome in _ERRORS:
             self.errors.labels(controller).inc()
 
-    def waited(self, controller: str, seconds: float) -> None:
-        """Count how long a key was in line."""
+    def observe_queue_wait(self, controller: str, seconds: float) -> None:
+        """Record how long a key waited in the queue."""
         bound = self._bound_waits.get(controller)
         if bound is None:
             bound = self._bound_waits[controller] = self.waits.labels(controller)
         bound.observe(seconds)
 
-    def observed_generation(self, controller: str, seconds: float) -> None:
-        """Count how long it took from a new generation to the status that observes it."""
-        self.lags.labels(controller).observe(seconds)
+    def observe_generation_latency(self, controller: str, seconds: float) -> None:
+        """Record the time from a new generation to the status that observes it."""
+        self.generation_latencies.labels(controller).observe(seconds)
 
-    def restless(self, controller: str) -> None:
-        """Count a run that wrote once more what many before it had written."""
-        self.restless_runs.labels(controller).inc()
+    def observe_hot_loop(self, controller: str) -> None:
+        """Count a reconcile of a hot loop."""
+        self.hot_loops.labels(controller).inc()
 
     def collect(self) -> Iterator[Metric]:
-        """Give what is read at scrape time; what is counted is in the registry by itself."""
-        yield from self._readings.collect()
-        if self._twins is not None:
-            yield from self._twins.collect()
+        """Yield the metrics that are read at each scrape. The others are registered by themselves."""
+        yield from self._collector.collect()
+        if self._compatibility is not None:
+            yield from self._compatibility.collect()
 
     def describe(self) -> Iterator[Metric]:
-        """Give nothing: the registry would scrape to learn the names."""
+        """Return nothing: otherwise the registry would scrape to find the names."""
         return iter(())
 
 
-def _histogram(made_by: type[Histogram], registry: CollectorRegistry, name: str, text: str) -> Histogram:
-    return made_by(name, text, ["controller"], buckets=_SECONDS, registry=registry)
+def _histogram(cls: type[Histogram], registry: CollectorRegistry, name: str, text: str) -> Histogram:
+    return cls(name, text, ["controller"], buckets=_BUCKETS, registry=registry)

@@ -1,8 +1,8 @@
-"""Exchanges: one request and its outcome, told to whoever observes the client.
+"""Records of API requests: one for each attempt, passed to the observers of a client.
 
-An observer is a callable that takes an `RequestRecord`; it is called when the outcome is known, once for each attempt. Three
-are here: a log line, a metric, a span. An record holds no body, header, query or credential, so that no secret can
-reach a log, a metric or a trace.
+An observer is a callable that takes a `RequestRecord`. It is called once for each attempt, when the result is known.
+This module has three: a log line, metrics and spans. A record holds no body, header, query or credential, so that no
+secret can reach a log, a metric or a trace.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
     from prometheus_client import CollectorRegistry, Counter, Histogram
 
-__all__ = ["RequestRecord", "RequestMetrics", "RequestSpans", "log_request"]
+__all__ = ["RequestMetrics", "RequestRecord", "RequestSpans", "log_request"]
 
 _log = logging.getLogger("konverge.client")
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRecord:
-    """One attempt: what was asked, of what, and how it ended.
+    """One attempt of a request: its verb, its object and its result.
 
-    `status` is the HTTP code, 0 when no answer came; `error` is then the sort of error. For a stream the record ends
-    with the headers of the answer.
+    `status` is the HTTP status code, or 0 if there was no response; `error` then names the class of the error. The
+    record of a stream ends with the headers of the response.
     """
 
     verb: str
@@ -39,7 +39,7 @@ class RequestRecord:
 
 
 def log_request(record: RequestRecord) -> None:
-    """Write one line at debug level; the facts are fields of the record."""
+    """Log a request at debug level, with the facts as fields."""
     if _log.isEnabledFor(logging.DEBUG):
         facts = {
             "verb": record.verb,
@@ -54,9 +54,10 @@ def log_request(record: RequestRecord) -> None:
 
 
 class RequestMetrics:
-    """Counts and times requests: `konverge_client_requests_total` and `konverge_client_request_duration_seconds`.
+    """Count and time requests: `konverge_client_requests_total` and `konverge_client_request_duration_seconds`.
 
-    Labels are verb, kind and code ("<error>" when no answer came), all from small sets: names of objects are no labels.
+    The labels are verb, kind and code ("<error>" if there was no response). All have few values; names of objects are
+    never labels.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -66,24 +67,24 @@ class RequestMetrics:
             "konverge_client_requests_total", "Requests to the API server", ["verb", "kind", "code"], registry=registry
         )
         self._duration = Histogram(
-            "konverge_client_request_duration_seconds", "Time to the answer", ["verb", "kind"], registry=registry
+            "konverge_client_request_duration_seconds", "Time to the response", ["verb", "kind"], registry=registry
         )
-        # Looking a series up by its labels costs several times what counting does.
+        # `labels` costs several times as much as the increment, so its results are cached.
         self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def __call__(self, record: RequestRecord) -> None:
-        place = (record.verb, record.kind, record.status)
-        if place not in self._series:
+        labels = (record.verb, record.kind, record.status)
+        if labels not in self._series:
             code = str(record.status) if record.status else "<error>"
-            counted = self.requests.labels(record.verb, record.kind, code)
-            self._series[place] = counted, self._duration.labels(record.verb, record.kind)
-        counted, timed = self._series[place]
-        counted.inc()
-        timed.observe(record.duration)
+            counter = self.requests.labels(record.verb, record.kind, code)
+            self._series[labels] = counter, self._duration.labels(record.verb, record.kind)
+        counter, histogram = self._series[labels]
+        counter.inc()
+        histogram.observe(record.duration)
 
 
 class RequestSpans:
-    """Makes a span of each record, as a child of the span that is current when it ends."""
+    """Create an OpenTelemetry span for each request, as a child of the span that is current when the request ends."""
 
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer

@@ -1,8 +1,8 @@
-"""Texts of others without what looks like a secret in them.
+"""Removal of secrets from texts of other code.
 
-Messages of konverge itself never hold one. What an author's code raises, or a library that it uses, may quote a header,
-a URL or a key; such a text goes through here before it is kept or shown. This is a net, not a wall: a secret that looks
-like any other word passes.
+Konverge's own messages never contain a secret. A text that a reconciler or a library raises may quote a header, a URL
+or a key; it passes through here before it is stored or shown. This is a safety net and not a guarantee: a secret that
+looks like an ordinary word is not found.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import Final
 __all__ = ["without_secrets"]
 
 _HIDDEN: Final = "<hidden>"
-_LONGEST: Final = 20_000  # nobody reads more, and patterns should not have to
+_MAX_LENGTH: Final = 20_000  # bounds the time that the patterns take
 
 _ANY_CASE: Final = re.IGNORECASE
 _NAMES: Final = (
     "password|passwd|pwd|secret|token|api[_-]?key|apikey|access[_-]?key|private[_-]?key|client[_-]?secret|credentials?"
 )
 _PATTERNS: Final = (
-    # Keys in PEM, whole or cut off
+    # Keys in PEM, complete or truncated
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL), _HIDDEN),
     # Authorization: Bearer ..., Basic ...
     (re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}", _ANY_CASE), rf"\1 {_HIDDEN}"),
-    # JSON web tokens, wherever they stand
+    # JSON web tokens anywhere
     (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}(\.[A-Za-z0-9_-]*)?"), _HIDDEN),
     # scheme://user:password@host
     (re.compile(r"(?<=://)[^\s/@:]*:[^\s/@]+(?=@)"), _HIDDEN),
@@ -37,8 +37,8 @@ _PATTERNS: Final = (
 
 
 def without_secrets(text: str) -> str:
-    """Give a text in which keys, tokens, passwords and credentials in URLs are hidden."""
-    text = text[:_LONGEST]
-    for pattern, shown in _PATTERNS:
-        text = pattern.sub(shown, text)
+    """Return a text in which keys, tokens, passwords and credentials in URLs are hidden."""
+    text = text[:_MAX_LENGTH]
+    for pattern, replacement in _PATTERNS:
+        text = pattern.sub(replacement, text)
     return text

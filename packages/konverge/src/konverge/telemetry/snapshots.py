@@ -1,7 +1,7 @@
-"""Figures: what the rooms above give to metrics, as plain values.
+"""Snapshots: the state of controllers, caches, leases and events that metrics are made of, as plain values.
 
-Metrics know nothing of queues, caches and leases. Whoever has them gives functions that return these, and they are
-called when somebody scrapes.
+Metrics do not import queues, caches or leases. The package that owns them passes functions that return these
+snapshots; the functions are called at each scrape.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-__all__ = ["CacheSnapshot", "ControllerSnapshot", "EventSnapshot", "LeaseSnapshot", "Sources"]
+__all__ = ["CacheSnapshot", "ControllerSnapshot", "EventSnapshot", "LeaseSnapshot", "SnapshotSources"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerSnapshot:
-    """A controller and its queue at one moment; counts are from the start, durations in seconds.
+    """A controller and its queue at one moment. Counts begin at the start of the process; durations are seconds.
 
-    `unfinished` is how long all running reconciles have been running, added up.
+    `unfinished` is the sum of the durations of all active reconciles.
     """
 
     name: str
     workers: int = 0
-    busy: int = 0
+    active_workers: int = 0
     ready: int = 0
     delayed: int = 0
     adds: int = 0
@@ -34,7 +34,7 @@ class ControllerSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheSnapshot:
-    """One collection that is followed; `silent` is how long ago the server was last heard of it."""
+    """One cached collection. `idle` is the time in seconds since the server last sent data for it."""
 
     kind: str
     namespace: str = ""
@@ -42,7 +42,7 @@ class CacheSnapshot:
     synced: bool = False
     objects: int = 0
     bytes: int = 0
-    silent: float = 0.0
+    idle: float = 0.0
     watches: int = 0
     lists: int = 0
     failures: int = 0
@@ -50,15 +50,15 @@ class CacheSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseSnapshot:
-    """A lease, and whether this process holds it."""
+    """A lease, and whether this process is its leader."""
 
     name: str
-    held: bool = False
+    is_leader: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventSnapshot:
-    """What became of the events that were recorded; `dropped` by reason."""
+    """The number of recorded events that were written, and of those that were dropped, by reason."""
 
     written: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
@@ -71,8 +71,8 @@ Events: TypeAlias = Callable[[], EventSnapshot | None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sources:
-    """Where figures come from. The functions only look; they may be called from another thread."""
+class SnapshotSources:
+    """The functions that return the snapshots. They only read, and may be called from another thread."""
 
     controllers: Controllers = tuple
     caches: Caches = tuple

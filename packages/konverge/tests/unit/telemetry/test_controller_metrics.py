@@ -13,16 +13,16 @@ from konverge.telemetry import (
     ControllerMetrics,
     ControllerSnapshot,
     EventSnapshot,
-    RequestRecord,
-    RequestMetrics,
     LeaseSnapshot,
-    Sources,
+    RequestMetrics,
+    RequestRecord,
+    SnapshotSources,
 )
 
 WEB = ControllerSnapshot(
     name="webapp",
     workers=4,
-    busy=2,
+    active_workers=2,
     ready=7,
     delayed=3,
     adds=100,
@@ -31,20 +31,20 @@ WEB = ControllerSnapshot(
     longest_running=8.0,
     unfinished=9.0,
 )
-POD = CacheSnapshot(kind="Pod", state="watching", synced=True, objects=10, bytes=5000, silent=2.0, watches=1, lists=1)
+POD = CacheSnapshot(kind="Pod", state="watching", synced=True, objects=10, bytes=5000, idle=2.0, watches=1, lists=1)
 
 
-def sources() -> Sources:
-    return Sources(
+def sources() -> SnapshotSources:
+    return SnapshotSources(
         controllers=lambda: [WEB],
         caches=lambda: [POD],
-        leases=lambda: [LeaseSnapshot(name="webapp", held=True)],
+        leases=lambda: [LeaseSnapshot(name="webapp", is_leader=True)],
         events=lambda: EventSnapshot(written=3, dropped={"limit": 2, "failed": 1}),
     )
 
 
 def samples(registry: CollectorRegistry) -> dict[str, float]:
-    """What a scraper reads, by "name{label=value,...}"."""
+    """Return the samples of a scrape, by "name{label=value,...}"."""
     found = {}
     for family in text_string_to_metric_families(generate_latest(registry).decode()):
         for sample in family.samples:
@@ -57,7 +57,7 @@ def test_reconciles_are_counted_by_controller_and_result() -> None:
     registry = CollectorRegistry()
     metrics = ControllerMetrics(registry)
     for outcome in ("success", "success", "error", "terminal", "conflict", "requeue_after"):
-        metrics.told("webapp", outcome, 0.02)
+        metrics.observe_reconcile("webapp", outcome, 0.02)
     found = samples(registry)
     assert found["reconcile_total{controller=webapp,result=success}"] == 2
     assert found["reconcile_total{controller=webapp,result=conflict}"] == 1
@@ -68,16 +68,16 @@ def test_reconciles_are_counted_by_controller_and_result() -> None:
 
 def test_the_error_counter_is_there_before_the_first_error() -> None:
     registry = CollectorRegistry()
-    ControllerMetrics(registry).told("webapp", "success", 0.02)
+    ControllerMetrics(registry).observe_reconcile("webapp", "success", 0.02)
     assert samples(registry)["reconcile_errors_total{controller=webapp}"] == 0
 
 
-def test_how_things_stand_is_read_when_somebody_scrapes() -> None:
+def test_snapshots_are_read_at_each_scrape() -> None:
     depths = iter([7, 9])
     registry = CollectorRegistry()
     ControllerMetrics(
         registry,
-        Sources(controllers=lambda: [ControllerSnapshot(name="webapp", ready=next(depths))]),
+        SnapshotSources(controllers=lambda: [ControllerSnapshot(name="webapp", ready=next(depths))]),
         compatible=False,
     )
     assert samples(registry)["workqueue_depth{controller=webapp,name=webapp}"] == 7
@@ -87,8 +87,8 @@ def test_how_things_stand_is_read_when_somebody_scrapes() -> None:
 def test_queues_caches_leases_and_events_are_shown() -> None:
     registry = CollectorRegistry()
     metrics = ControllerMetrics(registry, sources(), compatible=False)
-    metrics.waited("webapp", 0.5)
-    metrics.observed_generation("webapp", 2.0)
+    metrics.observe_queue_wait("webapp", 0.5)
+    metrics.observe_generation_latency("webapp", 2.0)
     found = samples(registry)
     expected = {
         "workqueue_depth{controller=webapp,name=webapp}": 7,
@@ -97,7 +97,7 @@ def test_queues_caches_leases_and_events_are_shown() -> None:
         "konverge_queue_adds_total{controller=webapp}": 100,
         "konverge_queue_retries_total{controller=webapp}": 5,
         "konverge_queue_wait_seconds_count{controller=webapp}": 1,
-        "konverge_generation_lag_seconds_sum{controller=webapp}": 2,
+        "konverge_generation_latency_seconds_sum{controller=webapp}": 2,
         "konverge_longest_running_reconcile_seconds{controller=webapp}": 8,
         "konverge_unfinished_work_seconds{controller=webapp}": 9,
         "konverge_active_workers{controller=webapp}": 2,
@@ -117,13 +117,13 @@ def test_queues_caches_leases_and_events_are_shown() -> None:
     assert not [name for name in found if name.startswith(("controller_runtime", "rest_client", "leader_election"))]
 
 
-def test_the_names_of_controller_runtime_stand_beside_ours() -> None:
+def test_the_compatibility_metrics_have_the_names_of_controller_runtime() -> None:
     registry = CollectorRegistry()
     requests = RequestMetrics(registry)
     metrics = ControllerMetrics(registry, sources(), requests=requests, host="10.0.0.1")
     for outcome in ("success", "error", "terminal", "conflict", "requeue", "requeue_after", "refused"):
-        metrics.told("webapp", outcome, 0.02)
-    metrics.waited("webapp", 0.5)
+        metrics.observe_reconcile("webapp", outcome, 0.02)
+    metrics.observe_queue_wait("webapp", 0.5)
     requests(RequestRecord("apply", "Pod", "a/b", 200, started=1.0, duration=0.1, attempt=1))
     requests(RequestRecord("list", "Pod", "", 200, started=1.0, duration=0.1, attempt=1))
     found = samples(registry)
@@ -155,18 +155,18 @@ def test_the_names_of_controller_runtime_stand_beside_ours() -> None:
 def test_both_formats_can_be_written() -> None:
     registry = CollectorRegistry()
     metrics = ControllerMetrics(registry, sources(), requests=RequestMetrics(registry))
-    metrics.told("webapp", "success", 0.02)
-    metrics.waited("webapp", 0.5)
+    metrics.observe_reconcile("webapp", "success", 0.02)
+    metrics.observe_queue_wait("webapp", 0.5)
     text = generate_openmetrics(registry).decode()  # type: ignore[no-untyped-call]
     assert text.endswith("# EOF\n")
     assert "controller_runtime_reconcile_total{" in text
 
 
-def test_no_name_and_label_comes_twice() -> None:
+def test_no_name_and_labels_occur_twice() -> None:
     registry = CollectorRegistry()
-    same = CacheSnapshot(kind="Pod", state="waiting", objects=1, silent=9.0)
-    everything = Sources(controllers=lambda: [WEB], caches=lambda: [POD, same])
-    ControllerMetrics(registry, everything).told("webapp", "success", 1.0)
+    same = CacheSnapshot(kind="Pod", state="waiting", objects=1, idle=9.0)
+    everything = SnapshotSources(controllers=lambda: [WEB], caches=lambda: [POD, same])
+    ControllerMetrics(registry, everything).observe_reconcile("webapp", "success", 1.0)
     lines = [line.rpartition(" ")[0] for line in generate_latest(registry).decode().splitlines() if line[0] != "#"]
     assert len(lines) == len(set(lines))
     found = samples(registry)
@@ -175,12 +175,12 @@ def test_no_name_and_label_comes_twice() -> None:
     assert found["konverge_reflector_state{kind=Pod,namespace=,state=waiting}"] == 1
 
 
-def test_a_source_that_fails_costs_its_own_numbers_only() -> None:
+def test_a_source_that_fails_loses_only_its_own_numbers() -> None:
     def broken() -> Iterator[CacheSnapshot]:
         raise ValueError("no cache yet")
 
     registry = CollectorRegistry()
-    ControllerMetrics(registry, Sources(controllers=lambda: [WEB], caches=broken))
+    ControllerMetrics(registry, SnapshotSources(controllers=lambda: [WEB], caches=broken))
     found = samples(registry)
     assert found["workqueue_depth{controller=webapp,name=webapp}"] == 7
     assert found["konverge_collect_failures_total{}"] == 1
@@ -195,32 +195,32 @@ def test_a_dict_that_changes_while_it_is_read_is_read_once_more() -> None:
         return [POD]
 
     registry = CollectorRegistry()
-    ControllerMetrics(registry, Sources(caches=caches))
+    ControllerMetrics(registry, SnapshotSources(caches=caches))
     found = samples(registry)
     assert found["konverge_cache_objects{kind=Pod,namespace=}"] == 10
     assert found["konverge_collect_failures_total{}"] == 0
 
 
-def test_registering_does_not_ask_the_sources() -> None:
-    asked = []
+def test_registering_does_not_call_the_sources() -> None:
+    calls = []
 
     def controllers() -> list[ControllerSnapshot]:
-        asked.append(1)
+        calls.append(1)
         return []
 
-    ControllerMetrics(CollectorRegistry(auto_describe=True), Sources(controllers=controllers))
-    assert not asked
+    ControllerMetrics(CollectorRegistry(auto_describe=True), SnapshotSources(controllers=controllers))
+    assert not calls
 
 
 def test_counting_a_reconcile_is_cheap() -> None:
     metrics = ControllerMetrics(CollectorRegistry())
-    metrics.told("webapp", "success", 0.02)
+    metrics.observe_reconcile("webapp", "success", 0.02)
 
     def cost() -> float:
         begin = time.process_time()
         for _ in range(1_000):
-            metrics.told("webapp", "success", 0.02)
-            metrics.waited("webapp", 0.001)
+            metrics.observe_reconcile("webapp", "success", 0.02)
+            metrics.observe_queue_wait("webapp", 0.001)
         return (time.process_time() - begin) / 1_000
 
     assert min(cost() for _ in range(5)) < 100e-6

@@ -3,6 +3,8 @@ from __future__ import annotations
 import io
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,23 +14,30 @@ from hypothesis import strategies as st
 
 from konverge.k8s.core.v1 import Secret
 from konverge.objects import ObjectMeta
-from konverge.telemetry import ContextLogger, HumanFormatter, JsonFormatter, configure_logs, without_secrets
+from konverge.telemetry import (
+    ContextLogger,
+    HumanFormatter,
+    JsonFormatter,
+    configure_logging,
+    ensure_logging,
+    without_secrets,
+)
 
 RESERVED = vars(logging.makeLogRecord({}))
 
 
-class TerminalError(io.StringIO):
+class FakeTerminal(io.StringIO):
     def isatty(self) -> bool:
         return True
 
 
-class Odd:
+class BrokenRepr:
     def __repr__(self) -> str:
-        raise RuntimeError("no looks")
+        raise RuntimeError("no repr")
 
 
 @pytest.fixture(autouse=True)
-def logging_as_before() -> Iterator[None]:
+def restored_logging() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     yield
@@ -38,7 +47,7 @@ def logging_as_before() -> Iterator[None]:
 
 def json_line(message: str = "Scaled", *args: Any, extra: dict[str, Any] | None = None, **options: Any) -> Any:
     stream = io.StringIO()
-    configure_logs("json", "DEBUG", stream=stream)
+    configure_logging("json", "DEBUG", stream=stream)
     logging.getLogger("shop").warning(message, *args, extra=extra, **options)
     (line,) = stream.getvalue().splitlines()
     return json.loads(line)
@@ -46,7 +55,7 @@ def json_line(message: str = "Scaled", *args: Any, extra: dict[str, Any] | None 
 
 def human_text(message: str = "Scaled", *args: Any, stream: io.StringIO | None = None, **options: Any) -> str:
     stream = stream or io.StringIO()
-    configure_logs("human", "DEBUG", stream=stream)
+    configure_logging("human", "DEBUG", stream=stream)
     logging.getLogger("shop").warning(message, *args, **options)
     return stream.getvalue()
 
@@ -77,34 +86,48 @@ def test_a_record_is_one_json_object_on_one_line() -> None:
     }
 
 
-def test_an_error_comes_with_its_traceback() -> None:
+def test_an_error_has_its_traceback() -> None:
     line = json_line("Failed", exc_info=raised())
     assert line["exception"].startswith("Traceback")
     assert line["exception"].endswith("ValueError: no such size")
 
 
-def test_a_field_with_a_name_that_is_taken_does_not_hide_anything() -> None:
+def test_a_field_with_a_reserved_name_hides_nothing() -> None:
     line = json_line("Scaled", extra={"level": "high", "time": "noon", "logger": "x"})
     assert (line["level"], line["level_"], line["time_"], line["logger_"]) == ("WARNING", "high", "noon", "x")
 
 
-def test_a_message_of_many_lines_stays_on_one() -> None:
+def test_a_message_with_line_breaks_stays_on_one_line() -> None:
     assert json_line("one\ntwo\u2028three")["message"] == "one\ntwo\u2028three"
 
 
 @pytest.mark.parametrize(
     "odd",
-    [Odd(), float("nan"), float("inf"), 10**400, b"\xff", {1: {2}}, "\ud800", "x" * 100_000, object(), [Odd()], 1j],
+    [
+        BrokenRepr(),
+        float("nan"),
+        float("inf"),
+        10**400,
+        b"\xff",
+        {1: {2}},
+        "\ud800",
+        "x" * 100_000,
+        object(),
+        [BrokenRepr()],
+        1j,
+    ],
     ids=lambda odd: type(odd).__name__,
 )
-def test_odd_values_are_shown_somehow_and_not_at_length(odd: Any) -> None:
+def test_unusual_values_are_shown_and_truncated(odd: Any) -> None:
     line = json_line("Scaled", extra={"odd": odd})
     assert len(str(line["odd"])) <= 1024
     assert len(human_text("Scaled", extra={"odd": odd}).splitlines()) == 1
 
 
-@pytest.mark.parametrize(("message", "args"), [("Scaled to %d of %d", (3,)), ("Scaled %s", (Odd(),)), (Odd(), ())])
-def test_arguments_that_do_not_fit_are_no_failure(message: Any, args: tuple[Any, ...]) -> None:
+@pytest.mark.parametrize(
+    ("message", "args"), [("Scaled to %d of %d", (3,)), ("Scaled %s", (BrokenRepr(),)), (BrokenRepr(), ())]
+)
+def test_arguments_that_do_not_match_the_message_do_not_raise(message: Any, args: tuple[Any, ...]) -> None:
     record = logging.makeLogRecord({"msg": message, "args": args})
     expected = message if isinstance(message, str) else "?"
     assert json.loads(JsonFormatter().format(record))["message"].startswith(expected)
@@ -126,7 +149,7 @@ def test_lines_are_bounded() -> None:
     ),
     st.text(max_size=50),
 )
-def test_whatever_is_logged_is_one_line_of_json(fields: dict[str, Any], message: str) -> None:
+def test_every_record_is_one_line_of_json(fields: dict[str, Any], message: str) -> None:
     record = logging.makeLogRecord({**fields, "msg": message, "name": "shop"})
     text = JsonFormatter().format(record)
     assert len(text.splitlines()) == 1
@@ -150,9 +173,9 @@ def test_a_traceback_follows_the_line() -> None:
     assert lines[-1] == "ValueError: no such size"
 
 
-def test_only_a_terminal_gets_colours() -> None:
+def test_only_a_terminal_gets_colors() -> None:
     assert "\x1b[" not in human_text()
-    assert "\x1b[33mWARNING\x1b[0m" in human_text(stream=TerminalError())
+    assert "\x1b[33mWARNING\x1b[0m" in human_text(stream=FakeTerminal())
 
 
 def test_a_message_cannot_forge_a_line() -> None:
@@ -160,40 +183,79 @@ def test_a_message_cannot_forge_a_line() -> None:
     assert "\x1b" not in human_text("Scaled", extra={"b": "\x1b[31m"})
 
 
-# Set-up
+# Configuration
 
 
-def test_setting_up_again_replaces_the_first_and_leaves_others() -> None:
+def test_a_second_configuration_replaces_the_first_and_keeps_other_handlers() -> None:
     other = logging.NullHandler()
     logging.getLogger().addHandler(other)
     first, second = io.StringIO(), io.StringIO()
-    configure_logs("json", stream=first)
-    configure_logs("human", stream=second)
+    configure_logging("json", stream=first)
+    configure_logging("human", stream=second)
     logging.getLogger("shop").info("Scaled")
     assert first.getvalue() == ""
     assert second.getvalue().count("Scaled") == 1
     assert other in logging.getLogger().handlers
 
 
-def test_the_level_counts() -> None:
+def test_records_below_the_level_are_dropped() -> None:
     stream = io.StringIO()
-    configure_logs("human", "warning", stream=stream)
+    configure_logging("human", "warning", stream=stream)
     logging.getLogger("shop").info("Scaled")
     assert stream.getvalue() == ""
 
 
 @pytest.mark.parametrize("wrong", [{"format": "xml"}, {"level": "LOUD"}, {"level": None}, {"level": True}])
-def test_what_does_not_exist_is_refused(wrong: dict[str, Any]) -> None:
+def test_an_unknown_format_or_level_is_rejected(wrong: dict[str, Any]) -> None:
     with pytest.raises((ValueError, AttributeError), match="log"):
-        configure_logs(**wrong)
+        configure_logging(**wrong)
+
+
+def run_manager(*setup: str) -> str:
+    """Run a script whose manager logs one record and ends; return what it wrote to stderr."""
+    script = [
+        "import logging",
+        *setup,
+        "from konverge import Manager",
+        "async def log(self):",
+        "    logging.getLogger('konverge.manager').info('became leader', extra={'lease': 'shop/web'})",
+        "Manager._run = log",
+        "Manager(name='shop').run()",
+    ]
+    finished = subprocess.run(
+        [sys.executable, "-c", "\n".join(script)], check=True, capture_output=True, text=True, timeout=60
+    )
+    return finished.stderr
+
+
+def test_a_plain_script_that_runs_a_manager_has_readable_logs() -> None:
+    (line,) = run_manager().splitlines()
+    assert line.endswith("INFO    konverge.manager: became leader  lease=shop/web")
+
+
+def test_an_application_that_has_configured_logging_keeps_its_own() -> None:
+    text = run_manager("logging.basicConfig(level='INFO', format='mine: %(message)s')")
+    assert text == "mine: became leader\n"
+
+
+def test_a_handler_of_the_konverge_logger_is_kept_too() -> None:
+    own = logging.NullHandler()
+    root, konverge = logging.getLogger(), logging.getLogger("konverge")
+    root.handlers.clear()
+    konverge.addHandler(own)
+    try:
+        ensure_logging()
+        assert root.handlers == []
+    finally:
+        konverge.removeHandler(own)
 
 
 # Context
 
 
-def test_a_context_logger_adds_its_fields_to_every_line() -> None:
+def test_a_context_logger_adds_its_fields_to_every_record() -> None:
     stream = io.StringIO()
-    configure_logs("json", stream=stream)
+    configure_logging("json", stream=stream)
     log = ContextLogger(kind="WebApp", key="shop/web", reconcile_id="ab-1", attempt=2)
     log.info("Scaled", extra={"replicas": 3, "attempt": 9})
     log.bind(step="service").info("Made")
@@ -209,9 +271,9 @@ def test_a_context_logger_adds_its_fields_to_every_line() -> None:
 
 
 @pytest.mark.parametrize("name", ["name", "message", "args", "module", "msg", "asctime"])
-def test_a_field_that_logging_would_refuse_is_logged_under_a_name_beside_it(name: str) -> None:
+def test_a_field_that_logging_would_reject_gets_an_underscore(name: str) -> None:
     stream = io.StringIO()
-    configure_logs("json", stream=stream)
+    configure_logging("json", stream=stream)
     ContextLogger(kind="WebApp").info("Scaled", extra={name: "web"})
     line = json.loads(stream.getvalue())
     assert line[f"{name}_"] == "web"
@@ -229,7 +291,7 @@ def test_a_secret_object_shows_its_name_only() -> None:
 
 
 @pytest.mark.parametrize("name", ["password", "token", "db_password", "api_key", "Authorization"])
-def test_a_field_that_is_called_a_secret_is_hidden(name: str) -> None:
+def test_a_field_with_the_name_of_a_secret_is_hidden(name: str) -> None:
     assert json_line("Read", extra={name: "hunter2"})[name] == "<hidden>"
     assert "hunter2" not in human_text("Read", extra={name: "hunter2"})
 
@@ -249,7 +311,7 @@ def test_a_field_that_is_called_a_secret_is_hidden(name: str) -> None:
         "-----BEGIN PRIVATE KEY-----\nhunter2 and cut o",
     ],
 )
-def test_what_looks_like_a_secret_is_hidden(text: str) -> None:
+def test_text_that_looks_like_a_secret_is_hidden(text: str) -> None:
     assert "hunter2" not in without_secrets(text)
     assert "aHVudGVyMj" not in without_secrets(text)
 
@@ -263,10 +325,10 @@ def test_what_looks_like_a_secret_is_hidden(text: str) -> None:
         "expected int, got str, at .spec.secretName of WebApp shop/web",
     ],
 )
-def test_other_texts_stay_as_they_are(text: str) -> None:
+def test_other_texts_are_unchanged(text: str) -> None:
     assert without_secrets(text) == text
 
 
-def test_long_texts_take_no_time() -> None:
+def test_long_texts_are_searched_quickly() -> None:
     for piece in ("a", "password ", "://x", "-----BEGIN PRIVATE KEY-----", "eyJ", 'token"', "Bearer "):
         without_secrets(piece * 20_000)

@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client import CollectorRegistry
 
-from konverge.telemetry import RequestRecord, RequestMetrics, RequestSpans, log_request
+from konverge.telemetry import RequestMetrics, RequestRecord, RequestSpans, log_request
 
 GOOD = RequestRecord("get", "Lamp", "shop/a", 200, started=1000.0, duration=0.25, attempt=1)
 BAD = RequestRecord("apply", "Lamp", "shop/a", 0, started=1000.0, duration=0.5, attempt=2, error="TransportError")
@@ -42,7 +42,7 @@ def test_metrics_count_by_verb_kind_and_code() -> None:
     assert registry.get_sample_value(seconds, {"verb": "get", "kind": "Lamp"}) == 0.5
 
 
-def test_an_exchange_becomes_a_span() -> None:
+def test_a_request_becomes_a_span() -> None:
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
