@@ -13,8 +13,8 @@ import msgspec
 from measuring import in_rounds, keep, microseconds, table, verdict
 from sample_pod import pod_bytes
 
-from konverge_cluster.api.documents import shape
-from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.api.documents import decode_and_default
+from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.builtins.registration import builtin_strategies
 
 TARGETS = {"ConfigMap": 15.0, "Pod": 150.0}
@@ -42,10 +42,10 @@ def _strategy(kind: str) -> BuiltinStrategy:
 def _steps(kind: str) -> dict[str, Callable[[], object]]:
     strategy, raw = _strategy(kind), SAMPLES[kind]
     read = msgspec.json.Decoder().decode
-    ready = shape(strategy, read(raw))[0]
+    ready = decode_and_default(strategy, read(raw))[0]
 
     def whole() -> Any:
-        return shape(strategy, read(raw))
+        return decode_and_default(strategy, read(raw))
 
     def shaped() -> Any:
         return strategy.decode(read(raw))

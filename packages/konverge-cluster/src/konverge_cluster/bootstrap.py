@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from konverge_cluster.api.cluster import Cluster, key_of
-from konverge_cluster.api.documents import shape
+from konverge_cluster.api.documents import decode_and_default
 from konverge_cluster.api.strategy import Document, RequestContext
 from konverge_cluster.api.writes import endpoint_of, entry_of
 from konverge_cluster.patches import track_update
 
-__all__ = ["bootstrap", "plant"]
+__all__ = ["bootstrap", "store_object"]
 
 _NAMESPACES: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 _SERVICE_ADDRESS: Final = "10.96.0.1"
@@ -31,7 +31,7 @@ def bootstrap(cluster: Cluster, *, address: str = "127.0.0.1", port: int = 6443)
     """Put the first objects into an empty cluster; `address` and `port` are where its API server is found."""
     for group, version, plural, document in _objects(address, port):
         if cluster.registry.find(group, version, plural) is not None:
-            plant(cluster, group, version, plural, document)
+            store_object(cluster, group, version, plural, document)
 
 
 def _objects(address: str, port: int) -> Iterator[tuple[str, str, str, Document]]:
@@ -70,14 +70,14 @@ def _endpoint_slice(address: str, port: int) -> Document:
     return {"metadata": _metadata(labels=labels), "addressType": "IPv4", "endpoints": endpoints, "ports": ports}
 
 
-def plant(cluster: Cluster, group: str, version: str, plural: str, document: Document) -> None:
+def store_object(cluster: Cluster, group: str, version: str, plural: str, document: Document) -> None:
     """Store an object as the server's own write, without asking admission or validation."""
     strategy = cluster.registry.find(group, version, plural)
     if strategy is None:
         raise LookupError(f"{plural}.{group}/{version} is not served")
     kind, now = strategy.info.kind, cluster.now()
     document |= {"kind": kind.kind, "apiVersion": kind.api_version}
-    document, _ = shape(strategy, document)
+    document, _ = decode_and_default(strategy, document)
     metadata = document["metadata"]
     metadata |= {"uid": cluster.new_uid(), "creationTimestamp": now}
     endpoint = endpoint_of(cluster, strategy, "")
@@ -86,5 +86,7 @@ def plant(cluster: Cluster, group: str, version: str, plural: str, document: Doc
     strategy.prepare_create(document, RequestContext(now=now, namespace=namespace, lookup=cluster.lookup))
     if not metadata["managedFields"]:
         del metadata["managedFields"]
-    entry = entry_of(key_of(namespace, metadata["name"]), document, strategy.stamp, cluster.storage.next_revision)
+    entry = entry_of(
+        key_of(namespace, metadata["name"]), document, strategy.encoding_version, cluster.storage.next_revision
+    )
     cluster.storage.put(cluster.collection(strategy), entry)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TypeAlias
 
-__all__ = ["Clock", "utc_now", "truncate_to_seconds"]
+__all__ = ["Clock", "truncate_to_seconds", "utc_now"]
 
 Clock: TypeAlias = Callable[[], float]
 

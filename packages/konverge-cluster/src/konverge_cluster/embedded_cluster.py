@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from konverge.client import Client, InProcessTransport, ClientOptions
+from konverge.client import Client, ClientOptions, InProcessTransport
 from konverge.manager import Manager
 from konverge.objects import wall_clock
 from konverge_cluster.embedded_server import EmbeddedServer

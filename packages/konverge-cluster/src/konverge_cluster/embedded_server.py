@@ -17,21 +17,21 @@ from typing import Any, Final, Self
 
 import yaml
 
-from konverge.certificates import Authority, Pair
+from konverge.certificates import Authority, KeyPair
 from konverge.objects import wall_clock
 from konverge.wire.messages import Request
-from konverge_cluster.api.responses import Response
 from konverge_cluster.api.calls import ADMIN
 from konverge_cluster.api.cluster import Cluster
 from konverge_cluster.api.lifecycle import NamespaceLifecycle
 from konverge_cluster.api.negotiation import PROTOBUF
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.server import ApiServer
 from konverge_cluster.bootstrap import bootstrap
 from konverge_cluster.builtins.admission import builtin_admission
 from konverge_cluster.builtins.protobuf import read_protobuf
 from konverge_cluster.builtins.registration import register_builtins
 from konverge_cluster.crds.serving import CustomResources
-from konverge_cluster.http import Front
+from konverge_cluster.http import HttpServer
 from konverge_cluster.storage import HISTORY, Storage
 from konverge_cluster.users import Users
 from konverge_cluster.webhook_client import WebhookClient
@@ -88,7 +88,7 @@ class EmbeddedServer:
         self._plain = plain
         self._open = open_to_all
         self._authority: Authority | None = None
-        self._front: Front | None = None
+        self._front: HttpServer | None = None
 
     async def handle(self, request: Request, user: Mapping[str, Any] = ADMIN) -> Response:
         """Answer a request without a socket, as the admin unless somebody else asks."""
@@ -98,7 +98,7 @@ class EmbeddedServer:
         """Listen on a port; 0 takes a free one."""
         tls = None if self._plain else self._server_context(address)
         users = None if self._open else self.users
-        front = Front(self.api.handle, users=users, tls=tls, hosts=_HOSTS)
+        front = HttpServer(self.api.handle, users=users, tls=tls, hosts=_HOSTS)
         await front.start(address, port)
         self._front = front
 
@@ -139,7 +139,7 @@ class EmbeddedServer:
         return self._authority
 
     def _server_context(self, address: str) -> ssl.SSLContext:
-        pair = self.authority.issue("kube-apiserver", hosts=[*_HOSTS, *dict.fromkeys([*_ADDRESSES, address])])
+        pair = self.authority.sign("kube-apiserver", hosts=[*_HOSTS, *dict.fromkeys([*_ADDRESSES, address])])
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cadata=self.authority.certificate.decode())
         context.verify_mode = ssl.CERT_OPTIONAL
         context.set_alpn_protocols(["http/1.1"])
@@ -169,7 +169,7 @@ class EmbeddedServer:
         path.write_text(yaml.safe_dump(self.kubeconfig(), sort_keys=False), encoding="utf-8")
 
 
-def _load(context: ssl.SSLContext, pair: Pair) -> None:
+def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
     # Python reads certificates from files only.
     with tempfile.TemporaryDirectory(prefix="konverge-") as directory:
         both = Path(directory) / "server.pem"

@@ -27,12 +27,12 @@ from aiohttp.http_exceptions import HttpProcessingError
 from konverge.listener import Listener
 from konverge.wire.messages import Request
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.responses import Response, error_response
 from konverge_cluster.api.bodies import BODY_LIMIT
 from konverge_cluster.api.calls import ADMIN
+from konverge_cluster.api.responses import Response, error_response
 from konverge_cluster.users import Users, certificate_user
 
-__all__ = ["Front"]
+__all__ = ["HttpServer"]
 
 Handle = Callable[[Request, Mapping[str, Any]], Awaitable[Response]]
 
@@ -41,7 +41,7 @@ _FAREWELL: Final = 1.0
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 
 
-class Front:
+class HttpServer:
     """One listener in front of `handle`.
 
     `users` says who may ask; None lets everybody in as the admin. `hosts` are names that may stand in a Host header,

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["Change", "Collection", "Entry", "Forgotten", "Storage"]
+__all__ = ["Change", "Collection", "Entry", "RevisionExpired", "Storage"]
 
 HISTORY: Final = 10_000
 HISTORY_BYTES: Final = 64 * 1024 * 1024
@@ -29,7 +29,7 @@ MODIFIED: Final = "MODIFIED"
 DELETED: Final = "DELETED"
 
 
-class Forgotten(LookupError):
+class RevisionExpired(LookupError):
     """The revision asked for is older than what the collection remembers; `oldest` is the oldest one it can tell."""
 
     def __init__(self, revision: int, oldest: int) -> None:
@@ -51,7 +51,7 @@ class Entry:
     revision: int
     uid: str
     labels: Mapping[str, str] | None = None
-    stamp: object = None
+    encoding_version: object = None
     cache: dict[Any, Any] = field(default_factory=dict)
 
 
@@ -86,8 +86,8 @@ class Collection:
         self._log_bytes = 0
         self._history = history
         self._history_bytes = history_bytes
-        self.forgotten = 0
-        self._followers: dict[object, Callable[[], None]] = {}
+        self.compact_revision = 0
+        self._subscribers: dict[object, Callable[[], None]] = {}
 
     # Reading.
 
@@ -142,8 +142,8 @@ class Collection:
     # History.
 
     def _since(self, revision: int) -> list[Change]:
-        if revision < self.forgotten:
-            raise Forgotten(revision, self.forgotten)
+        if revision < self.compact_revision:
+            raise RevisionExpired(revision, self.compact_revision)
         return self._log[self._first_after(revision) :]
 
     def _first_after(self, revision: int) -> int:
@@ -156,13 +156,13 @@ class Collection:
                 high = middle
         return low
 
-    def place_after(self, revision: int) -> int:
+    def position_after(self, revision: int) -> int:
         """The place in the history where the changes after `revision` begin; to be handed to `changes_from`.
 
         Raises: Forgotten when the history does not reach back that far.
         """
-        if revision < self.forgotten:
-            raise Forgotten(revision, self.forgotten)
+        if revision < self.compact_revision:
+            raise RevisionExpired(revision, self.compact_revision)
         return self._log_start + self._first_after(revision)
 
     def changes_from(self, place: int) -> list[Change] | None:
@@ -171,16 +171,16 @@ class Collection:
             return None
         return self._log[place - self._log_start :]
 
-    def follow(self, token: object, callback: Callable[[], None]) -> None:
+    def subscribe(self, token: object, callback: Callable[[], None]) -> None:
         """Call back after every change, until `unfollow` with the same token."""
-        self._followers[token] = callback
+        self._subscribers[token] = callback
 
-    def unfollow(self, token: object) -> None:
-        self._followers.pop(token, None)
+    def unsubscribe(self, token: object) -> None:
+        self._subscribers.pop(token, None)
 
     @property
-    def followers(self) -> int:
-        return len(self._followers)
+    def watcher_count(self) -> int:
+        return len(self._subscribers)
 
     # Writing, by the storage only.
 
@@ -199,7 +199,7 @@ class Collection:
         self._log_bytes += len(change.entry.raw)
         if len(self._log) > self._history * 5 // 4 or self._log_bytes > self._history_bytes:
             self._trim()
-        for callback in list(self._followers.values()):
+        for callback in list(self._subscribers.values()):
             callback()
 
     def _trim(self) -> None:
@@ -213,14 +213,14 @@ class Collection:
     def _drop(self, count: int) -> None:
         if count:
             gone = self._log[:count]
-            self.forgotten = max(self.forgotten, gone[-1].revision)
+            self.compact_revision = max(self.compact_revision, gone[-1].revision)
             self._log_bytes -= sum(len(change.entry.raw) for change in gone)
             del self._log[:count]
             self._log_start += count
 
     def _compact(self, revision: int) -> None:
         self._drop(self._first_after(revision))
-        self.forgotten = max(self.forgotten, revision)
+        self.compact_revision = max(self.compact_revision, revision)
 
 
 class Storage:
@@ -235,7 +235,7 @@ class Storage:
         self._history_bytes = history_bytes
         # The real server's first revision is 1: an empty store that was never written to.
         self.revision = 1
-        self.compacted = 0
+        self.compact_revision = 0
 
     @property
     def next_revision(self) -> int:
@@ -247,7 +247,7 @@ class Storage:
         found = self._collections.get(name)
         if found is None:
             found = Collection(name, history=self._history, history_bytes=self._history_bytes)
-            found.forgotten = self.compacted
+            found.compact_revision = self.compact_revision
             self._collections[name] = found
         return found
 
@@ -272,7 +272,7 @@ class Storage:
     def compact(self, revision: int | None = None) -> None:
         """Forget the history up to a revision (the present one if none is given), in every collection."""
         until = self.revision if revision is None else min(revision, self.revision)
-        self.compacted = max(self.compacted, until)
+        self.compact_revision = max(self.compact_revision, until)
         for collection in self._collections.values():
             collection._compact(until)
 

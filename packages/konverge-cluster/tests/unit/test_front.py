@@ -16,7 +16,7 @@ import aiohttp
 import pytest
 import yaml
 
-from konverge.certificates import Authority, Pair
+from konverge.certificates import Authority, KeyPair
 from konverge_cluster.embedded_server import EmbeddedServer
 
 pytestmark = pytest.mark.real_time
@@ -26,7 +26,7 @@ CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 @asynccontextmanager
 async def session(
-    server: EmbeddedServer, pair: Pair | None = None, **options: Any
+    server: EmbeddedServer, pair: KeyPair | None = None, **options: Any
 ) -> AsyncIterator[aiohttp.ClientSession]:
     context = ssl.create_default_context(cadata=server.authority.certificate.decode())
     if pair is not None:
@@ -36,7 +36,7 @@ async def session(
         yield made
 
 
-def _load(context: ssl.SSLContext, pair: Pair) -> None:
+def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
     with tempfile.NamedTemporaryFile() as file:
         file.write(pair.certificate + pair.key)
         file.flush()
@@ -60,11 +60,11 @@ async def test_a_token_or_a_client_certificate_gets_in_and_nothing_else_does() -
             assert await status(asking, headers={"Authorization": "Basic eDp5"}) == 401
             assert await status(asking, headers=bearer(server.admin_token)) == 200
             assert await status(asking, "/readyz") == 200
-        pair = server.authority.issue("alice", groups=["devs"])
+        pair = server.authority.sign("alice", groups=["devs"])
         async with session(server, pair) as asking:
             assert await status(asking) == 200
         with pytest.raises(aiohttp.ClientError):
-            async with session(server, Authority("other").issue("mallory")) as asking:
+            async with session(server, Authority("other").sign("mallory")) as asking:
                 await status(asking)
 
 
@@ -113,7 +113,7 @@ async def test_a_watch_travels_event_by_event_and_ends_with_its_reader() -> None
                 assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", name)
         for _ in range(10_000):
             await asyncio.sleep(0)
-        assert found.followers == 0
+        assert found.watcher_count == 0
 
 
 async def test_stopping_ends_open_watches_cleanly() -> None:

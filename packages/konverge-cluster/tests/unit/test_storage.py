@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from konverge_cluster.storage import Change, Collection, Entry, Forgotten, Storage
+from konverge_cluster.storage import Change, Collection, Entry, RevisionExpired, Storage
 
 THINGS = ("", "things")
 OTHERS = ("", "others")
@@ -81,7 +81,7 @@ def test_compaction_forgets_in_every_collection_even_in_one_that_is_made_later()
     storage.compact()
 
     for name in (THINGS, OTHERS, ("", "new")):
-        with pytest.raises(Forgotten) as caught:
+        with pytest.raises(RevisionExpired) as caught:
             storage.collection(name).entries_at(1)
         assert caught.value.oldest == 3
 
@@ -91,14 +91,14 @@ def test_compaction_forgets_in_every_collection_even_in_one_that_is_made_later()
 def test_a_long_history_is_cut_and_a_reader_in_the_cut_part_is_told_so() -> None:
     storage = Storage(history=4)
     found = storage.collection(THINGS)
-    place = found.place_after(storage.revision)
+    place = found.position_after(storage.revision)
     for number in range(20):
         put(storage, "a", str(number))
 
     assert found.changes_from(place) is None
-    with pytest.raises(Forgotten):
-        found.place_after(2)
-    recent = found.changes_from(found.place_after(storage.revision - 4))
+    with pytest.raises(RevisionExpired):
+        found.position_after(2)
+    recent = found.changes_from(found.position_after(storage.revision - 4))
     assert recent is not None
     assert [change.entry.raw for change in recent] == [b"16", b"17", b"18", b"19"]
 
@@ -108,24 +108,24 @@ def test_a_history_of_large_objects_is_cut_by_its_bytes() -> None:
     for _ in range(50):
         put(storage, "a", "x" * 1000)
 
-    with pytest.raises(Forgotten):
-        storage.collection(THINGS).place_after(storage.revision - 20)
-    assert storage.collection(THINGS).changes_from(storage.collection(THINGS).place_after(storage.revision - 5))
+    with pytest.raises(RevisionExpired):
+        storage.collection(THINGS).position_after(storage.revision - 20)
+    assert storage.collection(THINGS).changes_from(storage.collection(THINGS).position_after(storage.revision - 5))
 
 
 def test_a_follower_is_called_after_each_change_until_it_leaves() -> None:
     storage = Storage()
     found = storage.collection(THINGS)
     seen: list[int] = []
-    found.follow("me", lambda: seen.append(storage.revision))
+    found.subscribe("me", lambda: seen.append(storage.revision))
     put(storage, "a")
     put(storage, "a", name=OTHERS)
     put(storage, "b")
-    found.unfollow("me")
+    found.unsubscribe("me")
     put(storage, "c")
 
     assert seen == [2, 4]
-    assert found.followers == 0
+    assert found.watcher_count == 0
 
 
 @settings(max_examples=150, deadline=None)
@@ -150,16 +150,16 @@ def test_any_history_tells_every_state_it_has_not_forgotten(steps: list[tuple[st
         states[storage.revision] = dict(model)
 
     for revision, state in states.items():
-        if revision >= found.forgotten:
+        if revision >= found.compact_revision:
             assert {entry.key: entry.raw for entry in found.entries_at(revision)} == state
             assert replayed(state, found, revision) == model
         else:
-            with pytest.raises(Forgotten):
+            with pytest.raises(RevisionExpired):
                 found.entries_at(revision)
 
 
 def replayed(state: dict[str, bytes], found: Collection, revision: int) -> dict[str, bytes]:
-    changes: list[Change] | None = found.changes_from(found.place_after(revision))
+    changes: list[Change] | None = found.changes_from(found.position_after(revision))
     assert changes is not None
     later = dict(state)
     for change in changes:

@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.responses import Response, json_response
-from konverge_cluster.api.bodies import JSON, YAML, BadText, read_body, summary
+from konverge_cluster.api.bodies import JSON, YAML, BodyDecodeError, read_body, summary
 from konverge_cluster.api.calls import Call
-from konverge_cluster.api.negotiation import PROTOBUF
 from konverge_cluster.api.field_errors import FieldError
+from konverge_cluster.api.negotiation import PROTOBUF
+from konverge_cluster.api.responses import Response, json_response
 from konverge_cluster.api.strategy import Document, RequestContext
 
-__all__ = ["UncheckedRules", "done", "name_of", "read_action", "set_condition"]
+__all__ = ["UncheckedRules", "action_name", "read_action", "set_condition", "success_response"]
 
 
 def read_action(call: Call, kind: str) -> Document:
@@ -27,7 +27,7 @@ def read_action(call: Call, kind: str) -> Document:
     prefix = f"the object provided is unrecognized (must be of type {kind})"
     try:
         value, _ = read_body(content_type, body, (JSON, YAML, PROTOBUF))
-    except BadText as fault:
+    except BodyDecodeError as fault:
         text = f"couldn't get version/kind; json parse error: {fault}"
         raise status_errors.bad_request(f"{prefix}: {text} ({summary(body)})") from None
     if not isinstance(value, dict) or not isinstance(value.get("metadata") or {}, dict):
@@ -40,12 +40,12 @@ def read_action(call: Call, kind: str) -> Document:
     return value
 
 
-def name_of(act: Document, otherwise: str = "") -> str:
+def action_name(act: Document, otherwise: str = "") -> str:
     """The name of the object that an act is about, as the act itself says it."""
     return str((act.get("metadata") or {}).get("name", otherwise))
 
 
-def done() -> Response:
+def success_response() -> Response:
     """The answer to an act that is done."""
     return json_response(201, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 

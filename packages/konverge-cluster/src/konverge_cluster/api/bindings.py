@@ -10,15 +10,15 @@ from dataclasses import replace
 from typing import Final
 
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.actions import UncheckedRules, done, name_of, read_action, set_condition
-from konverge_cluster.api.responses import Response
+from konverge_cluster.api.actions import UncheckedRules, action_name, read_action, set_condition, success_response
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster
 from konverge_cluster.api.evictions import evict_pod
 from konverge_cluster.api.options import WriteOptions
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.strategy import Document
-from konverge_cluster.api.topology import labels_of_place
-from konverge_cluster.api.updates import change
+from konverge_cluster.api.topology import topology_labels
+from konverge_cluster.api.updates import guaranteed_update
 
 __all__ = ["ACTIONS", "Action", "bind_named_pod", "bind_pod"]
 
@@ -28,13 +28,13 @@ Action = Callable[[Cluster, Call], Awaitable[Response]]
 async def bind_pod(cluster: Cluster, call: Call) -> Response:
     """Assign a pod to the node that the Binding names, once; the pod gets the labels of where the node is."""
     node = (read_action(call, "Binding").get("target") or {}).get("name", "")
-    return await _bind(cluster, call, labels_of_place(cluster.lookup, node))
+    return await _bind(cluster, call, topology_labels(cluster.lookup, node))
 
 
 async def _bind(cluster: Cluster, call: Call, place: Mapping[str, str]) -> Response:
     binding = read_action(call, "Binding")
     options = WriteOptions.read(call.query, "CreateOptions")
-    if name_of(binding, call.name) != call.name:
+    if action_name(binding, call.name) != call.name:
         raise status_errors.bad_request("name in URL does not match name in Binding object")
     node = (binding.get("target") or {}).get("name", "")
     if not node:
@@ -49,8 +49,8 @@ async def _bind(cluster: Cluster, call: Call, place: Mapping[str, str]) -> Respo
         set_condition(pod, {"type": "PodScheduled", "status": "True"}, cluster.now())
         return pod
 
-    await change(cluster, call, UncheckedRules(), make, options=options)
-    return done()
+    await guaranteed_update(cluster, call, UncheckedRules(), make, options=options)
+    return success_response()
 
 
 def _add_to(pod: Document, part: str, more: Mapping[str, str]) -> None:
@@ -71,7 +71,7 @@ def _check_unbound(pod: Document) -> None:
 async def bind_named_pod(cluster: Cluster, call: Call) -> Response:
     """Assign the pod that the Binding itself names: the older way, which knows of no places."""
     pods = cluster.registry.find("", "v1", "pods")
-    name = name_of(read_action(call, "Binding"))
+    name = action_name(read_action(call, "Binding"))
     if pods is None or not name:
         raise status_errors.bad_request("name is required")
     return await _bind(cluster, replace(call, strategy=pods, name=name, subresource="binding"), {})

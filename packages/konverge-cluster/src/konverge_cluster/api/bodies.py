@@ -10,14 +10,14 @@ import msgspec
 import yaml
 
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.go_json import MAX_DEPTH, JsonFault, duplicate_keys
+from konverge_cluster.api.go_json import MAX_DEPTH, JsonSyntaxError, duplicate_keys
 
 __all__ = [
     "BODY_LIMIT",
     "JSON",
     "YAML",
-    "BadObject",
-    "BadText",
+    "BodyDecodeError",
+    "ObjectDecodeError",
     "media_type",
     "read_body",
     "read_json",
@@ -39,11 +39,11 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 
-class BadText(ValueError):
+class BodyDecodeError(ValueError):
     """The text cannot be read; the message is the parser's."""
 
 
-class BadObject(BadText):
+class ObjectDecodeError(BodyDecodeError):
     """The text says what kind of object it holds, and that object cannot be read."""
 
     def __init__(self, message: str, kind: str, api_version: str) -> None:
@@ -60,12 +60,12 @@ def media_type(header: str) -> str:
 def read_json(body: bytes) -> tuple[Any, list[str]]:
     """Decode JSON; return the value and what a strict reader objects to: `duplicate field "data.a"`.
 
-    Raises: BadText with the text of the real server's parser.
+    Raises: BodyDecodeError with the text of the real server's parser.
     """
     try:
         value = _decode(body)
     except RecursionError:
-        raise BadText("invalid character '{' exceeded max depth") from None
+        raise BodyDecodeError("invalid character '{' exceeded max depth") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
         return _read_slowly(body)
     if body.count(b"{") + body.count(b"[") > MAX_DEPTH and too_deep(value):
@@ -85,8 +85,8 @@ def _read_slowly(body: bytes) -> tuple[Any, list[str]]:
     text = body.decode("utf-8", "replace")
     try:
         problems = _duplicates(text)
-    except JsonFault as fault:
-        raise BadText(str(fault)) from None
+    except JsonSyntaxError as fault:
+        raise BodyDecodeError(str(fault)) from None
     value = json.loads(text)
     return _decode(_encode(_without_surrogates(value))), problems
 
@@ -119,7 +119,7 @@ def too_deep(value: Any) -> bool:
 def read_yaml(body: bytes) -> tuple[Any, list[str]]:
     """Decode the first document of a YAML text, as JSON would have it.
 
-    Raises: BadText with what the parser says.
+    Raises: BodyDecodeError with what the parser says.
     """
     if body[:1] == b"{":
         # Most YAML that machines send is JSON, which is read ten times as fast.
@@ -127,7 +127,7 @@ def read_yaml(body: bytes) -> tuple[Any, list[str]]:
             value, problems = read_json(body)
             if not problems:
                 return value, []
-        except BadText:
+        except BodyDecodeError:
             pass
     problems = []
     text = body.decode("utf-8", "replace")
@@ -136,12 +136,12 @@ def read_yaml(body: bytes) -> tuple[Any, list[str]]:
     try:
         value = loader.get_single_or_first()
         if too_deep(value):
-            raise BadText("yaml: document contains excessive aliasing")
+            raise BodyDecodeError("yaml: document contains excessive aliasing")
         return _decode(_encode(value)), problems
     except RecursionError:
-        raise BadText("yaml: document contains excessive aliasing") from None
+        raise BodyDecodeError("yaml: document contains excessive aliasing") from None
     except yaml.YAMLError as error:
-        raise BadText(_yaml_text(error)) from None
+        raise BodyDecodeError(_yaml_text(error)) from None
     finally:
         loader.dispose()
 
@@ -156,9 +156,9 @@ def _check_depth(text: str) -> None:
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
             if depth > MAX_DEPTH:
-                raise BadText("yaml: document contains excessive nesting")
+                raise BodyDecodeError("yaml: document contains excessive nesting")
     except yaml.YAMLError as error:
-        raise BadText(_yaml_text(error)) from None
+        raise BodyDecodeError(_yaml_text(error)) from None
 
 
 def _yaml_text(error: yaml.YAMLError) -> str:
@@ -223,7 +223,7 @@ def summary(body: bytes) -> str:
 def read_body(content_type: str, body: bytes, accepted: tuple[str, ...]) -> tuple[Any, list[str]]:
     """Decode a body by its content type.
 
-    Raises: BadText; StatusError 413 for a body over the limit, 415 for a media type that is not accepted.
+    Raises: BodyDecodeError; StatusError 413 for a body over the limit, 415 for a media type that is not accepted.
     """
     if len(body) > BODY_LIMIT:
         raise status_errors.too_large(f"limit is {BODY_LIMIT}")

@@ -88,9 +88,11 @@ class Cluster:
     async def documents(self, strategy: Strategy, entries: list[Entry]) -> list[Document]:
         """Private copies of objects in the strategy's version, in order; conversions are asked for together."""
         found: list[Document] = [decode(entry.raw) for entry in entries]
-        foreign = [index for index, entry in enumerate(entries) if entry.stamp != strategy.stamp]
+        foreign = [index for index, entry in enumerate(entries) if entry.encoding_version != strategy.encoding_version]
         if foreign:
-            converted = await strategy.from_storage([(found[index], entries[index].stamp) for index in foreign])
+            converted = await strategy.from_storage(
+                [(found[index], entries[index].encoding_version) for index in foreign]
+            )
             for index, document in zip(foreign, converted, strict=True):
                 found[index] = document
         kind = strategy.info.kind

@@ -12,19 +12,19 @@ from typing import Any
 
 from konverge_cluster.api import names
 from konverge_cluster.api.field_errors import FieldError
-from konverge_cluster.api.strategy import Document, ResourceInfo, Scaling, RequestContext, WriteRules
+from konverge_cluster.api.strategy import Document, RequestContext, ResourceInfo, Scaling, WriteRules
 from konverge_cluster.api.tables import DEFAULT_COLUMNS, Column
 from konverge_cluster.patches.topology import DEDUCED, Topology
 
 __all__ = ["DefaultStrategy", "StatusRules", "increment_generation"]
 
 
-def increment_generation(new: Document, old: Document, *, apart_from: tuple[str, ...] = ("metadata", "status")) -> None:
+def increment_generation(new: Document, old: Document, *, ignore: tuple[str, ...] = ("metadata", "status")) -> None:
     """Raise the generation when anything but the named top-level fields differs.
 
     Kind and apiVersion never count: they are not stored.
     """
-    skipped = {*apart_from, "kind", "apiVersion"}
+    skipped = {*ignore, "kind", "apiVersion"}
     if {k: v for k, v in new.items() if k not in skipped} != {k: v for k, v in old.items() if k not in skipped}:
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
@@ -68,7 +68,7 @@ class DefaultStrategy:
 
     custom = False
     deprecation = ""
-    stamp: object = None
+    encoding_version: object = None
     strategic = True
     reset_fields: tuple[str, ...] = ()
     create_on_update = False
@@ -103,7 +103,7 @@ class DefaultStrategy:
         return [document for document, _ in stored]
 
     async def to_storage(self, document: Document) -> tuple[Document, object]:
-        return document, self.stamp
+        return document, self.encoding_version
 
     def endpoint(self, subresource: str) -> WriteRules | None:
         return self._endpoints.get(subresource)
@@ -126,7 +126,7 @@ class DefaultStrategy:
             else:
                 new.pop("status", None)
         if self.generation:
-            increment_generation(new, old, apart_from=("metadata", "status") if self.has_status else ("metadata",))
+            increment_generation(new, old, ignore=("metadata", "status") if self.has_status else ("metadata",))
 
     def validate(self, new: Document, context: RequestContext) -> list[FieldError]:
         return []
@@ -152,7 +152,7 @@ class DefaultStrategy:
     def mark_deleted(self, document: Document) -> None:
         return None
 
-    def is_held(self, document: Document) -> bool:
+    def is_deletion_blocked(self, document: Document) -> bool:
         return False
 
     def fields(self, document: Document) -> dict[str, str]:

@@ -16,21 +16,21 @@ from typing import Any, Final
 
 from konverge_cluster.api import status_errors
 from konverge_cluster.api.admission import AdmissionRequest
-from konverge_cluster.api.responses import Response, json_response
-from konverge_cluster.api.bodies import JSON, YAML, BadText, read_body
+from konverge_cluster.api.bodies import JSON, YAML, BodyDecodeError, read_body
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster
 from konverge_cluster.api.metadata import json_type
 from konverge_cluster.api.negotiation import PROTOBUF
 from konverge_cluster.api.options import DeleteOptions, ListOptions
 from konverge_cluster.api.reads import find_entry, list_entries
+from konverge_cluster.api.responses import Response, json_response
 from konverge_cluster.api.selections import Selection
 from konverge_cluster.api.strategy import Document
 from konverge_cluster.api.views import entry_response, list_response
-from konverge_cluster.api.writes import approve, entry_of
+from konverge_cluster.api.writes import entry_of, run_validating_admission
 from konverge_cluster.storage import Entry
 
-__all__ = ["handle_delete", "handle_delete_collection", "delete"]
+__all__ = ["delete", "handle_delete", "handle_delete_collection"]
 
 _ORPHAN: Final = "orphan"
 _FOREGROUND: Final = "foregroundDeletion"
@@ -63,7 +63,7 @@ def _read_options(call: Call) -> DeleteOptions:
     content_type = call.request.headers.get("content-type", "")
     try:
         body, _ = read_body(content_type, call.request.body, (JSON, YAML, PROTOBUF))
-    except BadText as fault:
+    except BodyDecodeError as fault:
         text = f"couldn't get version/kind; json parse error: {fault}"
         raise status_errors.bad_request(text) from None
     return DeleteOptions.read(call.query, _checked_options(body))
@@ -115,31 +115,31 @@ async def delete(cluster: Cluster, call: Call, options: DeleteOptions) -> tuple[
         document = await cluster.document(strategy, entry)
         _check_preconditions(call, document["metadata"], options)
         await _approve(cluster, call, document, options)
-        plan = _Plan(cluster, call, document, options)
-        stored, stamp = await strategy.to_storage(document)
+        plan = _Deletion(cluster, call, document, options)
+        stored, encoding_version = await strategy.to_storage(document)
         if cluster.collection(strategy).get(entry.key) is entry:
             break
     call.warnings.extend(strategy.warnings_on_delete(document, options.document))
     if plan.untouched:
         return entry, False
     if options.dry_run:
-        return (entry_of(entry.key, stored, stamp, entry.revision), False) if plan.kept else (entry, True)
-    return _carry_out(cluster, call, plan, entry, (stored, stamp))
+        return (entry_of(entry.key, stored, encoding_version, entry.revision), False) if plan.kept else (entry, True)
+    return _carry_out(cluster, call, plan, entry, (stored, encoding_version))
 
 
 def _carry_out(
-    cluster: Cluster, call: Call, plan: _Plan, entry: Entry, state: tuple[Document, object]
+    cluster: Cluster, call: Call, plan: _Deletion, entry: Entry, state: tuple[Document, object]
 ) -> tuple[Entry, bool]:
     collection = cluster.collection(call.strategy)
-    document, stamp = state
+    document, encoding_version = state
     if plan.marked:
-        unchanged = entry_of(entry.key, document, stamp, entry.revision)
+        unchanged = entry_of(entry.key, document, encoding_version, entry.revision)
         if unchanged.raw != entry.raw:
-            entry = entry_of(entry.key, document, stamp, cluster.storage.next_revision)
+            entry = entry_of(entry.key, document, encoding_version, cluster.storage.next_revision)
             cluster.storage.put(collection, entry)
     if plan.kept:
         return entry, False
-    cluster.storage.delete(collection, entry_of(entry.key, document, stamp, cluster.storage.next_revision))
+    cluster.storage.delete(collection, entry_of(entry.key, document, encoding_version, cluster.storage.next_revision))
     return entry, True
 
 
@@ -177,10 +177,10 @@ async def _approve(cluster: Cluster, call: Call, document: Document, options: De
     for plugin in cluster.admission:
         if plugin.handles(request):
             await plugin.mutate(request)
-    await approve(cluster, request)
+    await run_validating_admission(cluster, request)
 
 
-class _Plan:
+class _Deletion:
     """What a deletion does to an object; made by looking at it, and marking it where it has to be marked.
 
     `untouched`: it is on its way already. `marked`: it is written once more, with its mark. `kept`: it stays for now.
@@ -206,7 +206,7 @@ class _Plan:
             return
         wanted = self._wanted_finalizers()
         pending = bool(wanted)
-        held = self._strategy.is_held(self._document)
+        held = self._strategy.is_deletion_blocked(self._document)
         if not (graceful or pending or held):
             # It goes as it is, also when the policy would have taken a finalizer from it.
             return

@@ -13,15 +13,15 @@ from typing import Any, Final
 from konverge.objects.kinds import api_version_of
 from konverge.wire.messages import Request
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.responses import Response
 from konverge_cluster.api.bodies import YAML
 from konverge_cluster.api.cluster import encode
 from konverge_cluster.api.negotiation import negotiate
 from konverge_cluster.api.registry import Registry
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.strategy import ResourceInfo, Strategy
 from konverge_cluster.api.views import to_yaml
 
-__all__ = ["Discovery", "version_rank"]
+__all__ = ["Discovery", "version_sort_key"]
 
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _AGGREGATED_WISH: Final = re.compile(r"application/json\s*;[^,]*\bas=APIGroupDiscoveryList")
@@ -29,7 +29,7 @@ _VERSION: Final = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 _STAGES: Final = {None: 2, "beta": 1, "alpha": 0}
 
 
-def version_rank(version: str) -> tuple[int, int, int, str]:
+def version_sort_key(version: str) -> tuple[int, int, int, str]:
     """A key that sorts versions from the best to the least: v2, v1, v1beta2, v1beta1, v1alpha1, then the others."""
     matched = _VERSION.fullmatch(version)
     if matched is None:
@@ -98,7 +98,7 @@ class Discovery:
         for group, version in self._registry.versions():
             found.setdefault(group, []).append((version, self._registry.resources(group, version)))
         for versions in found.values():
-            versions.sort(key=lambda each: version_rank(each[0]))
+            versions.sort(key=lambda each: version_sort_key(each[0]))
         custom = {group for group, versions in found.items() if all(_is_custom(each) for _, each in versions)}
         ordered = [group for group in found if group not in custom] + sorted(custom)
         return {group: found[group] for group in ordered}

@@ -13,21 +13,21 @@ from typing import Any, Final
 from konverge.objects.kinds import split_api_version
 from konverge.wire.messages import Request
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.bodies import JSON, YAML, BadObject, BadText, media_type, read_body, summary
+from konverge_cluster.api.bodies import JSON, YAML, BodyDecodeError, ObjectDecodeError, media_type, read_body, summary
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, encode
-from konverge_cluster.api.metadata import BadField, decode_metadata, json_type
-from konverge_cluster.api.negotiation import PROTOBUF
 from konverge_cluster.api.field_errors import invalid
+from konverge_cluster.api.metadata import FieldTypeError, decode_metadata, json_type
+from konverge_cluster.api.negotiation import PROTOBUF
 from konverge_cluster.api.status_errors import StatusError
 from konverge_cluster.api.strategy import Document, Strategy
 
-__all__ = ["Decoder", "complain", "in_json", "read_document", "shape", "unhandled"]
+__all__ = ["Decoder", "decode_and_default", "decode_error", "read_document", "report_strict_errors", "to_json_request"]
 
 Decoder = Callable[[bytes, str, str], Document]
 """Reads a body. The apiVersion and kind are those of an object that does not say its own.
 
-Raises: BadText; BadObject when the kind is known and the object cannot be read.
+Raises: BodyDecodeError; ObjectDecodeError when the kind is known and the object cannot be read.
 """
 
 _OPTIONS: Final = "DeleteOptions"
@@ -45,7 +45,7 @@ def read_document(cluster: Cluster, call: Call, validation: str) -> Document:
     content_type = request.headers.get("content-type", "")
     try:
         value, problems = read_body(content_type, request.body, (JSON, YAML, PROTOBUF))
-    except BadText as fault:
+    except BodyDecodeError as fault:
         text = str(fault)
         if media_type(content_type) == JSON:
             text = f"couldn't get version/kind; json parse error: {text}"
@@ -53,12 +53,12 @@ def read_document(cluster: Cluster, call: Call, validation: str) -> Document:
     if value is None:
         value = {}
     document = _typed(cluster, call, value, validation)
-    document, found = shape(strategy, document)
-    complain(call, problems + found, validation)
+    document, found = decode_and_default(strategy, document)
+    report_strict_errors(call, problems + found, validation)
     return document
 
 
-def in_json(request: Request, strategy: Strategy, decode: Decoder) -> Request:
+def to_json_request(request: Request, strategy: Strategy, decode: Decoder) -> Request:
     """The same request with its body in JSON.
 
     Raises: StatusError 400.
@@ -67,14 +67,14 @@ def in_json(request: Request, strategy: Strategy, decode: Decoder) -> Request:
     wanted = strategy.info.kind
     try:
         document = decode(request.body, wanted.api_version, _OPTIONS if deletes else wanted.kind)
-    except BadText as fault:
-        if deletes and isinstance(fault, BadObject) and fault.kind != _OPTIONS:
+    except BodyDecodeError as fault:
+        if deletes and isinstance(fault, ObjectDecodeError) and fault.kind != _OPTIONS:
             raise status_errors.bad_request(_unregistered(fault.kind, fault.api_version)) from None
         if deletes:
             raise status_errors.bad_request(str(fault)) from None
-        if not isinstance(fault, BadObject):
+        if not isinstance(fault, ObjectDecodeError):
             raise _unrecognized(strategy, request.body, str(fault)) from None
-        raise unhandled(strategy, str(fault), fault.kind, split_api_version(fault.api_version)[1]) from None
+        raise decode_error(strategy, str(fault), fault.kind, split_api_version(fault.api_version)[1]) from None
     return replace(request, headers={**request.headers, "content-type": JSON}, body=encode(document))
 
 
@@ -89,7 +89,7 @@ def _unrecognized(strategy: Strategy, body: bytes, text: str) -> StatusError:
     )
 
 
-def unhandled(strategy: Strategy, why: str, kind: str = "", version: str = "") -> StatusError:
+def decode_error(strategy: Strategy, why: str, kind: str = "", version: str = "") -> StatusError:
     """Refuse an object that cannot become one of this kind."""
     wanted = strategy.info.kind
     return status_errors.bad_request(
@@ -97,13 +97,13 @@ def unhandled(strategy: Strategy, why: str, kind: str = "", version: str = "") -
     )
 
 
-def complain(call: Call, problems: list[str], validation: str) -> None:
+def report_strict_errors(call: Call, problems: list[str], validation: str) -> None:
     """Refuse, warn of or ignore what a strict reader objects to.
 
     Raises: StatusError 400 when the validation is Strict.
     """
     if problems and validation == "Strict":
-        raise unhandled(call.strategy, f"strict decoding error: {', '.join(problems)}")
+        raise decode_error(call.strategy, f"strict decoding error: {', '.join(problems)}")
     if validation == "Warn":
         call.warnings.extend(problems)
 
@@ -162,10 +162,10 @@ def _check_builtin(cluster: Cluster, strategy: Strategy, value: Document) -> Non
         why = f"converting ({version}.{kind}) to ({package}.{wanted.kind}): unknown conversion"
     else:
         why = _unregistered(kind, api_version)
-    raise unhandled(strategy, why, kind, version)
+    raise decode_error(strategy, why, kind, version)
 
 
-def shape(strategy: Strategy, document: Document, *, applied: bool = False) -> tuple[Document, list[str]]:
+def decode_and_default(strategy: Strategy, document: Document, *, applied: bool = False) -> tuple[Document, list[str]]:
     """Bring a document into the kind's shape, defaults included; return what a strict reader objects to.
 
     What an apply made has passed the schema of a custom resource already, and keeps its nulls.
@@ -175,11 +175,11 @@ def shape(strategy: Strategy, document: Document, *, applied: bool = False) -> t
     metadata = document.get("metadata")
     if metadata is not None and not isinstance(metadata, dict):
         where = f"Go struct field {strategy.info.kind.kind}.metadata of type v1.ObjectMeta"
-        raise unhandled(strategy, f"json: cannot unmarshal {json_type(metadata)} into {where}")
+        raise decode_error(strategy, f"json: cannot unmarshal {json_type(metadata)} into {where}")
     try:
         document["metadata"], problems = decode_metadata(metadata or {}, custom=strategy.custom)
-    except BadField as fault:
-        raise unhandled(strategy, str(fault)) from None
+    except FieldTypeError as fault:
+        raise decode_error(strategy, str(fault)) from None
     found: list[str] = []
     if not (applied and strategy.custom):
         document, found = strategy.decode(document)

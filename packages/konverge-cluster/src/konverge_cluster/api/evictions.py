@@ -11,15 +11,15 @@ from typing import Any, Final
 
 from konverge.objects.labels import LabelSelector
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.actions import UncheckedRules, done, name_of, read_action, set_condition
-from konverge_cluster.api.responses import Response
+from konverge_cluster.api.actions import UncheckedRules, action_name, read_action, set_condition, success_response
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, decode
 from konverge_cluster.api.deletes import delete
 from konverge_cluster.api.options import DeleteOptions, WriteOptions
 from konverge_cluster.api.reads import find_entry
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.strategy import Document
-from konverge_cluster.api.updates import change
+from konverge_cluster.api.updates import guaranteed_update
 
 __all__ = ["evict_pod"]
 
@@ -36,7 +36,7 @@ _REFUSED: Final = "Cannot evict pod as it would violate the pod's disruption bud
 async def evict_pod(cluster: Cluster, call: Call) -> Response:
     """Delete a pod unless a disruption budget is used up."""
     eviction = read_action(call, "Eviction")
-    if name_of(eviction, call.name) != call.name:
+    if action_name(eviction, call.name) != call.name:
         raise status_errors.bad_request("name in URL does not match name in Eviction object")
     sent = dict(eviction.get("deleteOptions") or {})
     sent.setdefault("dryRun", call.query.every("dryRun"))
@@ -46,7 +46,7 @@ async def evict_pod(cluster: Cluster, call: Call) -> Response:
     if not options.dry_run:
         await _mark(cluster, call)
     await delete(cluster, replace(call, subresource=""), options)
-    return done()
+    return success_response()
 
 
 async def _ask_budgets(cluster: Cluster, call: Call, pod: Document, *, dry_run: bool) -> None:
@@ -96,7 +96,7 @@ async def _take(cluster: Cluster, call: Call, name: str, *, dry_run: bool) -> No
         return budget
 
     at_budget = replace(call, strategy=strategy, name=name, subresource="status")
-    await change(cluster, at_budget, UncheckedRules(), make, options=WriteOptions(dry_run=dry_run))
+    await guaranteed_update(cluster, at_budget, UncheckedRules(), make, options=WriteOptions(dry_run=dry_run))
 
 
 def _check(budget: Document, status: Document) -> None:
@@ -121,4 +121,6 @@ async def _mark(cluster: Cluster, call: Call) -> None:
         set_condition(pod, dict(_EVICTED), cluster.now())
         return pod
 
-    await change(cluster, replace(call, subresource="status"), UncheckedRules(), make, options=WriteOptions())
+    await guaranteed_update(
+        cluster, replace(call, subresource="status"), UncheckedRules(), make, options=WriteOptions()
+    )

@@ -24,25 +24,25 @@ class EventExpiry:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._events = cluster.storage.collection(EVENTS)
-        self._place = self._events.place_after(cluster.storage.revision)
+        self._position = self._events.position_after(cluster.storage.revision)
         self._due: deque[tuple[float, str, int]] = deque()
-        self._events.follow(self, self._note)
+        self._events.subscribe(self, self._note)
 
     def _note(self) -> None:
-        changes = self._events.changes_from(self._place)
+        changes = self._events.changes_from(self._position)
         if changes is None:
             changes = []
-            self._place = self._events.place_after(self._cluster.storage.revision)
-        self._place += len(changes)
+            self._position = self._events.position_after(self._cluster.storage.revision)
+        self._position += len(changes)
         when = self._cluster.clock() + LIFETIME
         self._due.extend((when, change.entry.key, change.revision) for change in changes)
 
-    def sweep(self) -> None:
+    def delete_expired(self) -> None:
         """Delete what is due."""
         now = self._cluster.clock()
         while self._due and self._due[0][0] <= now:
             _, key, revision = self._due.popleft()
             entry = self._events.get(key)
             if entry is not None and entry.revision == revision:
-                last = entry_of(key, decode(entry.raw), entry.stamp, self._cluster.storage.next_revision)
+                last = entry_of(key, decode(entry.raw), entry.encoding_version, self._cluster.storage.next_revision)
                 self._cluster.storage.delete(self._events, last)

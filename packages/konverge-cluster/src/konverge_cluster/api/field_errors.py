@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 __all__ = [
-    "OMITTED",
+    "OMIT_VALUE",
     "FieldError",
     "duplicate",
     "forbidden",
@@ -31,11 +31,11 @@ __all__ = [
 ]
 
 
-class _Omitted:
+class _OmitValue:
     """The value of a problem whose text does not show the value."""
 
 
-OMITTED: Final = _Omitted()
+OMIT_VALUE: Final = _OmitValue()
 
 _TEXTS: Final = {
     "FieldValueNotFound": "Not found",
@@ -71,14 +71,14 @@ class FieldError:
 
     reason: str
     path: str
-    value: Any = OMITTED
+    value: Any = OMIT_VALUE
     detail: str = ""
 
     @property
     def body(self) -> str:
         """The text without the path, as it stands in `details.causes[].message`."""
         text = _TEXTS[self.reason]
-        if self.value is not OMITTED:
+        if self.value is not OMIT_VALUE:
             text = f"{text}: {_shown(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
@@ -119,11 +119,11 @@ def type_invalid(path: str, value: Any, detail: str) -> FieldError:
 
 
 def required(path: str, detail: str = "") -> FieldError:
-    return FieldError("FieldValueRequired", path, OMITTED, detail)
+    return FieldError("FieldValueRequired", path, OMIT_VALUE, detail)
 
 
 def forbidden(path: str, detail: str) -> FieldError:
-    return FieldError("FieldValueForbidden", path, OMITTED, detail)
+    return FieldError("FieldValueForbidden", path, OMIT_VALUE, detail)
 
 
 def duplicate(path: str, value: Any) -> FieldError:
@@ -135,7 +135,7 @@ def not_found(path: str, value: Any) -> FieldError:
 
 
 def internal(path: str, detail: str) -> FieldError:
-    return FieldError("InternalError", path, OMITTED, detail)
+    return FieldError("InternalError", path, OMIT_VALUE, detail)
 
 
 def unsupported(path: str, value: Any, allowed: Iterable[str]) -> FieldError:
@@ -146,7 +146,7 @@ def unsupported(path: str, value: Any, allowed: Iterable[str]) -> FieldError:
 
 def too_long(path: str, limit: int) -> FieldError:
     unit = "byte" if limit == 1 else "bytes"
-    return FieldError("FieldValueTooLong", path, OMITTED, f"may not be more than {limit} {unit}")
+    return FieldError("FieldValueTooLong", path, OMIT_VALUE, f"may not be more than {limit} {unit}")
 
 
 def too_many(path: str, count: int, limit: int) -> FieldError:
@@ -161,4 +161,4 @@ def too_few(path: str, count: int, limit: int) -> FieldError:
 
 def too_short(path: str, limit: int) -> FieldError:
     unit = "character" if limit == 1 else "characters"
-    return FieldError("FieldValueTooShort", path, OMITTED, f"must be at least {limit} {unit}")
+    return FieldError("FieldValueTooShort", path, OMIT_VALUE, f"must be at least {limit} {unit}")

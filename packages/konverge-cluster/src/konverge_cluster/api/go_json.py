@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 
 from konverge_cluster.api.field_errors import quote
 
-__all__ = ["MAX_DEPTH", "JsonFault", "duplicate_keys"]
+__all__ = ["MAX_DEPTH", "JsonSyntaxError", "duplicate_keys"]
 
 # The real parser stops at 10,000. Every recursive step of this server takes a few frames of Python's stack, so it stops
 # sooner; the text is the same.
@@ -24,14 +24,14 @@ _HEX: Final = frozenset("0123456789abcdefABCDEF")
 _LITERALS: Final = {"t": "true", "f": "false", "n": "null"}
 
 
-class JsonFault(ValueError):
+class JsonSyntaxError(ValueError):
     """The text is no JSON; the message is the one of the real server's parser."""
 
 
 def duplicate_keys(text: str) -> list[str]:
     """Return the paths of keys that appear again in their object, in the order of the text.
 
-    Raises: JsonFault when the text is not JSON.
+    Raises: JsonSyntaxError when the text is not JSON.
     """
     return _Scanner(text).run()
 
@@ -194,7 +194,7 @@ class _Scanner:
 
     def _letter(self) -> str:
         if self._at >= len(self._text):
-            raise JsonFault("unexpected end of JSON input")
+            raise JsonSyntaxError("unexpected end of JSON input")
         return self._text[self._at]
 
     def _letter_or_space(self) -> str:
@@ -204,4 +204,4 @@ class _Scanner:
     def _fail(self, context: str) -> NoReturn:
         letter = self._letter_or_space()
         shown = {"'": r"'\''", '"': "'\"'"}.get(letter) or f"'{quote(letter)[1:-1]}'"
-        raise JsonFault(f"invalid character {shown} {context}")
+        raise JsonSyntaxError(f"invalid character {shown} {context}")

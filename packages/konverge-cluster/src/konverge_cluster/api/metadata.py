@@ -13,17 +13,17 @@ from typing import Any, Final
 
 from konverge.objects.kinds import split_api_version
 from konverge.objects.names import dns_label_errors, label_key_errors, label_value_errors
-from konverge_cluster.api.options import field_manager_errors
 from konverge_cluster.api.field_errors import FieldError, forbidden, invalid, quote, required, too_long
+from konverge_cluster.api.options import field_manager_errors
 
 __all__ = [
     "FIELDS",
-    "BadField",
+    "FieldTypeError",
     "decode_metadata",
-    "dedupe_owners",
     "json_type",
     "metadata_errors",
     "metadata_update_errors",
+    "remove_duplicate_owners",
 ]
 
 _ANNOTATIONS_LIMIT: Final = 256 * 1024
@@ -67,7 +67,7 @@ _POINTERS: Final = frozenset({"deletionGracePeriodSeconds", "controller", "block
 _ALWAYS: Final = frozenset({("OwnerReference", name) for name in ("apiVersion", "kind", "name", "uid")})
 
 
-class BadField(ValueError):
+class FieldTypeError(ValueError):
     """A value has a type that the field cannot hold; the message is the one of Go's decoder."""
 
 
@@ -82,8 +82,8 @@ def json_type(value: Any) -> str:
     return "array" if isinstance(value, list) else "object"
 
 
-def _unmarshal(value: Any, where: str, wanted: str) -> BadField:
-    return BadField(f"json: cannot unmarshal {json_type(value)} into Go struct field {where} of type {wanted}")
+def _unmarshal(value: Any, where: str, wanted: str) -> FieldTypeError:
+    return FieldTypeError(f"json: cannot unmarshal {json_type(value)} into Go struct field {where} of type {wanted}")
 
 
 def decode_metadata(
@@ -91,7 +91,7 @@ def decode_metadata(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return metadata in the server's shape, and what a strict reader objects to.
 
-    Raises: BadField. Metadata of custom resources is read on its own, so the text names the field without its parent.
+    Raises: FieldTypeError. Metadata of custom resources is read on its own, so the text names the field without its parent.
     """
     place = "ObjectMeta" if custom else f"ObjectMeta.{path}"
     decoded: dict[str, Any] = {}
@@ -127,7 +127,7 @@ def _shape_scalar(value: Any, wanted: Any, where: str) -> Any:
     if wanted is _TIME:
         return _shape_time(value, where)
     if wanted is _NUMBER and isinstance(value, float):
-        raise BadField(f"json: cannot unmarshal number {value} into Go struct field {where} of type int64")
+        raise FieldTypeError(f"json: cannot unmarshal number {value} into Go struct field {where} of type int64")
     expected = {_TEXT: str, _NUMBER: int, _FLAG: bool}[wanted]
     if type(value) is not expected:
         raise _unmarshal(value, where, wanted)
@@ -150,7 +150,7 @@ def _moment(value: str) -> datetime:
             raise ValueError(value)
     except ValueError:
         text = f'parsing time {quote(value)} as "2006-01-02T15:04:05Z07:00": cannot parse {quote(value)} as "2006"'
-        raise BadField(text) from None
+        raise FieldTypeError(text) from None
     return moment
 
 
@@ -196,7 +196,7 @@ def _unknown(metadata: Mapping[str, Any], path: str) -> list[str]:
     return problems
 
 
-def dedupe_owners(metadata: dict[str, Any]) -> list[str]:
+def remove_duplicate_owners(metadata: dict[str, Any]) -> list[str]:
     """Drop owner references that repeat another one; return their uids."""
     owners = metadata.get("ownerReferences")
     if not owners or len(owners) < 2:

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from konverge.wire.messages import Request
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.responses import Response, text_response
 from konverge_cluster.api.bodies import JSON
 from konverge_cluster.api.cluster import encode
+from konverge_cluster.api.responses import Response, text_response
 
 __all__ = ["SERVER_VERSION", "handle_non_resource_url"]
 

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from konverge.wire.messages import Request
-from konverge_cluster.api.responses import Response
 from konverge_cluster.api.bodies import JSON, YAML
 from konverge_cluster.api.cluster import encode
 from konverge_cluster.api.negotiation import PROTOBUF
 from konverge_cluster.api.patch_requests import APPLY, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from konverge_cluster.api.registry import Registry
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.strategy import Strategy, SubresourceInfo
 
 __all__ = ["OpenApi"]

@@ -6,18 +6,18 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.responses import Response
-from konverge_cluster.api.bodies import BODY_LIMIT, BadText, media_type, read_json, read_yaml
+from konverge_cluster.api.bodies import BODY_LIMIT, BodyDecodeError, media_type, read_json, read_yaml
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, encode
 from konverge_cluster.api.converters import converter_text
-from konverge_cluster.api.documents import shape
+from konverge_cluster.api.documents import decode_and_default
+from konverge_cluster.api.field_errors import invalid
 from konverge_cluster.api.metadata import json_type
 from konverge_cluster.api.options import WriteOptions
-from konverge_cluster.api.field_errors import invalid
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.status_errors import StatusError
 from konverge_cluster.api.strategy import Document
-from konverge_cluster.api.updates import Make, change, check_name
+from konverge_cluster.api.updates import UpdateFunc, check_name, guaranteed_update
 from konverge_cluster.api.views import entry_response
 from konverge_cluster.api.writes import endpoint_of, match_namespace, rules_of, track
 from konverge_cluster.patches import (
@@ -34,11 +34,11 @@ __all__ = [
     "JSON_PATCH",
     "MERGE_PATCH",
     "STRATEGIC_PATCH",
+    "decode_patched",
     "handle_patch",
     "patch_kind",
+    "patch_status_error",
     "read_patch",
-    "refused",
-    "shaped",
 ]
 
 JSON_PATCH: Final = "application/json-patch+json"
@@ -57,7 +57,7 @@ async def handle_patch(cluster: Cluster, call: Call) -> Response:
     rules = rules_of(call)
     make = _apply(cluster, call, options) if kind == APPLY else _patch(cluster, call, options, kind)
     missing = kind == APPLY and not call.subresource
-    entry, created = await change(cluster, call, rules, make, options=options, create_missing=missing)
+    entry, created = await guaranteed_update(cluster, call, rules, make, options=options, create_missing=missing)
     return await entry_response(cluster, call, entry, 201 if created else 200)
 
 
@@ -76,7 +76,7 @@ def patch_kind(call: Call) -> str:
     return kind
 
 
-def refused(error: PatchError) -> StatusError:
+def patch_status_error(error: PatchError) -> StatusError:
     """Make the answer of a patch that cannot be applied."""
     return status_errors.failure(error.code, error.message, error.reason, error.details)
 
@@ -88,7 +88,7 @@ def read_patch(call: Call, kind: str) -> tuple[Any, list[str]]:
     """
     try:
         value, problems = (read_yaml if kind == APPLY else read_json)(call.request.body)
-    except BadText as fault:
+    except BodyDecodeError as fault:
         if kind == MERGE_PATCH and call.query.text("fieldValidation") == "Ignore":
             raise status_errors.bad_request("Invalid JSON Patch") from None
         prefix = _PREFIXES.get(kind, "error decoding patch: ")
@@ -96,7 +96,7 @@ def read_patch(call: Call, kind: str) -> tuple[Any, list[str]]:
     return value, [f"json patch {text}" for text in problems] if kind == JSON_PATCH else problems
 
 
-def _patch(cluster: Cluster, call: Call, options: WriteOptions, kind: str) -> Make:
+def _patch(cluster: Cluster, call: Call, options: WriteOptions, kind: str) -> UpdateFunc:
     functions: dict[str, Callable[[Document, Any], Any]] = {
         JSON_PATCH: apply_json_patch,
         MERGE_PATCH: apply_merge_patch,
@@ -110,9 +110,9 @@ def _patch(cluster: Cluster, call: Call, options: WriteOptions, kind: str) -> Ma
         try:
             patched = functions[kind](old, patch)
         except PatchError as error:
-            raise refused(error) from None
+            raise patch_status_error(error) from None
         text = plain(patch) if kind == STRATEGIC_PATCH else encode(patched).decode()
-        new = shaped(call, patched, text, problems, options.validation)
+        new = decode_patched(call, patched, text, problems, options.validation)
         track(cluster, call, old, new, options)
         return new
 
@@ -130,7 +130,7 @@ def _topology(call: Call) -> Any:
     return call.strategy.topologies[call.strategy.info.kind.api_version]
 
 
-def shaped(call: Call, patched: Any, text: str, problems: list[str], validation: str) -> Document:
+def decode_patched(call: Call, patched: Any, text: str, problems: list[str], validation: str) -> Document:
     """Bring a patched document into the kind's shape.
 
     Raises: StatusError 422 that shows the patch, when the result is no object of the kind.
@@ -141,7 +141,7 @@ def shaped(call: Call, patched: Any, text: str, problems: list[str], validation:
     if (patched.get("kind"), patched.get("apiVersion")) != (kind.kind, kind.api_version):
         raise _wrong_kind(call, patched, text)
     try:
-        new, found = shape(call.strategy, patched)
+        new, found = decode_and_default(call.strategy, patched)
     except StatusError as refusal:
         why = str(refusal).partition(": ")[2]
         raise _invalid_patch(text, converter_text(why) if text.startswith("map[") else why) from None
@@ -182,7 +182,7 @@ def _read_configuration(call: Call) -> tuple[Document, list[str]]:
     return config, problems
 
 
-def _apply(cluster: Cluster, call: Call, options: WriteOptions) -> Make:
+def _apply(cluster: Cluster, call: Call, options: WriteOptions) -> UpdateFunc:
     config, problems = _read_configuration(call)
     endpoint = endpoint_of(cluster, call.strategy, call.subresource)
 
@@ -192,9 +192,9 @@ def _apply(cluster: Cluster, call: Call, options: WriteOptions) -> Make:
                 old, config, manager=options.manager, endpoint=endpoint, now=cluster.now(), force=bool(options.force)
             )
         except PatchError as error:
-            raise refused(error) from None
+            raise patch_status_error(error) from None
         document: Document = _copy(applied.object)
-        new, found = shape(call.strategy, document, applied=True)
+        new, found = decode_and_default(call.strategy, document, applied=True)
         found = [*problems, *found]
         if found and options.validation == "Strict":
             raise status_errors.bad_request(f"error strict decoding YAML: {', '.join(found)}")

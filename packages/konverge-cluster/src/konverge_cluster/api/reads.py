@@ -21,17 +21,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from konverge_cluster.api import go_json, status_errors
-from konverge_cluster.api.responses import Response
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, decode, encode, key_of
-from konverge_cluster.api.options import ListOptions, unsigned
 from konverge_cluster.api.field_errors import quote
+from konverge_cluster.api.options import ListOptions, unsigned
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.selections import Selection
 from konverge_cluster.api.strategy import Strategy
 from konverge_cluster.api.views import entry_response, list_response
-from konverge_cluster.storage import Entry, Forgotten
+from konverge_cluster.storage import Entry, RevisionExpired
 
-__all__ = ["handle_get", "handle_list", "find_entry", "list_entries", "wait_for_revision"]
+__all__ = ["find_entry", "handle_get", "handle_list", "list_entries", "wait_for_revision"]
 
 _PATIENCE: Final = 3.0
 _TICK: Final = 0.1
@@ -145,7 +145,7 @@ async def list_entries(
         revision = exact
         try:
             entries = collection.entries_at(exact, namespace, start)
-        except Forgotten:
+        except RevisionExpired:
             raise _too_old(options, namespace, start) from None
     await selection.prepare(cluster, entries)
     return _page(entries, revision, limit, selection, namespace)
@@ -210,7 +210,7 @@ def _decode_token(token: str) -> tuple[int, str]:
         raise ValueError(f": illegal base64 data at input byte {_first_bad_letter(token)}") from None
     try:
         go_json.duplicate_keys(content.decode("utf-8", "replace"))
-    except go_json.JsonFault as fault:
+    except go_json.JsonSyntaxError as fault:
         raise ValueError(f": {fault}") from None
     found = decode(content)
     if not isinstance(found, dict) or found.get("v") != "meta.k8s.io/v1":

@@ -15,7 +15,7 @@ import msgspec
 from konverge_cluster.api.bodies import JSON
 from konverge_cluster.api.status_errors import StatusError
 
-__all__ = ["Response", "json_response", "error_response", "text_response"]
+__all__ = ["Response", "error_response", "json_response", "text_response"]
 
 
 class Response:

@@ -13,10 +13,11 @@ from typing import Any, Final
 from konverge.objects.kinds import Kind
 from konverge.objects.labels import LabelSelector
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.responses import Response
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster
-from konverge_cluster.api.documents import read_document, unhandled
+from konverge_cluster.api.default_strategy import DefaultStrategy
+from konverge_cluster.api.documents import decode_error, read_document
+from konverge_cluster.api.field_errors import invalid
 from konverge_cluster.api.metadata import json_type
 from konverge_cluster.api.options import WriteOptions
 from konverge_cluster.api.patch_requests import (
@@ -24,17 +25,16 @@ from konverge_cluster.api.patch_requests import (
     JSON_PATCH,
     MERGE_PATCH,
     STRATEGIC_PATCH,
+    decode_patched,
     patch_kind,
+    patch_status_error,
     read_patch,
-    refused,
-    shaped,
 )
-from konverge_cluster.api.default_strategy import DefaultStrategy
-from konverge_cluster.api.field_errors import invalid
 from konverge_cluster.api.reads import find_entry
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.strategy import Document, ResourceInfo, Scaling, Strategy
 from konverge_cluster.api.tables import AGE_COLUMN, NAME_DESCRIPTION, Column, age_of
-from konverge_cluster.api.updates import Make, change, check_name
+from konverge_cluster.api.updates import UpdateFunc, check_name, guaranteed_update
 from konverge_cluster.api.views import document_response
 from konverge_cluster.api.writes import rules_of
 from konverge_cluster.patches import (
@@ -111,7 +111,7 @@ class _ScaleStrategy(DefaultStrategy):
         found = json_type(value)
         if found == "number" and wanted == "int32":
             found = f"number {value}"
-        return unhandled(self, f"json: cannot unmarshal {found} into Go struct field {field} of type {wanted}")
+        return decode_error(self, f"json: cannot unmarshal {found} into Go struct field {field} of type {wanted}")
 
     def cells(self, document: Document, now: float) -> list[Any]:
         metadata = document["metadata"]
@@ -210,7 +210,9 @@ async def _replace(cluster: Cluster, call: Call) -> Any:
         return sent
 
     make = _make(cluster, call, make_scale, options)
-    entry, _ = await change(cluster, call, _main_rules(call), make, options=options, uid=sent["metadata"].get("uid"))
+    entry, _ = await guaranteed_update(
+        cluster, call, _main_rules(call), make, options=options, uid=sent["metadata"].get("uid")
+    )
     return entry
 
 
@@ -229,15 +231,15 @@ async def _patch(cluster: Cluster, call: Call) -> Any:
         try:
             patched = functions[kind](old)
         except PatchError as error:
-            raise refused(error) from None
+            raise patch_status_error(error) from None
         entries = patched["metadata"].get("managedFields") if kind == APPLY else None
-        new = shaped(_as_scale(call), patched, _as_text(patched), problems, options.validation)
+        new = decode_patched(_as_scale(call), patched, _as_text(patched), problems, options.validation)
         if entries:
             new["metadata"]["managedFields"] = entries
         return new
 
     make = _make(cluster, call, make_scale, options, tracked=kind == APPLY)
-    entry, _ = await change(cluster, call, _main_rules(call), make, options=options)
+    entry, _ = await guaranteed_update(cluster, call, _main_rules(call), make, options=options)
     return entry
 
 
@@ -274,7 +276,7 @@ def _make(
     options: WriteOptions,
     *,
     tracked: bool = False,
-) -> Make:
+) -> UpdateFunc:
     """Turn a function that makes a new Scale from the old one into one that does it for the object behind."""
 
     def make(old: Document | None) -> Document:

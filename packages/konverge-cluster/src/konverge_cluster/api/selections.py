@@ -28,7 +28,7 @@ class Selection:
         self._fields = fields if fields is not None and fields.requirements else None
         self.everything = self._labels is None and self._fields is None
         self._reads_objects = self._fields is not None and not self._fields.fields <= _ALWAYS
-        self._mark = ("fields", strategy.info.kind.api_version, strategy.stamp)
+        self._mark = ("fields", strategy.info.kind.api_version, strategy.encoding_version)
         self.name = self._exact_name()
 
     @classmethod

@@ -15,23 +15,23 @@ import msgspec
 from konverge.wire.messages import Request
 from konverge_cluster.api import status_errors
 from konverge_cluster.api.bindings import ACTIONS, Action
-from konverge_cluster.api.responses import Response, error_response, text_response
 from konverge_cluster.api.bodies import YAML, media_type
 from konverge_cluster.api.calls import ADMIN, Call
 from konverge_cluster.api.cluster import Cluster
 from konverge_cluster.api.deletes import handle_delete, handle_delete_collection
 from konverge_cluster.api.discovery import Discovery
-from konverge_cluster.api.documents import Decoder, in_json
+from konverge_cluster.api.documents import Decoder, to_json_request
 from konverge_cluster.api.expiry import EVENTS, EventExpiry
 from konverge_cluster.api.negotiation import is_pretty, negotiate
+from konverge_cluster.api.non_resource_urls import SERVER_VERSION, handle_non_resource_url
 from konverge_cluster.api.openapi import OpenApi
 from konverge_cluster.api.options import Query
-from konverge_cluster.api.non_resource_urls import SERVER_VERSION, handle_non_resource_url
 from konverge_cluster.api.patch_requests import handle_patch
 from konverge_cluster.api.reads import handle_get, handle_list
-from konverge_cluster.api.status_errors import StatusError
+from konverge_cluster.api.responses import Response, error_response, text_response
 from konverge_cluster.api.routes import Route, route
 from konverge_cluster.api.scales import handle_scale
+from konverge_cluster.api.status_errors import StatusError
 from konverge_cluster.api.strategy import Strategy
 from konverge_cluster.api.updates import handle_update
 from konverge_cluster.api.views import to_yaml
@@ -118,7 +118,7 @@ class ApiServer:
     def _call(self, request: Request, where: Route, user: Mapping[str, Any]) -> Call:
         strategy = self._strategy(where)
         if strategy.info.storage == EVENTS:
-            self._expiry.sweep()
+            self._expiry.delete_expired()
         query = Query(request.query)
         if strategy.custom and not where.name and request.method in ("PUT", "PATCH"):
             raise status_errors.bad_request("name must be provided")
@@ -138,7 +138,7 @@ class ApiServer:
         if request.method == "DELETE" and not request.body:
             return request
         decode = self.decoders.get(media_type(request.headers.get("content-type", "")))
-        return request if decode is None else in_json(request, strategy, decode)
+        return request if decode is None else to_json_request(request, strategy, decode)
 
     def _strategy(self, where: Route) -> Strategy:
         strategy = self.cluster.registry.find(where.group, where.version, where.plural)

@@ -106,7 +106,9 @@ def modified(group: str, plural: str, name: str) -> StatusError:
     return conflict(group, plural, name, why)
 
 
-def forbidden(group: str, plural: str, name: str, why: str, *, causes: list[dict[str, str]] | None = None) -> StatusError:
+def forbidden(
+    group: str, plural: str, name: str, why: str, *, causes: list[dict[str, str]] | None = None
+) -> StatusError:
     subject = f"{_resource(group, plural)} {quote(name)}" if name else _resource(group, plural)
     details = _details(group, plural, name) | {"causes": causes}
     return failure(403, f"{subject} is forbidden: {why}", "Forbidden", details)

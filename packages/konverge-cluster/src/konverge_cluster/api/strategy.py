@@ -30,13 +30,13 @@ from konverge_cluster.api.tables import Column
 from konverge_cluster.patches.topology import Topology
 
 __all__ = [
+    "ConversionRequired",
     "Document",
+    "RequestContext",
     "ResourceInfo",
     "Scaling",
     "Strategy",
     "SubresourceInfo",
-    "RequestContext",
-    "Unconverted",
     "WriteRules",
 ]
 
@@ -45,7 +45,7 @@ Document = dict[str, Any]
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
-class Unconverted(Exception):
+class ConversionRequired(Exception):
     """A conversion is needed that somebody else makes. After `await fetch()` it is there: try again."""
 
     def __init__(self, fetch: Callable[[], Awaitable[None]]) -> None:
@@ -159,7 +159,7 @@ class Strategy(WriteRules, Protocol):
         ...
 
     @property
-    def stamp(self) -> object:
+    def encoding_version(self) -> object:
         """What stored bytes must be marked with to be served as they are; others pass through `from_storage`."""
         ...
 
@@ -254,7 +254,7 @@ class Strategy(WriteRules, Protocol):
         """Note in the object that it is being deleted, besides the metadata (a namespace's phase)."""
         ...
 
-    def is_held(self, document: Document) -> bool:
+    def is_deletion_blocked(self, document: Document) -> bool:
         """Whether something besides finalizers keeps an object that is being deleted (a namespace's content)."""
         ...
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 __all__ = [
     "AGE_COLUMN",
     "CREATED_DESCRIPTION",
+    "DEFAULT_COLUMNS",
     "NAME_COLUMN",
     "NAME_DESCRIPTION",
-    "DEFAULT_COLUMNS",
     "Column",
     "age_of",
     "human_duration",

@@ -7,12 +7,12 @@ from typing import Final
 
 from konverge_cluster.api.strategy import Document
 
-__all__ = ["labels_of_place"]
+__all__ = ["topology_labels"]
 
 _LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 
-def labels_of_place(lookup: Callable[[str, str, str, str], Document | None], node: str) -> dict[str, str]:
+def topology_labels(lookup: Callable[[str, str, str, str], Document | None], node: str) -> dict[str, str]:
     """Give zone and region of a node, as far as it says them; nothing for a node that is not there."""
     found = lookup("", "nodes", "", node) if node else None
     labels = (found or {}).get("metadata", {}).get("labels") or {}

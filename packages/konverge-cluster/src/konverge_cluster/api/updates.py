@@ -11,36 +11,36 @@ from collections.abc import Callable
 from typing import Final
 
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.responses import Response
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, decode, encode, key_of
 from konverge_cluster.api.documents import read_document
+from konverge_cluster.api.field_errors import FieldError, invalid
 from konverge_cluster.api.metadata import metadata_errors, metadata_update_errors
 from konverge_cluster.api.names import path_segment_name_errors
 from konverge_cluster.api.options import WriteOptions, unsigned
-from konverge_cluster.api.field_errors import FieldError, invalid
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.status_errors import StatusError
-from konverge_cluster.api.strategy import Document, Strategy, RequestContext, Unconverted, WriteRules
+from konverge_cluster.api.strategy import ConversionRequired, Document, RequestContext, Strategy, WriteRules
 from konverge_cluster.api.views import entry_response
 from konverge_cluster.api.writes import (
     AFTER_ADMISSION,
     admission_request,
-    admit,
-    approve,
     create,
-    drop_repeated_owners,
     entry_of,
     match_namespace,
     request_context,
     rules_of,
+    run_mutating_admission,
+    run_validating_admission,
     track,
+    warn_of_duplicate_owners,
 )
 from konverge_cluster.patches.updates import keep_times
 from konverge_cluster.storage import Entry
 
-__all__ = ["Make", "handle_update", "change", "check_name"]
+__all__ = ["UpdateFunc", "check_name", "guaranteed_update", "handle_update"]
 
-Make = Callable[[Document | None], Document]
+UpdateFunc = Callable[[Document | None], Document]
 """Gives the new object from the stored one, or from None when there is none; called again when somebody was faster."""
 
 _REGISTRY_PATHS: Final = {
@@ -57,7 +57,7 @@ async def handle_update(cluster: Cluster, call: Call) -> Response:
     document = read_document(cluster, call, options.validation)
     match_namespace(call, document["metadata"])
     check_name(call, document["metadata"])
-    drop_repeated_owners(call, document["metadata"])
+    warn_of_duplicate_owners(call, document["metadata"])
     sent = encode(document)
 
     def make(old: Document | None) -> Document:
@@ -67,7 +67,9 @@ async def handle_update(cluster: Cluster, call: Call) -> Response:
 
     allowed = call.strategy.create_on_update and not call.subresource
     uid = document["metadata"].get("uid")
-    entry, created = await change(cluster, call, rules, make, options=options, create_missing=allowed, uid=uid)
+    entry, created = await guaranteed_update(
+        cluster, call, rules, make, options=options, create_missing=allowed, uid=uid
+    )
     return await entry_response(cluster, call, entry, 201 if created else 200)
 
 
@@ -85,11 +87,11 @@ def check_name(call: Call, metadata: Document) -> None:
         raise status_errors.bad_request(text)
 
 
-async def change(
+async def guaranteed_update(
     cluster: Cluster,
     call: Call,
     rules: WriteRules,
-    make: Make,
+    make: UpdateFunc,
     *,
     options: WriteOptions,
     create_missing: bool = False,
@@ -113,18 +115,18 @@ async def change(
         old = await cluster.document(call.strategy, entry)
         new = await _new_state(call, make, old)
         changed = await _changed(cluster, call, rules, (new, old), options)
-        stored, stamp = await call.strategy.to_storage(changed)
+        stored, encoding_version = await call.strategy.to_storage(changed)
         if collection.get(key) is entry:
-            return _store(cluster, call.strategy, entry, (stored, stamp), dry_run=options.dry_run), False
+            return _store(cluster, call.strategy, entry, (stored, encoding_version), dry_run=options.dry_run), False
 
 
-async def _new_state(call: Call, make: Make, old: Document) -> Document:
+async def _new_state(call: Call, make: UpdateFunc, old: Document) -> Document:
     """Ask for the new state; conversions that this turns out to need are made in between."""
     warnings = len(call.warnings)
     while True:
         try:
             return make(decode(encode(old)))
-        except Unconverted as missing:
+        except ConversionRequired as missing:
             await missing.fetch()
             del call.warnings[warnings:]
 
@@ -147,7 +149,7 @@ def _registry_path(strategy: Strategy) -> str:
     return _REGISTRY_PATHS.get(kind.plural, kind.plural)
 
 
-async def _create_missing(cluster: Cluster, call: Call, make: Make, options: WriteOptions) -> tuple[Entry, bool]:
+async def _create_missing(cluster: Cluster, call: Call, make: UpdateFunc, options: WriteOptions) -> tuple[Entry, bool]:
     kind = call.strategy.info.kind
     new = make(None)
     uid = new["metadata"].get("uid", "")
@@ -174,8 +176,8 @@ async def _changed(
     """Take a new state through admission and rules; return it as it will be stored."""
     new, old = states
     request = admission_request(call, "UPDATE", new, old, options)
-    new = await admit(cluster, request)
-    drop_repeated_owners(call, new["metadata"], AFTER_ADMISSION)
+    new = await run_mutating_admission(cluster, request)
+    warn_of_duplicate_owners(call, new["metadata"], AFTER_ADMISSION)
     _check_version(call, new["metadata"], old["metadata"])
     context = request_context(cluster, call, options)
     _protect(new["metadata"], old["metadata"])
@@ -187,7 +189,7 @@ async def _changed(
         raise status_errors.invalid(kind.group, kind.kind, call.name, problems)
     call.warnings.extend(rules.warnings_on_update(new, old))
     request.object = new
-    await approve(cluster, request)
+    await run_validating_admission(cluster, request)
     entries = keep_times(old, new)
     if entries:
         new["metadata"]["managedFields"] = entries
@@ -244,23 +246,23 @@ def _store(
     cluster: Cluster, strategy: Strategy, entry: Entry, state: tuple[Document, object], *, dry_run: bool
 ) -> Entry:
     """Write the new state, remove the object when its last finalizer went, or do nothing when nothing changed."""
-    document, stamp = state
-    done = _is_done(document["metadata"]) and not strategy.is_held(document)
+    document, encoding_version = state
+    done = _is_done(document["metadata"]) and not strategy.is_deletion_blocked(document)
     if not (dry_run or done):
         # It is never stored; an answer that shows no stored state shows it all the same.
         document["metadata"].pop("selfLink", None)
-    same = entry_of(entry.key, document, stamp, entry.revision)
-    if same.raw == entry.raw and entry.stamp == stamp and not done:
+    same = entry_of(entry.key, document, encoding_version, entry.revision)
+    if same.raw == entry.raw and entry.encoding_version == encoding_version and not done:
         return entry
     if dry_run:
         return same
     collection = cluster.collection(strategy)
     if done:
         # This state is never stored: whoever watches sees the last one that was.
-        last = entry_of(entry.key, decode(entry.raw), entry.stamp, cluster.storage.next_revision)
+        last = entry_of(entry.key, decode(entry.raw), entry.encoding_version, cluster.storage.next_revision)
         cluster.storage.delete(collection, last)
         return same
-    written = entry_of(entry.key, document, stamp, cluster.storage.next_revision)
+    written = entry_of(entry.key, document, encoding_version, cluster.storage.next_revision)
     cluster.storage.put(collection, written)
     return written
 

@@ -11,23 +11,23 @@ import msgspec
 import yaml
 
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.responses import Response
 from konverge_cluster.api.bodies import JSON, YAML
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, encode
 from konverge_cluster.api.negotiation import View, is_pretty
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.strategy import Document, Strategy
 from konverge_cluster.storage import Entry
 
 __all__ = [
-    "answer_bytes",
     "document_response",
     "entry_response",
+    "json_bytes_response",
     "list_response",
-    "head_of",
+    "make_table",
     "object_bytes",
-    "partial_of",
-    "table_of",
+    "object_prefix",
+    "partial_metadata",
     "to_yaml",
 ]
 
@@ -44,7 +44,7 @@ def _head(api_version: str, kind: str, custom: bool) -> bytes:
     return b'{"kind":"%s","apiVersion":"%s",' % (kind.encode(), api_version.encode())
 
 
-def head_of(strategy: Strategy) -> bytes:
+def object_prefix(strategy: Strategy) -> bytes:
     """The bytes that come before an object's own: the opening brace, kind and apiVersion."""
     kind = strategy.info.kind
     return _head(kind.api_version, kind.kind, strategy.custom)
@@ -52,14 +52,14 @@ def head_of(strategy: Strategy) -> bytes:
 
 async def object_bytes(cluster: Cluster, strategy: Strategy, entry: Entry) -> bytes:
     """An object's JSON in the strategy's version."""
-    return head_of(strategy) + (await _bare_bytes(cluster, strategy, entry))[1:]
+    return object_prefix(strategy) + (await _bare_bytes(cluster, strategy, entry))[1:]
 
 
 async def _bare_bytes(cluster: Cluster, strategy: Strategy, entry: Entry) -> bytes:
     """An object's JSON without kind and apiVersion; what had to be converted is kept for the next reader."""
-    if entry.stamp == strategy.stamp:
+    if entry.encoding_version == strategy.encoding_version:
         return entry.raw
-    mark = (strategy.info.kind.version, strategy.stamp)
+    mark = (strategy.info.kind.version, strategy.encoding_version)
     if mark not in entry.cache:
         await _convert_together(cluster, strategy, [entry])
     found: bytes = entry.cache[mark]
@@ -69,11 +69,11 @@ async def _bare_bytes(cluster: Cluster, strategy: Strategy, entry: Entry) -> byt
 async def entry_response(cluster: Cluster, call: Call, entry: Entry, status: int = 200) -> Response:
     """Answer with a stored object in the form that the call asks for."""
     if call.view.plain:
-        return answer_bytes(call, await object_bytes(cluster, call.strategy, entry), status)
+        return json_bytes_response(call, await object_bytes(cluster, call.strategy, entry), status)
     return document_response(cluster, call, await cluster.document(call.strategy, entry), status)
 
 
-def answer_bytes(call: Call, body: bytes, status: int = 200) -> Response:
+def json_bytes_response(call: Call, body: bytes, status: int = 200) -> Response:
     """Answer with JSON, indented when a person reads it."""
     if is_pretty(call.query.text("pretty"), call.agent):
         return Response(status, msgspec.json.format(body, indent=2), _JSON_HEADERS)
@@ -86,14 +86,14 @@ def document_response(cluster: Cluster, call: Call, document: Document, status: 
     if view.target == "Table":
         rows = [document] if "metadata" in document else []
         version = document.get("metadata", {}).get("resourceVersion", "")
-        return _encoded(call, table_of(cluster, call, rows, {"resourceVersion": version}), status)
+        return _encoded(call, make_table(cluster, call, rows, {"resourceVersion": version}), status)
     if view.target == "PartialObjectMetadataList":
         if call.strategy.custom:
             raise status_errors.failure(500, "content is not a list")
         text = "you requested PartialObjectMetadataList, but the requested object is not a list"
         raise status_errors.failure(406, f"{text} (*{_go_type(call.strategy)})", "NotAcceptable")
     if view.target == "PartialObjectMetadata":
-        return _encoded(call, partial_of(document, view), status)
+        return _encoded(call, partial_metadata(document, view), status)
     return _encoded(call, document, status)
 
 
@@ -105,16 +105,18 @@ def _go_type(strategy: Strategy) -> str:
 def _encoded(call: Call, document: Any, status: int = 200) -> Response:
     if call.view.media == YAML:
         return Response(status, to_yaml(document), {"content-type": YAML})
-    return answer_bytes(call, encode(document), status)
+    return json_bytes_response(call, encode(document), status)
 
 
 def to_yaml(document: Any) -> bytes:
     """Write YAML as the server does: keys sorted, lists not indented, no mark at the end."""
-    text: bytes = yaml.dump(document, Dumper=_Dumper, default_flow_style=False, allow_unicode=True, encoding="utf-8")
+    text: bytes = yaml.dump(
+        document, Dumper=_YamlDumper, default_flow_style=False, allow_unicode=True, encoding="utf-8"
+    )
     return text.removesuffix(b"...\n")
 
 
-class _Dumper(yaml.CSafeDumper):
+class _YamlDumper(yaml.CSafeDumper):
     """YAML without anchors; strings that look like other things are double-quoted."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
@@ -128,16 +130,16 @@ def _text(dumper: Any, text: str) -> Any:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-_Dumper.add_representer(str, _text)
+_YamlDumper.add_representer(str, _text)
 
 
-def partial_of(document: Document, view: View) -> Document:
+def partial_metadata(document: Document, view: View) -> Document:
     """Only the metadata of an object."""
     version = f"meta.k8s.io/{view.version}"
     return {"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": document["metadata"]}
 
 
-def table_of(
+def make_table(
     cluster: Cluster, call: Call, documents: Sequence[Document], metadata: Document, *, headers: bool = True
 ) -> Document:
     """Objects as a table.
@@ -167,17 +169,17 @@ def _column(column: Any) -> Document:
 def _row_object(document: Document, include: str, view: View) -> Document | None:
     if include == "None":
         return None
-    return document if include == "Object" else partial_of(document, view)
+    return document if include == "Object" else partial_metadata(document, view)
 
 
 async def list_response(cluster: Cluster, call: Call, entries: list[Entry], metadata: Document) -> Response:
     """Answer with a list of stored objects in the form that the call asks for."""
     view, strategy = call.view, call.strategy
     if view.plain:
-        return answer_bytes(call, await _list_bytes(cluster, strategy, entries, metadata))
+        return json_bytes_response(call, await _list_bytes(cluster, strategy, entries, metadata))
     documents = await cluster.documents(strategy, entries)
     if view.target == "Table":
-        return _encoded(call, table_of(cluster, call, documents, metadata))
+        return _encoded(call, make_table(cluster, call, documents, metadata))
     if view.target == "PartialObjectMetadata":
         text = f"you requested PartialObjectMetadata, but the requested object is a list (*{_go_type(strategy)}List)"
         raise status_errors.failure(406, text, "NotAcceptable")
@@ -191,25 +193,29 @@ async def list_response(cluster: Cluster, call: Call, entries: list[Entry], meta
 
 
 def _partial_list(documents: Sequence[Document], view: View, metadata: Document) -> Document:
-    items = [partial_of(document, view) for document in documents]
+    items = [partial_metadata(document, view) for document in documents]
     shown = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{view.version}"}
     return shown | {"metadata": {name: value for name, value in metadata.items() if value}, "items": items or None}
 
 
 async def _list_bytes(cluster: Cluster, strategy: Strategy, entries: list[Entry], metadata: Document) -> bytes:
     head = _head(strategy.info.kind.api_version, strategy.info.list_kind, strategy.custom)
-    stamp, lead = strategy.stamp, head_of(strategy)
-    mark = (strategy.info.kind.version, stamp)
+    encoding_version, lead = strategy.encoding_version, object_prefix(strategy)
+    mark = (strategy.info.kind.version, encoding_version)
     await _convert_together(cluster, strategy, entries)
-    items: list[bytes] = [entry.raw if entry.stamp == stamp else entry.cache[mark] for entry in entries]
+    items: list[bytes] = [
+        entry.raw if entry.encoding_version == encoding_version else entry.cache[mark] for entry in entries
+    ]
     if strategy.custom:
         items = [lead + item[1:] for item in items]
     return b'%s"metadata":%s,"items":[%s]}' % (head, encode(metadata), b",".join(items))
 
 
 async def _convert_together(cluster: Cluster, strategy: Strategy, entries: list[Entry]) -> None:
-    mark = (strategy.info.kind.version, strategy.stamp)
-    foreign = [entry for entry in entries if entry.stamp != strategy.stamp and mark not in entry.cache]
+    mark = (strategy.info.kind.version, strategy.encoding_version)
+    foreign = [
+        entry for entry in entries if entry.encoding_version != strategy.encoding_version and mark not in entry.cache
+    ]
     if foreign:
         for entry, document in zip(foreign, await cluster.documents(strategy, foreign), strict=True):
             del document["kind"], document["apiVersion"]

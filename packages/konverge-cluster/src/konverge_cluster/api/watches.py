@@ -18,16 +18,16 @@ from collections.abc import AsyncGenerator
 from typing import Any, Final
 
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.responses import Response
 from konverge_cluster.api.bodies import JSON
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, decode, encode
 from konverge_cluster.api.negotiation import STREAMS
 from konverge_cluster.api.options import ListOptions, unsigned
 from konverge_cluster.api.reads import wait_for_revision
+from konverge_cluster.api.responses import Response
 from konverge_cluster.api.selections import Selection
-from konverge_cluster.api.views import head_of, object_bytes, partial_of, table_of
-from konverge_cluster.storage import ADDED, DELETED, MODIFIED, Change, Entry, Forgotten
+from konverge_cluster.api.views import make_table, object_bytes, object_prefix, partial_metadata
+from konverge_cluster.storage import ADDED, DELETED, MODIFIED, Change, Entry, RevisionExpired
 
 __all__ = ["handle_watch"]
 
@@ -51,7 +51,7 @@ async def handle_watch(cluster: Cluster, call: Call) -> Response:
     watch = _Watch(cluster, call, options, selection, timeout)
     try:
         watch.begin(version)
-    except Forgotten as forgotten:
+    except RevisionExpired as forgotten:
         return Response(200, _expired(forgotten), {"content-type": JSON})
     return Response(200, headers={"content-type": JSON}, stream=watch.run(version))
 
@@ -73,7 +73,7 @@ class _Watch:
         self._headers_due = True
         self._loop = asyncio.get_running_loop()
         self._deadline = self._loop.time() + timeout
-        self._place = 0
+        self._position = 0
         self._told = 0
         self._woken = asyncio.Event()
 
@@ -84,11 +84,11 @@ class _Watch:
         """
         if not self._options.initial_events:
             self._told = version or self._cluster.storage.revision
-            self._place = self._collection.place_after(self._told)
+            self._position = self._collection.position_after(self._told)
 
     async def run(self, version: int) -> AsyncGenerator[bytes, None]:
         """The stream, from the first event to its end."""
-        self._collection.follow(self, self._woken.set)
+        self._collection.subscribe(self, self._woken.set)
         self._cluster.watches[self] = (self._strategy.info.storage, self._end)
         timer = self._loop.call_at(self._deadline, self._woken.set)
         try:
@@ -96,7 +96,7 @@ class _Watch:
                 yield chunk
         finally:
             timer.cancel()
-            self._collection.unfollow(self)
+            self._collection.unsubscribe(self)
             del self._cluster.watches[self]
 
     def _end(self) -> None:
@@ -119,7 +119,7 @@ class _Watch:
         """The present state as ADDED events, and the bookmark that says so."""
         revision = self._cluster.storage.revision
         entries = self._collection.entries(self._call.namespace)
-        self._place = self._collection.place_after(revision)
+        self._position = self._collection.position_after(revision)
         self._told = revision
         await self._selection.prepare(self._cluster, entries)
         frames = [await self._frame(ADDED, entry, None) for entry in entries if self._selection.matches(entry)]
@@ -131,7 +131,7 @@ class _Watch:
     async def _live(self) -> AsyncGenerator[bytes, None]:
         loop, bookmark_at = self._loop, self._next_bookmark()
         while True:
-            changes = self._collection.changes_from(self._place)
+            changes = self._collection.changes_from(self._position)
             if changes is None:
                 return
             chunk = await self._told_of(changes)
@@ -146,7 +146,7 @@ class _Watch:
                 await self._wait(bookmark_at)
 
     def _pending(self) -> bool:
-        changes = self._collection.changes_from(self._place)
+        changes = self._collection.changes_from(self._position)
         return changes is None or bool(changes)
 
     async def _wait(self, until: float) -> None:
@@ -175,7 +175,7 @@ class _Watch:
         return b"" if self._pending() or revision <= self._told else self._bookmark(revision)
 
     async def _told_of(self, changes: list[Change]) -> bytes:
-        self._place += len(changes)
+        self._position += len(changes)
         frames = []
         for change in changes:
             if change.revision <= self._told or not change.entry.key.startswith(self._prefix):
@@ -202,7 +202,7 @@ class _Watch:
             return _framed(kind, await self._rendered(entry))
         if change is None:
             return _framed(kind, await object_bytes(self._cluster, self._strategy, entry))
-        mark = (kind, self._strategy.info.kind.api_version, self._strategy.stamp)
+        mark = (kind, self._strategy.info.kind.api_version, self._strategy.encoding_version)
         frame: bytes | None = change.cache.get(mark)
         if frame is None:
             frame = change.cache[mark] = _framed(kind, await object_bytes(self._cluster, self._strategy, entry))
@@ -212,27 +212,27 @@ class _Watch:
         document = await self._cluster.document(self._strategy, entry)
         if self._call.view.target == "Table":
             metadata = {"resourceVersion": document["metadata"]["resourceVersion"]}
-            table = table_of(self._cluster, self._call, [document], metadata, headers=self._headers_due)
+            table = make_table(self._cluster, self._call, [document], metadata, headers=self._headers_due)
             self._headers_due = False
             return encode(table)
-        return encode(partial_of(document, self._call.view))
+        return encode(partial_metadata(document, self._call.view))
 
     def _bookmark(self, revision: int, annotations: dict[str, str] | None = None) -> bytes:
         metadata: dict[str, Any] = {"resourceVersion": str(revision)}
         if annotations:
             metadata["annotations"] = annotations
         if self._shared:
-            return _framed("BOOKMARK", head_of(self._strategy) + b'"metadata":' + encode(metadata) + b"}")
-        partial = partial_of({"metadata": metadata}, self._call.view)
+            return _framed("BOOKMARK", object_prefix(self._strategy) + b'"metadata":' + encode(metadata) + b"}")
+        partial = partial_metadata({"metadata": metadata}, self._call.view)
         if self._call.view.target != "Table":
             return _framed("BOOKMARK", encode(partial))
-        table = table_of(self._cluster, self._call, [], {"resourceVersion": str(revision)}, headers=self._headers_due)
+        table = make_table(self._cluster, self._call, [], {"resourceVersion": str(revision)}, headers=self._headers_due)
         self._headers_due = False
         table["rows"] = [{"cells": ["", *[None] * (len(self._strategy.columns) - 1)], "object": partial}]
         return _framed("BOOKMARK", encode(table))
 
 
-def _expired(forgotten: Forgotten) -> bytes:
+def _expired(forgotten: RevisionExpired) -> bytes:
     refusal = status_errors.expired(f"too old resource version: {forgotten.revision} ({forgotten.oldest})")
     return _framed("ERROR", encode(refusal.status))
 
@@ -252,6 +252,6 @@ def _departed(change: Change) -> Entry:
         document = decode(former.raw)
         document["metadata"]["resourceVersion"] = str(change.revision)
         raw = encode(document)
-        departed = Entry(former.key, raw, change.revision, former.uid, former.labels, former.stamp)
+        departed = Entry(former.key, raw, change.revision, former.uid, former.labels, former.encoding_version)
         change.cache["departed"] = departed
     return departed

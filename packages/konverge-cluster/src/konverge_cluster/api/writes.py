@@ -10,15 +10,15 @@ from typing import Final
 
 from konverge_cluster.api import status_errors
 from konverge_cluster.api.admission import AdmissionRequest
-from konverge_cluster.api.responses import Response
 from konverge_cluster.api.calls import Call
 from konverge_cluster.api.cluster import Cluster, decode, encode, key_of
 from konverge_cluster.api.documents import read_document
-from konverge_cluster.api.metadata import dedupe_owners, metadata_errors
+from konverge_cluster.api.field_errors import invalid
+from konverge_cluster.api.metadata import metadata_errors, remove_duplicate_owners
 from konverge_cluster.api.names import generated_name, path_segment_name_errors
 from konverge_cluster.api.options import WriteOptions, unsigned
-from konverge_cluster.api.field_errors import invalid
-from konverge_cluster.api.strategy import Document, Strategy, RequestContext, WriteRules
+from konverge_cluster.api.responses import Response
+from konverge_cluster.api.strategy import Document, RequestContext, Strategy, WriteRules
 from konverge_cluster.api.views import entry_response
 from konverge_cluster.patches.endpoints import Endpoint
 from konverge_cluster.patches.field_sets import make_set
@@ -29,17 +29,17 @@ from konverge_cluster.storage import Entry
 __all__ = [
     "AFTER_ADMISSION",
     "admission_request",
-    "admit",
-    "handle_create",
-    "approve",
-    "request_context",
     "create",
-    "drop_repeated_owners",
     "endpoint_of",
     "entry_of",
+    "handle_create",
     "match_namespace",
+    "request_context",
     "rules_of",
+    "run_mutating_admission",
+    "run_validating_admission",
     "track",
+    "warn_of_duplicate_owners",
 ]
 
 AFTER_ADMISSION: Final = " after mutating admission happens"
@@ -56,7 +56,7 @@ async def handle_create(cluster: Cluster, call: Call) -> Response:
     for name in _SYSTEM_FIELDS:
         metadata.pop(name, None)
     match_namespace(call, metadata)
-    drop_repeated_owners(call, metadata)
+    warn_of_duplicate_owners(call, metadata)
     track(cluster, call, None, document, options)
     entry = await create(cluster, call, document, options)
     return await entry_response(cluster, call, entry, 201)
@@ -75,9 +75,9 @@ def match_namespace(call: Call, metadata: Document) -> None:
         metadata["namespace"] = wanted
 
 
-def drop_repeated_owners(call: Call, metadata: Document, when: str = "") -> None:
+def warn_of_duplicate_owners(call: Call, metadata: Document, when: str = "") -> None:
     """Keep one owner reference of each uid, and warn of the others."""
-    repeated = dedupe_owners(metadata)
+    repeated = remove_duplicate_owners(metadata)
     if repeated:
         call.warnings.append(
             f".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+,"
@@ -145,7 +145,7 @@ def admission_request(
     )
 
 
-async def admit(cluster: Cluster, request: AdmissionRequest) -> Document:
+async def run_mutating_admission(cluster: Cluster, request: AdmissionRequest) -> Document:
     """Let every plug-in change the object; return what it has become."""
     for plugin in cluster.admission:
         if plugin.handles(request):
@@ -154,7 +154,7 @@ async def admit(cluster: Cluster, request: AdmissionRequest) -> Document:
     return request.object
 
 
-async def approve(cluster: Cluster, request: AdmissionRequest) -> None:
+async def run_validating_admission(cluster: Cluster, request: AdmissionRequest) -> None:
     """Let every plug-in refuse the object in its final form."""
     for plugin in cluster.admission:
         if plugin.handles(request):
@@ -168,10 +168,10 @@ async def create(cluster: Cluster, call: Call, document: Document, options: Writ
     """
     strategy = call.strategy
     request = admission_request(call, "CREATE", document, None, options)
-    document = await admit(cluster, request)
+    document = await run_mutating_admission(cluster, request)
     metadata = document["metadata"]
     match_namespace(call, metadata)
-    drop_repeated_owners(call, metadata, AFTER_ADMISSION)
+    warn_of_duplicate_owners(call, metadata, AFTER_ADMISSION)
     if "uid" not in metadata:
         metadata["uid"] = cluster.new_uid()
     metadata["creationTimestamp"] = cluster.now()
@@ -181,7 +181,7 @@ async def create(cluster: Cluster, call: Call, document: Document, options: Writ
     _check_new(call, document, context)
     call.warnings.extend(strategy.warnings_on_create(document))
     request.object, request.name = document, metadata["name"]
-    await approve(cluster, request)
+    await run_validating_admission(cluster, request)
     return await _store_new(cluster, call, document, options)
 
 
@@ -223,7 +223,7 @@ async def _store_new(cluster: Cluster, call: Call, document: Document, options: 
     strategy = call.strategy
     if not options.dry_run and _is_version(document["metadata"].pop("resourceVersion", "")):
         raise status_errors.failure(500, "resourceVersion should not be set on objects to be created")
-    stored, stamp = await strategy.to_storage(document)
+    stored, encoding_version = await strategy.to_storage(document)
     name = document["metadata"]["name"]
     key = key_of(call.namespace if strategy.info.kind.namespaced else "", name)
     collection = cluster.collection(strategy)
@@ -233,13 +233,13 @@ async def _store_new(cluster: Cluster, call: Call, document: Document, options: 
         deleted = "deletionTimestamp" in decode(existing.raw)["metadata"]
         raise status_errors.already_exists(kind.group, kind.plural, name, being_deleted=deleted)
     if options.dry_run:
-        return entry_of(key, stored, stamp, None)
-    entry = entry_of(key, stored, stamp, cluster.storage.next_revision)
+        return entry_of(key, stored, encoding_version, None)
+    entry = entry_of(key, stored, encoding_version, cluster.storage.next_revision)
     cluster.storage.put(collection, entry)
     return entry
 
 
-def entry_of(key: str, document: Document, stamp: object, revision: int | None) -> Entry:
+def entry_of(key: str, document: Document, encoding_version: object, revision: int | None) -> Entry:
     """Encode an object for a revision; None makes one that is only shown (dry run), with whatever version it has.
 
     Raises: StatusError 500 when it is too large to be stored.
@@ -251,7 +251,7 @@ def entry_of(key: str, document: Document, stamp: object, revision: int | None) 
     raw = encode(body)
     if len(raw) > _SIZE_LIMIT:
         raise status_errors.failure(500, "etcdserver: request is too large")
-    return Entry(key, raw, revision or 0, metadata["uid"], metadata.get("labels"), stamp)
+    return Entry(key, raw, revision or 0, metadata["uid"], metadata.get("labels"), encoding_version)
 
 
 def rules_of(call: Call) -> WriteRules:

@@ -93,7 +93,7 @@ class _Holders:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._services = storage.collection(("", "services"))
-        self._place = -1
+        self._position = -1
         self._addresses: dict[str, str] = {}
         self._ports: dict[int, str] = {}
 
@@ -106,7 +106,7 @@ class _Holders:
         return self._ports
 
     def _catch_up(self) -> None:
-        changes = self._services.changes_from(self._place)
+        changes = self._services.changes_from(self._position)
         if changes is None:
             self._read_all()
             return
@@ -115,14 +115,14 @@ class _Holders:
                 self._forget(change.previous)
             if change.kind != "DELETED":
                 self._note(change.entry)
-        self._place += len(changes)
+        self._position += len(changes)
 
     def _read_all(self) -> None:
         self._addresses.clear()
         self._ports.clear()
         for entry in self._services.entries():
             self._note(entry)
-        self._place = self._services.place_after(self._storage.revision)
+        self._position = self._services.position_after(self._storage.revision)
 
     def _forget(self, entry: Entry) -> None:
         addresses, ports = _held_by(entry)

@@ -13,7 +13,7 @@ from konverge_cluster.api import status_errors
 from konverge_cluster.api.admission import Admission, AdmissionRequest
 from konverge_cluster.api.cluster import Cluster, decode
 from konverge_cluster.api.strategy import Document
-from konverge_cluster.api.topology import labels_of_place
+from konverge_cluster.api.topology import topology_labels
 
 __all__ = [
     "DefaultTolerations",
@@ -260,7 +260,7 @@ class PodPlace(_Changing):
 
     async def mutate(self, request: AdmissionRequest) -> None:
         pod = _object(request)
-        labels = labels_of_place(self._lookup, pod["spec"]["nodeName"])
+        labels = topology_labels(self._lookup, pod["spec"]["nodeName"])
         if labels:
             pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **labels}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from konverge_cluster.builtins.kinds import BuiltinStrategy
 from konverge_cluster.builtins.strategies import (
     access,
     autoscaling,
@@ -21,6 +20,7 @@ from konverge_cluster.builtins.strategies import (
     storage,
     workloads,
 )
+from konverge_cluster.builtins.strategy import BuiltinStrategy
 
 __all__ = ["STRATEGIES"]
 

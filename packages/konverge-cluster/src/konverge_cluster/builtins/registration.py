@@ -12,8 +12,8 @@ from konverge_cluster.api.tables import Column
 from konverge_cluster.builtins.addresses import ServiceAddresses, StoredAddresses
 from konverge_cluster.builtins.catalog import STRATEGIES
 from konverge_cluster.builtins.data import load
-from konverge_cluster.builtins.kinds import BuiltinStrategy
 from konverge_cluster.builtins.strategies.services import ServiceStrategy
+from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.storage import Storage
 
 __all__ = ["builtin_strategies", "register_builtins"]

@@ -7,7 +7,7 @@ function is made when it is first needed; it brings a document into shape in pla
 2. null goes, and so do empty lists and maps, and what is empty in a field that is left out when empty; pointers keep
    their zero;
 3. what is missing in a field that is always printed comes: `{}` for a struct, null for a list, "" for a text;
-4. a value of the wrong type raises `Fault` with Go's text.
+4. a value of the wrong type raises `UnmarshalError` with Go's text.
 
 Keys keep the order in which they came: documents are compared as values.
 """
@@ -19,8 +19,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from konverge_cluster.builtins.data import load
-from konverge_cluster.builtins.faults import Fault, TypeFault, json_type
-from konverge_cluster.builtins.leaves import (
+from konverge_cluster.builtins.scalars import (
     Reader,
     float_reader,
     int_reader,
@@ -28,6 +27,7 @@ from konverge_cluster.builtins.leaves import (
     read_bytes,
     special_reader,
 )
+from konverge_cluster.builtins.unmarshal_errors import UnmarshalError, UnmarshalTypeError, json_type
 
 __all__ = ["kind_shaper", "struct_shaper", "zero_of_kind"]
 
@@ -145,7 +145,7 @@ def _schema_or_other(name: str) -> Shaper:
         if name == "v1.JSONSchemaPropsOrArray" and type(value) is list:
             return [shape_schema(each, []) for each in value]
         if type(value) is not other and other is bool:
-            raise Fault("boolean or JSON schema expected")
+            raise UnmarshalError("boolean or JSON schema expected")
         return value
 
     return shape
@@ -159,7 +159,7 @@ def _list(entry: Any) -> Shaper:
 
     def shape(value: Any, unknown: list[str]) -> Any:
         if type(value) is not list:
-            raise TypeFault(json_type(value), name)
+            raise UnmarshalTypeError(json_type(value), name)
         for at, item in enumerate(value):
             if type(item) is plain:
                 continue
@@ -180,7 +180,7 @@ def _map(entry: Any) -> Shaper:
 
     def shape(value: Any, unknown: list[str]) -> Any:
         if type(value) is not dict:
-            raise TypeFault(json_type(value), name)
+            raise UnmarshalTypeError(json_type(value), name)
         for key, item in value.items():
             if type(item) is plain:
                 continue
@@ -210,7 +210,7 @@ def _struct(index: int, *, skipped: tuple[str, ...] = ()) -> Shaper:
 
     def shape(value: Any, unknown: list[str]) -> Any:
         if type(value) is not dict:
-            raise TypeFault(json_type(value), name)
+            raise UnmarshalTypeError(json_type(value), name)
         dropped = []
         for key, item in value.items():
             field = find(key)
@@ -240,7 +240,7 @@ def _shaped(struct: str, field: _Field, item: Any, unknown: list[str]) -> Any:
     known = len(unknown)
     try:
         shaped = field.shape(item, unknown)
-    except Fault as fault:
+    except UnmarshalError as fault:
         fault.inside(struct, field.keys)
         raise
     if len(unknown) > known:

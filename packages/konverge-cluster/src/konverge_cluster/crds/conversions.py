@@ -12,10 +12,10 @@ from typing import Any, Final, Protocol
 
 from konverge.objects.kinds import split_api_version
 from konverge_cluster.api.cluster import encode
-from konverge_cluster.api.metadata import json_type, metadata_errors
 from konverge_cluster.api.field_errors import quote
+from konverge_cluster.api.metadata import json_type, metadata_errors
 from konverge_cluster.api.status_errors import failure
-from konverge_cluster.api.strategy import Document, Unconverted
+from konverge_cluster.api.strategy import ConversionRequired, Document
 from konverge_cluster.patches.go_text import kind_of
 
 __all__ = ["Converter", "NoConversion", "WebhookCaller", "WebhookConversion"]
@@ -95,7 +95,7 @@ class WebhookConversion:
                 del self._made[next(iter(self._made))]
             self._made[key] = made
 
-        raise Unconverted(fetch)
+        raise ConversionRequired(fetch)
 
     async def convert(self, documents: Sequence[Document], api_version: str) -> list[Document]:
         waiting = [document for document in documents if document["apiVersion"] != api_version]

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from konverge_cluster.api.names import subdomain_name_errors
 from konverge_cluster.api.field_errors import FieldError, invalid, required
-from konverge_cluster.api.strategy import Document, ResourceInfo, RequestContext
+from konverge_cluster.api.names import subdomain_name_errors
+from konverge_cluster.api.strategy import Document, RequestContext, ResourceInfo
 from konverge_cluster.api.tables import Column
-from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.crds.approvals import APPROVED, approval_state, is_protected
 from konverge_cluster.crds.conditions import CLEANUP, set_condition
 from konverge_cluster.crds.definition_rules import names_problems, spec_problems, stored_problems
@@ -99,7 +99,7 @@ class DefinitionStrategy(BuiltinStrategy):
 
     # Deletion: the first request marks it, the instances go, then it goes.
 
-    def is_held(self, document: Document) -> bool:
+    def is_deletion_blocked(self, document: Document) -> bool:
         return "deletionTimestamp" not in document["metadata"]
 
     def mark_deleted(self, document: Document) -> None:

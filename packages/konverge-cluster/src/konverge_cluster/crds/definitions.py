@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from konverge.objects.kinds import Kind, Scope
 
-__all__ = ["Definition", "Version", "condition_of", "is_true", "read_definition", "version_rank"]
+__all__ = ["Definition", "Version", "condition_of", "is_true", "read_definition", "version_sort_key"]
 
 _VERSION: Final = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 _MATURITY: Final = {None: 3, "beta": 2, "alpha": 1}
@@ -26,7 +26,7 @@ def is_true(document: Mapping[str, Any], kind: str) -> bool:
     return condition is not None and condition["status"] == "True"
 
 
-def version_rank(name: str) -> tuple[Any, ...]:
+def version_sort_key(name: str) -> tuple[Any, ...]:
     """Sorts versions as Kubernetes does, the best last: stable before beta before alpha, and other names at the end."""
     match = _VERSION.fullmatch(name)
     if match is None:
@@ -90,10 +90,10 @@ class Definition:
         if version.warning is not None:
             return version.warning
         text = f"{self.group}/{version.name} {self.kind} is deprecated"
-        rank = version_rank(version.name)
+        rank = version_sort_key(version.name)
         newer = [each.name for each in self.versions if each.served and not each.deprecated]
-        newer = [name for name in newer if version_rank(name) > rank]
-        return f"{text}; use {self.group}/{max(newer, key=version_rank)} {self.kind}" if newer else text
+        newer = [name for name in newer if version_sort_key(name) > rank]
+        return f"{text}; use {self.group}/{max(newer, key=version_sort_key)} {self.kind}" if newer else text
 
 
 def read_definition(document: Mapping[str, Any]) -> Definition:

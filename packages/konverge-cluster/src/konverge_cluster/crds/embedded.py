@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from konverge.objects.names import rfc1035_label_errors
-from konverge_cluster.api.metadata import BadField, decode_metadata, json_type, metadata_errors
-from konverge_cluster.api.names import path_segment_name_errors
 from konverge_cluster.api.field_errors import FieldError, invalid, required
+from konverge_cluster.api.metadata import FieldTypeError, decode_metadata, json_type, metadata_errors
+from konverge_cluster.api.names import path_segment_name_errors
 from konverge_cluster.crds.paths import Place, text_of
 from konverge_cluster.crds.shown import shown
 from konverge_cluster.crds.structural import Structural
@@ -98,14 +98,14 @@ def _read_metadata(resource: dict[str, Any], path: str) -> list[str]:
     metadata = resource["metadata"]
     try:
         resource["metadata"], unknown = _decoded(metadata, path)
-    except BadField as fault:
+    except FieldTypeError as fault:
         raise BadEmbedded(invalid(path, shown(metadata), str(fault))) from None
     return [text.removeprefix('unknown field "').removesuffix('"') for text in unknown]
 
 
 def _decoded(metadata: Any, path: str) -> tuple[dict[str, Any], list[str]]:
     if metadata is not None and not isinstance(metadata, dict):
-        raise BadField(f"json: cannot unmarshal {json_type(metadata)} into Go value of type v1.ObjectMeta")
+        raise FieldTypeError(f"json: cannot unmarshal {json_type(metadata)} into Go value of type v1.ObjectMeta")
     return decode_metadata(metadata or {}, path, custom=True)
 
 
@@ -147,7 +147,7 @@ def _kind_text(value: str) -> str:
 def _metadata_problems(given: Any, path: str) -> list[FieldError]:
     try:
         metadata, _ = _decoded(given, path)
-    except BadField as fault:
+    except FieldTypeError as fault:
         return [invalid(path, shown(given), str(fault))]
     named = {**metadata, "name": metadata.get("name") or "fakename"}
     found = metadata_errors(

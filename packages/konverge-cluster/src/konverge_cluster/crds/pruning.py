@@ -133,5 +133,5 @@ def _prune_all(value: Any, place: Place, unknown: list[Place]) -> None:
             _prune_all(item, (place, index), unknown)
 
 
-def _keep_all(_value: Any, _place: Place, _unknown: list[Place]) -> None:
+def _keep_all(_value: Any, _position: Place, _unknown: list[Place]) -> None:
     return None

@@ -14,7 +14,7 @@ from konverge.objects.names import label_key_errors
 from konverge_cluster.api.default_strategy import DefaultStrategy
 from konverge_cluster.api.field_errors import FieldError, quote
 from konverge_cluster.api.status_errors import bad_request, forbidden
-from konverge_cluster.api.strategy import Document, ResourceInfo, SubresourceInfo, RequestContext
+from konverge_cluster.api.strategy import Document, RequestContext, ResourceInfo, SubresourceInfo
 from konverge_cluster.builtins.schemas import merging_schemas
 from konverge_cluster.cel.go_floats import go_float
 from konverge_cluster.crds.columns import TableColumns
@@ -29,7 +29,7 @@ from konverge_cluster.crds.shown import stored_numbers
 from konverge_cluster.patches.openapi import custom_resource_topology
 from konverge_cluster.patches.topology import Topology
 
-__all__ = ["CustomResourceStrategy", "Stamp"]
+__all__ = ["CustomResourceStrategy", "EncodingVersion"]
 
 _VERBS: Final = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _SUBRESOURCE_VERBS: Final = ("get", "patch", "update")
@@ -38,7 +38,7 @@ _TERMINATING: Final = "create not allowed while custom resource definition is te
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class EncodingVersion:
     """In which form an object is stored: its version, the schema that shaped it, whether its defaults are in it."""
 
     version: str
@@ -100,13 +100,13 @@ class CustomResourceStrategy(DefaultStrategy):
         self.columns = self._table.columns
         self.field_labels = tuple(self._selectable)
         self.schema_name = model_name(definition.group, version.name, definition.kind)
-        self.stamp = self._own_stamp()
+        self.encoding_version = self._own_encoding_version()
         self.deprecation = definition.deprecation(version)
 
-    def _own_stamp(self) -> Stamp:
+    def _own_encoding_version(self) -> EncodingVersion:
         stored = self._definition.stored_version
         same = self._schemas[stored.name] is self._schema and not self._by_webhook
-        return Stamp(stored.name if same else self._version.name, self._schema)
+        return EncodingVersion(stored.name if same else self._version.name, self._schema)
 
     @property
     def _by_webhook(self) -> bool:
@@ -130,7 +130,7 @@ class CustomResourceStrategy(DefaultStrategy):
         return self._converter.known(document, api_version)
 
     async def from_storage(self, stored: Sequence[tuple[Document, object]]) -> list[Document]:
-        documents = [self._revived(document, stamp) for document, stamp in stored]
+        documents = [self._revived(document, encoding_version) for document, encoding_version in stored]
         own = self.info.kind.api_version
         if all(document["apiVersion"] == own for document in documents):
             return documents
@@ -139,10 +139,10 @@ class CustomResourceStrategy(DefaultStrategy):
             self._schema.read(document)
         return converted
 
-    def _revived(self, document: Document, stamp: object) -> Document:
+    def _revived(self, document: Document, encoding_version: object) -> Document:
         """An object as it was stored, with the shape and the defaults that its version has today."""
         stored = self._definition.stored_version.name
-        version = stamp.version if isinstance(stamp, Stamp) and stamp.version in self._schemas else stored
+        version = encoding_version.version if isinstance(encoding_version, EncodingVersion) and encoding_version.version in self._schemas else stored
         document["kind"] = self.info.kind.kind
         document["apiVersion"] = f"{self._definition.group}/{version}"
         schema = self._schemas[version]
@@ -154,12 +154,12 @@ class CustomResourceStrategy(DefaultStrategy):
         stored = self._definition.stored_version.name
         document = stored_numbers(document)
         if stored == self._version.name:
-            return document, Stamp(stored, self._schema)
+            return document, EncodingVersion(stored, self._schema)
         # The caller goes on using its document.
         [converted] = await self._converter.convert([dict(document)], f"{self._definition.group}/{stored}")
         schema = self._schemas[stored]
         schema.read(converted)
-        return converted, Stamp(stored, schema, complete=False)
+        return converted, EncodingVersion(stored, schema, complete=False)
 
     # Rules of writing.
 

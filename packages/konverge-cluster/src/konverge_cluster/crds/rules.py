@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from konverge_cluster.api.field_errors import OMITTED, FieldError, forbidden, internal, invalid, required
+from konverge_cluster.api.field_errors import OMIT_VALUE, FieldError, forbidden, internal, invalid, required
 from konverge_cluster.cel.environments import CompileError, Environment, Program
 from konverge_cluster.cel.evaluation import Exhausted
 from konverge_cluster.cel.types import BOOL, STRING, optional_of
@@ -309,7 +309,7 @@ class _Run:
         except EvaluationError as error:
             self._found.append(invalid(text_of(place), kind, _evaluation_text(str(error), rule)))
             return
-        shown_value = OMITTED if kind in ("object", "array") else shown(new)
+        shown_value = OMIT_VALUE if kind in ("object", "array") else shown(new)
         problem = _broken(rule, _at(place, rule.field_path), shown_value, _message(rule, variables))
         tolerated = not rule.uses_old and ratchet.tolerates
         (self.tolerated if tolerated else self._found).append(problem)

@@ -52,13 +52,13 @@ class CustomResources:
         self._strategy = DefinitionStrategy(plain.info, plain.columns, self._rules)
         cluster.registry.add(self._strategy)
         self._definitions = cluster.collection(self._strategy)
-        self._place = self._definitions.place_after(cluster.storage.revision)
+        self._position = self._definitions.position_after(cluster.storage.revision)
         self._busy = False
         self._served: dict[str, tuple[bytes, Definition]] = {}
         self._schemas: dict[str, dict[bytes, CompiledSchema]] = {}
         for entry in self._definitions.entries():
             self._settle(entry.key)
-        self._definitions.follow(self, self._wake)
+        self._definitions.subscribe(self, self._wake)
 
     def _wake(self) -> None:
         """Look at every change of a definition, those that this brings about included."""
@@ -66,8 +66,8 @@ class CustomResources:
             return
         self._busy = True
         try:
-            while changes := self._definitions.changes_from(self._place):
-                self._place += 1
+            while changes := self._definitions.changes_from(self._position):
+                self._position += 1
                 change = changes[0]
                 if change.kind == DELETED:
                     self._forget(change.entry.key)
@@ -108,7 +108,7 @@ class CustomResources:
         metadata.pop("managedFields", None)
         if entries:
             metadata["managedFields"] = entries
-        entry = entry_of(metadata["name"], document, self._strategy.stamp, cluster.storage.next_revision)
+        entry = entry_of(metadata["name"], document, self._strategy.encoding_version, cluster.storage.next_revision)
         if "deletionTimestamp" in metadata and not metadata.get("finalizers"):
             cluster.storage.delete(self._definitions, entry)
         else:
@@ -242,7 +242,7 @@ class CustomResources:
         instances = self._cluster.storage.collection(read_definition(document).storage)
         self._delete_instances(instances)
         if len(instances):
-            instances.follow(self, lambda: self._check_instances(metadata["name"], instances))
+            instances.subscribe(self, lambda: self._check_instances(metadata["name"], instances))
             return
         self._set(document, "Terminating", "False", "InstanceDeletionCompleted", "removed all instances")
         self._release(document)
@@ -253,15 +253,15 @@ class CustomResources:
             document = decode(entry.raw)
             metadata = document["metadata"]
             if not metadata.get("finalizers"):
-                storage.delete(instances, entry_of(entry.key, document, entry.stamp, storage.next_revision))
+                storage.delete(instances, entry_of(entry.key, document, entry.encoding_version, storage.next_revision))
             elif "deletionTimestamp" not in metadata:
                 metadata |= {"deletionTimestamp": now, "deletionGracePeriodSeconds": 0}
                 metadata["generation"] = metadata.get("generation", 0) + 1
-                storage.put(instances, entry_of(entry.key, document, entry.stamp, storage.next_revision))
+                storage.put(instances, entry_of(entry.key, document, entry.encoding_version, storage.next_revision))
 
     def _check_instances(self, name: str, instances: Collection) -> None:
         if len(instances) == 0:
-            instances.unfollow(self)
+            instances.unsubscribe(self)
             document = self._read(name)
             if document is not None:
                 self._clean_up(document)

@@ -25,16 +25,16 @@ from typing import Any, NamedTuple
 
 from konverge_cluster.patches import last_applied
 from konverge_cluster.patches.comparison import fields_of, same
-from konverge_cluster.patches.elements import Unreadable
-from konverge_cluster.patches.endpoints import Endpoint, bare
+from konverge_cluster.patches.elements import PathElementError
+from konverge_cluster.patches.endpoints import Endpoint, without_managed_fields
 from konverge_cluster.patches.errors import PatchError, apply_conflict, bad_request, internal
 from konverge_cluster.patches.field_sets import FieldSet, difference, paths, subtract
-from konverge_cluster.patches.managers import Identity, Managers, Owned, identify, read_managers, write_managers
+from konverge_cluster.patches.managers import Identity, Managers, Owned, build_identity, read_managers, write_managers
 from konverge_cluster.patches.merging import merge
-from konverge_cluster.patches.ownership import Change, adopt_schema, strip
+from konverge_cluster.patches.ownership import Change, reconcile_with_schema, strip
 from konverge_cluster.patches.pruning import prune
-from konverge_cluster.patches.updates import updated
-from konverge_cluster.patches.validation import Misfit, validate
+from konverge_cluster.patches.updates import managers_after_update
+from konverge_cluster.patches.validation import ValidationError, validate
 
 __all__ = ["Applied", "apply_patch"]
 
@@ -71,14 +71,16 @@ def apply_patch(
         that does not fit the schema.
     """
     _check(config, endpoint)
-    attempt = _Apply(endpoint, live, config, identify(manager, "Apply", endpoint.api_version, endpoint.subresource))
+    attempt = _Apply(
+        endpoint, live, config, build_identity(manager, "Apply", endpoint.api_version, endpoint.subresource)
+    )
     try:
-        attempt.tell_apart(now)
+        attempt.initialize_managers(now)
         applied = _settled(attempt, manager=manager, force=force, now=now)
-    except (Misfit, Unreadable) as wrong:
+    except (ValidationError, PathElementError) as wrong:
         raise internal(str(wrong)) from wrong
     if manager == KUBECTL:
-        return Applied(last_applied.synced(applied.object, config), applied.managed_fields)
+        return Applied(last_applied.with_last_applied(applied.object, config), applied.managed_fields)
     return applied
 
 
@@ -88,7 +90,7 @@ def _settled(attempt: _Apply, *, manager: str, force: bool, now: str) -> Applied
     except _Conflicts as conflicts:
         found = conflicts.found
         if manager == KUBECTL and attempt.live is not None:
-            allowed = last_applied.owned_by_client(attempt.endpoint, attempt.live)
+            allowed = last_applied.client_side_fields(attempt.endpoint, attempt.live)
             found = {identity: rest for identity, fields in found.items() if (rest := difference(fields, allowed))}
             if not found:
                 return attempt.run(force=True, now=now)
@@ -123,12 +125,12 @@ class _Apply:
         self, endpoint: Endpoint, live: dict[str, Any] | None, config: dict[str, Any], identity: Identity
     ) -> None:
         self.endpoint = endpoint
-        self.live = None if live is None else bare(live)
+        self.live = None if live is None else without_managed_fields(live)
         self._config = config
         self._identity = identity
         self._managers = {} if live is None else _read(live)
 
-    def tell_apart(self, now: str) -> None:
+    def initialize_managers(self, now: str) -> None:
         """Check both sides, and give what nobody owns yet to `before-first-apply`."""
         root = self.endpoint.topology.root
         _validate(root, self._config, "failed to create typed patch object", allow_duplicates=False)
@@ -138,7 +140,9 @@ class _Apply:
             # The schema of a custom resource may have changed since it was written.
             _validate(root, self.live, "failed to create typed live object", allow_duplicates=True)
         if not self._managers:
-            self._managers = updated(None, self.live, {}, manager="before-first-apply", endpoint=self.endpoint, now=now)
+            self._managers = managers_after_update(
+                None, self.live, {}, manager="before-first-apply", endpoint=self.endpoint, now=now
+            )
 
     def run(self, *, force: bool, now: str) -> Applied:
         """Merge, prune and settle.
@@ -150,7 +154,7 @@ class _Apply:
         owned = subtract(said, endpoint.reset.get(endpoint.api_version, {}))
         if self.live is None:
             return Applied(self._config, _written({}, identity, Owned(owned, endpoint.api_version, now)))
-        managers = adopt_schema(endpoint, self._managers, self.live)
+        managers = reconcile_with_schema(endpoint, self._managers, self.live)
         last = managers.get(identity)
         managers[identity] = Owned(owned, endpoint.api_version, last.time if last is not None else None)
         merged = merge(endpoint.topology.root, self.live, self._config)
@@ -160,12 +164,12 @@ class _Apply:
     def _settle(self, merged: dict[str, Any], managers: Managers, *, force: bool, now: str) -> Applied:
         live = self.live or {}
         change = Change(self.endpoint, live, merged)
-        conflicts = change.conflicts(managers, but=self._identity)
+        conflicts = change.conflicts(managers, exclude=self._identity)
         if conflicts and not force:
             raise _Conflicts(conflicts)
         is_noop = same(live, merged)
         owned = managers[self._identity]
-        managers = change.settle(managers, but=self._identity)
+        managers = change.managers_after(managers, exclude=self._identity)
         time = owned.time if is_noop else now
         return Applied(
             live if is_noop else merged, _written(managers, self._identity, Owned(owned.fields, owned.version, time))
@@ -185,14 +189,14 @@ def _read(live: dict[str, Any]) -> Managers:
     entries = (metadata.get("managedFields") if isinstance(metadata, dict) else None) or []
     try:
         return read_managers(entries, trusted=entries)
-    except Unreadable as wrong:
+    except PathElementError as wrong:
         raise internal(f"failed to decode managed fields: {wrong}") from wrong
 
 
 def _validate(root: Any, obj: dict[str, Any], what: str, *, allow_duplicates: bool) -> None:
     try:
         validate(root, obj, allow_duplicates=allow_duplicates)
-    except Misfit as wrong:
+    except ValidationError as wrong:
         raise internal(f"{what} ({_object_text(obj)}): {wrong}") from wrong
 
 

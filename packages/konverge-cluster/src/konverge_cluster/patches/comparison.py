@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from konverge_cluster.patches.elements import item_element
-from konverge_cluster.patches.field_sets import FieldSet, as_entry, below, is_member, union
+from konverge_cluster.patches.field_sets import FieldSet, as_entry, children_of, is_member, union
 from konverge_cluster.patches.topology import ABSENT, MappingType, Node, SequenceType
 
 __all__ = ["compare", "fields_of", "same"]
@@ -27,12 +27,12 @@ __all__ = ["compare", "fields_of", "same"]
 def compare(node: Node, old: Any, new: Any) -> tuple[FieldSet, FieldSet]:
     """Give (changed, removed): what `new` adds or modifies, and what it no longer has."""
     changed, removed = _differ(node, old, new)
-    return below(changed), below(removed)
+    return children_of(changed), children_of(removed)
 
 
 def fields_of(node: Node, value: Any) -> FieldSet:
     """Give the fields that an applied configuration says."""
-    return below(_said(node, value))
+    return children_of(_said(node, value))
 
 
 def same(one: Any, other: Any) -> bool:
@@ -71,7 +71,7 @@ def _differ(node: Node, old: Any, new: Any) -> Differences:
 def _either(one: FieldSet | None, other: FieldSet | None) -> FieldSet | None:
     if one is None or other is None:
         return one if other is None else other
-    return as_entry(union(below(one), below(other)), is_member(one) or is_member(other))
+    return as_entry(union(children_of(one), children_of(other)), is_member(one) or is_member(other))
 
 
 def _differ_as(node: Node, form: str, old: Any, new: Any) -> Differences:
@@ -191,7 +191,7 @@ def _said_fields(mapping: MappingType, value: dict[str, Any]) -> FieldSet:
         if entry is None:
             entry = {} if counts else None
         elif counts:
-            entry = as_entry(below(entry), True)
+            entry = as_entry(children_of(entry), True)
         if entry is not None:
             made["f:" + key] = entry
     return made
@@ -201,5 +201,5 @@ def _said_items(sequence: SequenceType, items: list[Any]) -> FieldSet:
     made: FieldSet = {}
     for element, group in _grouped(sequence, items).items():
         entry = _said(sequence.element, group[0]) if len(group) == 1 else {}
-        made[element] = as_entry(below(entry), True) or {}
+        made[element] = as_entry(children_of(entry), True) or {}
     return made

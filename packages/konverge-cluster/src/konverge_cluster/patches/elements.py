@@ -15,15 +15,15 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from konverge_cluster.patches.go_text import compact_json, plain, quoted
+from konverge_cluster.patches.go_text import compact_json, plain, quote
 from konverge_cluster.patches.topology import SequenceType
 
-__all__ = ["Unreadable", "canonical", "item_element", "order_of", "text_of"]
+__all__ = ["PathElementError", "canonical", "item_element", "order_of", "text_of"]
 
 _REMEMBERED = 8192
 
 
-class Unreadable(ValueError):
+class PathElementError(ValueError):
     """Not a path element, or a list item that no path element can name."""
 
 
@@ -35,9 +35,9 @@ def item_element(sequence: SequenceType, item: Any) -> str:
     if not sequence.keys:
         return "v:" + compact_json(_set_item(item))
     if item is None:
-        raise Unreadable("associative list with keys may not have a null element")
+        raise PathElementError("associative list with keys may not have a null element")
     if not isinstance(item, dict):
-        raise Unreadable("associative list with keys may not have non-map elements")
+        raise PathElementError("associative list with keys may not have non-map elements")
     if len(sequence.keys) == 1:
         only = sequence.keys[0]
         if only in item:
@@ -47,11 +47,11 @@ def item_element(sequence: SequenceType, item: Any) -> str:
 
 def _set_item(item: Any) -> Any:
     if isinstance(item, dict):
-        raise Unreadable("associative list without keys has an element that's a map type")
+        raise PathElementError("associative list without keys has an element that's a map type")
     if isinstance(item, list):
-        raise Unreadable("not supported: associative list with lists as elements")
+        raise PathElementError("not supported: associative list with lists as elements")
     if item is None:
-        raise Unreadable("associative list without keys has an element that's an explicit null")
+        raise PathElementError("associative list without keys has an element that's an explicit null")
     return item
 
 
@@ -60,8 +60,8 @@ def _keyed(sequence: SequenceType, item: dict[str, Any]) -> str:
     # A null that is written counts as the key's value; a missing default leaves the key out.
     named = {key: value for key, value in found.items() if value is not None or key in item}
     if not named:
-        keys = "[" + " ".join(map(quoted, sequence.keys)) + "]"
-        raise Unreadable(
+        keys = "[" + " ".join(map(quote, sequence.keys)) + "]"
+        raise PathElementError(
             f"associative list with keys has an element that omits all key fields {keys}"
             " (and doesn't have default values for any key fields)"
         )
@@ -76,7 +76,7 @@ def canonical(element: str) -> str | None:
     """
     kind, colon, rest = element[:1], element[1:2], element[2:]
     if colon != ":":
-        raise Unreadable(f"missing colon: {element}" if len(element) > 1 else "key must be 2 characters long:")
+        raise PathElementError(f"missing colon: {element}" if len(element) > 1 else "key must be 2 characters long:")
     if kind == "f":
         return element
     if kind not in "kvi" or not kind:
@@ -84,9 +84,9 @@ def canonical(element: str) -> str | None:
     try:
         value = int(rest) if kind == "i" else json.loads(rest)
     except ValueError as wrong:
-        raise Unreadable(str(wrong)) from wrong
+        raise PathElementError(str(wrong)) from wrong
     if kind == "k" and not isinstance(value, dict):
-        raise Unreadable(f"key fields must be an object: {element}")
+        raise PathElementError(f"key fields must be an object: {element}")
     return f"{kind}:{compact_json(value)}"
 
 
@@ -132,7 +132,7 @@ def text_of(element: str) -> str:
 
 def _shown(value: Any) -> str:
     if isinstance(value, str):
-        return quoted(value)
+        return quote(value)
     if isinstance(value, list):
         return "[" + ",".join(map(_shown, value)) + "]"
     return "null" if value is None else plain(value)

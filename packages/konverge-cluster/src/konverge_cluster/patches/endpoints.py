@@ -10,7 +10,7 @@ from konverge_cluster.patches.field_sets import FieldSet, make_set
 from konverge_cluster.patches.topology import Node, Topology
 from konverge_cluster.patches.validation import validate
 
-__all__ = ["STRIPPED", "Endpoint", "bare", "with_api_version"]
+__all__ = ["STRIPPED", "Endpoint", "with_api_version", "without_managed_fields"]
 
 STRIPPED = make_set(
     "apiVersion",
@@ -71,7 +71,7 @@ class Endpoint:
         return converted
 
 
-def bare(obj: dict[str, Any]) -> dict[str, Any]:
+def without_managed_fields(obj: dict[str, Any]) -> dict[str, Any]:
     """Give the object without its managedFields."""
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or "managedFields" not in metadata:

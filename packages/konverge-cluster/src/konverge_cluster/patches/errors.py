@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["PatchError", "apply_conflict", "bad_request", "internal", "too_large", "unprocessable"]
+__all__ = ["PatchError", "apply_conflict", "bad_request", "internal", "invalid_patch", "too_large"]
 
 
 class PatchError(Exception):
@@ -28,7 +28,7 @@ def bad_request(message: str) -> PatchError:
     return PatchError(message, code=400, reason="BadRequest")
 
 
-def unprocessable() -> PatchError:
+def invalid_patch() -> PatchError:
     """Say that the patch does not fit the object: 422, without a word on what does not fit, as the real server."""
     text = "the server rejected our request due to an error in our request"
     return PatchError(text, code=422, reason="Invalid", details={})

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from konverge_cluster.patches.elements import Unreadable, canonical, order_of, text_of
+from konverge_cluster.patches.elements import PathElementError, canonical, order_of, text_of
 from konverge_cluster.patches.topology import Node
 
 __all__ = [
@@ -47,7 +47,7 @@ def is_member(entry: FieldSet | None) -> bool:
     return entry is not None and (not entry or "." in entry)
 
 
-def below(entry: FieldSet | None) -> FieldSet:
+def children_of(entry: FieldSet | None) -> FieldSet:
     """Give what is in the set below the element that this tree stands under."""
     if not entry or "." not in entry:
         return entry or {}
@@ -71,7 +71,9 @@ def union(one: FieldSet, other: FieldSet) -> FieldSet:
         if known is None:
             made[element] = entry
         elif known is not entry:
-            made[element] = as_entry(union(below(known), below(entry)), is_member(known) or is_member(entry)) or {}
+            made[element] = (
+                as_entry(union(children_of(known), children_of(entry)), is_member(known) or is_member(entry)) or {}
+            )
     return made
 
 
@@ -82,7 +84,7 @@ def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
         match = other.get(element)
         if match is None or element == ".":
             continue
-        both = as_entry(intersection(below(entry), below(match)), is_member(entry) and is_member(match))
+        both = as_entry(intersection(children_of(entry), children_of(match)), is_member(entry) and is_member(match))
         if both is not None:
             made[element] = both
     return made
@@ -98,7 +100,7 @@ def difference(one: FieldSet, other: FieldSet) -> FieldSet:
         if not entry and not taken:
             del made[element]
             continue
-        rest = as_entry(difference(below(entry), below(taken)), is_member(entry) and not is_member(taken))
+        rest = as_entry(difference(children_of(entry), children_of(taken)), is_member(entry) and not is_member(taken))
         if rest is None:
             del made[element]
         else:
@@ -113,7 +115,7 @@ def subtract(one: FieldSet, other: FieldSet) -> FieldSet:
         entry = made.get(element)
         if entry is None or element == ".":
             continue
-        rest = None if is_member(taken) else as_entry(subtract(below(entry), taken), is_member(entry))
+        rest = None if is_member(taken) else as_entry(subtract(children_of(entry), taken), is_member(entry))
         if rest is None:
             del made[element]
         else:
@@ -131,7 +133,7 @@ def named_members(fields: FieldSet, node: Node | None) -> FieldSet:
             made[element] = entry
             continue
         inner, is_named = _step(node, element)
-        made[element] = as_entry(named_members(below(entry), inner), is_named or is_member(entry)) or {}
+        made[element] = as_entry(named_members(children_of(entry), inner), is_named or is_member(entry)) or {}
     return made
 
 
@@ -159,7 +161,7 @@ def paths(fields: FieldSet, prefix: str = "") -> Iterator[str]:
     elements = [element for element in sorted(fields, key=order_of) if element != "."]
     yield from (prefix + text_of(element) for element in elements if is_member(fields[element]))
     for element in elements:
-        yield from paths(below(fields[element]), prefix + text_of(element))
+        yield from paths(children_of(fields[element]), prefix + text_of(element))
 
 
 def read_set(document: Any) -> FieldSet:
@@ -168,14 +170,14 @@ def read_set(document: Any) -> FieldSet:
     Raises: Unreadable when it is no FieldsV1 document.
     """
     read = _read_entry(document)
-    return below(read)
+    return children_of(read)
 
 
 def _read_entry(document: Any) -> FieldSet:
     if document is None:
         return {}
     if not isinstance(document, dict):
-        raise Unreadable(f"expected an object of path elements, got {type(document).__name__}")
+        raise PathElementError(f"expected an object of path elements, got {type(document).__name__}")
     made: FieldSet = {}
     for element, entry in document.items():
         key = element if element == "." else canonical(element)

@@ -9,7 +9,7 @@ import re
 from json.encoder import encode_basestring
 from typing import Any
 
-__all__ = ["as_string", "compact_json", "kind_of", "literal", "plain", "quoted"]
+__all__ = ["as_string", "compact_json", "kind_of", "literal", "plain", "quote"]
 
 _PLAIN_STRING = re.compile(r"[ !#-%'-;=?-\[\]-~]*\Z")
 _JSON_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -40,7 +40,7 @@ def plain(value: Any) -> str:
     return "<nil>" if value is None else _scalar(value)
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Write `%q`: a string with what cannot be printed escaped."""
     return '"' + "".join(map(_quoted_character, text)) + '"'
 
@@ -48,12 +48,12 @@ def quoted(text: str) -> str:
 def literal(value: Any) -> str:
     """Write `%#v`: the value as Go source."""
     if isinstance(value, dict):
-        inner = ", ".join(f"{quoted(key)}:{literal(value[key])}" for key in sorted(value))
+        inner = ", ".join(f"{quote(key)}:{literal(value[key])}" for key in sorted(value))
         return "map[string]interface {}{" + inner + "}"
     if isinstance(value, list):
         return "[]interface {}{" + ", ".join(map(literal, value)) + "}"
     if isinstance(value, str):
-        return quoted(value)
+        return quote(value)
     return "interface {}(nil)" if value is None else _scalar(value)
 
 

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from konverge_cluster.patches.errors import PatchError, bad_request, too_large, unprocessable
+from konverge_cluster.patches.errors import PatchError, bad_request, invalid_patch, too_large
 
 __all__ = ["MAX_OPERATIONS", "apply_json_patch", "read_json_patch", "unknown_operation_fields"]
 
@@ -28,15 +28,15 @@ MAX_OPERATIONS = 10_000
 _NUMBER = re.compile(r"[+-]?[0-9]+\Z")
 _ABSENT: Any = object()
 _STRICT_TYPES = ("[]handlers.jsonPatchOp", "handlers.jsonPatchOp")
-_LENIENT_TYPES = ("jsonpatch.Patch", "jsonpatch.Operation")
+_UNCHECKED_TYPES = ("jsonpatch.Patch", "jsonpatch.Operation")
 _KINDS = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}
 
 
-class _Misfit(Exception):
+class _OperationError(Exception):
     """An operation does not fit the document; the text says why."""
 
 
-class _Nowhere(Exception):
+class _MissingPath(Exception):
     """A pointer leads into nothing; `name` says which of the operation's two pointers."""
 
     def __init__(self, name: str) -> None:
@@ -44,11 +44,11 @@ class _Nowhere(Exception):
         self.name = name
 
 
-class _BadKey(Exception):
+class _InvalidKey(Exception):
     """A pointer leads into a container that has no such place; the text says why."""
 
 
-def read_json_patch(patch: Any, *, lenient: bool = False) -> list[dict[str, Any]]:
+def read_json_patch(patch: Any, *, ignore_validation: bool = False) -> list[dict[str, Any]]:
     """Check that a decoded body is a JSON patch and give its operations.
 
     `lenient` is for requests with ``fieldValidation=Ignore``: the real server then looks into an operation only when it
@@ -56,22 +56,22 @@ def read_json_patch(patch: Any, *, lenient: bool = False) -> list[dict[str, Any]
 
     Raises: PatchError 400 when it is no list of operations, 413 when there are more than `MAX_OPERATIONS`.
     """
-    whole, one = _LENIENT_TYPES if lenient else _STRICT_TYPES
+    whole, one = _UNCHECKED_TYPES if ignore_validation else _STRICT_TYPES
     if patch is None:
         return []
     if not isinstance(patch, list):
-        raise _undecodable(patch, f"Go value of type {whole}", lenient=lenient)
+        raise _undecodable(patch, f"Go value of type {whole}", ignore_validation=ignore_validation)
     for operation in patch:
         if not isinstance(operation, dict | None):
-            raise _undecodable(operation, f"Go value of type {one}", lenient=lenient)
-        if not lenient:
+            raise _undecodable(operation, f"Go value of type {one}", ignore_validation=ignore_validation)
+        if not ignore_validation:
             _check_strings(operation or {})
     if len(patch) > MAX_OPERATIONS:
         raise too_large(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(patch)}")
     return [operation or {} for operation in patch]
 
 
-def apply_json_patch(document: Any, patch: Any, *, lenient: bool = False) -> Any:
+def apply_json_patch(document: Any, patch: Any, *, ignore_validation: bool = False) -> Any:
     """Apply a decoded JSON patch and give the new document.
 
     Raises: PatchError as `read_json_patch`, and 422 when an operation does not fit.
@@ -79,10 +79,10 @@ def apply_json_patch(document: Any, patch: Any, *, lenient: bool = False) -> Any
     holder = {"": document}
     own = {id(holder)}
     try:
-        for operation in read_json_patch(patch, lenient=lenient):
+        for operation in read_json_patch(patch, ignore_validation=ignore_validation):
             _Step(holder, own, operation).run()
-    except _Misfit as misfit:
-        raise unprocessable() from misfit
+    except _OperationError as misfit:
+        raise invalid_patch() from misfit
     return holder[""]
 
 
@@ -99,12 +99,14 @@ def unknown_operation_fields(patch: Any) -> list[str]:
 def _check_strings(operation: dict[str, Any]) -> None:
     for name in ("op", "path", "from"):
         if not isinstance(operation.get(name), str | None):
-            raise _undecodable(operation[name], f"Go struct field jsonPatchOp.{name} of type string", lenient=False)
+            raise _undecodable(
+                operation[name], f"Go struct field jsonPatchOp.{name} of type string", ignore_validation=False
+            )
 
 
-def _undecodable(value: Any, target: str, *, lenient: bool) -> PatchError:
+def _undecodable(value: Any, target: str, *, ignore_validation: bool) -> PatchError:
     text = f"json: cannot unmarshal {_KINDS[type(value)]} into {target}"
-    return bad_request(text if lenient else f"error decoding patch: {text}")
+    return bad_request(text if ignore_validation else f"error decoding patch: {text}")
 
 
 class _Step:
@@ -130,13 +132,13 @@ class _Step:
         said = self._operation.get("op")
         kind = said if isinstance(said, str) else ""
         if kind not in kinds:
-            raise _Misfit(f"Unexpected kind: {kind or 'unknown'}")
+            raise _OperationError(f"Unexpected kind: {kind or 'unknown'}")
         try:
             kinds[kind]()
-        except _Nowhere as nowhere:
-            raise _Misfit(self._nowhere_text(kind, nowhere.name)) from None
-        except _BadKey as fault:
-            raise _Misfit(self._key_text(kind, str(fault))) from None
+        except _MissingPath as nowhere:
+            raise _OperationError(self._nowhere_text(kind, nowhere.name)) from None
+        except _InvalidKey as fault:
+            raise _OperationError(self._key_text(kind, str(fault))) from None
 
     def _nowhere_text(self, kind: str, name: str) -> str:
         pointer = self._operation.get(name)
@@ -171,7 +173,7 @@ class _Step:
     def _replace(self) -> None:
         if self._pointer("path") == "":
             if not isinstance(self._value, dict | list):
-                raise _Misfit("replace operation value must be object or array: %!w(<nil>)")
+                raise _OperationError("replace operation value must be object or array: %!w(<nil>)")
             self._holder[""] = self._value
             return
         container, key = self._place("path")
@@ -197,32 +199,32 @@ class _Step:
         pointer = self._pointer("path")
         found = self._holder[""] if pointer == "" else _read(*self._place("path"))
         if not _same(None if found is _ABSENT else found, self._value):
-            raise _Misfit(f"testing value {pointer} failed: test failed")
+            raise _OperationError(f"testing value {pointer} failed: test failed")
 
     def _pointer(self, name: str) -> str:
         pointer = self._operation.get(name)
         if not isinstance(pointer, str):
-            raise _Nowhere(name)
+            raise _MissingPath(name)
         return pointer
 
     def _place(self, name: str) -> tuple[Any, str]:
         """Find the container that a pointer leads into, ready to be changed, and the last key."""
         tokens = self._pointer(name).split("/")
         if len(tokens) < 2:
-            raise _Nowhere(name)
+            raise _MissingPath(name)
         keys = [token.replace("~1", "/").replace("~0", "~") for token in tokens[1:]]
         try:
             container = self._changeable(self._holder, "")
             for key in keys[:-1]:
                 container = self._changeable(container, key if isinstance(container, dict) else _index(container, key))
-        except (KeyError, _BadKey):
-            raise _Nowhere(name) from None
+        except (KeyError, _InvalidKey):
+            raise _MissingPath(name) from None
         return container, keys[-1]
 
     def _changeable(self, container: Any, key: Any) -> Any:
         inner = container[key]
         if not isinstance(inner, dict | list):
-            raise _BadKey(f"{key} holds a single value")
+            raise _InvalidKey(f"{key} holds a single value")
         if id(inner) not in self._own:
             inner = container[key] = inner.copy()
             self._own.add(id(inner))
@@ -238,10 +240,10 @@ class _Step:
 def _index(container: list[Any], key: str, *, room: int = 0) -> int:
     """Read an index of the list; `room` 1 allows the place after the last item."""
     if not _NUMBER.match(key):
-        raise _BadKey(f'strconv.Atoi: parsing "{key}": invalid syntax')
+        raise _InvalidKey(f'strconv.Atoi: parsing "{key}": invalid syntax')
     index, size = int(key), len(container) + room
     if not -size <= index < size:
-        raise _BadKey(f"Unable to access invalid index: {index}: invalid index referenced")
+        raise _InvalidKey(f"Unable to access invalid index: {index}: invalid index referenced")
     return index % size
 
 
@@ -266,7 +268,7 @@ def _delete(container: Any, key: str) -> None:
     elif key in container:
         del container[key]
     else:
-        raise _BadKey(f"Unable to remove nonexistent key: {key}: missing value")
+        raise _InvalidKey(f"Unable to remove nonexistent key: {key}: missing value")
 
 
 def _same(one: Any, other: Any) -> bool:

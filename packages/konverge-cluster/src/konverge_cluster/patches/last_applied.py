@@ -11,37 +11,37 @@ import json
 from typing import Any
 
 from konverge_cluster.patches.comparison import compare, fields_of
-from konverge_cluster.patches.elements import Unreadable
+from konverge_cluster.patches.elements import PathElementError
 from konverge_cluster.patches.endpoints import Endpoint
 from konverge_cluster.patches.field_sets import FieldSet, difference
 from konverge_cluster.patches.go_text import compact_json
-from konverge_cluster.patches.validation import Misfit, validate
+from konverge_cluster.patches.validation import ValidationError, validate
 
-__all__ = ["ANNOTATION", "owned_by_client", "synced"]
+__all__ = ["ANNOTATION", "client_side_fields", "with_last_applied"]
 
 ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
 _MAX_ANNOTATIONS = 256 * 1024
 
 
-def owned_by_client(endpoint: Endpoint, live: dict[str, Any]) -> FieldSet:
+def client_side_fields(endpoint: Endpoint, live: dict[str, Any]) -> FieldSet:
     """Give the fields that client-side apply wrote and that still have the values it wrote."""
     try:
-        wanted = json.loads(_annotations(live).get(ANNOTATION) or "null")
+        desired = json.loads(_annotations(live).get(ANNOTATION) or "null")
     except ValueError:
         return {}
-    if not isinstance(wanted, dict) or wanted.get("apiVersion") != endpoint.api_version:
+    if not isinstance(desired, dict) or desired.get("apiVersion") != endpoint.api_version:
         return {}
     root = endpoint.topology.root
     try:
         validate(root, live)
-        validate(root, wanted)
-        changed, removed = compare(root, wanted, live)
-        return difference(difference(fields_of(root, wanted), changed), removed)
-    except (Misfit, Unreadable):
+        validate(root, desired)
+        changed, removed = compare(root, desired, live)
+        return difference(difference(fields_of(root, desired), changed), removed)
+    except (ValidationError, PathElementError):
         return {}
 
 
-def synced(obj: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
+def with_last_applied(obj: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
     """Give the object with the annotation, if it has one, saying what was applied now."""
     annotations = _annotations(obj)
     if not annotations.get(ANNOTATION):

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from konverge_cluster.patches.elements import Unreadable
+from konverge_cluster.patches.elements import PathElementError
 from konverge_cluster.patches.field_sets import FieldSet, ordered, read_set, union
-from konverge_cluster.patches.go_text import quoted
+from konverge_cluster.patches.go_text import quote
 
 __all__ = ["Identity", "Managers", "Owned", "cap_updaters", "manager_name", "read_managers", "write_managers"]
 
@@ -44,13 +44,13 @@ class Identity(NamedTuple):
 
     def __str__(self) -> str:
         """Write who this is as conflict messages do."""
-        name = quoted(self.manager)
+        name = quote(self.manager)
         if self.subresource:
-            name += f" with subresource {quoted(self.subresource)}"
+            name += f" with subresource {quote(self.subresource)}"
         return f"{name} using {self.version}" if self.operation == "Update" else name
 
 
-def identify(manager: str, operation: str, version: str, subresource: str) -> Identity:
+def build_identity(manager: str, operation: str, version: str, subresource: str) -> Identity:
     """Name an entry; nobody in particular is called "unknown"."""
     return Identity(manager or "unknown", operation, "" if operation == "Apply" else version, subresource)
 
@@ -91,13 +91,13 @@ def read_managers(entries: Iterable[Any], *, trusted: Iterable[Any] = ()) -> Man
 
 def _identity_of(entry: Any, place: int) -> Identity:
     if not isinstance(entry, dict) or entry.get("operation") not in ("Apply", "Update"):
-        raise Unreadable("operation must be `Apply` or `Update`")
+        raise PathElementError("operation must be `Apply` or `Update`")
     if not entry.get("apiVersion"):
-        raise Unreadable("apiVersion must not be empty")
+        raise PathElementError("apiVersion must not be empty")
     if not entry.get("fieldsType"):
-        raise Unreadable(f"missing fieldsType in managed fields entry {place}")
+        raise PathElementError(f"missing fieldsType in managed fields entry {place}")
     if entry["fieldsType"] != _FIELDS_TYPE:
-        raise Unreadable(f"invalid fieldsType {quoted(entry['fieldsType'])} in managed fields entry {place}")
+        raise PathElementError(f"invalid fieldsType {quote(entry['fieldsType'])} in managed fields entry {place}")
     version = "" if entry["operation"] == "Apply" else entry["apiVersion"]
     return Identity(entry.get("manager") or "", entry["operation"], version, entry.get("subresource") or "")
 
@@ -139,8 +139,8 @@ def _entry(identity: Identity, owned: Owned) -> dict[str, Any]:
 
 
 def _place(entry: dict[str, Any]) -> tuple[str, ...]:
-    wanted = ("operation", "time", "manager", "apiVersion", "subresource")
-    return tuple(entry.get(key) or "" for key in wanted)
+    desired = ("operation", "time", "manager", "apiVersion", "subresource")
+    return tuple(entry.get(key) or "" for key in desired)
 
 
 def cap_updaters(managers: Managers) -> Managers:
@@ -167,7 +167,7 @@ def cap_updaters(managers: Managers) -> Managers:
 def _fold(managers: Managers, identity: Identity, first: Identity) -> None:
     """Move an entry, and the oldest one of its version when that is still on its own, into the bucket."""
     folded = managers.pop(identity)
-    bucket = identify("ancient-changes", "Update", folded.version, "")
+    bucket = build_identity("ancient-changes", "Update", folded.version, "")
     older = managers[bucket] if bucket in managers else managers.pop(first)
     managers[bucket] = Owned(union(folded.fields, older.fields), folded.version, folded.time)
 

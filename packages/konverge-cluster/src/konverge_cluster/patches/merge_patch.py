@@ -20,14 +20,14 @@ __all__ = ["apply_merge_patch"]
 _KINDS = {list: "array", str: "string", bool: "bool", int: "number", float: "number"}
 
 
-def apply_merge_patch(document: dict[str, Any], patch: Any, *, lenient: bool = False) -> dict[str, Any]:
+def apply_merge_patch(document: dict[str, Any], patch: Any, *, ignore_validation: bool = False) -> dict[str, Any]:
     """Apply a decoded merge patch and give the new document.
 
     `lenient` is for requests with ``fieldValidation=Ignore``, where the real server says less of what is no object.
 
     Raises: PatchError 400 when the patch is no JSON object.
     """
-    if patch is None or (lenient and not isinstance(patch, dict)):
+    if patch is None or (ignore_validation and not isinstance(patch, dict)):
         raise bad_request("Invalid JSON Patch")
     if not isinstance(patch, dict):
         kind = _KINDS[type(patch)]

@@ -19,7 +19,7 @@ from typing import Any
 
 from konverge_cluster.patches.comparison import same
 from konverge_cluster.patches.elements import item_element
-from konverge_cluster.patches.field_sets import FieldSet, below, is_member
+from konverge_cluster.patches.field_sets import FieldSet, children_of, is_member
 from konverge_cluster.patches.topology import MappingType, Node, SequenceType
 
 __all__ = ["merge", "remove"]
@@ -111,7 +111,7 @@ def _remove_keys(mapping: MappingType, value: dict[str, Any], fields: FieldSet) 
         if entry is None:
             kept[key] = inner
         elif not is_member(entry):
-            kept[key] = remove(mapping.child(key), inner, below(entry))
+            kept[key] = remove(mapping.child(key), inner, children_of(entry))
     return kept or None
 
 
@@ -124,5 +124,5 @@ def _remove_items(sequence: SequenceType, value: list[Any], fields: FieldSet) ->
         if entry is None:
             kept.append(item)
         elif not is_member(entry):
-            kept.append(remove(sequence.element, item, below(entry)))
+            kept.append(remove(sequence.element, item, children_of(entry)))
     return kept or None

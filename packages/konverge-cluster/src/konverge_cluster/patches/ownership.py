@@ -17,12 +17,12 @@ from typing import Any
 
 from konverge_cluster.patches.comparison import compare
 from konverge_cluster.patches.endpoints import STRIPPED, Endpoint
-from konverge_cluster.patches.field_sets import FieldSet, below, difference, intersection, is_member, subtract
+from konverge_cluster.patches.field_sets import FieldSet, children_of, difference, intersection, is_member, subtract
 from konverge_cluster.patches.managers import Identity, Managers
 from konverge_cluster.patches.topology import Node
-from konverge_cluster.patches.validation import Misfit
+from konverge_cluster.patches.validation import ValidationError
 
-__all__ = ["Change", "adopt_schema", "strip"]
+__all__ = ["Change", "reconcile_with_schema", "strip"]
 
 
 class Change:
@@ -44,21 +44,21 @@ class Change:
             self._seen[version] = subtract(changed, reset), subtract(removed, reset)
         return self._seen[version]
 
-    def conflicts(self, managers: Managers, *, but: Identity | None = None) -> dict[Identity, FieldSet]:
+    def conflicts(self, managers: Managers, *, exclude: Identity | None = None) -> dict[Identity, FieldSet]:
         """Give what other managers own of what changed."""
         found = {
             identity: intersection(owned.fields, self.at(owned.version)[0])
             for identity, owned in managers.items()
-            if identity != but
+            if identity != exclude
         }
         return {identity: fields for identity, fields in found.items() if fields}
 
-    def settle(self, managers: Managers, *, but: Identity | None = None) -> Managers:
+    def managers_after(self, managers: Managers, *, exclude: Identity | None = None) -> Managers:
         """Give what every manager owns after the change; `but` keeps what it has."""
         settled: Managers = {}
         for identity, owned in managers.items():
             fields = owned.fields
-            if identity != but:
+            if identity != exclude:
                 changed, removed = self.at(owned.version)
                 fields = _without(_without(fields, changed), removed)
             if fields:
@@ -76,7 +76,7 @@ def strip(fields: FieldSet) -> FieldSet:
     return difference(fields, STRIPPED)
 
 
-def adopt_schema(endpoint: Endpoint, managers: Managers, live: dict[str, Any]) -> Managers:
+def reconcile_with_schema(endpoint: Endpoint, managers: Managers, live: dict[str, Any]) -> Managers:
     """Drop entries of versions that a built-in kind does not know, and widen what became atomic.
 
     Raises: Misfit when the live object does not fit one of the versions, or when a custom resource has no such version.
@@ -85,7 +85,7 @@ def adopt_schema(endpoint: Endpoint, managers: Managers, live: dict[str, Any]) -
         if version in endpoint.topologies:
             endpoint.at(live, version)
         elif not endpoint.topology.structured:
-            raise Misfit(f"request to convert CR to an invalid group/version: {version}")
+            raise ValidationError(f"request to convert CR to an invalid group/version: {version}")
     return {
         identity: owned.with_fields(_widened(endpoint.root(owned.version), owned.fields))
         for identity, owned in managers.items()
@@ -97,7 +97,7 @@ def _widened(node: Node, fields: FieldSet) -> FieldSet:
     """Replace what is owned inside atomic values by the values; give the same set when nothing is."""
     made: FieldSet = {}
     for element, entry in fields.items():
-        inner = below(entry)
+        inner = children_of(entry)
         child = _child(node, element) if inner else None
         made[element] = entry if child is None else _widened_entry(child, entry, inner)
     return made if any(made[element] is not fields[element] for element in fields) else fields

@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import Any
 
 from konverge_cluster.patches.errors import bad_request, internal
-from konverge_cluster.patches.go_text import quoted
+from konverge_cluster.patches.go_text import quote
 from konverge_cluster.patches.strategic_lists import (
     DIRECTIVE,
     check_order,
@@ -114,14 +114,14 @@ def _merge_list(original: list[Any], patch: list[Any], field: Field) -> list[Any
         return original
     if element_kind(original, patch) != "map":
         merged = without_duplicates([*original, *patch])
-        return in_order(merged, wanted=patch, live=original, key="")
+        return in_order(merged, desired=patch, live=original, key="")
     key = field.merge_key
     if not key:
         raise internal("cannot merge lists without merge key for struct")
     element = field.node.sequence.element if field.node.sequence is not None else field.node
     live, items = split_specials(original, patch, key)
     merged = merge_keyed(live, items, key, lambda was, item: _merge_map(was, item, element))
-    return in_order(merged, wanted=items, live=live, key=key)
+    return in_order(merged, desired=items, live=live, key=key)
 
 
 def _retained(original: dict[str, Any], patch: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -158,7 +158,7 @@ def _ordered_lists(
             continue
         merged = _merged_before_order(live, items, field)
         element_kind(live or [], items or [])
-        original[key] = in_order(merged, wanted=order, live=live or [], key=field.merge_key)
+        original[key] = in_order(merged, desired=order, live=live or [], key=field.merge_key)
         patch.pop(key, None)
     return original, patch
 
@@ -198,7 +198,7 @@ def _folded(mapping: MappingType, key: str) -> Field:
     for name in sorted(mapping.fields):
         if name.casefold() == key.casefold():
             return mapping.fields[name]
-    raise internal(f"unable to find api field in struct {mapping.name} for the json field {quoted(key)}")
+    raise internal(f"unable to find api field in struct {mapping.name} for the json field {quote(key)}")
 
 
 def _is_directed(value: Any) -> bool:

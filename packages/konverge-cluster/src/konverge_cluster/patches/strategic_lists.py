@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from konverge_cluster.patches.errors import PatchError, internal, unprocessable
+from konverge_cluster.patches.errors import PatchError, internal, invalid_patch
 from konverge_cluster.patches.go_text import as_string, kind_of, plain
 
 __all__ = [
@@ -44,7 +44,7 @@ def element_kind(*lists: list[Any]) -> str:
     if not kinds:
         raise internal("no elements in any of the given slices")
     if kinds[0] == "[]interface {}":
-        raise unprocessable()
+        raise invalid_patch()
     if any(kind != kinds[0] for kind in kinds):
         raise internal(f"list element types are not identical: {plain([list(items) for items in lists])}")
     return "map" if kinds[0].startswith("map") else kinds[0]
@@ -98,13 +98,13 @@ def merge_value(item: dict[str, Any], key: str) -> Any:
     return item[key]
 
 
-def in_order(merged: list[Any], *, wanted: list[Any], live: list[Any], key: str) -> list[Any]:
+def in_order(merged: list[Any], *, desired: list[Any], live: list[Any], key: str) -> list[Any]:
     """Order a merged list: by `wanted`, with what only the live list has fitted in where `live` has it."""
     names = _names(merged, key)
-    for place, item in enumerate(wanted if key and merged else []):
+    for place, item in enumerate(desired if key and merged else []):
         if not isinstance(item, dict):
             raise internal(f"value for key {place} is not a map")
-    order, was = _names(wanted, key), _names(live, key)
+    order, was = _names(desired, key), _names(live, key)
     ours = _sorted([place for place, name in enumerate(names) if name in order], names, order)
     theirs = _sorted([place for place, name in enumerate(names) if name not in order], names, was)
     result: list[Any] = []
@@ -147,12 +147,12 @@ def check_order(items: list[Any], order: list[Any], key: str) -> None:
     if not items or not order:
         return
     waiting = [item for item in items if not (isinstance(item, dict) and item.get(DIRECTIVE) == "delete")]
-    for wanted in order:
+    for desired in order:
         while waiting and isinstance(waiting[0], dict) and DIRECTIVE in waiting[0]:
             waiting.pop(0)
         if not waiting:
             return
-        if _names(waiting[:1], key) == _names([wanted], key):
+        if _names(waiting[:1], key) == _names([desired], key):
             waiting.pop(0)
     # Other directives count as items out of order when nothing follows that they could stand before.
     if waiting:

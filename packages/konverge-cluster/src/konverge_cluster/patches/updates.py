@@ -17,19 +17,19 @@ from __future__ import annotations
 from typing import Any
 
 from konverge_cluster.patches.comparison import same
-from konverge_cluster.patches.elements import Unreadable
-from konverge_cluster.patches.endpoints import Endpoint, bare
+from konverge_cluster.patches.elements import PathElementError
+from konverge_cluster.patches.endpoints import Endpoint, without_managed_fields
 from konverge_cluster.patches.field_sets import union
 from konverge_cluster.patches.managers import (
     Managers,
     Owned,
+    build_identity,
     cap_updaters,
-    identify,
     read_managers,
     write_managers,
 )
-from konverge_cluster.patches.ownership import Change, adopt_schema, strip
-from konverge_cluster.patches.validation import Misfit, validate
+from konverge_cluster.patches.ownership import Change, reconcile_with_schema, strip
+from konverge_cluster.patches.validation import ValidationError, validate
 
 __all__ = ["keep_times", "track_update"]
 
@@ -45,12 +45,12 @@ def track_update(
     if not managers and old is not None:
         return []
     try:
-        return write_managers(updated(old, new, managers, manager=manager, endpoint=endpoint, now=now))
-    except (Misfit, Unreadable):
+        return write_managers(managers_after_update(old, new, managers, manager=manager, endpoint=endpoint, now=now))
+    except (ValidationError, PathElementError):
         return []
 
 
-def updated(
+def managers_after_update(
     old: dict[str, Any] | None,
     new: dict[str, Any],
     managers: Managers,
@@ -63,16 +63,16 @@ def updated(
 
     Raises: Misfit or Unreadable when a value does not fit the schema.
     """
-    before, after = endpoint.topology.zero if old is None else bare(old), bare(new)
+    before, after = endpoint.topology.zero if old is None else without_managed_fields(old), without_managed_fields(new)
     root = endpoint.topology.root
     validate(root, after, allow_duplicates=True)
     if old is not None and not endpoint.topology.structured:
         validate(root, before, allow_duplicates=True)
     change = Change(endpoint, before, after)
-    managers = change.settle(adopt_schema(endpoint, managers, before))
+    managers = change.managers_after(reconcile_with_schema(endpoint, managers, before))
     taken = strip(change.at(endpoint.api_version)[0])
     if taken:
-        identity = identify(manager, "Update", endpoint.api_version, endpoint.subresource)
+        identity = build_identity(manager, "Update", endpoint.api_version, endpoint.subresource)
         previous = managers.get(identity)
         owned = union(taken, previous.fields) if previous is not None else taken
         managers[identity] = Owned(owned, endpoint.api_version, now)
@@ -90,7 +90,7 @@ def keep_times(old: dict[str, Any], new: dict[str, Any]) -> list[dict[str, Any]]
         return after
     if [_timeless(entry) for entry in before] != [_timeless(entry) for entry in after]:
         return after
-    return before if same(bare(old), bare(new)) else after
+    return before if same(without_managed_fields(old), without_managed_fields(new)) else after
 
 
 def _timeless(entry: dict[str, Any]) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def _managers_to_start_from(old: dict[str, Any] | None, new: dict[str, Any], end
     if sent is not None:
         try:
             managers = read_managers(sent, trusted=live)
-        except Unreadable:
+        except PathElementError:
             managers = {}
         if managers:
             return managers
@@ -116,7 +116,7 @@ def _read_or_none(entries: list[Any]) -> Managers:
     """Read stored managedFields; unreadable ones count as none."""
     try:
         return read_managers(entries, trusted=entries)
-    except Unreadable:
+    except PathElementError:
         return {}
 
 

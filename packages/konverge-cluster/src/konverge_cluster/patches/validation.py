@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from konverge_cluster.patches.elements import Unreadable, item_element, text_of
+from konverge_cluster.patches.elements import PathElementError, item_element, text_of
 from konverge_cluster.patches.go_text import kind_of, literal, plain
 from konverge_cluster.patches.topology import MappingType, Node, SequenceType
 
-__all__ = ["Misfit", "validate"]
+__all__ = ["ValidationError", "validate"]
 
 
-class Misfit(ValueError):
+class ValidationError(ValueError):
     """A value that does not fit its topology; the text names the path."""
 
 
-Problem = tuple[str, str]
+TypedError = tuple[str, str]
 """(path, what is wrong there)"""
 
 
@@ -28,14 +28,14 @@ def validate(node: Node, value: Any, *, allow_duplicates: bool = False) -> None:
 
     Raises: Misfit that lists everything that is wrong.
     """
-    problems = [f"{path}: {text}" if path else text for path, text in _problems(node, value, allow_duplicates)]
-    if len(problems) == 1:
-        raise Misfit(problems[0])
-    if problems:
-        raise Misfit("\n".join(["errors:", *(f"  {problem}" for problem in problems)]))
+    errors = [f"{path}: {text}" if path else text for path, text in _errors(node, value, allow_duplicates)]
+    if len(errors) == 1:
+        raise ValidationError(errors[0])
+    if errors:
+        raise ValidationError("\n".join(["errors:", *(f"  {error}" for error in errors)]))
 
 
-def _problems(node: Node, value: Any, allow_duplicates: bool) -> Iterator[Problem]:
+def _errors(node: Node, value: Any, allow_duplicates: bool) -> Iterator[TypedError]:
     if value is None:
         return
     form = node.form_of(value)
@@ -44,17 +44,17 @@ def _problems(node: Node, value: Any, allow_duplicates: bool) -> Iterator[Proble
         if not isinstance(value, dict):
             yield "", f"expected map, got &{{{plain(value)}}}"
         else:
-            yield from _problems_of_map(node.mapping, value, allow_duplicates)
+            yield from _map_errors(node.mapping, value, allow_duplicates)
     elif form == "sequence" and node.sequence is not None:
         if not isinstance(value, list):
             yield "", f"expected list, got &{{{plain(value)}}}"
         else:
-            yield from _problems_of_list(node.sequence, value, allow_duplicates)
+            yield from _list_errors(node.sequence, value, allow_duplicates)
     else:
-        yield from _problems_of_scalar(node.scalar, value)
+        yield from _scalar_errors(node.scalar, value)
 
 
-def _problems_of_scalar(scalar: str, value: Any) -> Iterator[Problem]:
+def _scalar_errors(scalar: str, value: Any) -> Iterator[TypedError]:
     if scalar == "numeric" and (isinstance(value, bool) or not isinstance(value, int | float)):
         yield "", f"expected numeric (int or float), got {kind_of(value)}"
     elif scalar == "string" and not isinstance(value, str):
@@ -65,7 +65,7 @@ def _problems_of_scalar(scalar: str, value: Any) -> Iterator[Problem]:
         yield "", f"expected any scalar, got &{{{plain(value)}}}"
 
 
-def _problems_of_map(mapping: MappingType, value: dict[str, Any], allow_duplicates: bool) -> Iterator[Problem]:
+def _map_errors(mapping: MappingType, value: dict[str, Any], allow_duplicates: bool) -> Iterator[TypedError]:
     fields, element = mapping.fields, mapping.element
     for key, inner in value.items():
         named = fields.get(key)
@@ -76,25 +76,25 @@ def _problems_of_map(mapping: MappingType, value: dict[str, Any], allow_duplicat
             return
         if inner is None or (type(inner) is str and node.scalar in ("string", "untyped")):
             continue
-        for path, text in _problems(node, inner, allow_duplicates):
+        for path, text in _errors(node, inner, allow_duplicates):
             yield f".{key}{path}", text
 
 
-def _problems_of_list(sequence: SequenceType, items: list[Any], allow_duplicates: bool) -> Iterator[Problem]:
+def _list_errors(sequence: SequenceType, items: list[Any], allow_duplicates: bool) -> Iterator[TypedError]:
     if sequence.atomic:
         for place, item in enumerate(items):
-            for path, text in _problems(sequence.element, item, allow_duplicates):
+            for path, text in _errors(sequence.element, item, allow_duplicates):
                 yield f"[{place}]{path}", text
         return
     seen: set[str] = set()
     for place, item in enumerate(items):
         try:
             element = item_element(sequence, item)
-        except Unreadable as wrong:
+        except PathElementError as wrong:
             yield "", f"element {place}: {wrong}"
             return
         if element in seen and not allow_duplicates:
             yield "", f"duplicate entries for key {text_of(element)}"
         seen.add(element)
-        for path, text in _problems(sequence.element, item, allow_duplicates):
+        for path, text in _errors(sequence.element, item, allow_duplicates):
             yield text_of(element) + path, text

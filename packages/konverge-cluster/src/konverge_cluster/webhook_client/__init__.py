@@ -6,9 +6,9 @@ the address of a server; whoever runs the cluster registers it.
 
 from __future__ import annotations
 
-from konverge_cluster.webhook_client.exchange import Handler, WebhookClient
-from konverge_cluster.webhook_client.https import HttpsCaller
-from konverge_cluster.webhook_client.replies import CalloutFailure, Reply
+from konverge_cluster.webhook_client.client import Handler, WebhookClient
+from konverge_cluster.webhook_client.https import HttpsTransport
+from konverge_cluster.webhook_client.responses import HttpResponse, WebhookCallError
 from konverge_cluster.webhook_client.targets import Target
 
-__all__ = ["CalloutFailure", "Handler", "HttpsCaller", "Reply", "Target", "WebhookClient"]
+__all__ = ["Handler", "HttpResponse", "HttpsTransport", "Target", "WebhookCallError", "WebhookClient"]

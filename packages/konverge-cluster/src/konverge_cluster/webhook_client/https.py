@@ -14,9 +14,9 @@ from konverge.client.access.tls import Tls
 from konverge.client.transport import HttpTransport
 from konverge.errors import ConfigError, DecodeError, TransportError
 from konverge.wire.messages import Request
-from konverge_cluster.webhook_client.replies import CalloutFailure, Reply
+from konverge_cluster.webhook_client.responses import HttpResponse, WebhookCallError
 
-__all__ = ["HttpsCaller"]
+__all__ = ["HttpsTransport"]
 
 _KEPT: Final = 32
 _UNKNOWN_ISSUERS: Final = (18, 19, 20, 21)
@@ -24,7 +24,7 @@ _OTHER_NAMES: Final = (62, 64)
 _PEER: Final = re.compile(r"\('([^']+)', (\d+)")
 
 
-class HttpsCaller:
+class HttpsTransport:
     """Sends reviews to servers; keeps connections to the few dozen that were called last.
 
     Promises: cancelling a call closes its connection; whatever goes wrong is a `CalloutFailure` in the words of Go's
@@ -34,18 +34,20 @@ class HttpsCaller:
     def __init__(self) -> None:
         self._transports: OrderedDict[tuple[str, bytes | None, str], HttpTransport] = OrderedDict()
 
-    async def __call__(self, server: str, request: Request, *, ca_bundle: bytes | None, server_name: str = "") -> Reply:
+    async def __call__(
+        self, server: str, request: Request, *, ca_bundle: bytes | None, server_name: str = ""
+    ) -> HttpResponse:
         """Send a request to a server (`https://host:port`); `server_name` is whom its certificate has to be for."""
         transport = await self._transport(server, ca_bundle, server_name)
         try:
             async with await transport.send(request) as response:
                 body = await response.read()
-                return Reply(response.status, body, response.headers.get("content-type", ""))
+                return HttpResponse(response.status, body, response.headers.get("content-type", ""))
         except TransportError as error:
-            raise CalloutFailure(_words(error, server)) from error
+            raise WebhookCallError(_words(error, server)) from error
         except DecodeError as error:
             text = f"unexpected error when reading response body. Please retry. Original error: {error}"
-            raise CalloutFailure(text) from error
+            raise WebhookCallError(text) from error
 
     async def close(self) -> None:
         """Close all connections."""
@@ -70,7 +72,7 @@ def _make(server: str, ca_bundle: bytes | None, server_name: str) -> HttpTranspo
         return HttpTransport(ClientConfig(server=server, tls=tls))
     except ConfigError as error:
         text = "unable to load root certificates: unable to parse bytes as PEM block"
-        raise CalloutFailure(text, unsent=True) from error
+        raise WebhookCallError(text, no_client=True) from error
 
 
 def _words(error: TransportError, server: str) -> str:

@@ -17,18 +17,18 @@ import asyncio
 from konverge_cluster.api import status_errors
 from konverge_cluster.api.admission import AdmissionRequest
 from konverge_cluster.api.cluster import Cluster
-from konverge_cluster.api.documents import shape
+from konverge_cluster.api.documents import decode_and_default
 from konverge_cluster.api.field_errors import quote
 from konverge_cluster.api.status_errors import StatusError
 from konverge_cluster.api.strategy import Document, Strategy
 from konverge_cluster.patches import PatchError, apply_json_patch
 from konverge_cluster.webhook_client import WebhookClient
-from konverge_cluster.webhooks.caller import CallFailed, ask
-from konverge_cluster.webhooks.conditions import holds
+from konverge_cluster.webhooks.caller import CallingWebhookError, call_webhook
+from konverge_cluster.webhooks.conditions import match_conditions_hold
 from konverge_cluster.webhooks.configurations import MUTATING, VALIDATING, Webhook, webhooks_of
 from konverge_cluster.webhooks.matching import Invocation, is_exempt, match
-from konverge_cluster.webhooks.reviews import BadReview, Verdict, request_of
-from konverge_cluster.webhooks.versions import Versioned
+from konverge_cluster.webhooks.reviews import AdmissionResponse, InvalidReview, request_of
+from konverge_cluster.webhooks.versions import VersionedAttributes
 
 __all__ = ["WebhookAdmission"]
 
@@ -38,7 +38,7 @@ class WebhookAdmission:
 
     def __init__(self, cluster: Cluster, webhook_client: WebhookClient) -> None:
         self._cluster = cluster
-        self._callouts = webhook_client
+        self._webhook_client = webhook_client
 
     def handles(self, request: AdmissionRequest) -> bool:
         """Whether any webhook is configured that might see this write."""
@@ -55,27 +55,27 @@ class WebhookAdmission:
         if not webhooks:
             return
         rounds = _Rounds()
-        subject = Versioned(request, now=self._cluster.now())
+        subject = VersionedAttributes(request, now=self._cluster.now())
         await self._mutate_once(webhooks, request, subject, rounds)
         if rounds.changed:
             rounds.second = True
             await self._mutate_once(webhooks, request, subject, rounds)
-        await subject.give_back()
+        await subject.update_request()
 
     async def validate(self, request: AdmissionRequest) -> None:
         """Let webhooks refuse the object.
 
         Raises: StatusError.
         """
-        states: dict[Strategy, Versioned] = {}
+        states: dict[Strategy, VersionedAttributes] = {}
         invocations = []
         for webhook in webhooks_of(self._cluster, VALIDATING):
             invocation = match(self._cluster, webhook, request, request.object)
             if invocation is None:
                 continue
             if invocation.strategy not in states:
-                states[invocation.strategy] = Versioned(request)
-                await states[invocation.strategy].bring_to(invocation.strategy)
+                states[invocation.strategy] = VersionedAttributes(request)
+                await states[invocation.strategy].convert_to(invocation.strategy)
             if self._conditions_hold(invocation, request, states[invocation.strategy]):
                 invocations.append(invocation)
         refusals_heard: list[StatusError] = []
@@ -87,59 +87,59 @@ class WebhookAdmission:
             raise refusals_heard[0]
 
     async def _hear(
-        self, invocation: Invocation, request: AdmissionRequest, subject: Versioned, heard: list[StatusError]
+        self, invocation: Invocation, request: AdmissionRequest, subject: VersionedAttributes, heard: list[StatusError]
     ) -> None:
         """Call a validating webhook and note its refusal: the others are to finish."""
         try:
-            await self._ask(invocation, request, subject, mutating=False)
-        except CallFailed as failure:
+            await self._call_webhook(invocation, request, subject, mutating=False)
+        except CallingWebhookError as failure:
             if not invocation.webhook.ignores_failure:
-                heard.append(failure.refusal())
+                heard.append(failure.status_error())
         except StatusError as refusal:
             heard.append(refusal)
 
     async def _mutate_once(
-        self, webhooks: list[Webhook], request: AdmissionRequest, subject: Versioned, rounds: _Rounds
+        self, webhooks: list[Webhook], request: AdmissionRequest, subject: VersionedAttributes, rounds: _Rounds
     ) -> None:
         for webhook in webhooks:
             invocation = match(self._cluster, webhook, request, subject.new) if rounds.calls(webhook) else None
             if invocation is None:
                 continue
-            await subject.bring_to(invocation.strategy)
+            await subject.convert_to(invocation.strategy)
             if not self._conditions_hold(invocation, request, subject):
                 continue
             try:
                 changed = await self._change(invocation, request, subject)
-            except CallFailed as failure:
+            except CallingWebhookError as failure:
                 if not webhook.ignores_failure:
-                    raise failure.refusal() from failure
+                    raise failure.status_error() from failure
                 changed = False
             rounds.note(webhook, changed=changed)
 
-    async def _change(self, invocation: Invocation, request: AdmissionRequest, subject: Versioned) -> bool:
+    async def _change(self, invocation: Invocation, request: AdmissionRequest, subject: VersionedAttributes) -> bool:
         """Call a mutating webhook and apply its patch; return whether it changed anything."""
         name = invocation.webhook.name
-        verdict = await self._ask(invocation, request, subject, mutating=True)
+        verdict = await self._call_webhook(invocation, request, subject, mutating=True)
         try:
             operations = verdict.operations()
-        except BadReview as fault:
-            raise CallFailed(name, str(fault)) from fault
+        except InvalidReview as fault:
+            raise CallingWebhookError(name, str(fault)) from fault
         if not operations:
             return False
         if subject.new is None:
             text = f"admission webhook {quote(name)} attempted to modify the object, which is not supported"
             raise status_errors.internal_error(f"{text} for this operation")
         if verdict.patch_type != "JSONPatch":
-            raise CallFailed(name, f"unsupported patch type {quote(verdict.patch_type)}")
+            raise CallingWebhookError(name, f"unsupported patch type {quote(verdict.patch_type)}")
         before = subject.new
         subject.new = _patched(invocation.strategy, before, operations)
         return subject.new != before
 
-    async def _ask(
-        self, invocation: Invocation, request: AdmissionRequest, subject: Versioned, *, mutating: bool
-    ) -> Verdict:
-        return await ask(
-            self._callouts,
+    async def _call_webhook(
+        self, invocation: Invocation, request: AdmissionRequest, subject: VersionedAttributes, *, mutating: bool
+    ) -> AdmissionResponse:
+        return await call_webhook(
+            self._webhook_client,
             invocation,
             request,
             (subject.new, subject.old),
@@ -147,13 +147,13 @@ class WebhookAdmission:
             mutating=mutating,
         )
 
-    def _conditions_hold(self, invocation: Invocation, request: AdmissionRequest, subject: Versioned) -> bool:
+    def _conditions_hold(self, invocation: Invocation, request: AdmissionRequest, subject: VersionedAttributes) -> bool:
         if not invocation.webhook.conditions:
             return True
         states = (subject.new, subject.old)
         described = request_of(invocation, request, states)
         variables = {"object": subject.new, "oldObject": subject.old, "request": described}
-        return holds(invocation.webhook, variables, request)
+        return match_conditions_hold(invocation.webhook, variables, request)
 
 
 class _Rounds:
@@ -174,7 +174,7 @@ class _Rounds:
             self.changed = True
             self._again |= self._called
             self._called.clear()
-        if webhook.reinvoked:
+        if webhook.reinvoke_if_needed:
             self._called.add(webhook.uid)
 
 
@@ -192,6 +192,6 @@ def _patched(strategy: Strategy, document: Document, operations: list[object]) -
     if document["kind"] != strategy.info.kind.kind:
         return patched
     try:
-        return shape(strategy, patched)[0]
+        return decode_and_default(strategy, patched)[0]
     except StatusError as refusal:
         raise status_errors.internal_error(str(refusal).partition(": ")[2]) from None

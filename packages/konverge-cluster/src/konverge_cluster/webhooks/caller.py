@@ -9,35 +9,35 @@ from konverge_cluster.api.admission import AdmissionRequest
 from konverge_cluster.api.field_errors import quote
 from konverge_cluster.api.status_errors import StatusError
 from konverge_cluster.api.strategy import Document
-from konverge_cluster.webhook_client import CalloutFailure, WebhookClient
+from konverge_cluster.webhook_client import WebhookCallError, WebhookClient
 from konverge_cluster.webhooks.matching import Invocation
 from konverge_cluster.webhooks.reviews import (
-    BadReview,
-    Verdict,
-    read_verdict,
+    AdmissionResponse,
+    InvalidReview,
+    read_response,
     request_of,
     review_of,
     review_version,
 )
 
-__all__ = ["CallFailed", "ask"]
+__all__ = ["CallingWebhookError", "call_webhook"]
 
 _STATUS_FIELDS: Final = ("message", "reason", "details")
 _HARMLESS: Final = ("None", "NoneOnDryRun")
 
 
-class CallFailed(Exception):
+class CallingWebhookError(Exception):
     """A webhook could not be called or gave no usable answer; whether that matters is up to its failure policy."""
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"failed calling webhook {quote(name)}: {why}")
 
-    def refusal(self) -> StatusError:
+    def status_error(self) -> StatusError:
         """What the writer is told when it does matter."""
         return status_errors.internal_error(str(self))
 
 
-async def ask(
+async def call_webhook(
     webhook_client: WebhookClient,
     invocation: Invocation,
     request: AdmissionRequest,
@@ -45,7 +45,7 @@ async def ask(
     *,
     uid: str,
     mutating: bool,
-) -> Verdict:
+) -> AdmissionResponse:
     """Call a webhook with the new and the old object in its version; its warnings are added to the request's.
 
     Raises: CallFailed; StatusError when the webhook says no, or when a rehearsal would have real effects.
@@ -56,16 +56,16 @@ async def ask(
     version = review_version(webhook.versions)
     if version is None:
         text = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
-        raise CallFailed(webhook.name, f"could not create admission objects: {text}")
+        raise CallingWebhookError(webhook.name, f"could not create admission objects: {text}")
     review = review_of(version, uid, request_of(invocation, request, states))
     try:
         answer = await webhook_client.post(webhook.target, review, timeout=webhook.timeout)
-        verdict = read_verdict(answer, version, uid, mutating=mutating)
-    except CalloutFailure as failure:
-        stage = "could not get REST client" if failure.unsent else "failed to call webhook"
-        raise CallFailed(webhook.name, f"{stage}: {failure}") from failure
-    except BadReview as fault:
-        raise CallFailed(webhook.name, str(fault)) from fault
+        verdict = read_response(answer, version, uid, mutating=mutating)
+    except WebhookCallError as failure:
+        stage = "could not get REST client" if failure.no_client else "failed to call webhook"
+        raise CallingWebhookError(webhook.name, f"{stage}: {failure}") from failure
+    except InvalidReview as fault:
+        raise CallingWebhookError(webhook.name, str(fault)) from fault
     request.warnings.extend(verdict.warnings)
     if not verdict.allowed:
         raise _denied(webhook.name, verdict.status or {})

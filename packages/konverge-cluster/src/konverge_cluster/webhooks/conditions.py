@@ -10,10 +10,10 @@ from konverge_cluster.api.admission import AdmissionRequest
 from konverge_cluster.cel.match_conditions import compile_condition
 from konverge_cluster.webhooks.configurations import Webhook
 
-__all__ = ["holds"]
+__all__ = ["match_conditions_hold"]
 
 
-def holds(webhook: Webhook, variables: Mapping[str, Any], request: AdmissionRequest) -> bool:
+def match_conditions_hold(webhook: Webhook, variables: Mapping[str, Any], request: AdmissionRequest) -> bool:
     """Whether all conditions of a webhook hold; one that is false decides, also beside one that fails.
 
     Raises: StatusError 403 when one fails and the webhook's failures are not ignored.

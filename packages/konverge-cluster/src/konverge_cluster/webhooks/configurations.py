@@ -55,7 +55,7 @@ class Webhook:
     timeout: float
     equivalent: bool
     ignores_failure: bool
-    reinvoked: bool
+    reinvoke_if_needed: bool
 
     @classmethod
     def read(cls, uid: str, document: Mapping[str, Any]) -> Webhook:
@@ -72,7 +72,7 @@ class Webhook:
             timeout=float(document["timeoutSeconds"]),
             equivalent=document["matchPolicy"] == "Equivalent",
             ignores_failure=document["failurePolicy"] == "Ignore",
-            reinvoked=document.get("reinvocationPolicy") == "IfNeeded",
+            reinvoke_if_needed=document.get("reinvocationPolicy") == "IfNeeded",
         )
 
 

@@ -8,13 +8,21 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from konverge_cluster.api.admission import AdmissionRequest
-from konverge_cluster.api.bodies import BadText, read_json
-from konverge_cluster.api.metadata import json_type
+from konverge_cluster.api.bodies import BodyDecodeError, read_json
 from konverge_cluster.api.field_errors import quote
+from konverge_cluster.api.metadata import json_type
 from konverge_cluster.api.strategy import Document, Strategy
 from konverge_cluster.webhooks.matching import Invocation, namespace_of
 
-__all__ = ["BadReview", "Verdict", "kind_spoken", "read_verdict", "request_of", "review_of", "review_version"]
+__all__ = [
+    "AdmissionResponse",
+    "InvalidReview",
+    "endpoint_kind",
+    "read_response",
+    "request_of",
+    "review_of",
+    "review_version",
+]
 
 GROUP: Final = "admission.k8s.io"
 _VERSIONS: Final = ("v1", "v1beta1")
@@ -43,12 +51,12 @@ _GO_TYPES: Final = {
 _PLAIN_TYPES: Final = {str: "string", bool: "bool", int: "int32"}
 
 
-class BadReview(ValueError):
+class InvalidReview(ValueError):
     """An answer that the server cannot use; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AdmissionResponse:
     """What a webhook decided. `patch` is the text of its patch, `status` what it says about a refusal."""
 
     allowed: bool
@@ -66,11 +74,11 @@ class Verdict:
             return []
         try:
             value, _ = read_json(self.patch)
-        except BadText as fault:
-            raise BadReview(f"received undecodable patch in webhook response: {fault}") from None
+        except BodyDecodeError as fault:
+            raise InvalidReview(f"received undecodable patch in webhook response: {fault}") from None
         if value is not None and not isinstance(value, list):
             text = f"json: cannot unmarshal {json_type(value)} into Go value of type jsonpatch.Patch"
-            raise BadReview(f"received undecodable patch in webhook response: {text}")
+            raise InvalidReview(f"received undecodable patch in webhook response: {text}")
         return value or []
 
 
@@ -79,7 +87,7 @@ def review_version(versions: tuple[str, ...]) -> str | None:
     return next((version for version in versions if version in _VERSIONS), None)
 
 
-def kind_spoken(strategy: Strategy, subresource: str) -> dict[str, str]:
+def endpoint_kind(strategy: Strategy, subresource: str) -> dict[str, str]:
     """The kind of the objects that an endpoint takes: a subresource may have its own (Scale)."""
     kind = strategy.info.kind
     part = strategy.info.subresource(subresource) if subresource else None
@@ -98,10 +106,10 @@ def request_of(
 ) -> Document:
     """The request as a webhook sees it, without its uid; `states` are the new and the old object in its version."""
     strategy, subresource = invocation.strategy, request.subresource
-    described: Document = {"kind": kind_spoken(strategy, subresource), "resource": _resource(strategy)}
+    described: Document = {"kind": endpoint_kind(strategy, subresource), "resource": _resource(strategy)}
     if subresource:
         described["subResource"] = subresource
-    described["requestKind"] = kind_spoken(request.strategy, subresource)
+    described["requestKind"] = endpoint_kind(request.strategy, subresource)
     described["requestResource"] = _resource(request.strategy)
     if subresource:
         described["requestSubResource"] = subresource
@@ -124,7 +132,7 @@ def review_of(version: str, uid: str, described: Document) -> Document:
     }
 
 
-def read_verdict(review: Document, version: str, uid: str, *, mutating: bool) -> Verdict:
+def read_response(review: Document, version: str, uid: str, *, mutating: bool) -> AdmissionResponse:
     """Read the answer to a review.
 
     Raises: BadReview.
@@ -144,7 +152,7 @@ def read_verdict(review: Document, version: str, uid: str, *, mutating: bool) ->
     elif patch:
         # The old version of the review had one kind of patch only, and never said which.
         patch_type = "JSONPatch"
-    return Verdict(
+    return AdmissionResponse(
         allowed=response.get("allowed") or False,
         patch=patch,
         patch_type=patch_type or "",
@@ -186,15 +194,15 @@ def _check_types(holder: Document, fields: dict[str, type], where: str) -> None:
             raise _wrong(odd[0], f"{where}.{name}", "string")
 
 
-def _invalid(text: str) -> BadReview:
-    return BadReview(f"received invalid webhook response: {text}")
+def _invalid(text: str) -> InvalidReview:
+    return InvalidReview(f"received invalid webhook response: {text}")
 
 
-def _undecodable(text: str) -> BadReview:
-    return BadReview(f"failed to call webhook: {text}")
+def _undecodable(text: str) -> InvalidReview:
+    return InvalidReview(f"failed to call webhook: {text}")
 
 
-def _wrong(value: Any, where: str, wanted: str) -> BadReview:
+def _wrong(value: Any, where: str, wanted: str) -> InvalidReview:
     return _undecodable(f"json: cannot unmarshal {json_type(value)} into Go struct field {where} of type {wanted}")
 
 

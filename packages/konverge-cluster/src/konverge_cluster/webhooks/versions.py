@@ -7,7 +7,7 @@ from konverge_cluster.api.cluster import decode, encode
 from konverge_cluster.api.scales import scale_of, set_replicas
 from konverge_cluster.api.strategy import Document, Strategy
 
-__all__ = ["Versioned", "convert"]
+__all__ = ["VersionedAttributes", "convert"]
 
 
 async def convert(document: Document, source: Strategy, target: Strategy) -> Document:
@@ -15,16 +15,16 @@ async def convert(document: Document, source: Strategy, target: Strategy) -> Doc
     copy: Document = decode(encode(document))
     if source is target or copy.get("kind") != source.info.kind.kind:
         return copy
-    stored, stamp = await source.to_storage(copy)
-    if stamp != target.stamp:
+    stored, encoding_version = await source.to_storage(copy)
+    if encoding_version != target.encoding_version:
         stored.pop("kind", None)
         stored.pop("apiVersion", None)
-        stored = (await target.from_storage([(stored, stamp)]))[0]
+        stored = (await target.from_storage([(stored, encoding_version)]))[0]
     stored["kind"], stored["apiVersion"] = target.info.kind.kind, target.info.kind.api_version
     return stored
 
 
-class Versioned:
+class VersionedAttributes:
     """A write on its way past webhooks that want different versions.
 
     `new` and `old` are in the version of `strategy`; of a scale they are the Scale objects. A change that a webhook
@@ -52,7 +52,7 @@ class Versioned:
                 entry.setdefault("time", now)
         return scale
 
-    async def bring_to(self, strategy: Strategy) -> None:
+    async def convert_to(self, strategy: Strategy) -> None:
         """Convert both objects, unless they are in this version already."""
         if strategy is self.strategy:
             return
@@ -62,9 +62,9 @@ class Versioned:
             self.old = await convert(self._first, self._request.strategy, strategy)
         self.strategy = strategy
 
-    async def give_back(self) -> None:
+    async def update_request(self) -> None:
         """Make the new object, in the version of the request, what the request is about."""
-        await self.bring_to(self._request.strategy)
+        await self.convert_to(self._request.strategy)
         if not self._scales:
             self._request.object = self.new
         elif self.new is not None and self._request.object is not None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from konverge_cluster.api.bodies import BadText, read_json, read_yaml, summary
+from konverge_cluster.api.bodies import BodyDecodeError, read_json, read_yaml, summary
 
 VALUES = st.recursive(
     st.none()
@@ -45,7 +45,7 @@ def test_bytes_that_are_no_utf8_and_lone_surrogates_are_replaced() -> None:
 
 @pytest.mark.parametrize("depth", [201, 5_000, 300_000])
 def test_deep_nesting_is_refused_however_deep(depth: int) -> None:
-    with pytest.raises(BadText, match="exceeded max depth"):
+    with pytest.raises(BodyDecodeError, match="exceeded max depth"):
         read_json(b'{"a":' * depth + b"1" + b"}" * depth)
 
 
@@ -67,7 +67,7 @@ def test_yaml_aliases_cannot_grow_without_bounds() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
 
-    with pytest.raises(BadText, match="excessive aliasing"):
+    with pytest.raises(BodyDecodeError, match="excessive aliasing"):
         read_yaml("\n".join(lines).encode())
 
 

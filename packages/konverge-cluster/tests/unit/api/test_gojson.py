@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from konverge_cluster.api.go_json import MAX_DEPTH, JsonFault, duplicate_keys
+from konverge_cluster.api.go_json import MAX_DEPTH, JsonSyntaxError, duplicate_keys
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ from konverge_cluster.api.go_json import MAX_DEPTH, JsonFault, duplicate_keys
     ],
 )
 def test_a_broken_text_is_described_as_the_real_parser_does(text: str, says: str) -> None:
-    with pytest.raises(JsonFault) as caught:
+    with pytest.raises(JsonSyntaxError) as caught:
         duplicate_keys(text)
 
     assert str(caught.value) == says
@@ -63,5 +63,5 @@ def test_a_text_is_accepted_exactly_when_it_is_json(text: str) -> None:
     if valid:
         duplicate_keys(text)
     else:
-        with pytest.raises(JsonFault):
+        with pytest.raises(JsonSyntaxError):
             duplicate_keys(text)

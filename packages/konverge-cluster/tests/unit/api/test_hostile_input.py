@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedded_plane import CONFIG_MAPS, Plane, config_map
-from konverge.testing.virtual_time import run_virtually
+from konverge.testing.virtual_time import run_in_virtual_time
 
 MERGE = "application/merge-patch+json"
 PATCHES = [
@@ -126,7 +126,7 @@ PLANE = Plane()
 @settings(max_examples=150, deadline=None)
 @given(OBJECTS, st.sampled_from(["configmaps", "pods", "services"]))
 def test_values_of_any_type_anywhere_never_break_the_server(body: Any, plural: str) -> None:
-    code, found = run_virtually(PLANE.ask("POST", f"/api/v1/namespaces/default/{plural}?dryRun=All", body))
+    code, found = run_in_virtual_time(PLANE.ask("POST", f"/api/v1/namespaces/default/{plural}?dryRun=All", body))
 
     assert code < 500 or "reason" not in found, found
 
@@ -135,6 +135,6 @@ def test_values_of_any_type_anywhere_never_break_the_server(body: Any, plural: s
 @given(OBJECTS, st.sampled_from(PATCHES[:1] + PATCHES[2:]))
 def test_patches_of_any_shape_never_break_the_server(patch: Any, kind: str) -> None:
     path = "/api/v1/namespaces/default/services/kubernetes?dryRun=All&fieldManager=m"
-    code, found = run_virtually(PLANE.ask("PATCH", path, patch, content_type=kind))
+    code, found = run_in_virtual_time(PLANE.ask("PATCH", path, patch, content_type=kind))
 
     assert code < 500 or "reason" not in found, found

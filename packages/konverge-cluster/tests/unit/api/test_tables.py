@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from konverge_cluster.api.discovery import version_rank
+from konverge_cluster.api.discovery import version_sort_key
 from konverge_cluster.api.tables import age_of, human_duration
 
 MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
@@ -46,6 +46,6 @@ def test_an_age_is_unknown_without_a_time() -> None:
 def test_versions_are_ordered_from_stable_to_early_and_from_new_to_old() -> None:
     versions = ["v1alpha1", "foo", "v1", "v2beta1", "v10", "v1beta2", "v2", "bar", "v1beta1"]
 
-    ordered = sorted(versions, key=version_rank)
+    ordered = sorted(versions, key=version_sort_key)
 
     assert ordered == ["v10", "v2", "v1", "v2beta1", "v1beta2", "v1beta1", "v1alpha1", "bar", "foo"]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from embedded_plane import CONFIG_MAPS, Json, Plane, config_map
-from konverge.testing.virtual_time import run_virtually
+from konverge.testing.virtual_time import run_in_virtual_time
 
 
 def told(events: Iterable[Json]) -> list[tuple[str, str, int]]:
@@ -164,9 +164,9 @@ async def test_a_watch_that_is_closed_follows_nothing_any_more() -> None:
     async with plane.watch(CONFIG_MAPS, timeoutSeconds=3600) as watcher:
         await plane.good("POST", CONFIG_MAPS, config_map("a"))
         await watcher.next()
-        assert found.followers == 1
+        assert found.watcher_count == 1
 
-    assert found.followers == 0
+    assert found.watcher_count == 0
 
 
 async def test_many_watchers_share_the_bytes_of_an_event() -> None:
@@ -210,7 +210,7 @@ def test_watch_guarantees_hold_over_any_history(
     steps: list[tuple[str, str, bool]], joins: int, breaks: int, selecting: bool
 ) -> None:
     """Ordered, unique, reliable, resumable, bookmarkable, filtered: what is told replays to what is there."""
-    run_virtually(_check_history(steps, joins, joins + breaks, selecting))
+    run_in_virtual_time(_check_history(steps, joins, joins + breaks, selecting))
 
 
 async def _check_history(steps: list[tuple[str, str, bool]], joins: int, breaks: int, selecting: bool) -> None:

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builtin_documents import Documents
-from konverge_cluster.api.documents import shape
+from konverge_cluster.api.documents import decode_and_default
 from konverge_cluster.api.strategy import RequestContext
 from konverge_cluster.builtins.addresses import StoredAddresses
-from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.builtins.registration import builtin_strategies
 from konverge_cluster.storage import Storage
 
@@ -27,7 +27,7 @@ AROUND = RequestContext(now="2026-01-01T00:00:00Z", namespace="ns")
 
 def shaped(strategy: BuiltinStrategy, document: dict[str, Any]) -> dict[str, Any]:
     kind = strategy.info.kind
-    found, unknown = shape(strategy, {**document, "kind": kind.kind, "apiVersion": kind.api_version})
+    found, unknown = decode_and_default(strategy, {**document, "kind": kind.kind, "apiVersion": kind.api_version})
     assert unknown == []
     found["metadata"].update(uid="u", namespace="ns", creationTimestamp="2026-01-01T00:00:00Z")
     return found

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge_cluster.builtins.faults import Fault
-from konverge_cluster.builtins.leaves import int_reader, read_bytes, special_reader
-from konverge_cluster.builtins.moments import read_micro_time, read_time
+from konverge_cluster.builtins.unmarshal_errors import UnmarshalError
+from konverge_cluster.builtins.scalars import int_reader, read_bytes, special_reader
+from konverge_cluster.builtins.timestamps import read_micro_time, read_time
 
 
 @given(st.datetimes(min_value=datetime(1000, 1, 2), max_value=datetime(9998, 1, 1)), st.integers(-720, 720))
@@ -36,14 +36,14 @@ def test_a_time_of_any_zone_is_read_as_the_same_moment(moment: datetime, minutes
     ],
 )  # fmt: skip
 def test_a_text_that_is_no_time_is_refused_in_the_words_of_go(text: str, said: str) -> None:
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(UnmarshalError) as caught:
         read_time(text)
 
     assert caught.value.text == said
 
 
 def test_a_micro_time_has_six_decimals() -> None:
-    with pytest.raises(Fault, match="cannot parse"):
+    with pytest.raises(UnmarshalError, match="cannot parse"):
         read_micro_time("2026-01-01T00:00:00Z")
     assert read_micro_time("2026-01-01T00:00:00.000000Z") == "2026-01-01T00:00:00.000000Z"
 
@@ -61,7 +61,7 @@ def test_bytes_come_back_as_they_were_sent(content: bytes) -> None:
     [("A", 0), ("AAAA=", 4), ("AA=A", 2), ("AA!A", 2), ("AAAAA", 4), ("AA=", 3), ("=AAA", 0), ("é", 0)],
 )
 def test_what_is_no_base64_is_refused_where_go_stops(text: str, byte: int) -> None:
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(UnmarshalError) as caught:
         read_bytes(text)
 
     assert caught.value.text == f"illegal base64 data at input byte {byte}"
@@ -84,7 +84,7 @@ def test_amounts_are_canonical(sent: object, printed: str) -> None:
     ],
 )
 def test_what_is_no_amount_is_refused(sent: object, said: str) -> None:
-    with pytest.raises(Fault, match=said):
+    with pytest.raises(UnmarshalError, match=said):
         special_reader("resource.Quantity")(sent)
 
 
@@ -95,5 +95,5 @@ def test_numbers_fit_into_their_bits(number: int) -> None:
     if -(2**31) <= number < 2**31:
         assert read(number) == number
     else:
-        with pytest.raises(Fault):
+        with pytest.raises(UnmarshalError):
             read(number)

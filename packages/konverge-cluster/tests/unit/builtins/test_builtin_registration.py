@@ -9,7 +9,7 @@ import pytest
 from konverge.wire.messages import Request
 from konverge_cluster.api.registry import Registry
 from konverge_cluster.builtins.data import load
-from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.builtins.registration import builtin_strategies, register_builtins
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.storage import Storage

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from konverge_cluster.builtins.faults import Fault
+from konverge_cluster.builtins.unmarshal_errors import UnmarshalError
 from konverge_cluster.builtins.structs import kind_shaper, struct_shaper
 
 
@@ -111,14 +111,14 @@ def test_metadata_inside_a_template_takes_its_shape() -> None:
     ],
 )
 def test_a_value_of_the_wrong_type_is_refused_in_the_words_of_go(value: str, said: str) -> None:
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(UnmarshalError) as caught:
         spec(value)
 
     assert caught.value.text == f"json: cannot unmarshal {said}"
 
 
 def test_a_document_that_is_no_object_is_refused() -> None:
-    with pytest.raises(Fault) as caught:
+    with pytest.raises(UnmarshalError) as caught:
         shape("v1/Pod", '{"spec": []}')
 
     assert caught.value.text == "json: cannot unmarshal array into Go struct field Pod.spec of type v1.PodSpec"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from konverge_cluster.builtins.validation.job_status import job_status_update
+from konverge_cluster.builtins.validation.job_status import validate_job_status_update
 
 START, END = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 
@@ -20,7 +20,7 @@ DONE = job("SuccessCriteriaMet", "Complete", startTime=START, completionTime=END
 
 
 def told(new: dict[str, Any], old: dict[str, Any]) -> list[str]:
-    return [problem.path for problem in job_status_update(new, old)]
+    return [problem.path for problem in validate_job_status_update(new, old)]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from konverge.wire.messages import Request
-from konverge_cluster.api.bodies import BadObject, BadText
+from konverge_cluster.api.bodies import ObjectDecodeError, BodyDecodeError
 from konverge_cluster.api.cluster import encode
 from konverge_cluster.builtins.protobuf import read_protobuf
 from konverge_cluster.embedded_server import EmbeddedServer
@@ -22,7 +22,7 @@ def read(api_version: str, kind: str, message: bytes) -> dict[str, Any]:
 
 
 def test_a_custom_resource_definition_is_refused() -> None:
-    with pytest.raises(BadObject, match="JSON or YAML only"):
+    with pytest.raises(ObjectDecodeError, match="JSON or YAML only"):
         read("apiextensions.k8s.io/v1", "CustomResourceDefinition", NAMED)
 
 
@@ -39,7 +39,7 @@ def test_a_custom_resource_definition_is_refused() -> None:
     ],
 )
 def test_an_object_that_cannot_be_read_is_refused(message: bytes, why: str) -> None:
-    with pytest.raises(BadObject, match=f"^{why}$") as caught:
+    with pytest.raises(ObjectDecodeError, match=f"^{why}$") as caught:
         read("v1", "ConfigMap", message)
 
     assert (caught.value.kind, caught.value.api_version) == ("ConfigMap", "v1")
@@ -54,10 +54,10 @@ def test_an_object_that_cannot_be_read_is_refused(message: bytes, why: str) -> N
     ],
 )
 def test_an_invalid_envelope_is_refused_without_a_kind(body: bytes, why: str) -> None:
-    with pytest.raises(BadText, match=f"^{why}$") as caught:
+    with pytest.raises(BodyDecodeError, match=f"^{why}$") as caught:
         read_protobuf(body, "v1", "ConfigMap")
 
-    assert not isinstance(caught.value, BadObject)
+    assert not isinstance(caught.value, ObjectDecodeError)
 
 
 async def test_an_object_in_protobuf_is_stored_like_the_same_object_in_json() -> None:

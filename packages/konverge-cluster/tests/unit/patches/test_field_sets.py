@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from konverge_cluster.patches import make_set
-from konverge_cluster.patches.elements import Unreadable
+from konverge_cluster.patches.elements import PathElementError
 from konverge_cluster.patches.field_sets import (
     FieldSet,
     difference,
@@ -146,7 +146,7 @@ def test_what_a_client_writes_is_brought_to_one_form() -> None:
     "sent", [{"f": {}}, {"fa": {}}, {"": {}}, {"k:[1]": {}}, {"k:{": {}}, {"i:x": {}}, {"f:a": 1}, []]
 )
 def test_what_is_no_set_is_refused(sent: Any) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(PathElementError):
         read_set(sent)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from konverge_cluster.patches import Topology
-from konverge_cluster.patches.validation import Misfit, validate
+from konverge_cluster.patches.validation import ValidationError, validate
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ from konverge_cluster.patches.validation import Misfit, validate
     ],
 )
 def test_what_does_not_fit_is_named(widget_topology: Topology, spec: Any, text: str) -> None:
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(ValidationError) as caught:
         validate(widget_topology.root, {"spec": spec})
     assert str(caught.value) == text
 
@@ -69,7 +69,7 @@ def test_duplicates_can_be_allowed(widget_topology: Topology) -> None:
 
 
 def test_several_problems_are_listed(widget_topology: Topology) -> None:
-    with pytest.raises(Misfit) as caught:
+    with pytest.raises(ValidationError) as caught:
         validate(widget_topology.root, {"spec": {"size": "1"}, "status": {"phase": 1}})
     assert str(caught.value).splitlines() == [
         "errors:",

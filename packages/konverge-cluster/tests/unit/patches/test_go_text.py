@@ -7,7 +7,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from konverge_cluster.patches.go_text import as_string, compact_json, kind_of, literal, plain, quoted
+from konverge_cluster.patches.go_text import as_string, compact_json, kind_of, literal, plain, quote
 
 
 @settings(max_examples=60, deadline=None)
@@ -26,7 +26,7 @@ def test_plain_values_read_as_go_prints_them() -> None:
 
 
 def test_quoted_strings_escape_what_cannot_be_printed() -> None:
-    assert quoted('a"b\\\n\x01é\u200b\U000e0001') == '"a\\"b\\\\\\n\\x01é\\u200b\\U000e0001"'
+    assert quote('a"b\\\n\x01é\u200b\U000e0001') == '"a\\"b\\\\\\n\\x01é\\u200b\\U000e0001"'
 
 
 def test_literals_are_go_source() -> None:

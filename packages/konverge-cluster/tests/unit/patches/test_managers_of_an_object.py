@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from konverge_cluster.patches import entries_of_object, entries_of_scale, manager_name
-from konverge_cluster.patches.elements import Unreadable
+from konverge_cluster.patches.elements import PathElementError
 from konverge_cluster.patches.managers import Identity, read_managers, write_managers
 
 Json = dict[str, Any]
@@ -55,7 +55,7 @@ def test_times_are_stored_in_seconds_of_utc() -> None:
     ],
 )
 def test_what_is_no_entry_is_refused(wrong: Json, text: str) -> None:
-    with pytest.raises(Unreadable, match=text):
+    with pytest.raises(PathElementError, match=text):
         read_managers([entry("a"), {**entry("b"), **wrong}])
 
 

@@ -57,7 +57,7 @@ def test_what_is_no_object_is_a_bad_request(patch: Any, text: str) -> None:
 
 def test_without_field_validation_less_is_said() -> None:
     with pytest.raises(PatchError, match=r"^Invalid JSON Patch$"):
-        apply_merge_patch({}, [], lenient=True)
+        apply_merge_patch({}, [], ignore_validation=True)
 
 
 leaves = st.sampled_from([True, 0, 1, 1.5, "x"])

@@ -9,7 +9,7 @@ import pytest
 from konverge_cluster.patches import OPEN_CUSTOM_RESOURCE, Schemas, Topology, custom_resource_topology
 from konverge_cluster.patches.comparison import compare, fields_of
 from konverge_cluster.patches.topology import DEDUCED, MappingType, Node, SequenceType
-from konverge_cluster.patches.validation import Misfit, validate
+from konverge_cluster.patches.validation import ValidationError, validate
 
 
 def node_of(schema: dict[str, Any], **named: Any) -> Node:
@@ -72,7 +72,7 @@ def test_scalars_are_what_the_schema_says(schema: dict[str, Any], scalar: str) -
 def test_unknown_fields_are_let_in_where_the_schema_preserves_them() -> None:
     inner = {"type": "object", "properties": {"b": {"type": "object", "properties": {"c": {"type": "string"}}}}}
     closed, opened = node_of(inner), node_of({**inner, "x-kubernetes-preserve-unknown-fields": True})
-    with pytest.raises(Misfit, match="field not declared in schema"):
+    with pytest.raises(ValidationError, match="field not declared in schema"):
         validate(closed, {"b": {"x": 1}})
     validate(opened, {"a": 1, "b": {"x": 1}})
 
@@ -117,7 +117,7 @@ def test_metadata_and_embedded_resources_of_custom_resources_are_typed(schemas: 
     embedded = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
     topology = custom_resource_topology({"type": "object", "properties": {"e": embedded}}, schemas)
     validate(topology.root, {"metadata": {"finalizers": ["a"]}, "e": {"metadata": {"name": "x"}, "more": 1}})
-    with pytest.raises(Misfit, match=r"\.e\.metadata\.bogus: field not declared in schema"):
+    with pytest.raises(ValidationError, match=r"\.e\.metadata\.bogus: field not declared in schema"):
         validate(topology.root, {"e": {"metadata": {"bogus": 1}}})
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from konverge.wire.messages import Request
-from konverge_cluster.webhook_client import CalloutFailure, Reply, Target, WebhookClient
-from konverge_cluster.webhook_client.replies import read_reply
+from konverge_cluster.webhook_client import HttpResponse, Target, WebhookCallError, WebhookClient
+from konverge_cluster.webhook_client.responses import read_response
 from konverge_cluster.webhook_client.targets import Service
 from webhook_endpoint import HookServer
 
@@ -42,15 +42,17 @@ def test_a_bundle_is_decoded_and_an_empty_one_means_the_system() -> None:
 async def test_the_time_is_told_in_whole_seconds_rounded_up() -> None:
     asked: list[Request] = []
 
-    class Call:
-        async def __call__(self, server: str, request: Request, **_trust: Any) -> Reply:
+    class Transport:
+        async def __call__(self, server: str, request: Request, **_trust: Any) -> HttpResponse:
             assert server == "https://x"
             asked.append(request)
-            return Reply(200, b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}', "application/json")
+            return HttpResponse(
+                200, b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}', "application/json"
+            )
 
         async def close(self) -> None: ...
 
-    await WebhookClient(Call()).post(Target("https://x", "/y"), REVIEW, timeout=1.5)
+    await WebhookClient(Transport()).post(Target("https://x", "/y"), REVIEW, timeout=1.5)
 
     assert asked[0].query == (("timeout", "2s"),)
     assert asked[0].headers["user-agent"] == "kube-apiserver-admission"
@@ -59,7 +61,9 @@ async def test_the_time_is_told_in_whole_seconds_rounded_up() -> None:
 async def test_a_service_that_is_not_registered_is_not_found() -> None:
     target = Target.read({"service": {"namespace": "ns", "name": "web"}})
 
-    with pytest.raises(CalloutFailure, match=r'^Post "https://web.ns.svc:443/\?timeout=30s": service "web" not found$'):
+    with pytest.raises(
+        WebhookCallError, match=r'^Post "https://web.ns.svc:443/\?timeout=30s": service "web" not found$'
+    ):
         await WebhookClient().post(target, REVIEW)
 
 
@@ -73,7 +77,7 @@ async def test_ports_of_one_service_are_told_apart() -> None:
     answer = await webhook_client.post(Target("", "/x", service=Service("ns", "web", 8443)), REVIEW)
 
     assert answer["path"] == "/x"
-    with pytest.raises(CalloutFailure, match="not found"):
+    with pytest.raises(WebhookCallError, match="not found"):
         await webhook_client.post(Target("", "/x", service=Service("ns", "web")), REVIEW)
 
 
@@ -92,13 +96,13 @@ async def test_conversion_goes_the_same_way() -> None:
 
 @pytest.mark.parametrize("status", [199, 207, 302, 307])
 def test_only_success_is_read(status: int) -> None:
-    with pytest.raises(CalloutFailure, match=f"status code {status} but did not return more information"):
-        read_reply(Reply(status, b"{}"), "admission.k8s.io/v1", "AdmissionReview")
+    with pytest.raises(WebhookCallError, match=f"status code {status} but did not return more information"):
+        read_response(HttpResponse(status, b"{}"), "admission.k8s.io/v1", "AdmissionReview")
 
 
 def test_a_long_text_of_a_failing_server_is_cut() -> None:
-    with pytest.raises(CalloutFailure) as caught:
-        read_reply(Reply(500, b"x" * 5000, "text/plain"), "admission.k8s.io/v1", "AdmissionReview")
+    with pytest.raises(WebhookCallError) as caught:
+        read_response(HttpResponse(500, b"x" * 5000, "text/plain"), "admission.k8s.io/v1", "AdmissionReview")
 
     assert len(str(caught.value)) < 2200
 
@@ -130,7 +134,7 @@ async def test_a_certificate_for_another_name_is_not_accepted(hooks: HookServer)
     bundle = hooks.authority.ca.cert.read_bytes()
     target = Target("https://others.test.svc:443", "/allow", bundle, Service("test", "others"))
 
-    with pytest.raises(CalloutFailure, match="tls: failed to verify certificate: x509: certificate is not valid for"):
+    with pytest.raises(WebhookCallError, match="tls: failed to verify certificate: x509: certificate is not valid for"):
         await webhook_client.post(target, REVIEW)
     await webhook_client.close()
 
@@ -139,6 +143,6 @@ async def test_a_certificate_for_another_name_is_not_accepted(hooks: HookServer)
 async def test_a_name_that_nobody_knows_is_no_host() -> None:
     webhook_client = WebhookClient()
 
-    with pytest.raises(CalloutFailure, match=r"dial tcp: lookup nowhere\.invalid: no such host$"):
+    with pytest.raises(WebhookCallError, match=r"dial tcp: lookup nowhere\.invalid: no such host$"):
         await webhook_client.post(Target("https://nowhere.invalid", "/"), REVIEW)
     await webhook_client.close()

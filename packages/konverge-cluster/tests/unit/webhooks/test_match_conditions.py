@@ -10,7 +10,7 @@ from embedded_plane import Plane
 from konverge_cluster.api.admission import AdmissionRequest
 from konverge_cluster.api.status_errors import StatusError
 from konverge_cluster.cel.match_conditions import condition_problems
-from konverge_cluster.webhooks.conditions import holds
+from konverge_cluster.webhooks.conditions import match_conditions_hold
 from konverge_cluster.webhooks.configurations import Webhook
 
 YES = "object.metadata.name == 'web'"
@@ -57,12 +57,12 @@ def request() -> AdmissionRequest:
     ],
 )
 def test_all_must_hold_and_one_that_is_false_decides(expressions: list[str], expected: bool) -> None:
-    assert holds(webhook(*expressions), VARIABLES, request()) is expected
+    assert match_conditions_hold(webhook(*expressions), VARIABLES, request()) is expected
 
 
 def test_one_that_fails_forbids_the_write() -> None:
     with pytest.raises(StatusError) as caught:
-        holds(webhook(YES, BROKEN), VARIABLES, request())
+        match_conditions_hold(webhook(YES, BROKEN), VARIABLES, request())
 
     assert caught.value.code == 403
     text = f"expression '{BROKEN}' resulted in error: no such key: spec"
@@ -70,7 +70,7 @@ def test_one_that_fails_forbids_the_write() -> None:
 
 
 def test_one_that_fails_skips_a_webhook_whose_failures_are_ignored() -> None:
-    assert holds(webhook(YES, BROKEN, policy="Ignore"), VARIABLES, request()) is False
+    assert match_conditions_hold(webhook(YES, BROKEN, policy="Ignore"), VARIABLES, request()) is False
 
 
 def test_expressions_are_checked_when_the_configuration_is_written() -> None:

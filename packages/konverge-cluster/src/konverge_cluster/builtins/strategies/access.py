@@ -5,7 +5,7 @@ from __future__ import annotations
 from konverge_cluster.api.names import path_segment_name_errors
 from konverge_cluster.api.strategy import Document, RequestContext
 from konverge_cluster.builtins.defaults import registrations
-from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.builtins.validation import access as rules
 
 __all__ = [
@@ -40,7 +40,7 @@ class RoleStrategy(BuiltinStrategy):
     """What may be done in a namespace."""
 
     create_on_update = True
-    check = staticmethod(rules.role)
+    check = staticmethod(rules.validate_role)
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
         return path_segment_name_errors(name, prefix=prefix)
@@ -49,7 +49,7 @@ class RoleStrategy(BuiltinStrategy):
 class ClusterRoleStrategy(RoleStrategy):
     """What may be done everywhere."""
 
-    check = staticmethod(rules.cluster_role)
+    check = staticmethod(rules.validate_cluster_role)
 
 
 class RoleBindingStrategy(BuiltinStrategy):
@@ -57,8 +57,8 @@ class RoleBindingStrategy(BuiltinStrategy):
 
     fill = staticmethod(registrations.default_binding)
     create_on_update = True
-    check = staticmethod(rules.binding)
-    check_change = staticmethod(rules.binding_update)
+    check = staticmethod(rules.validate_binding)
+    check_change = staticmethod(rules.validate_binding_update)
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
         return path_segment_name_errors(name, prefix=prefix)
@@ -67,4 +67,4 @@ class RoleBindingStrategy(BuiltinStrategy):
 class ClusterRoleBindingStrategy(RoleBindingStrategy):
     """Who may do it everywhere."""
 
-    check = staticmethod(rules.cluster_binding)
+    check = staticmethod(rules.validate_cluster_binding)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from konverge_cluster.api.field_errors import FieldError, invalid
 from konverge_cluster.builtins.addresses import NODE_PORTS, ServiceAddresses
-from konverge_cluster.builtins.validation.services import cluster_addresses
+from konverge_cluster.builtins.validation.services import validate_cluster_addresses
 
 __all__ = [
     "agree_on_addresses",
@@ -124,7 +124,7 @@ def problems(
     """
     if not needs_address(spec):
         return []
-    wrong = list(cluster_addresses(spec)) or list(_family_problems(spec))
+    wrong = list(validate_cluster_addresses(spec)) or list(_family_problems(spec))
     if not wrong and not (former and needs_address(former)):
         wrong = list(_address_problems(spec, addresses, key))
     return wrong or list(_port_problems(spec, None if rehearsal else addresses, key))[:1]

@@ -11,9 +11,9 @@ from konverge.objects.kinds import Kind
 from konverge_cluster.api.field_errors import FieldError
 from konverge_cluster.api.strategy import Document
 from konverge_cluster.builtins.defaults import autoscaling
-from konverge_cluster.builtins.kinds import BuiltinStrategy
 from konverge_cluster.builtins.rows.policies import autoscaler_cells
 from konverge_cluster.builtins.schemas import LazyTopologies
+from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.builtins.validation import autoscaling as rules
 
 __all__ = ["HorizontalPodAutoscalerStrategy", "HorizontalPodAutoscalerV1Strategy"]
@@ -34,9 +34,9 @@ class HorizontalPodAutoscalerStrategy(BuiltinStrategy):
     """The current version."""
 
     fill = staticmethod(autoscaling.default_autoscaler)
-    stamp = "autoscaling/v2"
-    check = staticmethod(rules.autoscaler)
-    check_status = staticmethod(rules.autoscaler_status)
+    encoding_version = "autoscaling/v2"
+    check = staticmethod(rules.validate_autoscaler)
+    check_status = staticmethod(rules.validate_autoscaler_status)
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -51,12 +51,12 @@ class HorizontalPodAutoscalerV1Strategy(BuiltinStrategy):
     """The old version; its rules are those of the current one."""
 
     fill = staticmethod(autoscaling.default_autoscaler_v1)
-    stamp = "autoscaling/v1"
-    check_status = staticmethod(rules.autoscaler_status)
+    encoding_version = "autoscaling/v1"
+    check_status = staticmethod(rules.validate_autoscaler_status)
 
     @staticmethod
     def check(new: Document) -> Iterable[FieldError]:
-        return rules.autoscaler(_to_v2(new))
+        return rules.validate_autoscaler(_to_v2(new))
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -69,7 +69,7 @@ class HorizontalPodAutoscalerV1Strategy(BuiltinStrategy):
         return [_to_v1(document) for document, _ in stored]
 
     async def to_storage(self, document: Document) -> tuple[Document, object]:
-        return _to_v2(document), HorizontalPodAutoscalerStrategy.stamp
+        return _to_v2(document), HorizontalPodAutoscalerStrategy.encoding_version
 
     def convert(self, document: Document, api_version: str) -> Document:
         converted = _to_v2(document) if api_version == "autoscaling/v2" else dict(document)

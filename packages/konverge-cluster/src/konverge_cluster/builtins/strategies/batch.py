@@ -10,9 +10,9 @@ from typing import Any, Final
 from konverge_cluster.api.field_errors import FieldError
 from konverge_cluster.api.strategy import Document, RequestContext
 from konverge_cluster.builtins.defaults import workloads
-from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.builtins.validation import jobs
-from konverge_cluster.builtins.validation.job_status import job_status_update
+from konverge_cluster.builtins.validation.job_status import validate_job_status_update
 
 __all__ = ["CronJobStrategy", "JobStrategy"]
 
@@ -49,11 +49,11 @@ class JobStrategy(BuiltinStrategy):
         chosen = options.get("propagationPolicy") is not None or options.get("orphanDependents") is not None
         return [] if chosen else [_ORPHAN_WARNING]
 
-    check = staticmethod(jobs.job)
+    check = staticmethod(jobs.validate_job)
 
-    check_change = staticmethod(jobs.job_update)
+    check_change = staticmethod(jobs.validate_job_update)
 
-    check_status = staticmethod(job_status_update)
+    check_status = staticmethod(validate_job_status_update)
 
 
 def _generate_selector(job: Document) -> None:
@@ -75,7 +75,7 @@ class CronJobStrategy(BuiltinStrategy):
     names_pods = True
     generated_by = ("spec",)
 
-    check = staticmethod(jobs.cron_job)
+    check = staticmethod(jobs.validate_cron_job)
 
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
-        return jobs.cron_job(new, old)
+        return jobs.validate_cron_job(new, old)

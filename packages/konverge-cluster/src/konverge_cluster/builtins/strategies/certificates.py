@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from konverge_cluster.api.names import path_segment_name_errors
 from konverge_cluster.api.field_errors import FieldError
+from konverge_cluster.api.names import path_segment_name_errors
 from konverge_cluster.api.strategy import Document, RequestContext, WriteRules
-from konverge_cluster.builtins.kinds import BuiltinStrategy, StatusEndpoint
+from konverge_cluster.builtins.strategy import BuiltinStrategy, StatusEndpoint
 from konverge_cluster.builtins.validation import certificates as rules
 
 __all__ = ["CertificateSigningRequestStrategy"]
@@ -19,8 +19,8 @@ class CertificateSigningRequestStrategy(BuiltinStrategy):
     """A wish for a certificate."""
 
     selectable = ("spec.signerName",)
-    check = staticmethod(rules.certificate_request)
-    check_status = staticmethod(rules.certificate_conditions)
+    check = staticmethod(rules.validate_certificate_request)
+    check_status = staticmethod(rules.validate_certificate_conditions)
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
         return path_segment_name_errors(name, prefix=prefix)
@@ -74,7 +74,7 @@ class CertificateApprovalEndpoint:
             new["status"]["conditions"] = conditions
 
     def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
-        return list(rules.certificate_conditions(new, old))
+        return list(rules.validate_certificate_conditions(new, old))
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
         return []

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from konverge_cluster.api.names import label_name_errors
 from konverge_cluster.api.field_errors import FieldError
+from konverge_cluster.api.names import label_name_errors
 from konverge_cluster.api.strategy import Document, RequestContext, WriteRules
-from konverge_cluster.builtins import advice
+from konverge_cluster.builtins import warnings
 from konverge_cluster.builtins.defaults import clusters
-from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.builtins.validation import clusters as rules
 
 __all__ = ["LimitRangeStrategy", "NamespaceStrategy", "NodeStrategy", "ResourceQuotaStrategy"]
@@ -24,11 +24,11 @@ class NamespaceStrategy(BuiltinStrategy):
     fill = staticmethod(clusters.default_namespace)
     returns_deleted = True
     selectable = ("status.phase",)
-    check = staticmethod(rules.namespace)
+    check = staticmethod(rules.validate_namespace)
 
     @staticmethod
     def check_status(new: Document, old: Document) -> Iterable[FieldError]:
-        return rules.namespace_phase(new)
+        return rules.validate_namespace_phase(new)
 
     def more_endpoints(self) -> dict[str, WriteRules]:
         return {"finalize": NamespaceFinalizeEndpoint()}
@@ -54,7 +54,7 @@ class NamespaceStrategy(BuiltinStrategy):
     def mark_deleted(self, document: Document) -> None:
         document["status"]["phase"] = "Terminating"
 
-    def is_held(self, document: Document) -> bool:
+    def is_deletion_blocked(self, document: Document) -> bool:
         return bool(document["spec"].get("finalizers"))
 
 
@@ -68,7 +68,7 @@ class NamespaceFinalizeEndpoint:
 
     def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
         finalizers = new["spec"].get("finalizers", ())
-        return list(rules.namespace_finalizers(finalizers, lambda index: f"spec.finalizers[{index}]"))
+        return list(rules.validate_namespace_finalizers(finalizers, lambda index: f"spec.finalizers[{index}]"))
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
         return []
@@ -79,15 +79,15 @@ class NodeStrategy(BuiltinStrategy):
 
     fill = staticmethod(clusters.default_node)
     selectable = ("spec.unschedulable",)
-    check = staticmethod(rules.node)
-    check_change = staticmethod(rules.node_update)
-    check_status = staticmethod(rules.node_update)
+    check = staticmethod(rules.validate_node)
+    check_change = staticmethod(rules.validate_node_update)
+    check_status = staticmethod(rules.validate_node_update)
 
     def warnings_on_create(self, new: Document) -> list[str]:
-        return list(advice.node_advice(new["spec"]))
+        return list(warnings.node_warnings(new["spec"]))
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
-        return list(advice.node_advice(new["spec"]))
+        return list(warnings.node_warnings(new["spec"]))
 
     def prepare_create(self, new: Document, context: RequestContext) -> None:
         new["spec"].pop("configSource", None)
@@ -100,7 +100,7 @@ class LimitRangeStrategy(BuiltinStrategy):
     """Bounds and defaults for what pods of a namespace ask for."""
 
     fill = staticmethod(clusters.default_limit_range)
-    check = staticmethod(rules.limit_range)
+    check = staticmethod(rules.validate_limit_range)
     create_on_update = True
 
 
@@ -108,6 +108,6 @@ class ResourceQuotaStrategy(BuiltinStrategy):
     """How much a namespace may use in all."""
 
     fill = staticmethod(clusters.default_resource_quota)
-    check = staticmethod(rules.resource_quota)
-    check_change = staticmethod(rules.resource_quota_update)
+    check = staticmethod(rules.validate_resource_quota)
+    check_change = staticmethod(rules.validate_resource_quota_update)
     returns_deleted = True

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from konverge_cluster.api.field_errors import FieldError
 from konverge_cluster.api.strategy import Document, RequestContext
-from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.builtins.validation import configuration as rules
 
 __all__ = ["ConfigMapStrategy", "SecretStrategy"]
@@ -16,20 +16,20 @@ __all__ = ["ConfigMapStrategy", "SecretStrategy"]
 class ConfigMapStrategy(BuiltinStrategy):
     """Keys and values; nothing is counted, nothing is split off."""
 
-    check = staticmethod(rules.config_map)
+    check = staticmethod(rules.validate_config_map)
 
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
-        return rules.config_map_update(new, old)
+        return rules.validate_config_map_update(new, old)
 
 
 class SecretStrategy(BuiltinStrategy):
     """Keys and bytes; what comes as text in `stringData` is folded into `data` and goes."""
 
     selectable = ("type",)
-    check = staticmethod(rules.secret)
+    check = staticmethod(rules.validate_secret)
 
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
-        return rules.secret_update(new, old)
+        return rules.validate_secret_update(new, old)
 
     def default(self, document: Document) -> None:
         document.setdefault("type", "Opaque")

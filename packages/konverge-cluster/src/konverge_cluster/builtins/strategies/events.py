@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from konverge.objects.kinds import Kind
-from konverge_cluster.api.names import path_segment_name_errors
 from konverge_cluster.api.field_errors import FieldError
+from konverge_cluster.api.names import path_segment_name_errors
 from konverge_cluster.api.status_errors import invalid
 from konverge_cluster.api.strategy import Document, RequestContext
-from konverge_cluster.builtins.kinds import BuiltinStrategy
 from konverge_cluster.builtins.rows.clusters import event_cells
 from konverge_cluster.builtins.schemas import LazyTopologies
+from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.builtins.validation import events as rules
 
 __all__ = ["CoreEventStrategy", "EventStrategy"]
@@ -44,8 +44,8 @@ class CoreEventStrategy(BuiltinStrategy):
 
     create_on_update = True
     default_propagation = "Unsupported"
-    stamp = "v1"
-    check = staticmethod(rules.core_event)
+    encoding_version = "v1"
+    check = staticmethod(rules.validate_core_event)
     selectable = (
         *_labels("involvedObject"),
         "reason",
@@ -76,7 +76,7 @@ class EventStrategy(BuiltinStrategy):
 
     create_on_update = True
     default_propagation = "Unsupported"
-    stamp = "events.k8s.io/v1"
+    encoding_version = "events.k8s.io/v1"
 
     def validate(self, new: Document, context: RequestContext) -> list[FieldError]:
         return _refused(new, super().validate(new, context))
@@ -86,10 +86,10 @@ class EventStrategy(BuiltinStrategy):
 
     @staticmethod
     def check(new: Document) -> Iterable[FieldError]:
-        return rules.event(_to_core(new))
+        return rules.validate_event(_to_core(new))
 
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
-        return rules.event_update(_to_core(new), _to_core(old))
+        return rules.validate_event_update(_to_core(new), _to_core(old))
 
     selectable = (
         *_labels("regarding"),
@@ -109,7 +109,7 @@ class EventStrategy(BuiltinStrategy):
         return [_to_events(document) for document, _ in stored]
 
     async def to_storage(self, document: Document) -> tuple[Document, object]:
-        return _to_core(document), CoreEventStrategy.stamp
+        return _to_core(document), CoreEventStrategy.encoding_version
 
     def convert(self, document: Document, api_version: str) -> Document:
         converted = _to_core(document) if api_version == _CORE.api_version else dict(document)

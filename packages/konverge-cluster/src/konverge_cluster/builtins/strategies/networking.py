@@ -10,7 +10,7 @@ from typing import Final
 from konverge_cluster.api.field_errors import FieldError
 from konverge_cluster.api.strategy import Document, RequestContext
 from konverge_cluster.builtins.defaults import networking
-from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.builtins.validation import networking as rules
 from konverge_cluster.builtins.validation import services
 
@@ -35,7 +35,7 @@ class EndpointsStrategy(BuiltinStrategy):
 
     @staticmethod
     def check(new: Document) -> Iterable[FieldError]:
-        return services.endpoints(new.get("subsets", ()))
+        return services.validate_endpoints(new.get("subsets", ()))
 
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
         return () if new.get("subsets") == old.get("subsets") else self.check(new)
@@ -45,8 +45,8 @@ class EndpointSliceStrategy(BuiltinStrategy):
     """Some of the addresses behind a service; labels count as content."""
 
     fill = staticmethod(networking.default_endpoint_slice)
-    check = staticmethod(rules.endpoint_slice)
-    check_change = staticmethod(rules.endpoint_slice_update)
+    check = staticmethod(rules.validate_endpoint_slice)
+    check_change = staticmethod(rules.validate_endpoint_slice_update)
     generated_by = ("addressType", "endpoints", "ports")
 
     def prepare_create(self, new: Document, context: RequestContext) -> None:
@@ -73,10 +73,10 @@ class IngressStrategy(BuiltinStrategy):
     """Which requests from outside go to which service."""
 
     generated_by = ("spec",)
-    check = staticmethod(rules.new_ingress)
+    check = staticmethod(rules.validate_ingress_create)
 
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
-        return rules.ingress(new)
+        return rules.validate_ingress(new)
 
     def warnings_on_create(self, new: Document) -> list[str]:
         annotated = _CLASS_ANNOTATION in new["metadata"].get("annotations", {})
@@ -90,17 +90,17 @@ class IngressClassStrategy(BuiltinStrategy):
 
     fill = staticmethod(networking.default_ingress_class)
     generated_by = ("spec",)
-    check = staticmethod(rules.ingress_class)
+    check = staticmethod(rules.validate_ingress_class)
 
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
-        return rules.ingress_class_update(new, old)
+        return rules.validate_ingress_class_update(new, old)
 
 
 class NetworkPolicyStrategy(BuiltinStrategy):
     """Who may talk to whom."""
 
     fill = staticmethod(networking.default_network_policy)
-    check = staticmethod(rules.network_policy)
+    check = staticmethod(rules.validate_network_policy)
     generated_by = ("spec",)
 
 

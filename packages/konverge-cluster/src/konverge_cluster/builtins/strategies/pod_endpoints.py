@@ -9,9 +9,9 @@ from typing import Any
 
 from konverge_cluster.api.field_errors import FieldError, forbidden, invalid
 from konverge_cluster.api.strategy import Document, RequestContext
-from konverge_cluster.builtins.kinds import keep_metadata
 from konverge_cluster.builtins.qos import qos_class
-from konverge_cluster.builtins.validation.pods import pod
+from konverge_cluster.builtins.strategy import keep_metadata
+from konverge_cluster.builtins.validation.pods import validate_pod
 
 __all__ = ["EphemeralContainersEndpoint", "ResizeEndpoint"]
 
@@ -35,7 +35,7 @@ class EphemeralContainersEndpoint:
         _count_generation(new, old)
 
     def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
-        problems = list(pod(new))
+        problems = list(validate_pod(new))
         present = {each["name"]: each for each in new["spec"].get("ephemeralContainers", ())}
         for container in old["spec"].get("ephemeralContainers", ()):
             name = container["name"]
@@ -69,7 +69,7 @@ class ResizeEndpoint:
         _count_generation(new, old)
 
     def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
-        return [*pod(new), *_resize_problems(new, old)]
+        return [*validate_pod(new), *_resize_problems(new, old)]
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
         return []

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from konverge_cluster.api.field_errors import FieldError
 from konverge_cluster.api.strategy import Document, RequestContext, WriteRules
-from konverge_cluster.builtins import advice
+from konverge_cluster.builtins import warnings
 from konverge_cluster.builtins.defaults.pods import default_pod
-from konverge_cluster.builtins.kinds import BuiltinStrategy, StatusEndpoint
 from konverge_cluster.builtins.qos import qos_class
 from konverge_cluster.builtins.strategies.pod_endpoints import EphemeralContainersEndpoint, ResizeEndpoint
-from konverge_cluster.builtins.validation import pod_changes, pods
+from konverge_cluster.builtins.strategy import BuiltinStrategy, StatusEndpoint
+from konverge_cluster.builtins.validation import pod_updates, pods
 
 __all__ = ["PodStrategy"]
 
@@ -70,18 +70,18 @@ class PodStrategy(BuiltinStrategy):
         if new["spec"].get("schedulingGates"):
             new["status"]["conditions"] = [{**_GATED, "lastTransitionTime": context.now}]
 
-    check = staticmethod(pods.new_pod)
+    check = staticmethod(pods.validate_pod_create)
 
     def warnings_on_create(self, new: Document) -> list[str]:
-        return [*advice.pod_name_advice(new["metadata"]["name"]), *advice.pod_advice(new["spec"], "spec")]
+        return [*warnings.pod_name_warnings(new["metadata"]["name"]), *warnings.pod_warnings(new["spec"], "spec")]
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
         return []
 
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
-        return (*pods.pod(new), *pod_changes.pod_update(new, old))
+        return (*pods.validate_pod(new), *pod_updates.validate_pod_update(new, old))
 
-    check_status = staticmethod(pod_changes.pod_status_update)
+    check_status = staticmethod(pod_updates.validate_pod_status_update)
 
     def fields(self, document: Document) -> dict[str, str]:
         found = super().fields(document)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from konverge_cluster.api.names import path_segment_name_errors
 from konverge_cluster.api.strategy import Document, RequestContext
-from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.builtins.validation import access, autoscaling
 
 __all__ = ["LeaseStrategy", "PodDisruptionBudgetStrategy"]
@@ -15,8 +15,8 @@ class PodDisruptionBudgetStrategy(BuiltinStrategy):
 
     generated_by = ("spec",)
     unconditional_update = False
-    check = staticmethod(autoscaling.disruption_budget)
-    check_status = staticmethod(autoscaling.disruption_budget_status)
+    check = staticmethod(autoscaling.validate_disruption_budget)
+    check_status = staticmethod(autoscaling.validate_disruption_budget_status)
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
         return path_segment_name_errors(name, prefix=prefix)
@@ -27,7 +27,7 @@ class LeaseStrategy(BuiltinStrategy):
 
     create_on_update = True
     unconditional_update = False
-    check = staticmethod(access.lease)
+    check = staticmethod(access.validate_lease)
 
     def prepare_create(self, new: Document, context: RequestContext) -> None:
         super().prepare_create(new, context)

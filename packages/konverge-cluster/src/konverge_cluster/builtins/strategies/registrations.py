@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from konverge_cluster.api.field_errors import FieldError
 from konverge_cluster.api.strategy import Document, RequestContext
 from konverge_cluster.builtins.defaults import registrations
-from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.builtins.validation import access
-from konverge_cluster.builtins.validation.webhook_configurations import configuration_problems
+from konverge_cluster.builtins.validation.webhook_configurations import validate_webhook_configuration
 
 __all__ = [
     "APIServiceStrategy",
@@ -32,10 +32,10 @@ class ValidatingWebhookStrategy(BuiltinStrategy):
     unconditional_update = False
 
     def validate(self, new: Document, context: RequestContext) -> list[FieldError]:  # noqa: ARG002
-        return configuration_problems(new)
+        return validate_webhook_configuration(new)
 
     def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:  # noqa: ARG002
-        return configuration_problems(new, old)
+        return validate_webhook_configuration(new, old)
 
 
 class MutatingWebhookStrategy(ValidatingWebhookStrategy):
@@ -88,10 +88,10 @@ class PriorityClassStrategy(BuiltinStrategy):
     """How important pods are. Its generation is one, for ever."""
 
     fill = staticmethod(registrations.default_priority_class)
-    check = staticmethod(access.priority_class)
+    check = staticmethod(access.validate_priority_class)
 
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
-        return access.priority_class_update(new, old)
+        return access.validate_priority_class_update(new, old)
 
     def prepare_create(self, new: Document, context: RequestContext) -> None:
         super().prepare_create(new, context)
@@ -103,7 +103,7 @@ class RuntimeClassStrategy(BuiltinStrategy):
 
     create_on_update = True
     unconditional_update = False
-    check = staticmethod(access.runtime_class)
+    check = staticmethod(access.validate_runtime_class)
 
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
-        return access.runtime_class_update(new, old)
+        return access.validate_runtime_class_update(new, old)

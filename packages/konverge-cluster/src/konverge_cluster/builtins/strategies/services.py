@@ -7,16 +7,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from konverge_cluster.api.names import label_name_errors
 from konverge_cluster.api.field_errors import FieldError, quote
+from konverge_cluster.api.names import label_name_errors
 from konverge_cluster.api.status_errors import internal_error
-from konverge_cluster.api.strategy import Document, ResourceInfo, RequestContext
+from konverge_cluster.api.strategy import Document, RequestContext, ResourceInfo
 from konverge_cluster.api.tables import Column
-from konverge_cluster.builtins import advice
+from konverge_cluster.builtins import warnings
 from konverge_cluster.builtins.addresses import ServiceAddresses
 from konverge_cluster.builtins.defaults.networking import default_service, is_externally_accessible
-from konverge_cluster.builtins.kinds import BuiltinStrategy
 from konverge_cluster.builtins.strategies import allocation
+from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.builtins.validation import services as rules
 
 __all__ = ["ServiceStrategy"]
@@ -29,14 +29,14 @@ class ServiceStrategy(BuiltinStrategy):
     returns_deleted = True
     create_on_update = True
     selectable = ("spec.clusterIP", "spec.type")
-    check = staticmethod(rules.service)
+    check = staticmethod(rules.validate_service)
 
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
-        return rules.service_update(new, old)
+        return rules.validate_service_update(new, old)
 
     @staticmethod
     def check_status(new: Document, old: Document) -> Iterable[FieldError]:
-        return rules.load_balancer_status(new["status"], new["spec"])
+        return rules.validate_load_balancer_status(new["status"], new["spec"])
 
     def __init__(
         self, info: ResourceInfo, columns: tuple[Column, ...] = (), addresses: ServiceAddresses | None = None
@@ -45,10 +45,10 @@ class ServiceStrategy(BuiltinStrategy):
         self._addresses = addresses
 
     def warnings_on_create(self, new: Document) -> list[str]:
-        return list(advice.service_advice(new))
+        return list(warnings.service_warnings(new))
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
-        return list(advice.service_advice(new))
+        return list(warnings.service_warnings(new))
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
         return label_name_errors(name, prefix=prefix)

@@ -9,9 +9,9 @@ from typing import Any
 
 from konverge_cluster.api.field_errors import FieldError
 from konverge_cluster.api.strategy import Document, RequestContext
-from konverge_cluster.builtins import advice
+from konverge_cluster.builtins import warnings
 from konverge_cluster.builtins.defaults import volumes
-from konverge_cluster.builtins.kinds import BuiltinStrategy, StatusEndpoint
+from konverge_cluster.builtins.strategy import BuiltinStrategy, StatusEndpoint
 from konverge_cluster.builtins.validation import claims
 from konverge_cluster.builtins.validation import storage as rules
 
@@ -32,17 +32,17 @@ class PersistentVolumeClaimStrategy(BuiltinStrategy):
 
     fill = staticmethod(volumes.default_claim)
     returns_deleted = True
-    check_change = staticmethod(claims.claim_update)
+    check_change = staticmethod(claims.validate_claim_update)
 
     @staticmethod
     def check(new: Document) -> Iterable[FieldError]:
-        return claims.claim_spec(new["spec"], "spec")
+        return claims.validate_claim_spec(new["spec"], "spec")
 
     def warnings_on_create(self, new: Document) -> list[str]:
-        return list(advice.claim_advice(new["spec"], "spec"))
+        return list(warnings.claim_warnings(new["spec"], "spec"))
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
-        return list(advice.claim_advice(new["spec"], "spec"))
+        return list(warnings.claim_warnings(new["spec"], "spec"))
 
     def wiped_status(self) -> Any:
         return {"phase": "Pending"}
@@ -81,8 +81,8 @@ class PersistentVolumeStrategy(BuiltinStrategy):
 
     fill = staticmethod(volumes.default_persistent_volume)
     returns_deleted = True
-    check = staticmethod(rules.persistent_volume)
-    check_change = staticmethod(rules.persistent_volume_update)
+    check = staticmethod(rules.validate_persistent_volume)
+    check_change = staticmethod(rules.validate_persistent_volume_update)
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -112,8 +112,8 @@ class StorageClassStrategy(BuiltinStrategy):
 
     fill = staticmethod(volumes.default_storage_class)
     returns_deleted = True
-    check = staticmethod(rules.storage_class)
-    check_change = staticmethod(rules.storage_class_update)
+    check = staticmethod(rules.validate_storage_class)
+    check_change = staticmethod(rules.validate_storage_class_update)
 
 
 class CSIDriverStrategy(BuiltinStrategy):
@@ -122,16 +122,16 @@ class CSIDriverStrategy(BuiltinStrategy):
     fill = staticmethod(volumes.default_csi_driver)
     returns_deleted = True
     unconditional_update = False
-    check = staticmethod(rules.csi_driver)
-    check_change = staticmethod(rules.csi_driver_update)
+    check = staticmethod(rules.validate_csi_driver)
+    check_change = staticmethod(rules.validate_csi_driver_update)
 
     def warnings_on_create(self, new: Document) -> list[str]:
-        return list(advice.driver_advice(new["spec"]))
+        return list(warnings.driver_warnings(new["spec"]))
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
         if new["spec"].get("tokenRequests") == old["spec"].get("tokenRequests"):
             return []
-        return list(advice.driver_advice(new["spec"]))
+        return list(warnings.driver_warnings(new["spec"]))
 
     def prepare_create(self, new: Document, context: RequestContext) -> None:
         super().prepare_create(new, context)
@@ -150,7 +150,7 @@ class CSINodeStrategy(BuiltinStrategy):
 
     returns_deleted = True
     unconditional_update = False
-    check = staticmethod(rules.csi_node)
+    check = staticmethod(rules.validate_csi_node)
 
 
 class CSIStorageCapacityStrategy(BuiltinStrategy):
@@ -165,7 +165,7 @@ class VolumeAttachmentStrategy(BuiltinStrategy):
     returns_deleted = True
     unconditional_update = False
     status_resets = ("metadata", "spec")
-    check = staticmethod(rules.volume_attachment)
+    check = staticmethod(rules.validate_volume_attachment)
 
 
 class VolumeAttributesClassStrategy(BuiltinStrategy):

@@ -7,15 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from konverge_cluster.api.names import label_name_errors
 from konverge_cluster.api.field_errors import FieldError, required
-from konverge_cluster.api.strategy import Document, Scaling, RequestContext
-from konverge_cluster.builtins.advice import claim_advice
+from konverge_cluster.api.names import label_name_errors
+from konverge_cluster.api.strategy import Document, RequestContext, Scaling
 from konverge_cluster.builtins.defaults import workloads
-from konverge_cluster.builtins.kinds import BuiltinStrategy
+from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.builtins.validation import workloads as rules
-from konverge_cluster.builtins.validation.pods import pod_template
-from konverge_cluster.builtins.validation.values import immutable, not_negative
+from konverge_cluster.builtins.validation.pods import validate_pod_template
+from konverge_cluster.builtins.validation.values import validate_immutable, validate_nonnegative
+from konverge_cluster.builtins.warnings import claim_warnings
 
 __all__ = [
     "ControllerRevisionStrategy",
@@ -69,14 +69,14 @@ class DeploymentStrategy(BuiltinStrategy):
         if new["spec"] != old["spec"] or new["metadata"].get("annotations") != old["metadata"].get("annotations"):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
-    check = staticmethod(rules.deployment)
+    check = staticmethod(rules.validate_deployment)
 
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
-        return rules.deployment(new, old)
+        return rules.validate_deployment(new, old)
 
     @staticmethod
     def check_status(new: Document, old: Document) -> Iterable[FieldError]:
-        return rules.counts(new["status"], _DEPLOYMENT_COUNTS, _DEPLOYMENT_BOUNDED)
+        return rules.validate_counts(new["status"], _DEPLOYMENT_COUNTS, _DEPLOYMENT_BOUNDED)
 
 
 class ReplicaSetStrategy(BuiltinStrategy):
@@ -89,14 +89,14 @@ class ReplicaSetStrategy(BuiltinStrategy):
     scaling = _SCALING
     selectable = ("status.replicas",)
 
-    check = staticmethod(rules.replica_set)
+    check = staticmethod(rules.validate_replica_set)
 
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
-        return rules.replica_set(new, old)
+        return rules.validate_replica_set(new, old)
 
     @staticmethod
     def check_status(new: Document, old: Document) -> Iterable[FieldError]:
-        return rules.counts(new["status"], _REPLICA_COUNTS, _REPLICA_BOUNDED)
+        return rules.validate_counts(new["status"], _REPLICA_COUNTS, _REPLICA_BOUNDED)
 
 
 class StatefulSetStrategy(BuiltinStrategy):
@@ -118,14 +118,14 @@ class StatefulSetStrategy(BuiltinStrategy):
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
         return label_name_errors(name, prefix=prefix)
 
-    check = staticmethod(rules.stateful_set)
+    check = staticmethod(rules.validate_stateful_set)
 
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
-        return rules.stateful_set_update(new, old)
+        return rules.validate_stateful_set_update(new, old)
 
     @staticmethod
     def check_status(new: Document, old: Document) -> Iterable[FieldError]:
-        return rules.counts(new["status"], _STATEFUL_COUNTS, _STATEFUL_BOUNDED)
+        return rules.validate_counts(new["status"], _STATEFUL_COUNTS, _STATEFUL_BOUNDED)
 
     def warnings_on_create(self, new: Document) -> list[str]:
         return [*super().warnings_on_create(new), *_claim_warnings(new)]
@@ -136,7 +136,7 @@ class StatefulSetStrategy(BuiltinStrategy):
 
 def _claim_warnings(stateful_set: Document) -> Iterable[str]:
     for index, claim in enumerate(stateful_set["spec"].get("volumeClaimTemplates", ())):
-        yield from claim_advice(claim["spec"], f"spec.volumeClaimTemplates[{index}]")
+        yield from claim_warnings(claim["spec"], f"spec.volumeClaimTemplates[{index}]")
     if stateful_set["spec"]["revisionHistoryLimit"] < 0:
         text = "a negative value retains all historical revisions; a value >= 0 is recommended"
         yield f"spec.revisionHistoryLimit: {text}"
@@ -171,14 +171,14 @@ class DaemonSetStrategy(BuiltinStrategy):
         annotations = new["metadata"].setdefault("annotations", {})
         annotations[_TEMPLATE_GENERATION] = str(generation + 1 if changed else generation)
 
-    check = staticmethod(rules.daemon_set)
+    check = staticmethod(rules.validate_daemon_set)
 
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
-        return rules.daemon_set(new, old)
+        return rules.validate_daemon_set(new, old)
 
     @staticmethod
     def check_status(new: Document, old: Document) -> Iterable[FieldError]:
-        return rules.counts(new["status"], _DAEMON_COUNTS, ())
+        return rules.validate_counts(new["status"], _DAEMON_COUNTS, ())
 
 
 def _number(text: str) -> int:
@@ -196,11 +196,11 @@ class ReplicationControllerStrategy(BuiltinStrategy):
     default_propagation = "Orphan"
     selectable = ("status.replicas",)
 
-    check = staticmethod(rules.replication_controller)
+    check = staticmethod(rules.validate_replication_controller)
 
     @staticmethod
     def check_status(new: Document, old: Document) -> Iterable[FieldError]:
-        return rules.counts(new["status"], _REPLICA_COUNTS, _REPLICA_BOUNDED)
+        return rules.validate_counts(new["status"], _REPLICA_COUNTS, _REPLICA_BOUNDED)
 
 
 class PodTemplateStrategy(BuiltinStrategy):
@@ -213,7 +213,7 @@ class PodTemplateStrategy(BuiltinStrategy):
 
     @staticmethod
     def check(new: Document) -> Iterable[FieldError]:
-        return pod_template(new["template"], "template")
+        return validate_pod_template(new["template"], "template")
 
 
 class ControllerRevisionStrategy(BuiltinStrategy):
@@ -221,10 +221,10 @@ class ControllerRevisionStrategy(BuiltinStrategy):
 
     @staticmethod
     def check(new: Document) -> Iterable[FieldError]:
-        yield from not_negative(new["revision"], "revision")
+        yield from validate_nonnegative(new["revision"], "revision")
         if new.get("data") is None:
             yield required("data", "data is mandatory")
 
     @staticmethod
     def check_change(new: Document, old: Document) -> Iterable[FieldError]:
-        return immutable(new.get("data"), old.get("data"), "data")
+        return validate_immutable(new.get("data"), old.get("data"), "data")

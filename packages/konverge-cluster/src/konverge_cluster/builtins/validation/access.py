@@ -6,22 +6,28 @@ from typing import Any, Final
 
 from konverge.objects.names import path_segment_errors
 from konverge_cluster.api.field_errors import forbidden, invalid, required, unsupported
-from konverge_cluster.builtins.validation.labels import label_selector, labels
-from konverge_cluster.builtins.validation.resources import container_resources
-from konverge_cluster.builtins.validation.scheduling import tolerations
-from konverge_cluster.builtins.validation.values import Problems, dns_label, dns_subdomain, immutable, named
+from konverge_cluster.builtins.validation.labels import validate_label_selector, validate_labels
+from konverge_cluster.builtins.validation.resources import validate_container_resources
+from konverge_cluster.builtins.validation.scheduling import validate_tolerations
+from konverge_cluster.builtins.validation.values import (
+    FieldErrors,
+    validate_dns_label,
+    validate_dns_subdomain,
+    validate_immutable,
+    validate_name,
+)
 
 __all__ = [
-    "binding",
-    "binding_update",
-    "cluster_binding",
-    "cluster_role",
-    "lease",
-    "priority_class",
-    "priority_class_update",
-    "role",
-    "runtime_class",
-    "runtime_class_update",
+    "validate_binding",
+    "validate_binding_update",
+    "validate_cluster_binding",
+    "validate_cluster_role",
+    "validate_lease",
+    "validate_priority_class",
+    "validate_priority_class_update",
+    "validate_role",
+    "validate_runtime_class",
+    "validate_runtime_class_update",
 ]
 
 Spec = dict[str, Any]
@@ -31,14 +37,14 @@ _HIGHEST: Final = 1_000_000_000
 _SYSTEM: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 
 
-def role(new: Spec) -> Problems:
+def validate_role(new: Spec) -> FieldErrors:
     for index, rule in enumerate(new["rules"] or ()):
-        yield from _rule(rule, f"rules[{index}]", namespaced=True)
+        yield from _validate_rule(rule, f"rules[{index}]", namespaced=True)
 
 
-def cluster_role(new: Spec) -> Problems:
+def validate_cluster_role(new: Spec) -> FieldErrors:
     for index, rule in enumerate(new["rules"] or ()):
-        yield from _rule(rule, f"rules[{index}]", namespaced=False)
+        yield from _validate_rule(rule, f"rules[{index}]", namespaced=False)
     aggregation = new.get("aggregationRule")
     if aggregation is None:
         return
@@ -47,13 +53,13 @@ def cluster_role(new: Spec) -> Problems:
     if not selectors:
         yield required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil")
     for index, selector in enumerate(selectors):
-        wrong = list(label_selector(selector, f"{path}[{index}]"))
+        wrong = list(validate_label_selector(selector, f"{path}[{index}]"))
         yield from wrong
         if wrong:
             yield invalid(f"{path}[{index}]", None, "invalid label selector.")
 
 
-def _rule(rule: Spec, path: str, *, namespaced: bool) -> Problems:
+def _validate_rule(rule: Spec, path: str, *, namespaced: bool) -> FieldErrors:
     if not rule["verbs"]:
         yield required(f"{path}.verbs", "verbs must contain at least one value")
     urls = rule.get("nonResourceURLs")
@@ -71,19 +77,19 @@ def _rule(rule: Spec, path: str, *, namespaced: bool) -> Problems:
         yield required(f"{path}.resources", "resource rules must supply at least one resource")
 
 
-def binding(new: Spec) -> Problems:
-    yield from _role_reference(new["roleRef"], ("Role", "ClusterRole"))
+def validate_binding(new: Spec) -> FieldErrors:
+    yield from _validate_role_reference(new["roleRef"], ("Role", "ClusterRole"))
     for index, subject in enumerate(new.get("subjects", ())):
-        yield from _subject(subject, f"subjects[{index}]", namespaced=True)
+        yield from _validate_subject(subject, f"subjects[{index}]", namespaced=True)
 
 
-def cluster_binding(new: Spec) -> Problems:
-    yield from _role_reference(new["roleRef"], ("ClusterRole",))
+def validate_cluster_binding(new: Spec) -> FieldErrors:
+    yield from _validate_role_reference(new["roleRef"], ("ClusterRole",))
     for index, subject in enumerate(new.get("subjects", ())):
-        yield from _subject(subject, f"subjects[{index}]", namespaced=False)
+        yield from _validate_subject(subject, f"subjects[{index}]", namespaced=False)
 
 
-def _role_reference(reference: Spec, kinds: tuple[str, ...]) -> Problems:
+def _validate_role_reference(reference: Spec, kinds: tuple[str, ...]) -> FieldErrors:
     if reference["apiGroup"] != _GROUP:
         yield unsupported("roleRef.apiGroup", reference["apiGroup"], (_GROUP,))
     if reference["kind"] not in kinds:
@@ -91,16 +97,16 @@ def _role_reference(reference: Spec, kinds: tuple[str, ...]) -> Problems:
     if not reference["name"]:
         yield required("roleRef.name")
     else:
-        yield from named(reference["name"], path_segment_errors, "roleRef.name")
+        yield from validate_name(reference["name"], path_segment_errors, "roleRef.name")
 
 
-def _subject(subject: Spec, path: str, *, namespaced: bool) -> Problems:
+def _validate_subject(subject: Spec, path: str, *, namespaced: bool) -> FieldErrors:
     kind, group = subject["kind"], subject.get("apiGroup", "")
     if not subject["name"]:
         yield required(f"{path}.name")
     if kind == "ServiceAccount":
         if subject["name"]:
-            yield from dns_subdomain(subject["name"], f"{path}.name")
+            yield from validate_dns_subdomain(subject["name"], f"{path}.name")
         if group:
             yield unsupported(f"{path}.apiGroup", group, ("",))
         if not namespaced and not subject.get("namespace"):
@@ -111,14 +117,14 @@ def _subject(subject: Spec, path: str, *, namespaced: bool) -> Problems:
         yield unsupported(f"{path}.apiGroup", group, (_GROUP,))
 
 
-def binding_update(new: Spec, old: Spec) -> Problems:
+def validate_binding_update(new: Spec, old: Spec) -> FieldErrors:
     reference = new["roleRef"]
     if reference != old["roleRef"]:
         shown = {"APIGroup": reference["apiGroup"], "Kind": reference["kind"], "Name": reference["name"]}
         yield invalid("roleRef", shown, "cannot change roleRef")
 
 
-def lease(new: Spec) -> Problems:
+def validate_lease(new: Spec) -> FieldErrors:
     spec = new["spec"]
     duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
     if duration is not None and duration <= 0:
@@ -127,7 +133,7 @@ def lease(new: Spec) -> Problems:
         yield invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0")
 
 
-def priority_class(new: Spec) -> Problems:
+def validate_priority_class(new: Spec) -> FieldErrors:
     name, value = new["metadata"].get("name", ""), new["value"]
     if name.startswith("system-"):
         if _SYSTEM.get(name) != value or new.get("globalDefault"):
@@ -150,23 +156,25 @@ def _system_error(name: str, new: Spec) -> str:
     return f"globalDefault of {name} PriorityClass must be false"
 
 
-def priority_class_update(new: Spec, old: Spec) -> Problems:
+def validate_priority_class_update(new: Spec, old: Spec) -> FieldErrors:
     if new["value"] != old["value"]:
         yield forbidden("value", "may not be changed in an update.")
-    yield from immutable(new["preemptionPolicy"], old["preemptionPolicy"], "preemptionPolicy")
+    yield from validate_immutable(new["preemptionPolicy"], old["preemptionPolicy"], "preemptionPolicy")
 
 
-def runtime_class(new: Spec) -> Problems:
+def validate_runtime_class(new: Spec) -> FieldErrors:
     if not new["handler"]:
         yield required("handler")
     else:
-        yield from dns_label(new["handler"], "handler")
+        yield from validate_dns_label(new["handler"], "handler")
     if "overhead" in new:
-        yield from container_resources({"limits": new["overhead"].get("podFixed", {})}, frozenset(), "overhead")
+        yield from validate_container_resources(
+            {"limits": new["overhead"].get("podFixed", {})}, frozenset(), "overhead"
+        )
     scheduling = new.get("scheduling", {})
-    yield from labels(scheduling.get("nodeSelector"), "scheduling.nodeSelector")
-    yield from tolerations(scheduling.get("tolerations", ()), "scheduling.tolerations")
+    yield from validate_labels(scheduling.get("nodeSelector"), "scheduling.nodeSelector")
+    yield from validate_tolerations(scheduling.get("tolerations", ()), "scheduling.tolerations")
 
 
-def runtime_class_update(new: Spec, old: Spec) -> Problems:
-    return immutable(new["handler"], old["handler"], "handler")
+def validate_runtime_class_update(new: Spec, old: Spec) -> FieldErrors:
+    return validate_immutable(new["handler"], old["handler"], "handler")

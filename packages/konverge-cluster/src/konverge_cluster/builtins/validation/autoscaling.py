@@ -9,17 +9,22 @@ from typing import Any, Final
 from konverge.objects.names import path_segment_errors
 from konverge.objects.quantities import Quantity
 from konverge_cluster.api.field_errors import forbidden, invalid, required, unsupported
-from konverge_cluster.builtins.validation.labels import label_selector
-from konverge_cluster.builtins.validation.resources import container_resource_name
+from konverge_cluster.builtins.validation.labels import validate_label_selector
+from konverge_cluster.builtins.validation.resources import validate_container_resource_name
 from konverge_cluster.builtins.validation.values import (
-    Problems,
-    dns_label,
-    int_or_percent,
-    named,
-    not_negative,
+    FieldErrors,
+    validate_dns_label,
+    validate_int_or_percent,
+    validate_name,
+    validate_nonnegative,
 )
 
-__all__ = ["autoscaler", "autoscaler_status", "disruption_budget", "disruption_budget_status"]
+__all__ = [
+    "validate_autoscaler",
+    "validate_autoscaler_status",
+    "validate_disruption_budget",
+    "validate_disruption_budget_status",
+]
 
 Spec = dict[str, Any]
 
@@ -34,7 +39,7 @@ _TARGETS: Final = ("Utilization", "Value", "AverageValue")
 _RAW_OR_UTILIZATION: Final = "must set either a target raw value or a target utilization"
 
 
-def autoscaler(new: Spec) -> Problems:
+def validate_autoscaler(new: Spec) -> FieldErrors:
     spec = new["spec"]
     low, high = spec["minReplicas"], spec["maxReplicas"]
     if low < 1:
@@ -45,36 +50,36 @@ def autoscaler(new: Spec) -> Problems:
         yield invalid("spec.maxReplicas", high, "must be greater than or equal to 1")
     if high < low:
         yield invalid("spec.maxReplicas", high, "must be greater than or equal to `minReplicas`")
-    yield from _reference(spec["scaleTargetRef"], "spec.scaleTargetRef")
+    yield from _validate_reference(spec["scaleTargetRef"], "spec.scaleTargetRef")
     version = spec["scaleTargetRef"].get("apiVersion", "")
     if "/" not in version:
         yield invalid("spec.scaleTargetRef.apiVersion", version, "apiVersion must specify API group")
-    yield from _metrics(spec["metrics"], low)
+    yield from _validate_metrics(spec["metrics"], low)
     for name in ("scaleUp", "scaleDown"):
         if name in spec.get("behavior", {}):
-            yield from _rules(spec["behavior"][name], f"spec.behavior.{name}")
+            yield from _validate_rules(spec["behavior"][name], f"spec.behavior.{name}")
 
 
-def _reference(reference: Spec, path: str) -> Problems:
+def _validate_reference(reference: Spec, path: str) -> FieldErrors:
     for name in ("kind", "name"):
         if not reference[name]:
             yield required(f"{path}.{name}")
         else:
-            yield from named(reference[name], path_segment_errors, f"{path}.{name}")
+            yield from validate_name(reference[name], path_segment_errors, f"{path}.{name}")
     version = reference.get("apiVersion", "")
     if version.count("/") > 1:
         yield invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}")
 
 
-def _metrics(metrics: list[Spec], low: int) -> Problems:
+def _validate_metrics(metrics: list[Spec], low: int) -> FieldErrors:
     for index, metric in enumerate(metrics):
-        yield from _metric(metric, f"spec.metrics[{index}]")
+        yield from _validate_metric(metric, f"spec.metrics[{index}]")
     if low == 0 and not any(metric["type"] in ("Object", "External") for metric in metrics):
         text = "must specify at least one Object or External metric to support scaling to zero replicas"
         yield forbidden("spec.metrics", text)
 
 
-def _metric(metric: Spec, path: str) -> Problems:
+def _validate_metric(metric: Spec, path: str) -> FieldErrors:
     kind = metric["type"]
     allowed = sorted(_SOURCES)
     if not kind:
@@ -95,16 +100,16 @@ def _metric(metric: Spec, path: str) -> Problems:
                 yield forbidden(f"{path}.{name}", "must populate the given metric source only")
 
 
-def _object(source: Spec, path: str) -> Problems:
-    yield from _reference(source["describedObject"], f"{path}.describedObject")
-    yield from _identified_target(source, path)
+def _validate_object(source: Spec, path: str) -> FieldErrors:
+    yield from _validate_reference(source["describedObject"], f"{path}.describedObject")
+    yield from _validate_identified_target(source, path)
     target = source["target"]
     if "value" not in target and "averageValue" not in target:
         yield required(f"{path}.target.averageValue", "must set either a target value or averageValue")
 
 
-def _external(source: Spec, path: str) -> Problems:
-    yield from _identified_target(source, path)
+def _validate_external(source: Spec, path: str) -> FieldErrors:
+    yield from _validate_identified_target(source, path)
     target = source["target"]
     if "value" not in target and "averageValue" not in target:
         text = "must set either a target value for metric or a per-pod target"
@@ -114,50 +119,50 @@ def _external(source: Spec, path: str) -> Problems:
         yield forbidden(f"{path}.target.value", text)
 
 
-def _pods(source: Spec, path: str) -> Problems:
-    yield from _identified_target(source, path)
+def _validate_pods(source: Spec, path: str) -> FieldErrors:
+    yield from _validate_identified_target(source, path)
     if "averageValue" not in source["target"]:
         yield required(f"{path}.target.averageValue", "must specify a positive target averageValue")
 
 
-def _resource(source: Spec, path: str) -> Problems:
+def _validate_resource(source: Spec, path: str) -> FieldErrors:
     if not source["name"]:
         yield required(f"{path}.name", "must specify a resource name")
-    yield from _resource_target(source["target"], f"{path}.target")
+    yield from _validate_resource_target(source["target"], f"{path}.target")
 
 
-def _container_resource(source: Spec, path: str) -> Problems:
+def _validate_container_resource(source: Spec, path: str) -> FieldErrors:
     if not source["name"]:
         yield required(f"{path}.name", "must specify a resource name")
     else:
-        yield from container_resource_name(source["name"], f"{path}.name")
+        yield from validate_container_resource_name(source["name"], f"{path}.name")
     if not source["container"]:
         yield required(f"{path}.container", "must specify a container")
     else:
-        yield from dns_label(source["container"], f"{path}.container")
-    yield from _resource_target(source["target"], f"{path}.target")
+        yield from validate_dns_label(source["container"], f"{path}.container")
+    yield from _validate_resource_target(source["target"], f"{path}.target")
 
 
-_CHECKS: Final[dict[str, Callable[[Spec, str], Problems]]] = {
-    "object": _object,
-    "external": _external,
-    "pods": _pods,
-    "resource": _resource,
-    "containerResource": _container_resource,
+_CHECKS: Final[dict[str, Callable[[Spec, str], FieldErrors]]] = {
+    "object": _validate_object,
+    "external": _validate_external,
+    "pods": _validate_pods,
+    "resource": _validate_resource,
+    "containerResource": _validate_container_resource,
 }
 
 
-def _identified_target(source: Spec, path: str) -> Problems:
+def _validate_identified_target(source: Spec, path: str) -> FieldErrors:
     name = source["metric"]["name"]
     if not name:
         yield required(f"{path}.metric.name", "must specify a metric name")
     else:
-        yield from named(name, path_segment_errors, f"{path}.metric.name")
-    yield from _target(source["target"], f"{path}.target")
+        yield from validate_name(name, path_segment_errors, f"{path}.metric.name")
+    yield from _validate_target(source["target"], f"{path}.target")
 
 
-def _resource_target(target: Spec, path: str) -> Problems:
-    yield from _target(target, path)
+def _validate_resource_target(target: Spec, path: str) -> FieldErrors:
+    yield from _validate_target(target, path)
     has_raw, has_utilization = "averageValue" in target, "averageUtilization" in target
     if not has_raw and not has_utilization:
         yield required(f"{path}.averageUtilization", _RAW_OR_UTILIZATION)
@@ -166,7 +171,7 @@ def _resource_target(target: Spec, path: str) -> Problems:
         yield forbidden(f"{path}.averageValue", text)
 
 
-def _target(target: Spec, path: str) -> Problems:
+def _validate_target(target: Spec, path: str) -> FieldErrors:
     if not target["type"]:
         yield required(f"{path}.type", "must specify a metric target type")
     if target["type"] not in _TARGETS:
@@ -179,7 +184,7 @@ def _target(target: Spec, path: str) -> Problems:
         yield invalid(f"{path}.averageUtilization", utilization, "must be greater than 0")
 
 
-def _rules(rules: Spec, path: str) -> Problems:
+def _validate_rules(rules: Spec, path: str) -> FieldErrors:
     window = rules.get("stabilizationWindowSeconds")
     if window is not None and window < 0:
         yield invalid(f"{path}.stabilizationWindowSeconds", window, "must be greater than or equal to zero")
@@ -190,10 +195,10 @@ def _rules(rules: Spec, path: str) -> Problems:
     if not rules.get("policies"):
         yield required(f"{path}.policies", "must specify at least one Policy")
     for index, policy in enumerate(rules.get("policies", ())):
-        yield from _policy(policy, f"{path}.policies[{index}]")
+        yield from _validate_policy(policy, f"{path}.policies[{index}]")
 
 
-def _policy(policy: Spec, path: str) -> Problems:
+def _validate_policy(policy: Spec, path: str) -> FieldErrors:
     if policy["type"] not in ("Percent", "Pods"):
         yield unsupported(f"{path}.type", policy["type"], ("Percent", "Pods"))
     for name in ("value", "periodSeconds"):
@@ -203,12 +208,12 @@ def _policy(policy: Spec, path: str) -> Problems:
         yield invalid(f"{path}.periodSeconds", policy["periodSeconds"], "must be less than or equal to 1800")
 
 
-def autoscaler_status(new: Spec, _old: Spec) -> Problems:
+def validate_autoscaler_status(new: Spec, _old: Spec) -> FieldErrors:
     for name in ("currentReplicas", "desiredReplicas"):
-        yield from not_negative(new["status"].get(name), f"status.{name}")
+        yield from validate_nonnegative(new["status"].get(name), f"status.{name}")
 
 
-def disruption_budget(new: Spec) -> Problems:
+def validate_disruption_budget(new: Spec) -> FieldErrors:
     spec = new["spec"]
     both = [name for name in ("minAvailable", "maxUnavailable") if name in spec]
     if len(both) == 2:
@@ -221,15 +226,15 @@ def disruption_budget(new: Spec) -> Problems:
         yield invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set")
     for name in both:
         value, path = spec[name], f"spec.{name}"
-        yield from int_or_percent(value, path)
+        yield from validate_int_or_percent(value, path)
         if isinstance(value, str) and re.fullmatch("[0-9]+%", value) and int(value[:-1]) > 100:
             yield invalid(path, value, "must not be greater than 100%")
-    yield from label_selector(spec.get("selector"), "spec.selector")
+    yield from validate_label_selector(spec.get("selector"), "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
     if policy is not None and policy not in ("AlwaysAllow", "IfHealthyBudget"):
         yield unsupported("spec.unhealthyPodEvictionPolicy", policy, ("AlwaysAllow", "IfHealthyBudget"))
 
 
-def disruption_budget_status(new: Spec, _old: Spec) -> Problems:
+def validate_disruption_budget_status(new: Spec, _old: Spec) -> FieldErrors:
     for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
-        yield from not_negative(new["status"].get(name), f"status.{name}")
+        yield from validate_nonnegative(new["status"].get(name), f"status.{name}")

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from konverge.objects.names import dns_label_errors, dns_subdomain_errors
 from konverge_cluster.api.field_errors import duplicate, invalid, quote, required, unsupported
-from konverge_cluster.builtins.validation.values import Problems
+from konverge_cluster.builtins.validation.values import FieldErrors
 
-__all__ = ["certificate_conditions", "certificate_request"]
+__all__ = ["validate_certificate_conditions", "validate_certificate_request"]
 
 Spec = dict[str, Any]
 
@@ -42,7 +42,7 @@ _DECISIONS: Final = ("Approved", "Denied", "Failed")
 _PEM_START: Final = b"-----BEGIN CERTIFICATE REQUEST-----"
 
 
-def certificate_request(new: Spec) -> Problems:
+def validate_certificate_request(new: Spec) -> FieldErrors:
     spec = new["spec"]
     request = spec.get("request")
     if _PEM_START not in base64.b64decode(request or ""):
@@ -56,14 +56,14 @@ def certificate_request(new: Spec) -> Problems:
     for index, usage in enumerate(usages):
         if usage in usages[:index]:
             yield duplicate(f"spec.usages[{index}]", usage)
-    yield from _signer(spec["signerName"], "spec.signerName")
+    yield from _validate_signer(spec["signerName"], "spec.signerName")
     seconds = spec.get("expirationSeconds")
     if seconds is not None and seconds < 600:
         text = "may not specify a duration less than 600 seconds (10 minutes)"
         yield invalid("spec.expirationSeconds", seconds, text)
 
 
-def _signer(name: str, path: str) -> Problems:
+def _validate_signer(name: str, path: str) -> FieldErrors:
     if not name:
         yield required(path)
         return
@@ -75,13 +75,13 @@ def _signer(name: str, path: str) -> Problems:
         text = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
         yield invalid(path, name, text)
         return
-    yield from _labels(domain, dns_label_errors, path)
+    yield from _validate_labels(domain, dns_label_errors, path)
     if "." not in domain:
         yield invalid(path, domain, "should be a domain with at least two segments separated by dots")
-    yield from _labels(rest, dns_subdomain_errors, path)
+    yield from _validate_labels(rest, dns_subdomain_errors, path)
 
 
-def _labels(name: str, rule: Any, path: str) -> Problems:
+def _validate_labels(name: str, rule: Any, path: str) -> FieldErrors:
     for label in name.split("."):
         wrong = rule(label)
         for text in wrong:
@@ -90,7 +90,7 @@ def _labels(name: str, rule: Any, path: str) -> Problems:
             return
 
 
-def certificate_conditions(new: Spec, _old: Spec) -> Problems:
+def validate_certificate_conditions(new: Spec, _old: Spec) -> FieldErrors:
     path = "status.conditions"
     seen: set[str] = set()
     for index, condition in enumerate(new["status"].get("conditions", ())):

@@ -6,11 +6,20 @@ from typing import Any, Final
 
 from konverge.objects.quantities import Quantity
 from konverge_cluster.api.field_errors import forbidden, invalid, required, unsupported
-from konverge_cluster.builtins.validation.labels import annotation_values, label_selector, labels
-from konverge_cluster.builtins.validation.resources import quantity_value
-from konverge_cluster.builtins.validation.values import Problems, dns_label, dns_subdomain, immutable
+from konverge_cluster.builtins.validation.labels import (
+    validate_annotation_values,
+    validate_label_selector,
+    validate_labels,
+)
+from konverge_cluster.builtins.validation.resources import validate_quantity_value
+from konverge_cluster.builtins.validation.values import (
+    FieldErrors,
+    validate_dns_label,
+    validate_dns_subdomain,
+    validate_immutable,
+)
 
-__all__ = ["ACCESS_MODES", "VOLUME_MODES", "claim_spec", "claim_template", "claim_update"]
+__all__ = ["ACCESS_MODES", "VOLUME_MODES", "validate_claim_spec", "validate_claim_template", "validate_claim_update"]
 
 ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES: Final = ("Block", "Filesystem")
@@ -20,36 +29,36 @@ _IMMUTABLE_SPEC: Final = (
 )
 
 
-def claim_template(template: dict[str, Any], path: str) -> Problems:
+def validate_claim_template(template: dict[str, Any], path: str) -> FieldErrors:
     """A claim that is made for each pod."""
     metadata = template["metadata"]
-    yield from annotation_values(metadata.get("annotations"), f"{path}.metadata.annotations")
-    yield from labels(metadata.get("labels"), f"{path}.metadata.labels")
+    yield from validate_annotation_values(metadata.get("annotations"), f"{path}.metadata.annotations")
+    yield from validate_labels(metadata.get("labels"), f"{path}.metadata.labels")
     for name in metadata:
         if name not in _TEMPLATE_METADATA:
             yield forbidden(f"{path}.metadata.{name}", "cannot be set")
-    yield from claim_spec(template["spec"], f"{path}.spec")
+    yield from validate_claim_spec(template["spec"], f"{path}.spec")
 
 
-def claim_spec(spec: dict[str, Any], path: str) -> Problems:
+def validate_claim_spec(spec: dict[str, Any], path: str) -> FieldErrors:
     if not spec.get("accessModes"):
         yield required(f"{path}.accessModes", "at least 1 access mode is required")
-    yield from label_selector(spec.get("selector"), f"{path}.selector")
-    yield from _access_modes(spec.get("accessModes", []), f"{path}.accessModes")
-    yield from _size(spec["resources"].get("requests", {}).get("storage"), f"{path}.resources[storage]")
+    yield from validate_label_selector(spec.get("selector"), f"{path}.selector")
+    yield from _validate_access_modes(spec.get("accessModes", []), f"{path}.accessModes")
+    yield from _validate_size(spec["resources"].get("requests", {}).get("storage"), f"{path}.resources[storage]")
     if spec.get("storageClassName"):
-        yield from dns_subdomain(spec["storageClassName"], f"{path}.storageClassName")
+        yield from validate_dns_subdomain(spec["storageClassName"], f"{path}.storageClassName")
     if spec["volumeMode"] not in VOLUME_MODES:
         yield unsupported(f"{path}.volumeMode", spec["volumeMode"], VOLUME_MODES)
     for name in ("dataSource", "dataSourceRef"):
         if name in spec:
-            yield from _source(spec[name], f"{path}.{name}")
-    yield from _sources_agree(spec, path)
+            yield from _validate_source(spec[name], f"{path}.{name}")
+    yield from _validate_equal_sources(spec, path)
     if spec.get("volumeAttributesClassName"):
-        yield from dns_subdomain(spec["volumeAttributesClassName"], f"{path}.volumeAttributesClassName")
+        yield from validate_dns_subdomain(spec["volumeAttributesClassName"], f"{path}.volumeAttributesClassName")
 
 
-def _access_modes(modes: list[str], path: str) -> Problems:
+def _validate_access_modes(modes: list[str], path: str) -> FieldErrors:
     for mode in modes:
         if mode not in ACCESS_MODES:
             yield unsupported(path, mode, ACCESS_MODES)
@@ -58,16 +67,16 @@ def _access_modes(modes: list[str], path: str) -> Problems:
         yield forbidden(path, "may not use ReadWriteOncePod with other access modes")
 
 
-def _size(amount: str | None, path: str) -> Problems:
+def _validate_size(amount: str | None, path: str) -> FieldErrors:
     if amount is None:
         yield required(path)
     elif Quantity(amount) <= 0:
         yield invalid(path, amount, "must be greater than zero")
     else:
-        yield from quantity_value("storage", amount, path)
+        yield from validate_quantity_value("storage", amount, path)
 
 
-def _source(source: dict[str, Any], path: str) -> Problems:
+def _validate_source(source: dict[str, Any], path: str) -> FieldErrors:
     for name in ("name", "kind"):
         if not source[name]:
             yield required(f"{path}.{name}")
@@ -76,12 +85,12 @@ def _source(source: dict[str, Any], path: str) -> Problems:
         text = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
         yield invalid(path, source["kind"], text)
     if group:
-        yield from dns_subdomain(group, f"{path}.apiGroup")
+        yield from validate_dns_subdomain(group, f"{path}.apiGroup")
     if source.get("namespace"):
-        yield from dns_label(source["namespace"], f"{path}.namespace")
+        yield from validate_dns_label(source["namespace"], f"{path}.namespace")
 
 
-def _sources_agree(spec: dict[str, Any], path: str) -> Problems:
+def _validate_equal_sources(spec: dict[str, Any], path: str) -> FieldErrors:
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     if source is None or reference is None:
         return
@@ -92,7 +101,7 @@ def _sources_agree(spec: dict[str, Any], path: str) -> Problems:
         yield invalid(path, {}, "must match dataSourceRef")
 
 
-def claim_update(new: dict[str, Any], old: dict[str, Any]) -> Problems:
+def validate_claim_update(new: dict[str, Any], old: dict[str, Any]) -> FieldErrors:
     spec, former = new["spec"], old["spec"]
     bound = new["status"].get("phase") == "Bound"
     if _comparable(spec, former, bound=bound) != _comparable(former, former, bound=bound):
@@ -100,7 +109,7 @@ def claim_update(new: dict[str, Any], old: dict[str, Any]) -> Problems:
     size, before = (Quantity(each["resources"].get("requests", {}).get("storage", "0")) for each in (spec, former))
     if size < before and size <= Quantity(old["status"].get("capacity", {}).get("storage", "0")):
         yield forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")
-    yield from immutable(spec.get("volumeMode"), former.get("volumeMode"), "volumeMode")
+    yield from validate_immutable(spec.get("volumeMode"), former.get("volumeMode"), "volumeMode")
 
 
 def _comparable(spec: dict[str, Any], former: dict[str, Any], *, bound: bool) -> dict[str, Any]:

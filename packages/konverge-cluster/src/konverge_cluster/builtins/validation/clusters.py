@@ -9,24 +9,24 @@ from konverge.objects.names import label_value_errors
 from konverge.objects.quantities import Quantity
 from konverge_cluster.api.field_errors import FieldError, duplicate, forbidden, invalid, required
 from konverge_cluster.builtins.validation.resources import (
-    container_resource_name,
     is_huge_pages,
     is_native,
-    quantity_value,
-    resource_name,
+    validate_container_resource_name,
+    validate_quantity_value,
+    validate_resource_name,
 )
-from konverge_cluster.builtins.validation.scheduling import taint_effect
-from konverge_cluster.builtins.validation.values import IMMUTABLE, Problems, cidr, qualified_name
+from konverge_cluster.builtins.validation.scheduling import validate_taint_effect
+from konverge_cluster.builtins.validation.values import IMMUTABLE, FieldErrors, validate_cidr, validate_qualified_name
 
 __all__ = [
-    "limit_range",
-    "namespace",
-    "namespace_finalizers",
-    "namespace_phase",
-    "node",
-    "node_update",
-    "resource_quota",
-    "resource_quota_update",
+    "validate_limit_range",
+    "validate_namespace",
+    "validate_namespace_finalizers",
+    "validate_namespace_phase",
+    "validate_node",
+    "validate_node_update",
+    "validate_resource_quota",
+    "validate_resource_quota_update",
 ]
 
 Spec = dict[str, Any]
@@ -66,19 +66,19 @@ _NO_PROVIDER_CHANGE: Final = 'node updates may not change providerID except from
 _NO_CIDR_CHANGE: Final = 'node updates may not change podCIDR except from "" to valid'
 
 
-def namespace(new: Spec) -> Problems:
-    return namespace_finalizers(new["spec"].get("finalizers", ()), lambda _: "spec.finalizers")
+def validate_namespace(new: Spec) -> FieldErrors:
+    return validate_namespace_finalizers(new["spec"].get("finalizers", ()), lambda _: "spec.finalizers")
 
 
-def namespace_finalizers(finalizers: Iterable[str], path_of: Any) -> Problems:
+def validate_namespace_finalizers(finalizers: Iterable[str], path_of: Any) -> FieldErrors:
     for index, name in enumerate(finalizers):
         path = path_of(index)
-        yield from qualified_name(name, path)
+        yield from validate_qualified_name(name, path)
         if "/" not in name and name not in _FINALIZERS:
             yield invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")
 
 
-def namespace_phase(new: Spec) -> Problems:
+def validate_namespace_phase(new: Spec) -> FieldErrors:
     phase = new["status"].get("phase", "")
     if "deletionTimestamp" in new["metadata"]:
         if phase != "Terminating":
@@ -88,28 +88,30 @@ def namespace_phase(new: Spec) -> Problems:
         yield invalid("status.Phase", phase, "may only be 'Active' if `deletionTimestamp` is empty")
 
 
-def node(new: Spec) -> Problems:
-    yield from _taints(new["spec"].get("taints", ()), "metadata.taints")
-    yield from _node_resources(new["status"])
+def validate_node(new: Spec) -> FieldErrors:
+    yield from _validate_taints(new["spec"].get("taints", ()), "metadata.taints")
+    yield from _validate_node_resources(new["status"])
     ranges = new["spec"].get("podCIDRs", [])
-    wrong = [problem for index, value in enumerate(ranges) for problem in cidr(value, f"spec.podCIDRs[{index}]")]
+    wrong = [
+        problem for index, value in enumerate(ranges) for problem in validate_cidr(value, f"spec.podCIDRs[{index}]")
+    ]
     yield from wrong
     if len(ranges) > 2 or (len(ranges) == 2 and not wrong and len({":" in each for each in ranges}) == 1):
         yield invalid("spec.podCIDRs", ranges, "may specify no more than one CIDR for each IP family")
 
 
-def _taints(taints: Iterable[Spec], path: str) -> Problems:
+def _validate_taints(taints: Iterable[Spec], path: str) -> FieldErrors:
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         where = f"{path}[{index}]"
-        yield from qualified_name(taint["key"], f"{where}.key")
+        yield from validate_qualified_name(taint["key"], f"{where}.key")
         wrong = label_value_errors(taint.get("value", ""))
         if wrong:
             yield invalid(f"{where}.value", taint["value"], ";".join(wrong))
         if not taint["effect"]:
             yield required(f"{where}.effect")
         else:
-            yield from taint_effect(taint["effect"], f"{where}.effect")
+            yield from validate_taint_effect(taint["effect"], f"{where}.effect")
         identity = (taint["key"], taint["effect"])
         if identity in seen:
             shown = {"Key": identity[0], "Value": taint.get("value", ""), "Effect": identity[1]}
@@ -119,15 +121,15 @@ def _taints(taints: Iterable[Spec], path: str) -> Problems:
         seen.add(identity)
 
 
-def _node_resources(status: Spec) -> Problems:
+def _validate_node_resources(status: Spec) -> FieldErrors:
     for kind in ("capacity", "allocatable"):
         for name, amount in status.get(kind, {}).items():
-            yield from quantity_value(name, amount, f"status.{kind}.{name}")
+            yield from validate_quantity_value(name, amount, f"status.{kind}.{name}")
 
 
-def node_update(new: Spec, old: Spec) -> Problems:
+def validate_node_update(new: Spec, old: Spec) -> FieldErrors:
     spec, former = new["spec"], old["spec"]
-    yield from _node_resources(new["status"])
+    yield from _validate_node_resources(new["status"])
     seen: list[Spec] = []
     for index, address in enumerate(new["status"].get("addresses", ())):
         if address in seen:
@@ -138,26 +140,26 @@ def node_update(new: Spec, old: Spec) -> Problems:
         yield forbidden("spec.podCIDRs", _NO_CIDR_CHANGE)
     if former.get("providerID") and former["providerID"] != spec.get("providerID"):
         yield forbidden("spec.providerID", _NO_PROVIDER_CHANGE)
-    yield from _taints(spec.get("taints", ()), "metadata.taints")
+    yield from _validate_taints(spec.get("taints", ()), "metadata.taints")
 
 
-def resource_quota(new: Spec) -> Problems:
+def validate_resource_quota(new: Spec) -> FieldErrors:
     spec = new["spec"]
     for name, amount in spec.get("hard", {}).items():
         path = f"spec.hard[{name}]"
-        yield from resource_name(name, path)
+        yield from validate_resource_name(name, path)
         if "/" not in name and not _is_quota_name(name):
             yield invalid(path, name, "must be a standard resource for quota")
-        yield from quantity_value(name, amount, path)
-    yield from _scopes(spec)
-    yield from _scope_selector(spec)
+        yield from validate_quantity_value(name, amount, path)
+    yield from _validate_scopes(spec)
+    yield from _validate_scope_selector(spec)
 
 
 def _is_quota_name(name: str) -> bool:
     return name in _QUOTA_NAMES or is_huge_pages(name.removeprefix("requests."))
 
 
-def _scopes(spec: Spec) -> Problems:
+def _validate_scopes(spec: Spec) -> FieldErrors:
     scopes = spec.get("scopes", [])
     for scope in scopes:
         if scope not in _SCOPES:
@@ -170,7 +172,7 @@ def _scopes(spec: Spec) -> Problems:
             yield invalid("spec.scopes", scopes, "conflicting scopes")
 
 
-def _scope_selector(spec: Spec) -> Problems:
+def _validate_scope_selector(spec: Spec) -> FieldErrors:
     path = "spec.scopeSelector.matchExpressions"
     requirements = spec.get("scopeSelector", {}).get("matchExpressions", [])
     for requirement in requirements:
@@ -212,38 +214,38 @@ def _scope_fits(scope: str, name: str) -> bool:
     return scope not in _SCOPES or name in _POD_SCOPED
 
 
-def resource_quota_update(new: Spec, old: Spec) -> Problems:
+def validate_resource_quota_update(new: Spec, old: Spec) -> FieldErrors:
     scopes = new["spec"].get("scopes", [])
     if set(scopes) != set(old["spec"].get("scopes", ())):
         yield invalid("spec.scopes", scopes, IMMUTABLE)
 
 
-def limit_range(new: Spec) -> Problems:
+def validate_limit_range(new: Spec) -> FieldErrors:
     seen: set[str] = set()
     for index, item in enumerate(new["spec"]["limits"] or ()):
         path = f"spec.limits[{index}]"
-        yield from _limit_type(item["type"], f"{path}.type")
+        yield from _validate_limit_type(item["type"], f"{path}.type")
         if item["type"] in seen:
             yield duplicate(f"{path}.type", item["type"])
         seen.add(item["type"])
-        yield from _limit_names(item, path)
+        yield from _validate_limit_names(item, path)
         names = {name for kind in _LIMIT_KINDS for name in item.get(kind, ())}
         for name in sorted(names):
-            yield from _limit_bounds(item, name, path)
+            yield from _validate_limit_bounds(item, name, path)
 
 
 _LIMIT_KINDS: Final = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 
 
-def _limit_type(name: str, path: str) -> Problems:
-    wrong = list(qualified_name(name, path))
+def _validate_limit_type(name: str, path: str) -> FieldErrors:
+    wrong = list(validate_qualified_name(name, path))
     yield from wrong
     if not wrong and "/" not in name and name not in _LIMIT_TYPES:
         yield invalid(path, name, "must be a standard limit type or fully qualified")
 
 
-def _limit_names(item: Spec, path: str) -> Problems:
-    rule = container_resource_name if item["type"] in ("Pod", "Container") else resource_name
+def _validate_limit_names(item: Spec, path: str) -> FieldErrors:
+    rule = validate_container_resource_name if item["type"] in ("Pod", "Container") else validate_resource_name
     for kind in ("max", "min", "default", "defaultRequest"):
         if item["type"] == "Pod" and kind.startswith("default"):
             if item.get(kind):
@@ -259,7 +261,7 @@ def _limit_names(item: Spec, path: str) -> Problems:
         yield from rule(name, f"{path}.maxLimitRequestRatio[{name}]")
 
 
-def _limit_bounds(item: Spec, name: str, path: str) -> Problems:
+def _validate_limit_bounds(item: Spec, name: str, path: str) -> FieldErrors:
     low, high, default, request, ratio = (
         item.get(kind, {}).get(name) for kind in ("min", "max", "default", "defaultRequest", "maxLimitRequestRatio")
     )
@@ -281,14 +283,14 @@ def _limit_bounds(item: Spec, name: str, path: str) -> Problems:
         if smaller is not None and larger is not None and Quantity(smaller) > Quantity(larger):
             yield invalid(f"{path}.{kind}[{name}]", shown, text.format(smaller, larger))
     if ratio is not None:
-        yield from _limit_ratio(ratio, low, high, f"{path}.maxLimitRequestRatio[{name}]")
+        yield from _validate_limit_ratio(ratio, low, high, f"{path}.maxLimitRequestRatio[{name}]")
     fixed = is_huge_pages(name) or not is_native(name)
     if fixed and None not in (default, request) and Quantity(default or "0") != Quantity(request or "0"):
         text = f"default value {default} must equal to defaultRequest value {request} in {name}"
         yield invalid(f"{path}.defaultRequest[{name}]", request, text)
 
 
-def _limit_ratio(ratio: str, low: str | None, high: str | None, path: str) -> Problems:
+def _validate_limit_ratio(ratio: str, low: str | None, high: str | None, path: str) -> FieldErrors:
     if Quantity(ratio) < 1:
         yield invalid(path, ratio, f"ratio {ratio} is less than 1")
     if low is not None and high is not None and Quantity(low):

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import msgspec
 
-from konverge_cluster.api.bodies import BadText, read_json
-from konverge_cluster.api.names import config_key_errors
+from konverge_cluster.api.bodies import BodyDecodeError, read_json
 from konverge_cluster.api.field_errors import forbidden, invalid, required, too_long
-from konverge_cluster.builtins.faults import json_type
-from konverge_cluster.builtins.validation.values import Problems, immutable
+from konverge_cluster.api.names import config_key_errors
+from konverge_cluster.builtins.unmarshal_errors import json_type
+from konverge_cluster.builtins.validation.values import FieldErrors, validate_immutable
 
-__all__ = ["config_map", "config_map_update", "secret", "secret_update"]
+__all__ = ["validate_config_map", "validate_config_map_update", "validate_secret", "validate_secret_update"]
 
 _LIMIT: Final = 1024 * 1024
 _FIXED: Final = "field is immutable when `immutable` is set"
@@ -25,22 +25,22 @@ _DOCKER_KEYS: Final = {
 _ACCOUNT: Final = "kubernetes.io/service-account.name"
 
 
-def config_map(new: dict[str, Any]) -> Problems:
+def validate_config_map(new: dict[str, Any]) -> FieldErrors:
     texts, files = new.get("data", {}), new.get("binaryData", {})
     size = 0
     for key, value in texts.items():
-        yield from _key(key, "data")
+        yield from _validate_key(key, "data")
         if key in files:
             yield invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
         size += len(value) if value.isascii() else len(value.encode())
     for key, value in files.items():
-        yield from _key(key, "binaryData")
+        yield from _validate_key(key, "binaryData")
         size += _decoded_length(value)
     if size > _LIMIT:
         yield too_long("[]", _LIMIT)
 
 
-def _key(key: str, path: str) -> Problems:
+def _validate_key(key: str, path: str) -> FieldErrors:
     for text in config_key_errors(key):
         yield invalid(f"{path}[{key}]", key, text)
 
@@ -49,12 +49,12 @@ def _decoded_length(value: str) -> int:
     return len(value) // 4 * 3 - value[-2:].count("=")
 
 
-def config_map_update(new: dict[str, Any], old: dict[str, Any]) -> Problems:
-    yield from _kept(new, old, ("data", "binaryData"))
-    yield from config_map(new)
+def validate_config_map_update(new: dict[str, Any], old: dict[str, Any]) -> FieldErrors:
+    yield from _validate_immutable(new, old, ("data", "binaryData"))
+    yield from validate_config_map(new)
 
 
-def _kept(new: dict[str, Any], old: dict[str, Any], fields: tuple[str, ...]) -> Problems:
+def _validate_immutable(new: dict[str, Any], old: dict[str, Any], fields: tuple[str, ...]) -> FieldErrors:
     if not old.get("immutable"):
         return
     if not new.get("immutable"):
@@ -64,10 +64,10 @@ def _kept(new: dict[str, Any], old: dict[str, Any], fields: tuple[str, ...]) -> 
             yield forbidden(field, _FIXED)
 
 
-def secret(new: dict[str, Any]) -> Problems:
+def validate_secret(new: dict[str, Any]) -> FieldErrors:
     data = new.get("data", {})
     for key in data:
-        yield from _key(key, "data")
+        yield from _validate_key(key, "data")
     if sum(map(_decoded_length, data.values())) > _LIMIT:
         yield too_long("data", _LIMIT)
     kind = new["type"]
@@ -75,7 +75,7 @@ def secret(new: dict[str, Any]) -> Problems:
         if not new["metadata"].get("annotations", {}).get(_ACCOUNT):
             yield required(f"metadata.annotations[{_ACCOUNT}]")
     elif kind in _DOCKER_KEYS:
-        yield from _docker_config(data, _DOCKER_KEYS[kind])
+        yield from _validate_docker_config(data, _DOCKER_KEYS[kind])
     elif kind == "kubernetes.io/basic-auth":
         if "username" not in data and "password" not in data:
             yield required("data[username]")
@@ -89,14 +89,14 @@ def secret(new: dict[str, Any]) -> Problems:
                 yield required(f"data[{key}]")
 
 
-def _docker_config(data: dict[str, str], key: str) -> Problems:
+def _validate_docker_config(data: dict[str, str], key: str) -> FieldErrors:
     if key not in data:
         yield required(f"data[{key}]")
         return
     content = base64.b64decode(data[key])
     try:
         value, _ = read_json(content)
-    except (BadText, msgspec.DecodeError) as wrong:
+    except (BodyDecodeError, msgspec.DecodeError) as wrong:
         yield invalid(f"data[{key}]", _REDACTED, str(wrong))
         return
     if value is not None and not isinstance(value, dict):
@@ -104,7 +104,7 @@ def _docker_config(data: dict[str, str], key: str) -> Problems:
         yield invalid(f"data[{key}]", _REDACTED, text)
 
 
-def secret_update(new: dict[str, Any], old: dict[str, Any]) -> Problems:
-    yield from immutable(new["type"], old["type"], "type")
-    yield from _kept(new, old, ("data",))
-    yield from secret(new)
+def validate_secret_update(new: dict[str, Any], old: dict[str, Any]) -> FieldErrors:
+    yield from validate_immutable(new["type"], old["type"], "type")
+    yield from _validate_immutable(new, old, ("data",))
+    yield from validate_secret(new)

@@ -7,22 +7,29 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from konverge_cluster.api.field_errors import duplicate, forbidden, invalid, not_found, required, too_many, unsupported
-from konverge_cluster.builtins.validation.environment import environment, environment_sources
-from konverge_cluster.builtins.validation.probes import lifecycle, probes
-from konverge_cluster.builtins.validation.resources import container_resources
-from konverge_cluster.builtins.validation.security import container_security
+from konverge_cluster.builtins.validation.environment import validate_environment, validate_environment_sources
+from konverge_cluster.builtins.validation.probes import validate_lifecycle, validate_probes
+from konverge_cluster.builtins.validation.resources import validate_container_resources
+from konverge_cluster.builtins.validation.security import validate_container_security
 from konverge_cluster.builtins.validation.values import (
-    Problems,
-    backsteps,
-    chosen_from,
-    descending_path,
-    dns_label,
-    named,
+    FieldErrors,
     port_name_errors,
-    port_number,
+    validate_dns_label,
+    validate_enum,
+    validate_name,
+    validate_no_backsteps,
+    validate_port_number,
+    validate_relative_path,
 )
 
-__all__ = ["PodFacts", "containers", "ephemeral_containers", "image_whitespace", "init_containers", "pull_policy"]
+__all__ = [
+    "PodFacts",
+    "validate_containers",
+    "validate_ephemeral_containers",
+    "validate_image_whitespace",
+    "validate_init_containers",
+    "validate_pull_policy",
+]
 
 Container = dict[str, Any]
 
@@ -53,55 +60,57 @@ class PodFacts:
     restart_policy: str = "Always"
 
 
-def containers(found: list[Container] | None, facts: PodFacts, path: str) -> Problems:
+def validate_containers(found: list[Container] | None, facts: PodFacts, path: str) -> FieldErrors:
     if not found:
         yield required(path)
         return
     names: set[str] = set()
     for index, container in enumerate(found):
         where = f"{path}[{index}]"
-        yield from _container(container, facts, where)
+        yield from _validate_container(container, facts, where)
         if container["name"] in names:
             yield duplicate(f"{where}.name", container["name"])
         names.add(container["name"])
         if "lifecycle" in container:
-            yield from lifecycle(container["lifecycle"], facts.grace, f"{where}.lifecycle")
-        yield from probes(container, facts.grace, where)
-        yield from _restart_policy(container, where)
-    yield from _host_ports(found, path)
+            yield from validate_lifecycle(container["lifecycle"], facts.grace, f"{where}.lifecycle")
+        yield from validate_probes(container, facts.grace, where)
+        yield from _validate_restart_policy(container, where)
+    yield from _validate_host_ports(found, path)
 
 
-def init_containers(found: Iterable[Container], regular: Iterable[Container], facts: PodFacts, path: str) -> Problems:
+def validate_init_containers(
+    found: Iterable[Container], regular: Iterable[Container], facts: PodFacts, path: str
+) -> FieldErrors:
     names = {each["name"] for each in regular}
     for index, container in enumerate(found):
         where = f"{path}[{index}]"
-        yield from _container(container, facts, where)
-        yield from _restart_policy(container, where)
+        yield from _validate_container(container, facts, where)
+        yield from _validate_restart_policy(container, where)
         if container["name"] in names:
             yield duplicate(f"{where}.name", container["name"])
         elif container["name"]:
             names.add(container["name"])
         # The real server looks at each init container alone, as if it were the first.
-        yield from _host_ports([container], path)
+        yield from _validate_host_ports([container], path)
         if container.get("restartPolicy") == "Always":
             if "lifecycle" in container:
-                yield from lifecycle(container["lifecycle"], facts.grace, f"{where}.lifecycle")
-            yield from probes(container, facts.grace, where)
+                yield from validate_lifecycle(container["lifecycle"], facts.grace, f"{where}.lifecycle")
+            yield from validate_probes(container, facts.grace, where)
         else:
             for name in _PROBES_AND_HOOKS:
                 if name in container:
                     yield forbidden(f"{where}.{name}", _ONLY_SIDECARS)
 
 
-def ephemeral_containers(
+def validate_ephemeral_containers(
     found: Iterable[Container], others: Iterable[Container], facts: PodFacts, path: str
-) -> Problems:
+) -> FieldErrors:
     targets = {each["name"] for each in others}
     names = set(targets)
     for index, container in enumerate(found):
         where = f"{path}[{index}]"
-        yield from _container(container, facts, where)
-        yield from image_whitespace(container, where)
+        yield from _validate_container(container, facts, where)
+        yield from validate_image_whitespace(container, where)
         if container["name"] in names:
             yield duplicate(f"{where}.name", container["name"])
         names.add(container["name"])
@@ -119,47 +128,47 @@ def ephemeral_containers(
                     yield forbidden(f"{where}.volumeMounts[{at}].{name}", _NOT_EPHEMERAL)
 
 
-def _container(container: Container, facts: PodFacts, path: str) -> Problems:
+def _validate_container(container: Container, facts: PodFacts, path: str) -> FieldErrors:
     if not container["name"]:
         yield required(f"{path}.name")
     else:
-        yield from dns_label(container["name"], f"{path}.name")
+        yield from validate_dns_label(container["name"], f"{path}.name")
     if not container.get("image"):
         yield required(f"{path}.image")
     policies = ("File", "FallbackToLogsOnError")
-    yield from chosen_from(container["terminationMessagePolicy"], policies, f"{path}.terminationMessagePolicy")
-    yield from _ports(container.get("ports", ()), f"{path}.ports")
-    yield from environment(container.get("env", ()), f"{path}.env")
-    yield from environment_sources(container.get("envFrom", ()), f"{path}.envFrom")
-    yield from _mounts(container, facts, f"{path}.volumeMounts")
-    yield from _devices(container, facts, f"{path}.volumeDevices")
-    yield from pull_policy(container["imagePullPolicy"], f"{path}.imagePullPolicy")
-    yield from container_resources(container["resources"], facts.claims, f"{path}.resources")
-    yield from _resize_policies(container.get("resizePolicy", ()), facts, f"{path}.resizePolicy")
+    yield from validate_enum(container["terminationMessagePolicy"], policies, f"{path}.terminationMessagePolicy")
+    yield from _validate_ports(container.get("ports", ()), f"{path}.ports")
+    yield from validate_environment(container.get("env", ()), f"{path}.env")
+    yield from validate_environment_sources(container.get("envFrom", ()), f"{path}.envFrom")
+    yield from _validate_mounts(container, facts, f"{path}.volumeMounts")
+    yield from _validate_devices(container, facts, f"{path}.volumeDevices")
+    yield from validate_pull_policy(container["imagePullPolicy"], f"{path}.imagePullPolicy")
+    yield from validate_container_resources(container["resources"], facts.claims, f"{path}.resources")
+    yield from _validate_resize_policies(container.get("resizePolicy", ()), facts, f"{path}.resizePolicy")
     if "securityContext" in container:
-        yield from container_security(
+        yield from validate_container_security(
             container["securityContext"], f"{path}.securityContext", host_users=facts.host_users
         )
 
 
-def pull_policy(policy: str, path: str) -> Problems:
-    return chosen_from(policy, ("Always", "IfNotPresent", "Never"), path)
+def validate_pull_policy(policy: str, path: str) -> FieldErrors:
+    return validate_enum(policy, ("Always", "IfNotPresent", "Never"), path)
 
 
-def image_whitespace(container: Container, path: str) -> Problems:
+def validate_image_whitespace(container: Container, path: str) -> FieldErrors:
     """Pods are stricter with images than templates are."""
     image = container.get("image", "")
     if image != image.strip():
         yield invalid(f"{path}.image", image, "must not have leading or trailing whitespace")
 
 
-def _ports(ports: Iterable[dict[str, Any]], path: str) -> Problems:
+def _validate_ports(ports: Iterable[dict[str, Any]], path: str) -> FieldErrors:
     names: set[str] = set()
     for index, port in enumerate(ports):
         where = f"{path}[{index}]"
         name = port.get("name")
         if name:
-            wrong = list(named(name, port_name_errors, f"{where}.name"))
+            wrong = list(validate_name(name, port_name_errors, f"{where}.name"))
             yield from wrong
             if not wrong and name in names:
                 yield duplicate(f"{where}.name", name)
@@ -167,13 +176,13 @@ def _ports(ports: Iterable[dict[str, Any]], path: str) -> Problems:
         if not port["containerPort"]:
             yield required(f"{where}.containerPort")
         else:
-            yield from port_number(port["containerPort"], f"{where}.containerPort")
+            yield from validate_port_number(port["containerPort"], f"{where}.containerPort")
         if port.get("hostPort"):
-            yield from port_number(port["hostPort"], f"{where}.hostPort")
-        yield from chosen_from(port["protocol"], ("SCTP", "TCP", "UDP"), f"{where}.protocol")
+            yield from validate_port_number(port["hostPort"], f"{where}.hostPort")
+        yield from validate_enum(port["protocol"], ("SCTP", "TCP", "UDP"), f"{where}.protocol")
 
 
-def _host_ports(found: list[Container], path: str) -> Problems:
+def _validate_host_ports(found: list[Container], path: str) -> FieldErrors:
     seen: set[str] = set()
     for index, container in enumerate(found):
         for at, port in enumerate(container.get("ports", ())):
@@ -184,7 +193,7 @@ def _host_ports(found: list[Container], path: str) -> Problems:
                 seen.add(text)
 
 
-def _mounts(container: Container, facts: PodFacts, path: str) -> Problems:
+def _validate_mounts(container: Container, facts: PodFacts, path: str) -> FieldErrors:
     devices = {each["name"]: each["devicePath"] for each in container.get("volumeDevices", ())}
     points: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts", ())):
@@ -203,18 +212,18 @@ def _mounts(container: Container, facts: PodFacts, path: str) -> Problems:
             yield invalid(f"{where}.name", name, "must not already exist in volumeDevices")
         if point in devices.values():
             yield invalid(f"{where}.mountPath", point, "must not already exist as a path in volumeDevices")
-        yield from _mount_details(mount, container, path, where)
+        yield from _validate_mount_details(mount, container, path, where)
 
 
-def _mount_details(mount: dict[str, Any], container: Container, path: str, where: str) -> Problems:
+def _validate_mount_details(mount: dict[str, Any], container: Container, path: str, where: str) -> FieldErrors:
     # The server leaves the index out of the paths of these.
     if mount.get("subPath"):
-        yield from descending_path(mount["subPath"], f"{path}.subPath")
+        yield from validate_relative_path(mount["subPath"], f"{path}.subPath")
     if mount.get("subPathExpr"):
         if mount.get("subPath"):
             text = "subPathExpr and subPath are mutually exclusive"
             yield invalid(f"{where}.subPathExpr", mount["subPathExpr"], text)
-        yield from descending_path(mount["subPathExpr"], f"{path}.subPathExpr")
+        yield from validate_relative_path(mount["subPathExpr"], f"{path}.subPathExpr")
     propagation = mount.get("mountPropagation")
     if propagation is not None:
         allowed = ("Bidirectional", "HostToContainer", "None")
@@ -223,10 +232,10 @@ def _mount_details(mount: dict[str, Any], container: Container, path: str, where
         if propagation == "Bidirectional" and not container.get("securityContext", {}).get("privileged"):
             text = "Bidirectional mount propagation is available only to privileged containers"
             yield forbidden(f"{path}.mountPropagation", text)
-    yield from _recursive(mount, f"{path}.recursiveReadOnly")
+    yield from _validate_recursive_read_only(mount, f"{path}.recursiveReadOnly")
 
 
-def _recursive(mount: dict[str, Any], path: str) -> Problems:
+def _validate_recursive_read_only(mount: dict[str, Any], path: str) -> FieldErrors:
     choice, allowed = mount.get("recursiveReadOnly"), ("Disabled", "Enabled", "IfPossible")
     if choice in (None, "Disabled"):
         return
@@ -239,7 +248,7 @@ def _recursive(mount: dict[str, Any], path: str) -> Problems:
         yield forbidden(path, "may only be specified when mountPropagation is None or not specified")
 
 
-def _devices(container: Container, facts: PodFacts, path: str) -> Problems:
+def _validate_devices(container: Container, facts: PodFacts, path: str) -> FieldErrors:
     mounts = {each["name"]: each["mountPath"] for each in container.get("volumeMounts", ())}
     names: set[str] = set()
     places: set[str] = set()
@@ -250,12 +259,12 @@ def _devices(container: Container, facts: PodFacts, path: str) -> Problems:
             yield required(f"{where}.name")
         if name in names:
             yield invalid(f"{where}.name", name, "must be unique")
-        yield from _device_volume(name, facts.volumes.get(name), f"{where}.name")
+        yield from _validate_device_volume(name, facts.volumes.get(name), f"{where}.name")
         if not place:
             yield required(f"{where}.devicePath")
         if place in places:
             yield invalid(f"{where}.devicePath", place, "must be unique")
-        if place and list(backsteps(place, where)):
+        if place and list(validate_no_backsteps(place, where)):
             yield invalid(f"{where}.devicePath", place, "can not contain backsteps ('..')")
         else:
             places.add(place)
@@ -266,7 +275,7 @@ def _devices(container: Container, facts: PodFacts, path: str) -> Problems:
         names.add(name)
 
 
-def _device_volume(name: str, volume: dict[str, Any] | None, path: str) -> Problems:
+def _validate_device_volume(name: str, volume: dict[str, Any] | None, path: str) -> FieldErrors:
     if volume is None:
         yield not_found(path, name)
     elif not any(source in volume for source in _BLOCK_SOURCES):
@@ -274,20 +283,20 @@ def _device_volume(name: str, volume: dict[str, Any] | None, path: str) -> Probl
         yield invalid(path, name, text)
 
 
-def _resize_policies(policies: Iterable[dict[str, Any]], facts: PodFacts, path: str) -> Problems:
+def _validate_resize_policies(policies: Iterable[dict[str, Any]], facts: PodFacts, path: str) -> FieldErrors:
     seen: set[str] = set()
     for index, policy in enumerate(policies):
         name, restart = policy["resourceName"], policy["restartPolicy"]
         if name in seen:
             yield duplicate(f"{path}[{index}]", name)
         seen.add(name)
-        yield from chosen_from(name, ("cpu", "memory"), path)
-        yield from chosen_from(restart, ("NotRequired", "RestartContainer"), path)
+        yield from validate_enum(name, ("cpu", "memory"), path)
+        yield from validate_enum(restart, ("NotRequired", "RestartContainer"), path)
         if facts.restart_policy == "Never" and restart != "NotRequired":
             yield invalid(path, restart, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")
 
 
-def _restart_policy(container: Container, path: str) -> Problems:
+def _validate_restart_policy(container: Container, path: str) -> FieldErrors:
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules", [])
     if policy is None:
         if rules:
@@ -301,10 +310,10 @@ def _restart_policy(container: Container, path: str) -> Problems:
         action = rule.get("action", "")
         if action not in ("Restart", "RestartAllContainers"):
             yield unsupported(f"{where}.action", action, ("Restart", "RestartAllContainers"))
-        yield from _exit_codes(rule.get("exitCodes"), f"{where}.exitCodes")
+        yield from _validate_exit_codes(rule.get("exitCodes"), f"{where}.exitCodes")
 
 
-def _exit_codes(codes: dict[str, Any] | None, path: str) -> Problems:
+def _validate_exit_codes(codes: dict[str, Any] | None, path: str) -> FieldErrors:
     if codes is None:
         yield required(path, "must be specified")
         return

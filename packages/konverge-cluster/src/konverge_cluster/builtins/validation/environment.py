@@ -7,11 +7,22 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from konverge.objects.quantities import Quantity
-from konverge_cluster.api.names import config_key_errors
 from konverge_cluster.api.field_errors import invalid, required, unsupported
-from konverge_cluster.builtins.validation.values import Problems, dns_subdomain, named, qualified_name
+from konverge_cluster.api.names import config_key_errors
+from konverge_cluster.builtins.validation.values import (
+    FieldErrors,
+    validate_dns_subdomain,
+    validate_name,
+    validate_qualified_name,
+)
 
-__all__ = ["VOLUME_FIELDS", "environment", "environment_sources", "field_reference", "resource_reference"]
+__all__ = [
+    "VOLUME_FIELDS",
+    "validate_environment",
+    "validate_environment_sources",
+    "validate_field_reference",
+    "validate_resource_reference",
+]
 
 _ENVIRONMENT_FIELDS: Final = (
     "metadata.name",
@@ -48,30 +59,30 @@ _NAME_TEXT: Final = "a valid environment variable name must consist only of prin
 _SOURCES: Final = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 
 
-def environment(variables: Iterable[dict[str, Any]], path: str) -> Problems:
+def validate_environment(variables: Iterable[dict[str, Any]], path: str) -> FieldErrors:
     for index, variable in enumerate(variables):
         where = f"{path}[{index}]"
         if not variable["name"]:
             yield required(f"{where}.name")
         else:
-            yield from named(variable["name"], _name_errors, f"{where}.name")
+            yield from validate_name(variable["name"], _name_errors, f"{where}.name")
         if "valueFrom" in variable:
-            yield from _value_source(variable, f"{where}.valueFrom")
+            yield from _validate_value_source(variable, f"{where}.valueFrom")
 
 
 def _name_errors(name: str) -> list[str]:
     return [] if all(" " <= letter <= "~" and letter != "=" for letter in name) else [_NAME_TEXT]
 
 
-def _value_source(variable: dict[str, Any], path: str) -> Problems:
+def _validate_value_source(variable: dict[str, Any], path: str) -> FieldErrors:
     source = variable["valueFrom"]
     if "fieldRef" in source:
-        yield from field_reference(source["fieldRef"], _ENVIRONMENT_FIELDS, f"{path}.fieldRef")
+        yield from validate_field_reference(source["fieldRef"], _ENVIRONMENT_FIELDS, f"{path}.fieldRef")
     if "resourceFieldRef" in source:
-        yield from resource_reference(source["resourceFieldRef"], f"{path}.resourceFieldRef")
+        yield from validate_resource_reference(source["resourceFieldRef"], f"{path}.resourceFieldRef")
     for name in ("configMapKeyRef", "secretKeyRef"):
         if name in source:
-            yield from _key_reference(source[name], f"{path}.{name}")
+            yield from _validate_key_reference(source[name], f"{path}.{name}")
     count = sum(name in source for name in _SOURCES)
     if not count:
         listed = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
@@ -82,15 +93,15 @@ def _value_source(variable: dict[str, Any], path: str) -> Problems:
         yield invalid(path, "", "may not have more than one field specified at a time")
 
 
-def _key_reference(reference: dict[str, Any], path: str) -> Problems:
-    yield from dns_subdomain(reference.get("name", ""), f"{path}.name")
+def _validate_key_reference(reference: dict[str, Any], path: str) -> FieldErrors:
+    yield from validate_dns_subdomain(reference.get("name", ""), f"{path}.name")
     if not reference["key"]:
         yield required(f"{path}.key")
     else:
-        yield from named(reference["key"], config_key_errors, f"{path}.key")
+        yield from validate_name(reference["key"], config_key_errors, f"{path}.key")
 
 
-def field_reference(reference: dict[str, Any], allowed: tuple[str, ...], path: str) -> Problems:
+def validate_field_reference(reference: dict[str, Any], allowed: tuple[str, ...], path: str) -> FieldErrors:
     """A reference to a field of the pod."""
     field = reference["fieldPath"]
     if not field:
@@ -102,7 +113,7 @@ def field_reference(reference: dict[str, Any], allowed: tuple[str, ...], path: s
         yield invalid(f"{path}.fieldPath", field, f"error converting fieldPath: {wrong}")
     elif subscript is not None:
         key = subscript[2].lower() if subscript[1] == "metadata.annotations" else subscript[2]
-        yield from qualified_name(key, path)
+        yield from validate_qualified_name(key, path)
     elif field not in allowed:
         yield unsupported(f"{path}.fieldPath", field, allowed)
 
@@ -116,7 +127,7 @@ def _unconvertible(version: str, field: str, subscript: re.Match[str] | None) ->
     return "" if field in _KNOWN_FIELDS else f"field label not supported: {field}"
 
 
-def resource_reference(reference: dict[str, Any], path: str, *, in_volume: bool = False) -> Problems:
+def validate_resource_reference(reference: dict[str, Any], path: str, *, in_volume: bool = False) -> FieldErrors:
     """A reference to what a container asks for."""
     name = reference["resource"]
     if in_volume and not reference.get("containerName"):
@@ -125,10 +136,10 @@ def resource_reference(reference: dict[str, Any], path: str, *, in_volume: bool 
         yield required(f"{path}.resource")
     elif name not in _RESOURCES and not name.startswith(("limits.hugepages-", "requests.hugepages-")):
         yield unsupported(f"{path}.resource", name, _RESOURCES)
-    yield from _divisor(name, reference.get("divisor", "0"), f"{path}.divisor")
+    yield from _validate_divisor(name, reference.get("divisor", "0"), f"{path}.divisor")
 
 
-def _divisor(name: str, divisor: str, path: str) -> Problems:
+def _validate_divisor(name: str, divisor: str, path: str) -> FieldErrors:
     if not Quantity(divisor):
         return
     kind = name.partition(".")[2]
@@ -143,18 +154,18 @@ def _divisor(name: str, divisor: str, path: str) -> Problems:
         yield invalid(path, name, f"only divisor's values {listed} are supported with the {shown} resource")
 
 
-def environment_sources(sources: Iterable[dict[str, Any]], path: str) -> Problems:
+def validate_environment_sources(sources: Iterable[dict[str, Any]], path: str) -> FieldErrors:
     """Whole ConfigMaps and Secrets as variables."""
     for index, source in enumerate(sources):
         where = f"{path}[{index}]"
         if source.get("prefix"):
-            yield from named(source["prefix"], _name_errors, f"{where}.prefix")
+            yield from validate_name(source["prefix"], _name_errors, f"{where}.prefix")
         present = [name for name in ("configMapRef", "secretRef") if name in source]
         for name in present:
             if not source[name].get("name"):
                 yield required(f"{where}.{name}.name")
             else:
-                yield from dns_subdomain(source[name]["name"], f"{where}.{name}.name")
+                yield from validate_dns_subdomain(source[name]["name"], f"{where}.{name}.name")
         if not present:
             yield invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
         elif len(present) > 1:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from konverge_cluster.api.field_errors import invalid, required
-from konverge_cluster.builtins.validation.values import Problems, immutable, qualified_name
+from konverge_cluster.builtins.validation.values import FieldErrors, validate_immutable, validate_qualified_name
 
-__all__ = ["core_event", "event", "event_update"]
+__all__ = ["validate_core_event", "validate_event", "validate_event_update"]
 
 Spec = dict[str, Any]
 
@@ -30,7 +30,7 @@ _FIXED: Final = (
 )
 
 
-def core_event(new: Spec, *, controller_field: str = "reportingComponent") -> Problems:
+def validate_core_event(new: Spec, *, controller_field: str = "reportingComponent") -> FieldErrors:
     """What both groups ask of an event."""
     namespace, involved = new["metadata"].get("namespace", ""), new["involvedObject"].get("namespace", "")
     path = "involvedObject.namespace"
@@ -44,27 +44,27 @@ def core_event(new: Spec, *, controller_field: str = "reportingComponent") -> Pr
     controller = new.get("reportingComponent", "")
     if not controller:
         yield required(controller_field)
-    yield from qualified_name(controller, controller_field)
+    yield from validate_qualified_name(controller, controller_field)
     for name, limit in (("reportingInstance", 128), ("action", 128), ("reason", 128)):
-        yield from _present(new.get(name, ""), limit, name)
-    yield from _short(new.get("message", ""), 1024, "message")
+        yield from _validate_required(new.get(name, ""), limit, name)
+    yield from _validate_length(new.get("message", ""), 1024, "message")
 
 
-def _present(value: str, limit: int, path: str) -> Problems:
+def _validate_required(value: str, limit: int, path: str) -> FieldErrors:
     if not value:
         yield required(path)
-    yield from _short(value, limit, path)
+    yield from _validate_length(value, limit, path)
 
 
-def _short(value: str, limit: int, path: str) -> Problems:
+def _validate_length(value: str, limit: int, path: str) -> FieldErrors:
     if len(value.encode()) > limit:
         yield invalid(path, "", f"can have at most {limit} characters")
 
 
-def event(new: Spec) -> Problems:
+def validate_event(new: Spec) -> FieldErrors:
     """What the newer group asks of a new event."""
-    yield from core_event(new, controller_field="reportingController")
-    yield from _series(new)
+    yield from validate_core_event(new, controller_field="reportingController")
+    yield from _validate_series(new)
     if new.get("eventTime") is None:
         yield required("eventTime")
     if new.get("type", "") not in ("Normal", "Warning"):
@@ -74,7 +74,7 @@ def event(new: Spec) -> Problems:
             yield invalid(name, "", "needs to be unset")
 
 
-def _series(new: Spec) -> Problems:
+def _validate_series(new: Spec) -> FieldErrors:
     series = new.get("series")
     if series is None:
         return
@@ -84,10 +84,10 @@ def _series(new: Spec) -> Problems:
         yield required("series.lastObservedTime")
 
 
-def event_update(new: Spec, old: Spec) -> Problems:
+def validate_event_update(new: Spec, old: Spec) -> FieldErrors:
     """What the newer group asks of a change: only the series goes on."""
-    yield from core_event(new, controller_field="reportingController")
+    yield from validate_core_event(new, controller_field="reportingController")
     if new.get("series") != old.get("series"):
-        yield from _series(new)
+        yield from _validate_series(new)
     for name, shown in _FIXED:
-        yield from immutable(new.get(name), old.get(name), shown)
+        yield from validate_immutable(new.get(name), old.get(name), shown)

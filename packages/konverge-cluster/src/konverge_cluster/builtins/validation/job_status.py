@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from konverge_cluster.api.field_errors import OMITTED, invalid, required
-from konverge_cluster.builtins.validation.values import Problems, not_negative
+from konverge_cluster.api.field_errors import OMIT_VALUE, invalid, required
+from konverge_cluster.builtins.validation.values import FieldErrors, validate_nonnegative
 
-__all__ = ["job_status_update"]
+__all__ = ["validate_job_status_update"]
 
 Job = dict[str, Any]
 
@@ -20,15 +20,15 @@ _TERMINAL: Final = ("Failed", "Complete", "FailureTarget")
 _CONDITIONS: Final = "status.conditions"
 
 
-def job_status_update(new: Job, old: Job) -> Problems:
+def validate_job_status_update(new: Job, old: Job) -> FieldErrors:
     """Check a new status against the old one."""
     for name in _COUNTS:
-        yield from not_negative(new["status"].get(name), f"status.{name}")
-    yield from _conditions(new, old)
-    yield from _completion_time(new, old)
-    yield from _reasons(new, old)
-    yield from _finished(new, old)
-    yield from _transitions(new, old)
+        yield from validate_nonnegative(new["status"].get(name), f"status.{name}")
+    yield from _validate_conditions(new, old)
+    yield from _validate_completion_time(new, old)
+    yield from _validate_reasons(new, old)
+    yield from _validate_finished(new, old)
+    yield from _validate_transitions(new, old)
 
 
 def _is(job: Job, *types: str) -> bool:
@@ -44,14 +44,14 @@ def _moved(new: Job, old: Job, *names: str) -> bool:
     return any(new["status"].get(name) != old["status"].get(name) for name in names)
 
 
-def _conditions(new: Job, old: Job) -> Problems:
+def _validate_conditions(new: Job, old: Job) -> FieldErrors:
     if _changed(new, old, "Complete", "Failed") and _is(new, "Complete") and _is(new, "Failed"):
-        yield invalid(_CONDITIONS, OMITTED, "cannot set Complete=True and Failed=true conditions")
+        yield invalid(_CONDITIONS, OMIT_VALUE, "cannot set Complete=True and Failed=true conditions")
     if _changed(new, old, "Complete", "FailureTarget") and _is(new, "Complete") and _is(new, "FailureTarget"):
-        yield invalid(_CONDITIONS, OMITTED, "cannot set Complete=True and FailureTarget=true conditions")
+        yield invalid(_CONDITIONS, OMIT_VALUE, "cannot set Complete=True and FailureTarget=true conditions")
 
 
-def _completion_time(new: Job, old: Job) -> Problems:
+def _validate_completion_time(new: Job, old: Job) -> FieldErrors:
     status = new["status"]
     start, end = status.get("startTime"), status.get("completionTime")
     if _changed(new, old, "Complete") or _moved(new, old, "completionTime"):
@@ -64,17 +64,17 @@ def _completion_time(new: Job, old: Job) -> Problems:
         yield invalid("status.completionTime", end, "must be equal to or after `startTime`")
 
 
-def _reasons(new: Job, old: Job) -> Problems:
+def _validate_reasons(new: Job, old: Job) -> FieldErrors:
     if _changed(new, old, "Failed") and _is(new, "Failed") and not _is(new, "FailureTarget"):
         text = "cannot set Failed=True condition without the FailureTarget=true condition"
-        yield invalid(_CONDITIONS, OMITTED, text)
+        yield invalid(_CONDITIONS, OMIT_VALUE, text)
     unexplained = _is(new, "Complete") and not _is(new, "SuccessCriteriaMet")
     if unexplained and _changed(new, old, "Complete", "SuccessCriteriaMet"):
         text = "cannot set Complete=True condition without the SuccessCriteriaMet=true condition"
-        yield invalid(_CONDITIONS, OMITTED, text)
+        yield invalid(_CONDITIONS, OMIT_VALUE, text)
 
 
-def _finished(new: Job, old: Job) -> Problems:
+def _validate_finished(new: Job, old: Job) -> FieldErrors:
     status, ended = new["status"], _is(new, "Complete", "Failed")
     ends = ended != _is(old, "Complete", "Failed")
     active = status.get("active", 0)
@@ -92,13 +92,13 @@ def _finished(new: Job, old: Job) -> Problems:
         for other in ("Failed", "FailureTarget"):
             if _is(new, other):
                 shown = "Failed=true" if other == "Failed" else "FailureTarget=true"
-                yield invalid(_CONDITIONS, OMITTED, f"cannot set SuccessCriteriaMet=True and {shown} conditions")
+                yield invalid(_CONDITIONS, OMIT_VALUE, f"cannot set SuccessCriteriaMet=True and {shown} conditions")
 
 
-def _transitions(new: Job, old: Job) -> Problems:
+def _validate_transitions(new: Job, old: Job) -> FieldErrors:
     for each in _TERMINAL:
         if _is(old, each) and not _is(new, each):
-            yield invalid(_CONDITIONS, OMITTED, f"cannot disable the terminal {each}=True condition")
+            yield invalid(_CONDITIONS, OMIT_VALUE, f"cannot disable the terminal {each}=True condition")
     status, former, spec = new["status"], old["status"], new["spec"]
     if status.get("failed", 0) < former.get("failed", 0):
         yield invalid("status.failed", status.get("failed", 0), "cannot decrease the failed counter")
@@ -114,10 +114,10 @@ def _transitions(new: Job, old: Job) -> Problems:
     if restarted and not spec.get("suspend") and not _resumes(new, old):
         yield invalid("status.startTime", start, "field is immutable for unsuspended job once set")
     if _is(old, "SuccessCriteriaMet") and not _is(new, "SuccessCriteriaMet"):
-        yield invalid(_CONDITIONS, OMITTED, "cannot disable the SuccessCriteriaMet=True condition")
+        yield invalid(_CONDITIONS, OMIT_VALUE, "cannot disable the SuccessCriteriaMet=True condition")
     if _is(old, "Complete") and not _is(old, "SuccessCriteriaMet") and _is(new, "SuccessCriteriaMet"):
         text = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"
-        yield invalid(_CONDITIONS, OMITTED, text)
+        yield invalid(_CONDITIONS, OMIT_VALUE, text)
 
 
 def _resumes(new: Job, old: Job) -> bool:

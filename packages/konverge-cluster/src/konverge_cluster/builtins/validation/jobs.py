@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from konverge.objects.names import dns_label_errors
 from konverge_cluster.api.field_errors import (
-    OMITTED,
+    OMIT_VALUE,
     FieldError,
     duplicate,
     invalid,
@@ -14,20 +14,20 @@ from konverge_cluster.api.field_errors import (
     too_many,
     unsupported,
 )
-from konverge_cluster.builtins.validation.labels import in_order, label_selector, selector_matches
-from konverge_cluster.builtins.validation.pods import pod_template
-from konverge_cluster.builtins.validation.schedules import schedule_format, time_zone
+from konverge_cluster.builtins.validation.labels import in_order, selector_matches, validate_label_selector
+from konverge_cluster.builtins.validation.pods import validate_pod_template
+from konverge_cluster.builtins.validation.schedules import validate_schedule_format, validate_time_zone
 from konverge_cluster.builtins.validation.values import (
-    Problems,
-    chosen_from,
-    domain_prefixed_path,
-    immutable,
-    not_negative,
-    qualified_name,
+    FieldErrors,
+    validate_domain_prefixed_path,
+    validate_enum,
+    validate_immutable,
+    validate_nonnegative,
+    validate_qualified_name,
 )
 from konverge_cluster.builtins.validation.workloads import MISMATCH
 
-__all__ = ["cron_job", "job", "job_update"]
+__all__ = ["validate_cron_job", "validate_job", "validate_job_update"]
 
 Spec = dict[str, Any]
 
@@ -46,12 +46,12 @@ _ACTIONS: Final = ("Count", "FailIndex", "FailJob", "Ignore")
 _LIMIT: Final = 100_000
 
 
-def job(new: Spec) -> Problems:
+def validate_job(new: Spec) -> FieldErrors:
     metadata, spec = new["metadata"], new["spec"]
     if not spec["manualSelector"]:
-        yield from _generated_selector(metadata, spec)
-    yield from _job_spec(spec, "spec")
-    yield from _selector(spec)
+        yield from _validate_generated_selector(metadata, spec)
+    yield from _validate_job_spec(spec, "spec")
+    yield from _validate_selector(spec)
     if spec["completionMode"] == "Indexed" and spec.get("completions", 0) > 0:
         longest = f"{metadata.get('name', '')}-{spec['completions'] - 1}"
         if dns_label_errors(longest):
@@ -59,7 +59,7 @@ def job(new: Spec) -> Problems:
             yield invalid("metadata.name", metadata.get("name", ""), text)
 
 
-def _generated_selector(metadata: Spec, spec: Spec) -> Problems:
+def _validate_generated_selector(metadata: Spec, spec: Spec) -> FieldErrors:
     if "selector" not in spec:
         return
     uid, name = metadata.get("uid", ""), metadata.get("name", "")
@@ -72,14 +72,14 @@ def _generated_selector(metadata: Spec, spec: Spec) -> Problems:
         elif found[key] != value:
             yield invalid(path, in_order(found), f"must be '{value}'")
     selector = spec["selector"]
-    if not list(label_selector(selector, "")) and not selector_matches(selector, expected):
+    if not list(validate_label_selector(selector, "")) and not selector_matches(selector, expected):
         yield invalid("spec.selector", selector, "`selector` not auto-generated")
 
 
-def _selector(spec: Spec) -> Problems:
+def _validate_selector(spec: Spec) -> FieldErrors:
     selector = spec.get("selector")
     found = spec["template"]["metadata"].get("labels")
-    wrong = list(label_selector(selector, "spec.selector"))
+    wrong = list(validate_label_selector(selector, "spec.selector"))
     if selector is None:
         yield required("spec.selector")
     yield from wrong
@@ -87,37 +87,37 @@ def _selector(spec: Spec) -> Problems:
         yield invalid("spec.template.metadata.labels", in_order(found), MISMATCH)
 
 
-def _job_spec(spec: Spec, path: str) -> Problems:
+def _validate_job_spec(spec: Spec, path: str) -> FieldErrors:
     for name in _NUMBERS:
-        yield from not_negative(spec.get(name), f"{path}.{name}")
+        yield from validate_nonnegative(spec.get(name), f"{path}.{name}")
     if "maxFailedIndexes" in spec and "backoffLimitPerIndex" not in spec:
         yield required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
     if "managedBy" in spec:
-        yield from domain_prefixed_path(spec["managedBy"], f"{path}.managedBy")
-    yield from _completion_mode(spec, path)
+        yield from validate_domain_prefixed_path(spec["managedBy"], f"{path}.managedBy")
+    yield from _validate_completion_mode(spec, path)
     if "podFailurePolicy" in spec:
-        yield from _failure_policy(spec, f"{path}.podFailurePolicy")
+        yield from _validate_failure_policy(spec, f"{path}.podFailurePolicy")
     if "successPolicy" in spec:
-        yield from _success_policy(spec, f"{path}.successPolicy")
-    yield from _replacement_policy(spec, f"{path}.podReplacementPolicy")
-    yield from pod_template(spec["template"], f"{path}.template")
-    yield from _restart_policy(spec, f"{path}.template.spec.restartPolicy")
+        yield from _validate_success_policy(spec, f"{path}.successPolicy")
+    yield from _validate_replacement_policy(spec, f"{path}.podReplacementPolicy")
+    yield from validate_pod_template(spec["template"], f"{path}.template")
+    yield from _validate_restart_policy(spec, f"{path}.template.spec.restartPolicy")
 
 
-def _completion_mode(spec: Spec, path: str) -> Problems:
+def _validate_completion_mode(spec: Spec, path: str) -> FieldErrors:
     # A job inside a cron job has no mode yet; the default is the plain one.
     mode = spec.get("completionMode", "NonIndexed")
     if mode not in ("NonIndexed", "Indexed"):
         yield unsupported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed"))
     if mode == "Indexed":
-        yield from _indexed(spec, path)
+        yield from _validate_indexed(spec, path)
     elif mode == "NonIndexed":
         for name in ("backoffLimitPerIndex", "maxFailedIndexes"):
             if name in spec:
                 yield invalid(f"{path}.{name}", spec[name], "requires indexed completion mode")
 
 
-def _indexed(spec: Spec, path: str) -> Problems:
+def _validate_indexed(spec: Spec, path: str) -> FieldErrors:
     completions, parallelism, failed = (spec.get(name) for name in ("completions", "parallelism", "maxFailedIndexes"))
     if completions is None:
         yield required(f"{path}.completions", "when completion mode is Indexed")
@@ -130,17 +130,17 @@ def _indexed(spec: Spec, path: str) -> Problems:
         yield invalid(f"{path}.maxFailedIndexes", failed, f"must be less than or equal to {_LIMIT}")
 
 
-def _failure_policy(spec: Spec, path: str) -> Problems:
+def _validate_failure_policy(spec: Spec, path: str) -> FieldErrors:
     rules = spec["podFailurePolicy"]["rules"] or []
     if len(rules) > 20:
         yield too_many(f"{path}.rules", len(rules), 20)
     pod = spec["template"]["spec"]
     names = {each["name"] for each in (*(pod["containers"] or ()), *pod.get("initContainers", ()))}
     for index, rule in enumerate(rules):
-        yield from _failure_rule(rule, spec, names, f"{path}.rules[{index}]")
+        yield from _validate_failure_rule(rule, spec, names, f"{path}.rules[{index}]")
 
 
-def _failure_rule(rule: Spec, spec: Spec, names: set[str], path: str) -> Problems:
+def _validate_failure_rule(rule: Spec, spec: Spec, names: set[str], path: str) -> FieldErrors:
     action = rule["action"]
     if not action:
         yield required(f"{path}.action", 'valid values: ["Count" "FailIndex" "FailJob" "Ignore"]')
@@ -150,21 +150,21 @@ def _failure_rule(rule: Spec, spec: Spec, names: set[str], path: str) -> Problem
         yield unsupported(f"{path}.action", action, _ACTIONS)
     codes, conditions = rule.get("onExitCodes"), rule.get("onPodConditions", [])
     if codes is not None:
-        yield from _exit_codes(codes, names, f"{path}.onExitCodes")
+        yield from _validate_exit_codes(codes, names, f"{path}.onExitCodes")
     for index, pattern in enumerate(conditions):
         where = f"{path}.onPodConditions[{index}]"
-        yield from qualified_name(pattern["type"], f"{where}.type")
+        yield from validate_qualified_name(pattern["type"], f"{where}.type")
         if pattern["status"] not in ("False", "True", "Unknown"):
             yield unsupported(f"{where}.status", pattern["status"], ("False", "True", "Unknown"))
     if codes is not None and conditions:
         text = "specifying both OnExitCodes and OnPodConditions is not supported"
-        yield FieldError("FieldValueInvalid", path, OMITTED, text)
+        yield FieldError("FieldValueInvalid", path, OMIT_VALUE, text)
     if codes is None and not conditions:
         text = "specifying one of OnExitCodes and OnPodConditions is required"
-        yield FieldError("FieldValueInvalid", path, OMITTED, text)
+        yield FieldError("FieldValueInvalid", path, OMIT_VALUE, text)
 
 
-def _exit_codes(codes: Spec, names: set[str], path: str) -> Problems:
+def _validate_exit_codes(codes: Spec, names: set[str], path: str) -> FieldErrors:
     operator, values = codes["operator"], codes["values"] or []
     if not operator:
         yield required(f"{path}.operator", 'valid values: ["In" "NotIn"]')
@@ -187,7 +187,7 @@ def _exit_codes(codes: Spec, names: set[str], path: str) -> Problems:
         yield invalid(f"{path}.values", values, "must be ordered")
 
 
-def _success_policy(spec: Spec, path: str) -> Problems:
+def _validate_success_policy(spec: Spec, path: str) -> FieldErrors:
     rules = spec["successPolicy"]["rules"]
     if spec.get("completionMode") != "Indexed":
         names = (("SucceededIndexes", "succeededIndexes"), ("SucceededCount", "succeededCount"))
@@ -198,20 +198,20 @@ def _success_policy(spec: Spec, path: str) -> Problems:
         text = "at least one rules must be specified when the successPolicy is specified"
         yield required(f"{path}.rules", text)
     for index, rule in enumerate(rules or ()):
-        yield from _success_rule(rule, spec.get("completions", 0), f"{path}.rules[{index}]")
+        yield from _validate_success_rule(rule, spec.get("completions", 0), f"{path}.rules[{index}]")
 
 
-def _success_rule(rule: Spec, completions: int, path: str) -> Problems:
+def _validate_success_rule(rule: Spec, completions: int, path: str) -> FieldErrors:
     count = rule.get("succeededCount")
     if count is None and "succeededIndexes" not in rule:
         yield required(path, "at least one of succeededCount or succeededIndexes must be specified")
-    yield from not_negative(count, f"{path}.succeededCount")
+    yield from validate_nonnegative(count, f"{path}.succeededCount")
     if count is not None and count > completions:
         text = f"must be less than or equal to {completions} (the number of specified completions)"
         yield invalid(f"{path}.succeededCount", count, text)
 
 
-def _replacement_policy(spec: Spec, path: str) -> Problems:
+def _validate_replacement_policy(spec: Spec, path: str) -> FieldErrors:
     policy = spec.get("podReplacementPolicy")
     if policy is None:
         return
@@ -220,7 +220,7 @@ def _replacement_policy(spec: Spec, path: str) -> Problems:
         yield unsupported(path, policy, allowed)
 
 
-def _restart_policy(spec: Spec, path: str) -> Problems:
+def _validate_restart_policy(spec: Spec, path: str) -> FieldErrors:
     policy = spec["template"]["spec"]["restartPolicy"]
     if policy == "Always":
         yield required(path, 'valid values: "OnFailure", "Never"')
@@ -230,26 +230,26 @@ def _restart_policy(spec: Spec, path: str) -> Problems:
         yield invalid(path, policy, 'only "Never" is supported when podFailurePolicy is specified')
 
 
-def job_update(new: Spec, old: Spec) -> Problems:
+def validate_job_update(new: Spec, old: Spec) -> FieldErrors:
     spec, former = new["spec"], old["spec"]
-    yield from _job_spec(spec, "spec")
-    yield from _selector(spec)
-    yield from _completions(spec, former)
-    yield from immutable(spec.get("selector"), former.get("selector"), "spec.selector")
-    yield from _template_update(spec, former, old["status"])
+    yield from _validate_job_spec(spec, "spec")
+    yield from _validate_selector(spec)
+    yield from _validate_completions(spec, former)
+    yield from validate_immutable(spec.get("selector"), former.get("selector"), "spec.selector")
+    yield from _validate_template_update(spec, former, old["status"])
     for name in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
-        yield from immutable(spec.get(name), former.get(name), f"spec.{name}")
+        yield from validate_immutable(spec.get(name), former.get(name), f"spec.{name}")
 
 
-def _completions(spec: Spec, former: Spec) -> Problems:
+def _validate_completions(spec: Spec, former: Spec) -> FieldErrors:
     new, old = spec.get("completions"), former.get("completions")
     if spec["completionMode"] != "Indexed":
-        yield from immutable(new, old, "spec.completions")
+        yield from validate_immutable(new, old, "spec.completions")
     elif new is not None and new != old and new != spec["parallelism"]:
         yield invalid("spec.completions", new, "can only be modified in tandem with spec.parallelism")
 
 
-def _template_update(spec: Spec, former: Spec, status: Spec) -> Problems:
+def _validate_template_update(spec: Spec, former: Spec, status: Spec) -> FieldErrors:
     """A template is fixed; where its pods may run, and with how much, changes while the job is suspended and idle."""
     template, before = spec["template"], former["template"]
     if not _is_idle(former, status):
@@ -278,31 +278,31 @@ def _without_directives(template: Spec, before: Spec) -> Spec:
     return {**spec, **({"affinity": affinity} if affinity else {})}
 
 
-def cron_job(new: Spec, old: Spec | None = None) -> Problems:
+def validate_cron_job(new: Spec, old: Spec | None = None) -> FieldErrors:
     spec, former = new["spec"], (old or {}).get("spec", {})
-    yield from _cron_times(spec, former)
-    yield from chosen_from(spec["concurrencyPolicy"], ("Allow", "Forbid", "Replace"), "spec.concurrencyPolicy")
+    yield from _validate_cron_times(spec, former)
+    yield from validate_enum(spec["concurrencyPolicy"], ("Allow", "Forbid", "Replace"), "spec.concurrencyPolicy")
     template = spec["jobTemplate"]["spec"]
     path = "spec.jobTemplate.spec"
-    yield from _job_spec(template, path)
+    yield from _validate_job_spec(template, path)
     if "selector" in template:
         yield invalid(f"{path}.selector", template["selector"], "`selector` will be auto-generated")
     if template.get("manualSelector"):
         yield unsupported(f"{path}.manualSelector", True, ("nil", "false"))
     for name in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
-        yield from not_negative(spec[name], f"spec.{name}")
+        yield from validate_nonnegative(spec[name], f"spec.{name}")
     name = new["metadata"].get("name", "")
     if old is None and len(name) > 52:
         yield invalid("metadata.name", name, "must be no more than 52 characters")
 
 
-def _cron_times(spec: Spec, former: Spec) -> Problems:
+def _validate_cron_times(spec: Spec, former: Spec) -> FieldErrors:
     zone = spec.get("timeZone")
     if not spec["schedule"]:
         yield required("spec.schedule")
     else:
         was_inside = "TZ" in former.get("schedule", "")
-        yield from schedule_format(spec["schedule"], "spec.schedule", zone=zone, zone_was_inside=was_inside)
-    yield from not_negative(spec.get("startingDeadlineSeconds"), "spec.startingDeadlineSeconds")
+        yield from validate_schedule_format(spec["schedule"], "spec.schedule", zone=zone, zone_was_inside=was_inside)
+    yield from validate_nonnegative(spec.get("startingDeadlineSeconds"), "spec.startingDeadlineSeconds")
     if not former or former.get("timeZone") != zone:
-        yield from time_zone(zone, "spec.timeZone")
+        yield from validate_time_zone(zone, "spec.timeZone")

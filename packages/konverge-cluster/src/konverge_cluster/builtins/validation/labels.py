@@ -6,9 +6,16 @@ from typing import Any, Final
 
 from konverge.objects.names import label_key_errors, label_value_errors
 from konverge_cluster.api.field_errors import forbidden, invalid, required, too_long
-from konverge_cluster.builtins.validation.values import Problems, qualified_name
+from konverge_cluster.builtins.validation.values import FieldErrors, validate_qualified_name
 
-__all__ = ["annotation_values", "in_order", "label_selector", "labels", "selector_is_empty", "selector_matches"]
+__all__ = [
+    "in_order",
+    "selector_is_empty",
+    "selector_matches",
+    "validate_annotation_values",
+    "validate_label_selector",
+    "validate_labels",
+]
 
 Selector = dict[str, Any]
 
@@ -16,14 +23,14 @@ _ANNOTATIONS_LIMIT: Final = 256 * 1024
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
-def labels(values: dict[str, str] | None, path: str) -> Problems:
+def validate_labels(values: dict[str, str] | None, path: str) -> FieldErrors:
     for key, value in (values or {}).items():
-        yield from qualified_name(key, path)
+        yield from validate_qualified_name(key, path)
         for text in label_value_errors(value):
             yield invalid(path, value, text)
 
 
-def annotation_values(values: dict[str, str] | None, path: str) -> Problems:
+def validate_annotation_values(values: dict[str, str] | None, path: str) -> FieldErrors:
     size = 0
     for key, value in (values or {}).items():
         for text in label_key_errors(key.lower()):
@@ -33,15 +40,15 @@ def annotation_values(values: dict[str, str] | None, path: str) -> Problems:
         yield too_long(path, _ANNOTATIONS_LIMIT)
 
 
-def label_selector(selector: Selector | None, path: str) -> Problems:
+def validate_label_selector(selector: Selector | None, path: str) -> FieldErrors:
     if not selector:
         return
-    yield from labels(selector.get("matchLabels"), f"{path}.matchLabels")
+    yield from validate_labels(selector.get("matchLabels"), f"{path}.matchLabels")
     for index, requirement in enumerate(selector.get("matchExpressions", ())):
-        yield from _requirement(requirement, f"{path}.matchExpressions[{index}]")
+        yield from _validate_requirement(requirement, f"{path}.matchExpressions[{index}]")
 
 
-def _requirement(requirement: Selector, path: str) -> Problems:
+def _validate_requirement(requirement: Selector, path: str) -> FieldErrors:
     operator, values = requirement["operator"], requirement.get("values", ())
     if operator in ("In", "NotIn") and not values:
         yield required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
@@ -49,7 +56,7 @@ def _requirement(requirement: Selector, path: str) -> Problems:
         yield forbidden(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
     elif operator not in _OPERATORS:
         yield invalid(f"{path}.operator", operator, "not a valid selector operator")
-    yield from qualified_name(requirement["key"], f"{path}.key")
+    yield from validate_qualified_name(requirement["key"], f"{path}.key")
     for index, value in enumerate(values):
         for text in label_value_errors(value):
             yield invalid(f"{path}.values[{index}]", value, text)

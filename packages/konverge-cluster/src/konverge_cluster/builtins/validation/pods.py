@@ -8,32 +8,36 @@ from typing import Any, Final
 from konverge_cluster.api.field_errors import duplicate, forbidden, invalid, required, too_long, unsupported
 from konverge_cluster.builtins.validation.containers import (
     PodFacts,
-    containers,
-    ephemeral_containers,
-    image_whitespace,
-    init_containers,
+    validate_containers,
+    validate_ephemeral_containers,
+    validate_image_whitespace,
+    validate_init_containers,
 )
-from konverge_cluster.builtins.validation.labels import annotation_values, labels
+from konverge_cluster.builtins.validation.labels import validate_annotation_values, validate_labels
 from konverge_cluster.builtins.validation.resources import (
-    container_resources,
-    pod_resource_name,
-    resource_requirements,
+    validate_container_resources,
+    validate_pod_resource_name,
+    validate_resource_requirements,
 )
-from konverge_cluster.builtins.validation.scheduling import affinity, spread_constraints, tolerations
-from konverge_cluster.builtins.validation.security import pod_security
+from konverge_cluster.builtins.validation.scheduling import (
+    validate_affinity,
+    validate_spread_constraints,
+    validate_tolerations,
+)
+from konverge_cluster.builtins.validation.security import validate_pod_security
 from konverge_cluster.builtins.validation.values import (
     MAX_INT32,
-    Problems,
-    between,
-    chosen_from,
-    dns_label,
-    dns_subdomain,
-    ip_address,
-    qualified_name,
+    FieldErrors,
+    validate_dns_label,
+    validate_dns_subdomain,
+    validate_enum,
+    validate_ip,
+    validate_qualified_name,
+    validate_range,
 )
 from konverge_cluster.builtins.validation.volumes import volumes
 
-__all__ = ["new_pod", "pod", "pod_spec", "pod_template"]
+__all__ = ["validate_pod", "validate_pod_create", "validate_pod_spec", "validate_pod_template"]
 
 Spec = dict[str, Any]
 
@@ -41,9 +45,9 @@ _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "N
 _NAMED_FIELDS: Final = ("serviceAccountName", "nodeName")
 
 
-def new_pod(found: dict[str, Any]) -> Problems:
+def validate_pod_create(found: dict[str, Any]) -> FieldErrors:
     """A pod that is about to be created."""
-    yield from pod(found)
+    yield from validate_pod(found)
     spec = found["spec"]
     if spec.get("ephemeralContainers"):
         yield forbidden("spec.ephemeralContainers", "cannot be set on create")
@@ -51,10 +55,10 @@ def new_pod(found: dict[str, Any]) -> Problems:
         yield forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
 
 
-def pod(found: dict[str, Any]) -> Problems:
+def validate_pod(found: dict[str, Any]) -> FieldErrors:
     """A pod, new or changed."""
     spec = found["spec"]
-    yield from pod_spec(spec, "spec", name=found["metadata"].get("name", ""), is_pod=True)
+    yield from validate_pod_spec(spec, "spec", name=found["metadata"].get("name", ""), is_pod=True)
     if not spec.get("serviceAccountName"):
         for index, volume in enumerate(spec.get("volumes", ())):
             for at, source in enumerate(volume.get("projected", {}).get("sources") or ()):
@@ -63,23 +67,23 @@ def pod(found: dict[str, Any]) -> Problems:
                     yield forbidden(path, "must not be specified when serviceAccountName is not set")
     for name in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(name) or ()):
-            yield from image_whitespace(container, f"spec.{name}[{index}]")
+            yield from validate_image_whitespace(container, f"spec.{name}[{index}]")
 
 
-def pod_template(template: dict[str, Any], path: str) -> Problems:
+def validate_pod_template(template: dict[str, Any], path: str) -> FieldErrors:
     """The template of a workload."""
     metadata = template["metadata"]
-    yield from labels(metadata.get("labels"), f"{path}.labels")
-    yield from annotation_values(metadata.get("annotations"), f"{path}.annotations")
-    yield from pod_spec(template["spec"], f"{path}.spec")
+    yield from validate_labels(metadata.get("labels"), f"{path}.labels")
+    yield from validate_annotation_values(metadata.get("annotations"), f"{path}.annotations")
+    yield from validate_pod_spec(template["spec"], f"{path}.spec")
     if template["spec"].get("ephemeralContainers"):
         yield forbidden(f"{path}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template")
 
 
-def pod_spec(spec: Spec, path: str, *, name: str = "", is_pod: bool = False) -> Problems:
+def validate_pod_spec(spec: Spec, path: str, *, name: str = "", is_pod: bool = False) -> FieldErrors:
     sound, wrong = volumes(spec.get("volumes", ()), f"{path}.volumes", pod_name=name, is_pod=is_pod)
     yield from wrong
-    yield from _resource_claims(spec.get("resourceClaims", ()), f"{path}.resourceClaims")
+    yield from _validate_resource_claims(spec.get("resourceClaims", ()), f"{path}.resourceClaims")
     facts = PodFacts(
         volumes=sound,
         claims=frozenset(claim["name"] for claim in spec.get("resourceClaims", ())),
@@ -89,27 +93,29 @@ def pod_spec(spec: Spec, path: str, *, name: str = "", is_pod: bool = False) -> 
     )
     regular = spec["containers"] or []
     init = spec.get("initContainers", [])
-    yield from containers(regular, facts, f"{path}.containers")
-    yield from init_containers(init, regular, facts, f"{path}.initContainers")
+    yield from validate_containers(regular, facts, f"{path}.containers")
+    yield from validate_init_containers(init, regular, facts, f"{path}.initContainers")
     ephemeral = spec.get("ephemeralContainers", ())
-    yield from ephemeral_containers(ephemeral, [*regular, *init], facts, f"{path}.ephemeralContainers")
+    yield from validate_ephemeral_containers(ephemeral, [*regular, *init], facts, f"{path}.ephemeralContainers")
     if "resources" in spec:
-        yield from _pod_resources(spec["resources"], facts, f"{path}.resources")
-    yield from _host_network(spec, path, is_pod=is_pod)
-    yield from chosen_from(spec["restartPolicy"], ("Always", "OnFailure", "Never"), f"{path}.restartPolicy")
-    yield from chosen_from(spec["dnsPolicy"], _DNS_POLICIES, f"{path}.dnsPolicy")
-    yield from labels(spec.get("nodeSelector"), f"{path}.nodeSelector")
-    yield from pod_security(spec.get("securityContext", {}), spec, f"{path}.securityContext")
-    yield from affinity(spec.get("affinity", {}), f"{path}.affinity")
-    yield from _dns(spec, f"{path}.dnsConfig")
-    yield from _gates(spec, path)
-    yield from spread_constraints(spec.get("topologySpreadConstraints", []), f"{path}.topologySpreadConstraints")
-    yield from _host_users(spec, path)
-    yield from _hostname_override(spec, path)
-    yield from _scalars(spec, path)
+        yield from _validate_pod_resources(spec["resources"], facts, f"{path}.resources")
+    yield from _validate_host_network(spec, path, is_pod=is_pod)
+    yield from validate_enum(spec["restartPolicy"], ("Always", "OnFailure", "Never"), f"{path}.restartPolicy")
+    yield from validate_enum(spec["dnsPolicy"], _DNS_POLICIES, f"{path}.dnsPolicy")
+    yield from validate_labels(spec.get("nodeSelector"), f"{path}.nodeSelector")
+    yield from validate_pod_security(spec.get("securityContext", {}), spec, f"{path}.securityContext")
+    yield from validate_affinity(spec.get("affinity", {}), f"{path}.affinity")
+    yield from _validate_dns(spec, f"{path}.dnsConfig")
+    yield from _validate_scheduling_gates(spec, path)
+    yield from validate_spread_constraints(
+        spec.get("topologySpreadConstraints", []), f"{path}.topologySpreadConstraints"
+    )
+    yield from _validate_host_users(spec, path)
+    yield from _validate_hostname_override(spec, path)
+    yield from _validate_simple_fields(spec, path)
 
 
-def _resource_claims(claims: Iterable[dict[str, Any]], path: str) -> Problems:
+def _validate_resource_claims(claims: Iterable[dict[str, Any]], path: str) -> FieldErrors:
     names: set[str] = set()
     for index, claim in enumerate(claims):
         where = f"{path}[{index}]"
@@ -118,12 +124,12 @@ def _resource_claims(claims: Iterable[dict[str, Any]], path: str) -> Problems:
         elif claim["name"] in names:
             yield duplicate(f"{where}.name", claim["name"])
         else:
-            yield from dns_label(claim["name"], f"{where}.name")
+            yield from validate_dns_label(claim["name"], f"{where}.name")
             names.add(claim["name"])
-        yield from _claim_source(claim, where)
+        yield from _validate_claim_source(claim, where)
 
 
-def _claim_source(claim: dict[str, Any], path: str) -> Problems:
+def _validate_claim_source(claim: dict[str, Any], path: str) -> FieldErrors:
     names = ("resourceClaimName", "resourceClaimTemplateName")
     given = [name for name in names if name in claim]
     if len(given) != 1:
@@ -133,16 +139,16 @@ def _claim_source(claim: dict[str, Any], path: str) -> Problems:
         shown["ResourceClaimTemplateName"] = claim.get(names[1])
         yield invalid(path, shown, text.format(listed(f"`{name}`" for name in names)))
     for name in given:
-        yield from dns_subdomain(claim[name], f"{path}.{name}")
+        yield from validate_dns_subdomain(claim[name], f"{path}.{name}")
 
 
-def _pod_resources(resources: dict[str, Any], facts: PodFacts, path: str) -> Problems:
+def _validate_pod_resources(resources: dict[str, Any], facts: PodFacts, path: str) -> FieldErrors:
     if "claims" in resources:
         yield forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level")
-    yield from resource_requirements(resources, pod_resource_name, facts.claims, path)
+    yield from validate_resource_requirements(resources, validate_pod_resource_name, facts.claims, path)
 
 
-def _host_network(spec: Spec, path: str, *, is_pod: bool) -> Problems:
+def _validate_host_network(spec: Spec, path: str, *, is_pod: bool) -> FieldErrors:
     if not spec.get("hostNetwork"):
         return
     for index, container in enumerate(spec["containers"] or ()):
@@ -153,7 +159,7 @@ def _host_network(spec: Spec, path: str, *, is_pod: bool) -> Problems:
                 yield invalid(f"{path}.containers[{index}].ports[{at}].hostPort", host, text)
 
 
-def _dns(spec: Spec, path: str) -> Problems:
+def _validate_dns(spec: Spec, path: str) -> FieldErrors:
     config = spec.get("dnsConfig")
     if spec["dnsPolicy"] == "None":
         if config is None:
@@ -167,7 +173,7 @@ def _dns(spec: Spec, path: str) -> Problems:
     if len(servers) > 3:
         yield invalid(f"{path}.nameservers", servers, "must not have more than 3 nameservers")
     for index, server in enumerate(servers):
-        yield from ip_address(server, f"{path}.nameservers[{index}]")
+        yield from validate_ip(server, f"{path}.nameservers[{index}]")
     if len(searches) > 32:
         yield invalid(f"{path}.searches", searches, "must not have more than 32 search paths")
     if len(" ".join(searches)) > 2048:
@@ -178,19 +184,19 @@ def _dns(spec: Spec, path: str) -> Problems:
             yield required(f"{path}.options[{index}]", "must not be empty")
 
 
-def _gates(spec: Spec, path: str) -> Problems:
+def _validate_scheduling_gates(spec: Spec, path: str) -> FieldErrors:
     for index, gate in enumerate(spec.get("readinessGates", ())):
-        yield from qualified_name(gate["conditionType"], f"{path}.readinessGates[{index}].conditionType")
+        yield from validate_qualified_name(gate["conditionType"], f"{path}.readinessGates[{index}].conditionType")
     seen: set[str] = set()
     for index, gate in enumerate(spec.get("schedulingGates", ())):
         where = f"{path}.schedulingGates[{index}]"
-        yield from qualified_name(gate["name"], where)
+        yield from validate_qualified_name(gate["name"], where)
         if gate["name"] in seen:
             yield duplicate(where, gate["name"])
         seen.add(gate["name"])
 
 
-def _host_users(spec: Spec, path: str) -> Problems:
+def _validate_host_users(spec: Spec, path: str) -> FieldErrors:
     if spec.get("hostUsers", True):
         return
     for name, shown in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
@@ -198,7 +204,7 @@ def _host_users(spec: Spec, path: str) -> Problems:
             yield forbidden(f"{path}.{shown}", "when `hostUsers` is false")
 
 
-def _hostname_override(spec: Spec, path: str) -> Problems:
+def _validate_hostname_override(spec: Spec, path: str) -> FieldErrors:
     name = spec.get("hostnameOverride")
     if name is None:
         return
@@ -208,34 +214,36 @@ def _hostname_override(spec: Spec, path: str) -> Problems:
             yield forbidden(where, f"may not be specified when {field} is true")
     if len(name) > 64:
         yield too_long(where, 64)
-    yield from dns_subdomain(name, where)
+    yield from validate_dns_subdomain(name, where)
 
 
-def _scalars(spec: Spec, path: str) -> Problems:
+def _validate_simple_fields(spec: Spec, path: str) -> FieldErrors:
     for name in _NAMED_FIELDS:
         if spec.get(name):
-            yield from dns_subdomain(spec[name], f"{path}.{name}")
-    yield from between(spec.get("activeDeadlineSeconds"), 1, MAX_INT32, f"{path}.activeDeadlineSeconds")
+            yield from validate_dns_subdomain(spec[name], f"{path}.{name}")
+    yield from validate_range(spec.get("activeDeadlineSeconds"), 1, MAX_INT32, f"{path}.activeDeadlineSeconds")
     for name in ("hostname", "subdomain"):
         if spec.get(name):
-            yield from dns_label(spec[name], f"{path}.{name}")
-    yield from tolerations(spec.get("tolerations", ()), f"{path}.tolerations")
+            yield from validate_dns_label(spec[name], f"{path}.{name}")
+    yield from validate_tolerations(spec.get("tolerations", ()), f"{path}.tolerations")
     for index, alias in enumerate(spec.get("hostAliases", ())):
-        yield from ip_address(alias["ip"], f"{path}.hostAliases[{index}].ip")
+        yield from validate_ip(alias["ip"], f"{path}.hostAliases[{index}].ip")
         for at, host in enumerate(alias.get("hostnames", ())):
-            yield from dns_subdomain(host, f"{path}.hostAliases[{index}].hostnames[{at}]")
+            yield from validate_dns_subdomain(host, f"{path}.hostAliases[{index}].hostnames[{at}]")
     if spec.get("priorityClassName"):
-        yield from dns_subdomain(spec["priorityClassName"], f"{path}.priorityClassName")
+        yield from validate_dns_subdomain(spec["priorityClassName"], f"{path}.priorityClassName")
     if "runtimeClassName" in spec:
-        yield from dns_subdomain(spec["runtimeClassName"], f"{path}.runtimeClassName")
+        yield from validate_dns_subdomain(spec["runtimeClassName"], f"{path}.runtimeClassName")
     if "preemptionPolicy" in spec:
-        yield from chosen_from(spec["preemptionPolicy"], ("PreemptLowerPriority", "Never"), f"{path}.preemptionPolicy")
+        yield from validate_enum(
+            spec["preemptionPolicy"], ("PreemptLowerPriority", "Never"), f"{path}.preemptionPolicy"
+        )
     if "overhead" in spec:
-        yield from container_resources({"limits": spec["overhead"]}, frozenset(), f"{path}.overhead")
-    yield from _operating_system(spec, path)
+        yield from validate_container_resources({"limits": spec["overhead"]}, frozenset(), f"{path}.overhead")
+    yield from _validate_operating_system(spec, path)
 
 
-def _operating_system(spec: Spec, path: str) -> Problems:
+def _validate_operating_system(spec: Spec, path: str) -> FieldErrors:
     if "os" not in spec:
         return
     name = spec["os"].get("name")

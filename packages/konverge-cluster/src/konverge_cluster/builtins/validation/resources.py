@@ -8,18 +8,18 @@ from typing import Any, Final
 from konverge.objects.names import label_key_errors
 from konverge.objects.quantities import Quantity
 from konverge_cluster.api.field_errors import FieldError, duplicate, forbidden, invalid, required, unsupported
-from konverge_cluster.builtins.validation.values import Problems, qualified_name
+from konverge_cluster.builtins.validation.values import FieldErrors, validate_qualified_name
 
 __all__ = [
-    "container_resource_name",
-    "container_resources",
     "is_extended",
     "is_huge_pages",
     "is_native",
-    "pod_resource_name",
-    "quantity_value",
-    "resource_name",
-    "resource_requirements",
+    "validate_container_resource_name",
+    "validate_container_resources",
+    "validate_pod_resource_name",
+    "validate_quantity_value",
+    "validate_resource_name",
+    "validate_resource_requirements",
 ]
 
 _CONTAINER: Final = ("cpu", "memory", "ephemeral-storage")
@@ -62,15 +62,15 @@ def is_extended(name: str) -> bool:
     return not label_key_errors(f"requests.{name}")
 
 
-def resource_name(name: str, path: str) -> Problems:
-    wrong = list(qualified_name(name, path))
+def validate_resource_name(name: str, path: str) -> FieldErrors:
+    wrong = list(validate_qualified_name(name, path))
     yield from wrong
     if not wrong and "/" not in name and name not in _STANDARD and not is_huge_pages(name):
         yield invalid(path, name, "must be a standard resource type or fully qualified")
 
 
-def container_resource_name(name: str, path: str) -> Problems:
-    yield from resource_name(name, path)
+def validate_container_resource_name(name: str, path: str) -> FieldErrors:
+    yield from validate_resource_name(name, path)
     if "/" not in name:
         if name not in _CONTAINER and not is_huge_pages(name):
             yield invalid(path, name, "must be a standard resource for containers")
@@ -78,14 +78,14 @@ def container_resource_name(name: str, path: str) -> Problems:
         yield invalid(path, name, "doesn't follow extended resource name standard")
 
 
-def pod_resource_name(name: str, path: str) -> Problems:
-    wrong = list(resource_name(name, path))
+def validate_pod_resource_name(name: str, path: str) -> FieldErrors:
+    wrong = list(validate_resource_name(name, path))
     yield from wrong
     if not wrong and name not in ("cpu", "memory") and not is_huge_pages(name):
         yield unsupported(path, name, ("cpu", "hugepages-", "memory"))
 
 
-def quantity_value(name: str, amount: str, path: str) -> Problems:
+def validate_quantity_value(name: str, amount: str, path: str) -> FieldErrors:
     quantity = Quantity(amount)
     if quantity < 0:
         yield invalid(path, amount, "must be greater than or equal to 0")
@@ -93,33 +93,33 @@ def quantity_value(name: str, amount: str, path: str) -> Problems:
         yield invalid(path, amount, _NOT_INTEGER)
 
 
-def container_resources(resources: dict[str, Any], claims: frozenset[str], path: str) -> Problems:
-    return resource_requirements(resources, container_resource_name, claims, path)
+def validate_container_resources(resources: dict[str, Any], claims: frozenset[str], path: str) -> FieldErrors:
+    return validate_resource_requirements(resources, validate_container_resource_name, claims, path)
 
 
-def resource_requirements(
-    resources: dict[str, Any], name_rule: Callable[[str, str], Problems], claims: frozenset[str], path: str
-) -> Problems:
+def validate_resource_requirements(
+    resources: dict[str, Any], name_rule: Callable[[str, str], FieldErrors], claims: frozenset[str], path: str
+) -> FieldErrors:
     """Check limits and requests, one by one and against each other."""
     limits, requests = resources.get("limits", {}), resources.get("requests", {})
     for name, amount in limits.items():
-        yield from _amount(name, amount, name_rule, f"{path}.limits[{name}]")
+        yield from _validate_amount(name, amount, name_rule, f"{path}.limits[{name}]")
     for name, amount in requests.items():
-        yield from _request(name, amount, limits, name_rule, path)
+        yield from _validate_request(name, amount, limits, name_rule, path)
     names = {*limits, *requests}
     if any(map(is_huge_pages, names)) and not names & {"cpu", "memory"}:
         yield forbidden(path, "HugePages require cpu or memory")
-    yield from _claims(resources.get("claims", ()), claims, f"{path}.claims")
+    yield from _validate_claims(resources.get("claims", ()), claims, f"{path}.claims")
 
 
-def _amount(name: str, amount: str, name_rule: Callable[[str, str], Problems], path: str) -> Problems:
+def _validate_amount(name: str, amount: str, name_rule: Callable[[str, str], FieldErrors], path: str) -> FieldErrors:
     yield from name_rule(name, path)
-    yield from quantity_value(name, amount, path)
+    yield from validate_quantity_value(name, amount, path)
     if is_huge_pages(name):
-        yield from _huge_pages(name, amount, path)
+        yield from _validate_huge_pages(name, amount, path)
 
 
-def _huge_pages(name: str, amount: str, path: str) -> Problems:
+def _validate_huge_pages(name: str, amount: str, path: str) -> FieldErrors:
     try:
         size = Quantity(name.removeprefix("hugepages-")).whole()
     except ValueError:
@@ -128,12 +128,12 @@ def _huge_pages(name: str, amount: str, path: str) -> Problems:
         yield invalid(path, amount, f"{amount} is not positive integer multiple of {name}")
 
 
-def _request(
-    name: str, amount: str, limits: dict[str, str], name_rule: Callable[[str, str], Problems], path: str
-) -> Problems:
+def _validate_request(
+    name: str, amount: str, limits: dict[str, str], name_rule: Callable[[str, str], FieldErrors], path: str
+) -> FieldErrors:
     where = f"{path}.requests[{name}]"
     yield from name_rule(name, where)
-    yield from quantity_value(name, amount, where)
+    yield from validate_quantity_value(name, amount, where)
     fixed = is_huge_pages(name) or not is_native(name)
     limit = limits.get(name)
     if limit is not None:
@@ -144,10 +144,10 @@ def _request(
     elif fixed:
         yield required(f"{path}.limits", "Limit must be set for non overcommitable resources")
     if is_huge_pages(name):
-        yield from _huge_pages(name, amount, where)
+        yield from _validate_huge_pages(name, amount, where)
 
 
-def _claims(used: Any, declared: frozenset[str], path: str) -> Problems:
+def _validate_claims(used: Any, declared: frozenset[str], path: str) -> FieldErrors:
     seen: set[str] = set()
     for index, claim in enumerate(used):
         name, where = claim["name"], f"{path}[{index}]"

@@ -7,9 +7,9 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from konverge_cluster.api.field_errors import invalid, quote
-from konverge_cluster.builtins.validation.values import Problems
+from konverge_cluster.builtins.validation.values import FieldErrors
 
-__all__ = ["schedule_format", "time_zone"]
+__all__ = ["validate_schedule_format", "validate_time_zone"]
 
 _MONTHS: Final = "jan feb mar apr may jun jul aug sep oct nov dec"
 _DAYS: Final = "sun mon tue wed thu fri sat"
@@ -29,7 +29,9 @@ class _Wrong(ValueError):
     """A schedule that cannot be read."""
 
 
-def schedule_format(schedule: str, path: str, *, zone: str | None, zone_was_inside: bool = False) -> Problems:
+def validate_schedule_format(
+    schedule: str, path: str, *, zone: str | None, zone_was_inside: bool = False
+) -> FieldErrors:
     """Check a schedule; a zone inside it is tolerated only where it was before."""
     try:
         _read(schedule)
@@ -112,7 +114,7 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def time_zone(zone: str | None, path: str) -> Problems:
+def validate_time_zone(zone: str | None, path: str) -> FieldErrors:
     if zone is None:
         return
     if not zone:

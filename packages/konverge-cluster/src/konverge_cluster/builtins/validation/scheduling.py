@@ -7,60 +7,68 @@ from typing import Any, Final
 
 from konverge.objects.names import label_value_errors
 from konverge_cluster.api.field_errors import duplicate, forbidden, invalid, required, unsupported
-from konverge_cluster.builtins.validation.labels import label_selector
+from konverge_cluster.builtins.validation.labels import validate_label_selector
 from konverge_cluster.builtins.validation.values import (
-    Problems,
-    dns_label,
-    dns_subdomain,
-    positive,
-    qualified_name,
+    FieldErrors,
+    validate_dns_label,
+    validate_dns_subdomain,
+    validate_greater_than_zero,
+    validate_qualified_name,
 )
 
-__all__ = ["affinity", "node_selector", "spread_constraints", "taint_effect", "tolerations"]
+__all__ = [
+    "validate_affinity",
+    "validate_node_selector",
+    "validate_spread_constraints",
+    "validate_taint_effect",
+    "validate_tolerations",
+]
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
-def affinity(wishes: dict[str, Any], path: str) -> Problems:
+def validate_affinity(wishes: dict[str, Any], path: str) -> FieldErrors:
     if "nodeAffinity" in wishes:
-        yield from _node_affinity(wishes["nodeAffinity"], f"{path}.nodeAffinity")
+        yield from _validate_node_affinity(wishes["nodeAffinity"], f"{path}.nodeAffinity")
     for name in ("podAffinity", "podAntiAffinity"):
         if name in wishes:
-            yield from _pod_affinity(wishes[name], f"{path}.{name}")
+            yield from _validate_pod_affinity(wishes[name], f"{path}.{name}")
 
 
-def _node_affinity(wishes: dict[str, Any], path: str) -> Problems:
+def _validate_node_affinity(wishes: dict[str, Any], path: str) -> FieldErrors:
     if _REQUIRED in wishes:
-        yield from node_selector(wishes[_REQUIRED], f"{path}.{_REQUIRED}")
+        yield from validate_node_selector(wishes[_REQUIRED], f"{path}.{_REQUIRED}")
     for index, term in enumerate(wishes.get(_PREFERRED, ())):
         where = f"{path}.{_PREFERRED}[{index}]"
-        yield from _weight(term["weight"], where)
-        yield from _node_term(term["preference"], f"{where}.preference", check_values=False)
+        yield from _validate_weight(term["weight"], where)
+        yield from _validate_node_term(term["preference"], f"{where}.preference", check_values=False)
 
 
-def _weight(weight: int, path: str) -> Problems:
+def _validate_weight(weight: int, path: str) -> FieldErrors:
     if not 1 <= weight <= 100:
         yield invalid(f"{path}.weight", weight, "must be in the range 1-100")
 
 
-def node_selector(selector: dict[str, Any], path: str) -> Problems:
+def validate_node_selector(selector: dict[str, Any], path: str) -> FieldErrors:
     terms = selector["nodeSelectorTerms"]
     if not terms:
         yield required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")
     for index, term in enumerate(terms or ()):
-        yield from _node_term(term, f"{path}.nodeSelectorTerms[{index}]")
+        yield from _validate_node_term(term, f"{path}.nodeSelectorTerms[{index}]")
 
 
-def _node_term(term: dict[str, Any], path: str, *, check_values: bool = True) -> Problems:
+def _validate_node_term(term: dict[str, Any], path: str, *, check_values: bool = True) -> FieldErrors:
     for index, requirement in enumerate(term.get("matchExpressions", ())):
-        yield from _node_requirement(requirement, f"{path}.matchExpressions[{index}]", check_values=check_values)
+        yield from _validate_node_requirement(
+            requirement, f"{path}.matchExpressions[{index}]", check_values=check_values
+        )
     for index, requirement in enumerate(term.get("matchFields", ())):
-        yield from _node_field(requirement, f"{path}.matchFields[{index}]")
+        yield from _validate_node_field(requirement, f"{path}.matchFields[{index}]")
 
 
-def _node_requirement(requirement: dict[str, Any], path: str, *, check_values: bool) -> Problems:
+def _validate_node_requirement(requirement: dict[str, Any], path: str, *, check_values: bool) -> FieldErrors:
     operator, values = requirement["operator"], requirement.get("values", ())
     if operator in ("In", "NotIn"):
         if not values:
@@ -73,14 +81,14 @@ def _node_requirement(requirement: dict[str, Any], path: str, *, check_values: b
             yield required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
     else:
         yield invalid(f"{path}.operator", operator, "not a valid selector operator")
-    yield from qualified_name(requirement["key"], f"{path}.key")
+    yield from validate_qualified_name(requirement["key"], f"{path}.key")
     if check_values:
         for index, value in enumerate(values):
             for text in label_value_errors(value):
                 yield invalid(f"{path}.values[{index}]", value, text)
 
 
-def _node_field(requirement: dict[str, Any], path: str) -> Problems:
+def _validate_node_field(requirement: dict[str, Any], path: str) -> FieldErrors:
     operator, values = requirement["operator"], requirement.get("values", ())
     if operator not in ("In", "NotIn"):
         yield invalid(f"{path}.operator", operator, "not a valid selector operator")
@@ -91,48 +99,48 @@ def _node_field(requirement: dict[str, Any], path: str) -> Problems:
         yield invalid(f"{path}.key", requirement["key"], "not a valid field selector key")
         return
     for index, value in enumerate(values):
-        yield from dns_subdomain(value, f"{path}.values[{index}]")
+        yield from validate_dns_subdomain(value, f"{path}.values[{index}]")
 
 
-def _pod_affinity(wishes: dict[str, Any], path: str) -> Problems:
+def _validate_pod_affinity(wishes: dict[str, Any], path: str) -> FieldErrors:
     for index, term in enumerate(wishes.get(_REQUIRED, ())):
-        yield from _pod_term(term, f"{path}.{_REQUIRED}[{index}]")
+        yield from _validate_pod_term(term, f"{path}.{_REQUIRED}[{index}]")
     for index, weighted in enumerate(wishes.get(_PREFERRED, ())):
         where = f"{path}.{_PREFERRED}[{index}]"
-        yield from _weight(weighted["weight"], where)
-        yield from _pod_term(weighted["podAffinityTerm"], f"{where}.podAffinityTerm")
+        yield from _validate_weight(weighted["weight"], where)
+        yield from _validate_pod_term(weighted["podAffinityTerm"], f"{where}.podAffinityTerm")
 
 
-def _pod_term(term: dict[str, Any], path: str) -> Problems:
-    yield from label_selector(term.get("labelSelector"), f"{path}.labelSelector")
-    yield from label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
+def _validate_pod_term(term: dict[str, Any], path: str) -> FieldErrors:
+    yield from validate_label_selector(term.get("labelSelector"), f"{path}.labelSelector")
+    yield from validate_label_selector(term.get("namespaceSelector"), f"{path}.namespaceSelector")
     for name in term.get("namespaces", ()):
-        yield from dns_label(name, f"{path}.namespace")
+        yield from validate_dns_label(name, f"{path}.namespace")
     if not term["topologyKey"]:
         yield required(f"{path}.topologyKey", "can not be empty")
-    yield from qualified_name(term["topologyKey"], f"{path}.topologyKey")
+    yield from validate_qualified_name(term["topologyKey"], f"{path}.topologyKey")
 
 
-def tolerations(found: Iterable[dict[str, Any]], path: str) -> Problems:
+def validate_tolerations(found: Iterable[dict[str, Any]], path: str) -> FieldErrors:
     for index, toleration in enumerate(found):
-        yield from _toleration(toleration, f"{path}[{index}]")
+        yield from _validate_toleration(toleration, f"{path}[{index}]")
 
 
-def _toleration(toleration: dict[str, Any], path: str) -> Problems:
+def _validate_toleration(toleration: dict[str, Any], path: str) -> FieldErrors:
     key, operator, effect = (toleration.get(name, "") for name in ("key", "operator", "effect"))
     if key:
-        yield from qualified_name(key, f"{path}.key")
+        yield from validate_qualified_name(key, f"{path}.key")
     elif operator != "Exists":
         text = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
         yield invalid(f"{path}.operator", operator, text)
     if "tolerationSeconds" in toleration and effect != "NoExecute":
         yield invalid(f"{path}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
-    yield from _toleration_value(operator, toleration.get("value", ""), f"{path}.operator")
+    yield from _validate_toleration_value(operator, toleration.get("value", ""), f"{path}.operator")
     if effect:
-        yield from taint_effect(effect, f"{path}.effect")
+        yield from validate_taint_effect(effect, f"{path}.effect")
 
 
-def _toleration_value(operator: str, value: str, path: str) -> Problems:
+def _validate_toleration_value(operator: str, value: str, path: str) -> FieldErrors:
     if operator in ("Equal", ""):
         wrong = label_value_errors(value)
         if wrong:
@@ -146,15 +154,15 @@ def _toleration_value(operator: str, value: str, path: str) -> Problems:
         yield unsupported(path, operator, ("Equal", "Exists"))
 
 
-def taint_effect(effect: str, path: str) -> Problems:
+def validate_taint_effect(effect: str, path: str) -> FieldErrors:
     if effect not in _EFFECTS:
         yield unsupported(path, effect, _EFFECTS)
 
 
-def spread_constraints(constraints: list[dict[str, Any]], path: str) -> Problems:
+def validate_spread_constraints(constraints: list[dict[str, Any]], path: str) -> FieldErrors:
     for index, constraint in enumerate(constraints):
         where = f"{path}[{index}]"
-        yield from positive(constraint["maxSkew"], f"{where}.maxSkew")
+        yield from validate_greater_than_zero(constraint["maxSkew"], f"{where}.maxSkew")
         if not constraint["topologyKey"]:
             yield required(f"{where}.topologyKey", "can not be empty")
         action = constraint["whenUnsatisfiable"]
@@ -163,17 +171,17 @@ def spread_constraints(constraints: list[dict[str, Any]], path: str) -> Problems
         identity = (constraint["topologyKey"], action)
         if any(identity == (each["topologyKey"], each["whenUnsatisfiable"]) for each in constraints[index + 1 :]):
             yield duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", f"{{{identity[0]}, {identity[1]}}}")
-        yield from _spread_details(constraint, where)
+        yield from _validate_spread_details(constraint, where)
 
 
-def _spread_details(constraint: dict[str, Any], path: str) -> Problems:
+def _validate_spread_details(constraint: dict[str, Any], path: str) -> FieldErrors:
     domains, action = constraint.get("minDomains"), constraint["whenUnsatisfiable"]
     if domains is not None:
-        yield from positive(domains, f"{path}.minDomains")
+        yield from validate_greater_than_zero(domains, f"{path}.minDomains")
         if action != "DoNotSchedule":
             text = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
             yield invalid(f"{path}.minDomains", domains, text)
     for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
         if name in constraint and constraint[name] not in ("Honor", "Ignore"):
             yield unsupported(f"{path}.{name}", constraint[name], ("Honor", "Ignore"))
-    yield from label_selector(constraint.get("labelSelector"), f"{path}.labelSelector")
+    yield from validate_label_selector(constraint.get("labelSelector"), f"{path}.labelSelector")

@@ -9,55 +9,55 @@ from typing import Any, Final
 from konverge_cluster.api.field_errors import duplicate, invalid, required, unsupported
 from konverge_cluster.builtins.validation.values import (
     MAX_INT32,
-    Problems,
-    between,
-    descending_path,
+    FieldErrors,
+    validate_range,
+    validate_relative_path,
 )
 
-__all__ = ["container_security", "pod_security"]
+__all__ = ["validate_container_security", "validate_pod_security"]
 
 _SYSCTL: Final = "([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _PROFILES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
 
 
-def pod_security(context: dict[str, Any], spec: dict[str, Any], path: str) -> Problems:
+def validate_pod_security(context: dict[str, Any], spec: dict[str, Any], path: str) -> FieldErrors:
     """The security context of a pod; some of its fields stand in the spec itself."""
     for name in ("fsGroup", "runAsUser", "runAsGroup"):
-        yield from between(context.get(name), 0, MAX_INT32, f"{path}.{name}")
+        yield from validate_range(context.get(name), 0, MAX_INT32, f"{path}.{name}")
     for index, group in enumerate(context.get("supplementalGroups", ())):
-        yield from between(group, 0, MAX_INT32, f"{path}.supplementalGroups[{index}]")
+        yield from validate_range(group, 0, MAX_INT32, f"{path}.supplementalGroups[{index}]")
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         text = "ShareProcessNamespace and HostPID cannot both be enabled"
         yield invalid(f"{path}.shareProcessNamespace", True, text)
-    yield from _sysctls(context.get("sysctls", ()), f"{path}.sysctls")
-    yield from _one_of(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), path)
-    yield from _seccomp(context.get("seccompProfile"), f"{path}.seccompProfile")
-    yield from _app_armor(context.get("appArmorProfile"), f"{path}.appArmorProfile")
-    yield from _one_of(context, "supplementalGroupsPolicy", ("Merge", "Strict"), path)
-    yield from _one_of(context, "seLinuxChangePolicy", ("Recursive",), path)
+    yield from _validate_sysctls(context.get("sysctls", ()), f"{path}.sysctls")
+    yield from _validate_enum(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), path)
+    yield from _validate_seccomp(context.get("seccompProfile"), f"{path}.seccompProfile")
+    yield from _validate_app_armor(context.get("appArmorProfile"), f"{path}.appArmorProfile")
+    yield from _validate_enum(context, "supplementalGroupsPolicy", ("Merge", "Strict"), path)
+    yield from _validate_enum(context, "seLinuxChangePolicy", ("Recursive",), path)
 
 
-def _one_of(context: dict[str, Any], name: str, allowed: tuple[str, ...], path: str) -> Problems:
+def _validate_enum(context: dict[str, Any], name: str, allowed: tuple[str, ...], path: str) -> FieldErrors:
     if name in context and context[name] not in allowed:
         yield unsupported(f"{path}.{name}", context[name], allowed)
 
 
-def container_security(context: dict[str, Any], path: str, *, host_users: bool) -> Problems:
+def validate_container_security(context: dict[str, Any], path: str, *, host_users: bool) -> FieldErrors:
     for name in ("runAsUser", "runAsGroup"):
-        yield from between(context.get(name), 0, MAX_INT32, f"{path}.{name}")
+        yield from validate_range(context.get(name), 0, MAX_INT32, f"{path}.{name}")
     mount = context.get("procMount")
     if mount is not None:
         if mount not in ("Default", "Unmasked"):
             yield unsupported(f"{path}.procMount", mount, ("Default", "Unmasked"))
         if host_users and mount == "Unmasked":
             yield invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`")
-    yield from _seccomp(context.get("seccompProfile"), f"{path}.seccompProfile")
+    yield from _validate_seccomp(context.get("seccompProfile"), f"{path}.seccompProfile")
     if context.get("allowPrivilegeEscalation") is False:
-        yield from _contradictions(context, path)
-    yield from _app_armor(context.get("appArmorProfile"), f"{path}.appArmorProfile")
+        yield from _validate_privileges(context, path)
+    yield from _validate_app_armor(context.get("appArmorProfile"), f"{path}.appArmorProfile")
 
 
-def _contradictions(context: dict[str, Any], path: str) -> Problems:
+def _validate_privileges(context: dict[str, Any], path: str) -> FieldErrors:
     text = "cannot set `allowPrivilegeEscalation` to false and"
     if context.get("privileged"):
         yield invalid(path, _internal(context), f"{text} `privileged` to true")
@@ -84,7 +84,7 @@ def _internal(context: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sysctls(sysctls: Iterable[dict[str, Any]], path: str) -> Problems:
+def _validate_sysctls(sysctls: Iterable[dict[str, Any]], path: str) -> FieldErrors:
     names: set[str] = set()
     for index, each in enumerate(sysctls):
         name, where = each["name"], f"{path}[{index}].name"
@@ -97,7 +97,7 @@ def _sysctls(sysctls: Iterable[dict[str, Any]], path: str) -> Problems:
         names.add(name)
 
 
-def _seccomp(profile: dict[str, Any] | None, path: str) -> Problems:
+def _validate_seccomp(profile: dict[str, Any] | None, path: str) -> FieldErrors:
     if profile is None:
         return
     kind, own = profile["type"], profile.get("localhostProfile")
@@ -109,13 +109,13 @@ def _seccomp(profile: dict[str, Any] | None, path: str) -> Problems:
         if own is None:
             yield required(f"{path}.localhostProfile", "must be set when seccomp type is Localhost")
         else:
-            yield from descending_path(own, f"{path}.localhostProfile")
+            yield from validate_relative_path(own, f"{path}.localhostProfile")
     elif own is not None:
         shown = {"Type": kind, "LocalhostProfile": own}
         yield invalid(f"{path}.localhostProfile", shown, "can only be set when seccomp type is Localhost")
 
 
-def _app_armor(profile: dict[str, Any] | None, path: str) -> Problems:
+def _validate_app_armor(profile: dict[str, Any] | None, path: str) -> FieldErrors:
     if profile is None:
         return
     kind, own = profile["type"], profile.get("localhostProfile")

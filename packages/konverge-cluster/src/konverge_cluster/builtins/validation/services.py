@@ -7,29 +7,29 @@ from typing import Any, Final
 
 from konverge_cluster.api.field_errors import duplicate, forbidden, invalid, required, unsupported
 from konverge_cluster.builtins.defaults.networking import is_externally_accessible
-from konverge_cluster.builtins.validation.labels import labels
+from konverge_cluster.builtins.validation.labels import validate_labels
 from konverge_cluster.builtins.validation.values import (
-    Problems,
+    FieldErrors,
     address_of,
-    chosen_from,
-    cidr,
-    dns_label,
-    dns_subdomain,
-    ip_address,
     is_ip,
-    port_number,
-    port_number_or_name,
-    qualified_name,
+    validate_cidr,
+    validate_dns_label,
+    validate_dns_subdomain,
+    validate_enum,
+    validate_ip,
+    validate_port_number,
+    validate_port_number_or_name,
+    validate_qualified_name,
 )
 
 __all__ = [
     "PROTOCOLS",
-    "cluster_addresses",
-    "endpoint_ip",
-    "endpoints",
-    "load_balancer_status",
-    "service",
-    "service_update",
+    "validate_cluster_addresses",
+    "validate_endpoint_ip",
+    "validate_endpoints",
+    "validate_load_balancer_status",
+    "validate_service",
+    "validate_service_update",
 ]
 
 Spec = dict[str, Any]
@@ -41,34 +41,34 @@ _ONLY_BALANCED: Final = "may only be used when `type` is 'LoadBalancer'"
 _SECONDS_OF_A_DAY: Final = 86400
 
 
-def service(new: dict[str, Any]) -> Problems:
+def validate_service(new: dict[str, Any]) -> FieldErrors:
     spec = new["spec"]
     kind, ports = spec["type"], spec.get("ports", [])
     headless = _is_headless(spec)
     if not ports and not headless and kind != "ExternalName":
         yield required("spec.ports")
-    yield from _type(spec, headless=headless)
+    yield from _validate_type(spec, headless=headless)
     names: set[str] = set()
     for index, port in enumerate(ports):
-        yield from _port(port, names, f"spec.ports[{index}]", needs_name=len(ports) > 1)
-    yield from labels(spec.get("selector"), "spec.selector")
-    yield from _affinity(spec)
-    yield from cluster_addresses(spec)
+        yield from _validate_port(port, names, f"spec.ports[{index}]", needs_name=len(ports) > 1)
+    yield from validate_labels(spec.get("selector"), "spec.selector")
+    yield from _validate_affinity(spec)
+    yield from validate_cluster_addresses(spec)
     for index, address in enumerate(spec.get("externalIPs", ())):
         path = f"spec.externalIPs[{index}]"
-        yield from list(ip_address(address, path)) or endpoint_ip(address, path)
-    yield from chosen_from(kind, _TYPES, "spec.type")
-    yield from _node_ports(kind, ports)
-    yield from _ports_once(ports)
-    yield from _balancer(spec)
-    yield from _traffic(spec)
+        yield from list(validate_ip(address, path)) or validate_endpoint_ip(address, path)
+    yield from validate_enum(kind, _TYPES, "spec.type")
+    yield from _validate_node_ports(kind, ports)
+    yield from _validate_unique_ports(ports)
+    yield from _validate_load_balancer(spec)
+    yield from _validate_traffic_policies(spec)
 
 
 def _is_headless(spec: Spec) -> bool:
     return bool(spec.get("clusterIPs", [])[:1] == ["None"])
 
 
-def _type(spec: Spec, *, headless: bool) -> Problems:
+def _validate_type(spec: Spec, *, headless: bool) -> FieldErrors:
     kind = spec["type"]
     if kind in ("LoadBalancer", "NodePort") and headless:
         yield invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services")
@@ -79,29 +79,29 @@ def _type(spec: Spec, *, headless: bool) -> Problems:
             yield forbidden(f"spec.{name}", "may not be set for ExternalName services")
     external = spec.get("externalName", "").removesuffix(".")
     if external:
-        yield from dns_subdomain(external, "spec.externalName")
+        yield from validate_dns_subdomain(external, "spec.externalName")
     else:
         yield required("spec.externalName")
 
 
-def _port(port: Spec, names: set[str], path: str, *, needs_name: bool) -> Problems:
+def _validate_port(port: Spec, names: set[str], path: str, *, needs_name: bool) -> FieldErrors:
     name = port.get("name", "")
     if name:
-        yield from dns_label(name, f"{path}.name")
+        yield from validate_dns_label(name, f"{path}.name")
         if name in names:
             yield duplicate(f"{path}.name", name)
         names.add(name)
     elif needs_name:
         yield required(f"{path}.name")
-    yield from port_number(port["port"], f"{path}.port")
-    yield from chosen_from(port["protocol"], PROTOCOLS, f"{path}.protocol")
-    yield from port_number_or_name(port["targetPort"], f"{path}.targetPort")
+    yield from validate_port_number(port["port"], f"{path}.port")
+    yield from validate_enum(port["protocol"], PROTOCOLS, f"{path}.protocol")
+    yield from validate_port_number_or_name(port["targetPort"], f"{path}.targetPort")
     if "appProtocol" in port:
-        yield from qualified_name(port["appProtocol"], f"{path}.appProtocol")
+        yield from validate_qualified_name(port["appProtocol"], f"{path}.appProtocol")
 
 
-def _affinity(spec: Spec) -> Problems:
-    yield from chosen_from(spec["sessionAffinity"], ("ClientIP", "None"), "spec.sessionAffinity")
+def _validate_affinity(spec: Spec) -> FieldErrors:
+    yield from validate_enum(spec["sessionAffinity"], ("ClientIP", "None"), "spec.sessionAffinity")
     if spec["sessionAffinity"] == "ClientIP":
         seconds = spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"]
         if not 0 < seconds <= _SECONDS_OF_A_DAY:
@@ -109,7 +109,7 @@ def _affinity(spec: Spec) -> Problems:
             yield invalid(path, seconds, f"must be greater than 0 and less than {_SECONDS_OF_A_DAY}")
 
 
-def cluster_addresses(spec: Spec) -> Problems:
+def validate_cluster_addresses(spec: Spec) -> FieldErrors:
     """The addresses of a service, held against each other and against its families."""
     if spec["type"] == "ExternalName":
         return
@@ -120,16 +120,16 @@ def cluster_addresses(spec: Spec) -> Problems:
         yield invalid("spec.clusterIPs", given, "first value must match `clusterIP`")
     elif given and not first:
         yield invalid("spec.clusterIPs", given, "must be empty when `clusterIP` is not specified")
-    yield from _families(spec)
-    wrong = list(_each_address(given))
+    yield from _validate_families(spec)
+    wrong = list(_validate_addresses(given))
     yield from wrong
     if len(given) > 2:
         yield invalid("spec.clusterIPs", given, "may only hold up to 2 values")
     if not wrong:
-        yield from _address_families(given, spec.get("ipFamilies", []))
+        yield from _validate_address_families(given, spec.get("ipFamilies", []))
 
 
-def _families(spec: Spec) -> Problems:
+def _validate_families(spec: Spec) -> FieldErrors:
     families = spec.get("ipFamilies", [])
     for index, family in enumerate(families):
         if family not in ("IPv4", "IPv6"):
@@ -141,16 +141,16 @@ def _families(spec: Spec) -> Problems:
         yield unsupported("spec.ipFamilyPolicy", policy, _FAMILY_POLICIES)
 
 
-def _each_address(given: list[str]) -> Problems:
+def _validate_addresses(given: list[str]) -> FieldErrors:
     for index, address in enumerate(given):
         if index == 0 and address == "None":
             if len(given) > 1:
                 yield invalid("spec.clusterIPs", given, "'None' must be the first and only value")
         else:
-            yield from ip_address(address, f"spec.clusterIPs[{index}]")
+            yield from validate_ip(address, f"spec.clusterIPs[{index}]")
 
 
-def _address_families(given: list[str], families: list[str]) -> Problems:
+def _validate_address_families(given: list[str], families: list[str]) -> FieldErrors:
     versions = [":" in address for address in given]
     if len(given) > 1 and len(set(versions)) != 2:
         yield invalid("spec.clusterIPs", given, "may specify no more than one IP for each IP family")
@@ -162,7 +162,7 @@ def _address_families(given: list[str], families: list[str]) -> Problems:
             yield invalid(f"spec.clusterIPs[{index}]", address, text)
 
 
-def _node_ports(kind: str, ports: list[Spec]) -> Problems:
+def _validate_node_ports(kind: str, ports: list[Spec]) -> FieldErrors:
     if kind == "ClusterIP":
         for index, port in enumerate(ports):
             if port.get("nodePort"):
@@ -175,7 +175,7 @@ def _node_ports(kind: str, ports: list[Spec]) -> Problems:
         seen.add((port["protocol"], number))
 
 
-def _ports_once(ports: list[Spec]) -> Problems:
+def _validate_unique_ports(ports: list[Spec]) -> FieldErrors:
     seen: set[tuple[str, int]] = set()
     for index, port in enumerate(ports):
         identity = (port["protocol"], port["port"])
@@ -185,31 +185,31 @@ def _ports_once(ports: list[Spec]) -> Problems:
         seen.add(identity)
 
 
-def _balancer(spec: Spec) -> Problems:
+def _validate_load_balancer(spec: Spec) -> FieldErrors:
     balanced = spec["type"] == "LoadBalancer"
     ranges = spec.get("loadBalancerSourceRanges", ())
     if ranges and not balanced:
         yield forbidden("spec.LoadBalancerSourceRanges", _ONLY_BALANCED)
     for index, value in enumerate(ranges):
-        yield from cidr(value.strip(), f"spec.LoadBalancerSourceRanges[{index}]")
+        yield from validate_cidr(value.strip(), f"spec.LoadBalancerSourceRanges[{index}]")
     if "allocateLoadBalancerNodePorts" in spec and not balanced:
         yield forbidden("spec.allocateLoadBalancerNodePorts", _ONLY_BALANCED)
     if "loadBalancerClass" in spec:
         if balanced:
-            yield from qualified_name(spec["loadBalancerClass"], "spec.loadBalancerClass")
+            yield from validate_qualified_name(spec["loadBalancerClass"], "spec.loadBalancerClass")
         else:
             yield forbidden("spec.loadBalancerClass", _ONLY_BALANCED)
 
 
-def _traffic(spec: Spec) -> Problems:
+def _validate_traffic_policies(spec: Spec) -> FieldErrors:
     policy = spec.get("externalTrafficPolicy")
     path = "spec.externalTrafficPolicy"
     if not is_externally_accessible(spec):
         if policy:
             yield invalid(path, policy, "may only be set for externally-accessible services")
     else:
-        yield from chosen_from(policy, ("Cluster", "Local"), path)
-    yield from _health_port(spec)
+        yield from validate_enum(policy, ("Cluster", "Local"), path)
+    yield from _validate_health_port(spec)
     internal = spec.get("internalTrafficPolicy")
     if internal is not None and internal not in ("Cluster", "Local"):
         yield unsupported("spec.internalTrafficPolicy", internal, ("Cluster", "Local"))
@@ -218,28 +218,28 @@ def _traffic(spec: Spec) -> Problems:
         yield unsupported("spec.trafficDistribution", spec["trafficDistribution"], allowed)
 
 
-def _health_port(spec: Spec) -> Problems:
+def _validate_health_port(spec: Spec) -> FieldErrors:
     port = spec.get("healthCheckNodePort", 0)
     path = "spec.healthCheckNodePort"
     if spec["type"] == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local":
-        yield from port_number(port, path)
+        yield from validate_port_number(port, path)
     elif port:
         text = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
         yield invalid(path, port, text)
 
 
-def service_update(new: dict[str, Any], old: dict[str, Any]) -> Problems:
+def validate_service_update(new: dict[str, Any], old: dict[str, Any]) -> FieldErrors:
     spec, former = new["spec"], old["spec"]
     if "ExternalName" not in (spec["type"], former["type"]):
-        yield from _addresses_stay(spec.get("clusterIPs", []), former.get("clusterIPs", []))
+        yield from _validate_address_changes(spec.get("clusterIPs", []), former.get("clusterIPs", []))
     if spec["type"] == former["type"] == "LoadBalancer":
         before = former.get("loadBalancerClass")
         if spec.get("loadBalancerClass") != before:
             yield invalid("spec.loadBalancerClass", spec.get("loadBalancerClass"), "may not change once set")
-    yield from service(new)
+    yield from validate_service(new)
 
 
-def _addresses_stay(new: list[str], old: list[str]) -> Problems:
+def _validate_address_changes(new: list[str], old: list[str]) -> FieldErrors:
     if new[:1] == old[:1] == ["None"]:
         return
     if len(new) == len(old):
@@ -252,7 +252,7 @@ def _addresses_stay(new: list[str], old: list[str]) -> Problems:
         yield invalid("spec.clusterIPs[0]", new, "may not change once set")
 
 
-def load_balancer_status(status: Spec, spec: Spec) -> Problems:
+def validate_load_balancer_status(status: Spec, spec: Spec) -> FieldErrors:
     ingresses = status["loadBalancer"].get("ingress", ())
     path = "status.loadBalancer.ingress"
     if ingresses and spec["type"] != "LoadBalancer":
@@ -261,19 +261,19 @@ def load_balancer_status(status: Spec, spec: Spec) -> Problems:
     for index, ingress in enumerate(ingresses):
         where = f"{path}[{index}]"
         if ingress.get("ip"):
-            yield from ip_address(ingress["ip"], f"{where}.ip")
+            yield from validate_ip(ingress["ip"], f"{where}.ip")
         elif "ipMode" in ingress:
             yield forbidden(f"{where}.ipMode", "may not be specified when `ip` is not set")
         if ingress.get("ip") and ingress["ipMode"] not in ("Proxy", "VIP"):
             yield unsupported(f"{where}.ipMode", ingress["ipMode"], ("Proxy", "VIP"))
         host = ingress.get("hostname", "")
         if host:
-            yield from dns_subdomain(host, f"{where}.hostname")
+            yield from validate_dns_subdomain(host, f"{where}.hostname")
             if is_ip(host):
                 yield invalid(f"{where}.hostname", host, "must be a DNS name, not an IP address")
 
 
-def endpoint_ip(address: str, path: str) -> Problems:
+def validate_endpoint_ip(address: str, path: str) -> FieldErrors:
     """An address that pods can have."""
     parsed = address_of(address)
     if parsed is None:
@@ -289,34 +289,34 @@ def endpoint_ip(address: str, path: str) -> Problems:
         yield invalid(path, address, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
 
 
-def endpoints(subsets: Iterable[Spec]) -> Problems:
+def validate_endpoints(subsets: Iterable[Spec]) -> FieldErrors:
     for index, subset in enumerate(subsets):
         path = f"subsets[{index}]"
         if not subset.get("addresses") and not subset.get("notReadyAddresses"):
             yield required(path, "must specify `addresses` or `notReadyAddresses`")
         for name in ("addresses", "notReadyAddresses"):
             for at, address in enumerate(subset.get(name, ())):
-                yield from _endpoint_address(address, f"{path}.{name}[{at}]")
+                yield from _validate_endpoint_address(address, f"{path}.{name}[{at}]")
         ports = subset.get("ports", ())
         for at, port in enumerate(ports):
-            yield from _endpoint_port(port, f"{path}.ports[{at}]", needs_name=len(ports) > 1)
+            yield from _validate_endpoint_port(port, f"{path}.ports[{at}]", needs_name=len(ports) > 1)
 
 
-def _endpoint_address(address: Spec, path: str) -> Problems:
-    yield from ip_address(address["ip"], f"{path}.ip")
+def _validate_endpoint_address(address: Spec, path: str) -> FieldErrors:
+    yield from validate_ip(address["ip"], f"{path}.ip")
     if address.get("hostname"):
-        yield from dns_label(address["hostname"], f"{path}.hostname")
+        yield from validate_dns_label(address["hostname"], f"{path}.hostname")
     if "nodeName" in address:
-        yield from dns_subdomain(address["nodeName"], f"{path}.nodeName")
-    yield from endpoint_ip(address["ip"], f"{path}.ip")
+        yield from validate_dns_subdomain(address["nodeName"], f"{path}.nodeName")
+    yield from validate_endpoint_ip(address["ip"], f"{path}.ip")
 
 
-def _endpoint_port(port: Spec, path: str, *, needs_name: bool) -> Problems:
+def _validate_endpoint_port(port: Spec, path: str, *, needs_name: bool) -> FieldErrors:
     if port.get("name"):
-        yield from dns_label(port["name"], f"{path}.name")
+        yield from validate_dns_label(port["name"], f"{path}.name")
     elif needs_name:
         yield required(f"{path}.name")
-    yield from port_number(port["port"], f"{path}.port")
-    yield from chosen_from(port["protocol"], PROTOCOLS, f"{path}.protocol")
+    yield from validate_port_number(port["port"], f"{path}.port")
+    yield from validate_enum(port["protocol"], PROTOCOLS, f"{path}.protocol")
     if "appProtocol" in port:
-        yield from qualified_name(port["appProtocol"], f"{path}.appProtocol")
+        yield from validate_qualified_name(port["appProtocol"], f"{path}.appProtocol")

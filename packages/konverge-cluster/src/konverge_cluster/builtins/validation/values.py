@@ -14,36 +14,36 @@ __all__ = [
     "IMMUTABLE",
     "MAX_INT32",
     "NOT_NEGATIVE",
-    "Problems",
+    "FieldErrors",
     "address_of",
-    "backsteps",
-    "between",
-    "chosen_from",
-    "cidr",
-    "descending_path",
-    "dns_label",
-    "dns_subdomain",
-    "domain_prefixed_path",
     "exclusive_keys",
-    "file_mode",
-    "immutable",
-    "int_or_percent",
-    "ip_address",
     "is_ip",
-    "named",
     "network_of",
-    "not_negative",
     "port_name_errors",
-    "port_number",
-    "port_number_or_name",
-    "positive",
-    "qualified_name",
     "regex_error",
-    "strict_ip",
-    "unreserved_path",
+    "validate_canonical_ip",
+    "validate_cidr",
+    "validate_dns_label",
+    "validate_dns_subdomain",
+    "validate_domain_prefixed_path",
+    "validate_enum",
+    "validate_file_mode",
+    "validate_greater_than_zero",
+    "validate_immutable",
+    "validate_int_or_percent",
+    "validate_ip",
+    "validate_name",
+    "validate_no_backsteps",
+    "validate_nonnegative",
+    "validate_port_number",
+    "validate_port_number_or_name",
+    "validate_qualified_name",
+    "validate_range",
+    "validate_relative_path",
+    "validate_volume_path",
 ]
 
-Problems = Iterator[FieldError]
+FieldErrors = Iterator[FieldError]
 
 IMMUTABLE: Final = "field is immutable"
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
@@ -65,27 +65,27 @@ def regex_error(rule: str, pattern: str, *examples: str) -> str:
     return f"{rule} (e.g. {shown}regex used for validation is '{pattern}')"
 
 
-def immutable(new: Any, old: Any, path: str) -> Problems:
+def validate_immutable(new: Any, old: Any, path: str) -> FieldErrors:
     if new != old:
         yield invalid(path, new, IMMUTABLE)
 
 
-def not_negative(value: int | None, path: str) -> Problems:
+def validate_nonnegative(value: int | None, path: str) -> FieldErrors:
     if value is not None and value < 0:
         yield invalid(path, value, NOT_NEGATIVE)
 
 
-def positive(value: int | None, path: str) -> Problems:
+def validate_greater_than_zero(value: int | None, path: str) -> FieldErrors:
     if value is not None and value <= 0:
         yield invalid(path, value, "must be greater than zero")
 
 
-def between(value: int | None, low: int, high: int, path: str) -> Problems:
+def validate_range(value: int | None, low: int, high: int, path: str) -> FieldErrors:
     if value is not None and not low <= value <= high:
         yield invalid(path, value, f"must be between {low} and {high}, inclusive")
 
 
-def chosen_from(value: str | None, allowed: Iterable[str], path: str) -> Problems:
+def validate_enum(value: str | None, allowed: Iterable[str], path: str) -> FieldErrors:
     """A value that must be there and be one of `allowed`."""
     if not value:
         yield required(path)
@@ -93,25 +93,25 @@ def chosen_from(value: str | None, allowed: Iterable[str], path: str) -> Problem
         yield unsupported(path, value, allowed)
 
 
-def named(value: str, rule: Callable[[str], list[str]], path: str) -> Problems:
+def validate_name(value: str, rule: Callable[[str], list[str]], path: str) -> FieldErrors:
     """A value that must keep a rule of names."""
     for text in rule(value):
         yield invalid(path, value, text)
 
 
-def dns_label(value: str, path: str) -> Problems:
-    return named(value, dns_label_errors, path)
+def validate_dns_label(value: str, path: str) -> FieldErrors:
+    return validate_name(value, dns_label_errors, path)
 
 
-def dns_subdomain(value: str, path: str) -> Problems:
-    return named(value, dns_subdomain_errors, path)
+def validate_dns_subdomain(value: str, path: str) -> FieldErrors:
+    return validate_name(value, dns_subdomain_errors, path)
 
 
-def qualified_name(value: str, path: str) -> Problems:
-    return named(value, label_key_errors, path)
+def validate_qualified_name(value: str, path: str) -> FieldErrors:
+    return validate_name(value, label_key_errors, path)
 
 
-def domain_prefixed_path(value: str, path: str) -> Problems:
+def validate_domain_prefixed_path(value: str, path: str) -> FieldErrors:
     """A name with a domain before it, such as `example.com/ingress`."""
     domain, slash, rest = value.partition("/")
     if not value:
@@ -119,13 +119,13 @@ def domain_prefixed_path(value: str, path: str) -> Problems:
     elif not (domain and slash and rest):
         yield invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')
     else:
-        yield from dns_subdomain(domain, path)
+        yield from validate_dns_subdomain(domain, path)
         if not _URL_PATH.fullmatch(rest):
             yield invalid(path, rest, regex_error("Invalid path", _URL_PATH.pattern))
 
 
-def port_number(value: int, path: str) -> Problems:
-    return between(value, 1, 65535, path)
+def validate_port_number(value: int, path: str) -> FieldErrors:
+    return validate_range(value, 1, 65535, path)
 
 
 def port_name_errors(name: str) -> list[str]:
@@ -144,20 +144,20 @@ def port_name_errors(name: str) -> list[str]:
     return errors
 
 
-def port_number_or_name(value: int | str, path: str) -> Problems:
+def validate_port_number_or_name(value: int | str, path: str) -> FieldErrors:
     if isinstance(value, str):
-        return named(value, port_name_errors, path)
-    return port_number(value, path)
+        return validate_name(value, port_name_errors, path)
+    return validate_port_number(value, path)
 
 
-def int_or_percent(value: int | str, path: str) -> Problems:
+def validate_int_or_percent(value: int | str, path: str) -> FieldErrors:
     """A number that is not negative, or a percentage."""
     if isinstance(value, str):
         if not _PERCENT.fullmatch(value):
             rule = "a valid percent string must be a numeric string followed by an ending '%'"
             yield invalid(path, value, regex_error(rule, "[0-9]+%", "1%", "93%"))
     else:
-        yield from not_negative(value, path)
+        yield from validate_nonnegative(value, path)
 
 
 def is_ip(value: str) -> bool:
@@ -173,7 +173,7 @@ def address_of(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | No
         return None
 
 
-def ip_address(value: str, path: str) -> Problems:
+def validate_ip(value: str, path: str) -> FieldErrors:
     """An address without leading zeros, and not of one family in the clothes of the other."""
     address = address_of(value)
     if address is None:
@@ -184,7 +184,7 @@ def ip_address(value: str, path: str) -> Problems:
         yield invalid(path, value, "must not be an IPv4-mapped IPv6 address")
 
 
-def strict_ip(value: str, path: str) -> Problems:
+def validate_canonical_ip(value: str, path: str) -> FieldErrors:
     """An address in the one form that the server prints."""
     address = address_of(value)
     if address is None:
@@ -194,7 +194,7 @@ def strict_ip(value: str, path: str) -> Problems:
         yield invalid(path, value, f'must be in canonical form ("{address}")')
 
 
-def cidr(value: str, path: str) -> Problems:
+def validate_cidr(value: str, path: str) -> FieldErrors:
     """A range of addresses."""
     network, (address, _, length) = network_of(value), value.partition("/")
     if network is None:
@@ -218,25 +218,25 @@ def network_of(value: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | No
         return None
 
 
-def file_mode(value: int | None, path: str) -> Problems:
+def validate_file_mode(value: int | None, path: str) -> FieldErrors:
     if value is not None and not 0 <= value <= 0o777:
         yield invalid(path, value, _FILE_MODE_TEXT)
 
 
-def backsteps(value: str, path: str) -> Problems:
+def validate_no_backsteps(value: str, path: str) -> FieldErrors:
     if ".." in value.split("/"):
         yield invalid(path, value, "must not contain '..'")
 
 
-def descending_path(value: str, path: str) -> Problems:
+def validate_relative_path(value: str, path: str) -> FieldErrors:
     if value.startswith("/"):
         yield invalid(path, value, "must be a relative path")
-    yield from backsteps(value, path)
+    yield from validate_no_backsteps(value, path)
 
 
-def unreserved_path(value: str, path: str) -> Problems:
+def validate_volume_path(value: str, path: str) -> FieldErrors:
     """A path inside a volume; names that start with two dots are the kubelet's."""
-    yield from descending_path(value, path)
+    yield from validate_relative_path(value, path)
     if value.startswith("..") and not value.startswith("../"):
         yield invalid(path, value, "must not start with '..'")
 

@@ -16,20 +16,24 @@ from konverge_cluster.api.field_errors import (
     too_long,
     unsupported,
 )
-from konverge_cluster.builtins.validation.claims import claim_template
-from konverge_cluster.builtins.validation.environment import VOLUME_FIELDS, field_reference, resource_reference
-from konverge_cluster.builtins.validation.old_volumes import old_volume
+from konverge_cluster.builtins.validation.claims import validate_claim_template
+from konverge_cluster.builtins.validation.environment import (
+    VOLUME_FIELDS,
+    validate_field_reference,
+    validate_resource_reference,
+)
+from konverge_cluster.builtins.validation.legacy_volumes import validate_legacy_volume
 from konverge_cluster.builtins.validation.values import (
-    Problems,
-    backsteps,
-    chosen_from,
-    dns_label,
-    dns_subdomain,
-    file_mode,
-    unreserved_path,
+    FieldErrors,
+    validate_dns_label,
+    validate_dns_subdomain,
+    validate_enum,
+    validate_file_mode,
+    validate_no_backsteps,
+    validate_volume_path,
 )
 
-__all__ = ["driver_name", "host_path", "nfs", "volumes"]
+__all__ = ["validate_driver_name", "validate_host_path", "validate_nfs", "volumes"]
 
 Volume = dict[str, Any]
 
@@ -90,11 +94,11 @@ def volumes(
     problems: list[FieldError] = []
     for index, volume in enumerate(found):
         where = f"{path}[{index}]"
-        wrong = [*_source(volume, where, pod_name=pod_name, is_pod=is_pod)]
+        wrong = [*_validate_source(volume, where, pod_name=pod_name, is_pod=is_pod)]
         if not volume["name"]:
             wrong.append(required(f"{where}.name"))
         else:
-            wrong += dns_label(volume["name"], f"{where}.name")
+            wrong += validate_dns_label(volume["name"], f"{where}.name")
         if volume["name"] in sound:
             wrong.append(duplicate(f"{where}.name", volume["name"]))
         problems += wrong
@@ -103,71 +107,71 @@ def volumes(
     return sound, problems
 
 
-def _source(volume: Volume, path: str, *, pod_name: str, is_pod: bool) -> Problems:
+def _validate_source(volume: Volume, path: str, *, pod_name: str, is_pod: bool) -> FieldErrors:
     present = [name for name in _SOURCES if name in volume]
     for at, name in enumerate(present):
         if at:
             yield forbidden(f"{path}.{_SPELT.get(name, name)}", _ONE_TYPE)
         elif name == "image" and is_pod and not volume["image"].get("reference"):
             yield required(f"{path}.image.reference")
-            yield from _image(volume["image"], f"{path}.image")
+            yield from _validate_image(volume["image"], f"{path}.image")
         elif name in _CHECKS:
             yield from _CHECKS[name](volume[name], f"{path}.{name}")
         else:
-            yield from old_volume(name, volume[name], path)
+            yield from validate_legacy_volume(name, volume[name], path)
     if present[:1] == ["ephemeral"] and pod_name and volume["name"]:
         claim = f"{pod_name}-{volume['name']}"
         for text in dns_subdomain_errors(claim):
             yield invalid(f"{path}.name", volume["name"], f'PVC name "{claim}": {text}')
 
 
-def _empty_dir(source: dict[str, Any], path: str) -> Problems:
+def _validate_empty_dir(source: dict[str, Any], path: str) -> FieldErrors:
     if "sizeLimit" in source and Quantity(source["sizeLimit"]) < 0:
         yield forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")
 
 
-def host_path(source: dict[str, Any], path: str) -> Problems:
+def validate_host_path(source: dict[str, Any], path: str) -> FieldErrors:
     if not source["path"]:
         yield required(f"{path}.path")
         return
-    yield from backsteps(source["path"], f"{path}.path")
+    yield from validate_no_backsteps(source["path"], f"{path}.path")
     if source.get("type", "") not in _HOST_PATH_TYPES:
         yield unsupported(f"{path}.type", source["type"], _HOST_PATH_TYPES)
 
 
-def _secret(source: dict[str, Any], path: str) -> Problems:
+def _validate_secret(source: dict[str, Any], path: str) -> FieldErrors:
     if not source.get("secretName"):
         yield required(f"{path}.secretName")
-    yield from _keys(source, path)
+    yield from _validate_keys(source, path)
 
 
-def _config_map(source: dict[str, Any], path: str) -> Problems:
+def _validate_config_map(source: dict[str, Any], path: str) -> FieldErrors:
     if not source.get("name"):
         yield required(f"{path}.name")
-    yield from _keys(source, path)
+    yield from _validate_keys(source, path)
 
 
-def _keys(source: dict[str, Any], path: str) -> Problems:
-    yield from file_mode(source.get("defaultMode"), f"{path}.defaultMode")
+def _validate_keys(source: dict[str, Any], path: str) -> FieldErrors:
+    yield from validate_file_mode(source.get("defaultMode"), f"{path}.defaultMode")
     for index, item in enumerate(source.get("items", ())):
-        yield from _key(item, f"{path}.items[{index}]")
+        yield from _validate_key(item, f"{path}.items[{index}]")
 
 
-def _key(item: dict[str, Any], path: str) -> Problems:
+def _validate_key(item: dict[str, Any], path: str) -> FieldErrors:
     if not item["key"]:
         yield required(f"{path}.key")
     if not item["path"]:
         yield required(f"{path}.path")
-    yield from unreserved_path(item["path"], f"{path}.path")
-    yield from file_mode(item.get("mode"), f"{path}.mode")
+    yield from validate_volume_path(item["path"], f"{path}.path")
+    yield from validate_file_mode(item.get("mode"), f"{path}.mode")
 
 
-def _claim(source: dict[str, Any], path: str) -> Problems:
+def _validate_claim(source: dict[str, Any], path: str) -> FieldErrors:
     if not source["claimName"]:
         yield required(f"{path}.claimName")
 
 
-def nfs(source: dict[str, Any], path: str) -> Problems:
+def validate_nfs(source: dict[str, Any], path: str) -> FieldErrors:
     if not source["server"]:
         yield required(f"{path}.server")
     if not source["path"]:
@@ -176,66 +180,66 @@ def nfs(source: dict[str, Any], path: str) -> Problems:
         yield invalid(f"{path}.path", source["path"], "must be an absolute path")
 
 
-def _downward(source: dict[str, Any], path: str) -> Problems:
-    yield from file_mode(source.get("defaultMode"), f"{path}.defaultMode")
+def _validate_downward(source: dict[str, Any], path: str) -> FieldErrors:
+    yield from validate_file_mode(source.get("defaultMode"), f"{path}.defaultMode")
     # The server leaves the index out.
     for item in source.get("items", ()):
-        yield from _downward_file(item, path)
+        yield from _validate_downward_file(item, path)
 
 
-def _downward_file(item: dict[str, Any], path: str) -> Problems:
+def _validate_downward_file(item: dict[str, Any], path: str) -> FieldErrors:
     if not item["path"]:
         yield required(f"{path}.path")
-    yield from unreserved_path(item["path"], f"{path}.path")
+    yield from validate_volume_path(item["path"], f"{path}.path")
     if "fieldRef" in item:
-        yield from field_reference(item["fieldRef"], VOLUME_FIELDS, f"{path}.fieldRef")
+        yield from validate_field_reference(item["fieldRef"], VOLUME_FIELDS, f"{path}.fieldRef")
         if "resourceFieldRef" in item:
             yield invalid(path, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously")
     elif "resourceFieldRef" in item:
-        yield from resource_reference(item["resourceFieldRef"], f"{path}.resourceFieldRef", in_volume=True)
+        yield from validate_resource_reference(item["resourceFieldRef"], f"{path}.resourceFieldRef", in_volume=True)
     else:
         yield required(path, "one of fieldRef and resourceFieldRef is required")
-    yield from file_mode(item.get("mode"), f"{path}.mode")
+    yield from validate_file_mode(item.get("mode"), f"{path}.mode")
 
 
-def _projected(source: dict[str, Any], path: str) -> Problems:
-    yield from file_mode(source.get("defaultMode"), f"{path}.defaultMode")
+def _validate_projected(source: dict[str, Any], path: str) -> FieldErrors:
+    yield from validate_file_mode(source.get("defaultMode"), f"{path}.defaultMode")
     taken: set[str] = set()
     for index, inner in enumerate(source["sources"] or ()):
         where = f"{path}.sources[{index}]"
         for name in ("secret", "configMap"):
             if name in inner:
-                yield from _projected_keys(inner[name], taken, path, f"{where}.{name}")
+                yield from _validate_projected_keys(inner[name], taken, path, f"{where}.{name}")
         if "downwardAPI" in inner:
-            yield from _projected_downward(inner["downwardAPI"], taken, path, f"{where}.downwardAPI")
+            yield from _validate_projected_downward(inner["downwardAPI"], taken, path, f"{where}.downwardAPI")
         if "serviceAccountToken" in inner:
-            yield from _token(inner["serviceAccountToken"], path, f"{where}.serviceAccountToken")
+            yield from _validate_token(inner["serviceAccountToken"], path, f"{where}.serviceAccountToken")
         if len(inner) > 1:
             yield forbidden(where, "may not specify more than 1 volume type per source")
 
 
-def _projected_keys(source: dict[str, Any], taken: set[str], whole: str, path: str) -> Problems:
+def _validate_projected_keys(source: dict[str, Any], taken: set[str], whole: str, path: str) -> FieldErrors:
     if not source.get("name"):
         yield required(f"{path}.name")
     for index, item in enumerate(source.get("items", ())):
-        yield from _key(item, f"{path}.items[{index}]")
-        yield from _take(item["path"], source.get("name", ""), taken, whole)
+        yield from _validate_key(item, f"{path}.items[{index}]")
+        yield from _validate_unique_path(item["path"], source.get("name", ""), taken, whole)
 
 
-def _projected_downward(source: dict[str, Any], taken: set[str], whole: str, path: str) -> Problems:
+def _validate_projected_downward(source: dict[str, Any], taken: set[str], whole: str, path: str) -> FieldErrors:
     for item in source.get("items", ()):
-        yield from _downward_file(item, path)
-        yield from _take(item["path"], item["path"], taken, whole)
+        yield from _validate_downward_file(item, path)
+        yield from _validate_unique_path(item["path"], item["path"], taken, whole)
 
 
-def _take(place: str, shown: str, taken: set[str], path: str) -> Problems:
+def _validate_unique_path(place: str, shown: str, taken: set[str], path: str) -> FieldErrors:
     if place in taken:
         yield invalid(path, shown, "conflicting duplicate paths")
     if place:
         taken.add(place)
 
 
-def _token(source: dict[str, Any], whole: str, path: str) -> Problems:
+def _validate_token(source: dict[str, Any], whole: str, path: str) -> FieldErrors:
     seconds = source["expirationSeconds"]
     if seconds < _TEN_MINUTES:
         yield invalid(f"{path}.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
@@ -244,20 +248,20 @@ def _token(source: dict[str, Any], whole: str, path: str) -> Problems:
     if not source["path"]:
         yield required(f"{whole}.path")
     else:
-        yield from unreserved_path(source["path"], f"{whole}.path")
+        yield from validate_volume_path(source["path"], f"{whole}.path")
 
 
-def _csi(source: dict[str, Any], path: str) -> Problems:
-    yield from driver_name(source["driver"], f"{path}.driver")
+def _validate_csi(source: dict[str, Any], path: str) -> FieldErrors:
+    yield from validate_driver_name(source["driver"], f"{path}.driver")
     if "nodePublishSecretRef" in source:
         name = source["nodePublishSecretRef"].get("name", "")
         if not name:
             yield required(f"{path}.nodePublishSecretRef.name")
         else:
-            yield from dns_subdomain(name, f"{path}.name")
+            yield from validate_dns_subdomain(name, f"{path}.name")
 
 
-def driver_name(name: str, path: str) -> Problems:
+def validate_driver_name(name: str, path: str) -> FieldErrors:
     if not name:
         yield required(path)
         return
@@ -267,27 +271,27 @@ def driver_name(name: str, path: str) -> Problems:
         yield invalid(path, name, text)
 
 
-def _ephemeral(source: dict[str, Any], path: str) -> Problems:
+def _validate_ephemeral(source: dict[str, Any], path: str) -> FieldErrors:
     if "volumeClaimTemplate" not in source:
         yield required(f"{path}.volumeClaimTemplate")
     else:
-        yield from claim_template(source["volumeClaimTemplate"], f"{path}.volumeClaimTemplate")
+        yield from validate_claim_template(source["volumeClaimTemplate"], f"{path}.volumeClaimTemplate")
 
 
-def _image(source: dict[str, Any], path: str) -> Problems:
-    return chosen_from(source["pullPolicy"], ("Always", "IfNotPresent", "Never"), f"{path}.pullPolicy")
+def _validate_image(source: dict[str, Any], path: str) -> FieldErrors:
+    return validate_enum(source["pullPolicy"], ("Always", "IfNotPresent", "Never"), f"{path}.pullPolicy")
 
 
-_CHECKS: Final[dict[str, Callable[[dict[str, Any], str], Problems]]] = {
-    "emptyDir": _empty_dir,
-    "hostPath": host_path,
-    "secret": _secret,
-    "nfs": nfs,
-    "persistentVolumeClaim": _claim,
-    "downwardAPI": _downward,
-    "configMap": _config_map,
-    "projected": _projected,
-    "csi": _csi,
-    "ephemeral": _ephemeral,
-    "image": _image,
+_CHECKS: Final[dict[str, Callable[[dict[str, Any], str], FieldErrors]]] = {
+    "emptyDir": _validate_empty_dir,
+    "hostPath": validate_host_path,
+    "secret": _validate_secret,
+    "nfs": validate_nfs,
+    "persistentVolumeClaim": _validate_claim,
+    "downwardAPI": _validate_downward,
+    "configMap": _validate_config_map,
+    "projected": _validate_projected,
+    "csi": _validate_csi,
+    "ephemeral": _validate_ephemeral,
+    "image": _validate_image,
 }

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from konverge.objects.names import dns_subdomain_errors, rfc1035_label_errors
 from konverge_cluster.api.field_errors import FieldError, duplicate, invalid, required, unsupported
-from konverge_cluster.builtins.validation.labels import label_selector
+from konverge_cluster.builtins.validation.labels import validate_label_selector
 from konverge_cluster.cel.match_conditions import condition_problems
 from konverge_cluster.webhook_client.configs import client_config_errors
 
-__all__ = ["configuration_problems"]
+__all__ = ["validate_webhook_configuration"]
 
-Problems = Iterator[FieldError]
+FieldErrors = Iterator[FieldError]
 
 _VERSIONS: Final = ("v1", "v1beta1")
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
@@ -25,53 +25,55 @@ _CHOICES: Final = {
 }
 
 
-def configuration_problems(document: dict[str, Any], old: dict[str, Any] | None = None) -> list[FieldError]:
+def validate_webhook_configuration(document: dict[str, Any], old: dict[str, Any] | None = None) -> list[FieldError]:
     """Check a configuration of either kind, defaults filled in; conditions that are as they were are taken as good."""
-    return list(_configuration(document, old or {}))
+    return list(_validate_configuration(document, old or {}))
 
 
-def _configuration(document: dict[str, Any], old: dict[str, Any]) -> Problems:
+def _validate_configuration(document: dict[str, Any], old: dict[str, Any]) -> FieldErrors:
     webhooks, before = document.get("webhooks") or [], old.get("webhooks") or []
     known = [each.get("matchConditions") for each in before]
     checked = [each.get("matchConditions") for each in webhooks] != known
     names: set[str] = set()
     for index, webhook in enumerate(webhooks):
         path = f"webhooks[{index}]"
-        yield from _webhook(webhook, path)
+        yield from _validate_webhook(webhook, path)
         if checked:
             yield from condition_problems(webhook.get("matchConditions") or [], f"{path}.matchConditions")
-        yield from _review_versions(webhook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions")
+        yield from _validate_review_versions(
+            webhook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions"
+        )
         name = webhook.get("name", "")
         if name and name in names:
             yield duplicate(f"{path}.name", name)
         names.add(name)
 
 
-def _webhook(webhook: dict[str, Any], path: str) -> Problems:
-    yield from _qualified_name(webhook.get("name", ""), f"{path}.name")
+def _validate_webhook(webhook: dict[str, Any], path: str) -> FieldErrors:
+    yield from _validate_qualified_name(webhook.get("name", ""), f"{path}.name")
     for index, rule in enumerate(webhook.get("rules") or []):
-        yield from _rule(rule, f"{path}.rules[{index}]")
-    yield from _choice(webhook, "failurePolicy", path)
-    yield from _choice(webhook, "matchPolicy", path)
+        yield from _validate_rule(rule, f"{path}.rules[{index}]")
+    yield from _validate_enum(webhook, "failurePolicy", path)
+    yield from _validate_enum(webhook, "matchPolicy", path)
     if webhook.get("sideEffects") is None:
         yield required(f"{path}.sideEffects", "must specify one of None, NoneOnDryRun")
-    yield from _choice(webhook, "sideEffects", path)
+    yield from _validate_enum(webhook, "sideEffects", path)
     seconds = webhook.get("timeoutSeconds", 10)
     if not 1 <= seconds <= 30:
         yield invalid(f"{path}.timeoutSeconds", seconds, "the timeout value must be between 1 and 30 seconds")
-    yield from label_selector(webhook.get("namespaceSelector"), f"{path}.namespaceSelector")
-    yield from label_selector(webhook.get("objectSelector"), f"{path}.objectSelector")
-    yield from _choice(webhook, "reinvocationPolicy", path)
+    yield from validate_label_selector(webhook.get("namespaceSelector"), f"{path}.namespaceSelector")
+    yield from validate_label_selector(webhook.get("objectSelector"), f"{path}.objectSelector")
+    yield from _validate_enum(webhook, "reinvocationPolicy", path)
     yield from client_config_errors(webhook.get("clientConfig") or {}, f"{path}.clientConfig")
 
 
-def _choice(webhook: dict[str, Any], name: str, path: str) -> Problems:
+def _validate_enum(webhook: dict[str, Any], name: str, path: str) -> FieldErrors:
     value = webhook.get(name)
     if value is not None and value not in _CHOICES[name]:
         yield unsupported(f"{path}.{name}", value, _CHOICES[name])
 
 
-def _qualified_name(name: str, path: str) -> Problems:
+def _validate_qualified_name(name: str, path: str) -> FieldErrors:
     if not name:
         yield required(path)
         return
@@ -82,7 +84,7 @@ def _qualified_name(name: str, path: str) -> Problems:
         yield invalid(path, name, "should be a domain with at least three segments separated by dots")
 
 
-def _review_versions(versions: list[str], path: str) -> Problems:
+def _validate_review_versions(versions: list[str], path: str) -> FieldErrors:
     if not versions:
         yield required(path, f"must specify one of {', '.join(_VERSIONS)}")
         return
@@ -96,7 +98,7 @@ def _review_versions(versions: list[str], path: str) -> Problems:
         yield invalid(path, versions, f"must include at least one of {', '.join(_VERSIONS)}")
 
 
-def _rule(rule: dict[str, Any], path: str) -> Problems:
+def _validate_rule(rule: dict[str, Any], path: str) -> FieldErrors:
     operations = rule.get("operations") or []
     if not operations:
         yield required(f"{path}.operations")
@@ -106,23 +108,23 @@ def _rule(rule: dict[str, Any], path: str) -> Problems:
     for index, operation in enumerate(operations):
         if operation not in _OPERATIONS:
             yield unsupported(f"{path}.operations[{index}]", operation, _OPERATIONS)
-    yield from _wildcards(rule.get("apiGroups") or [], f"{path}.apiGroups", "API groups")
+    yield from _validate_wildcards(rule.get("apiGroups") or [], f"{path}.apiGroups", "API groups")
     versions = rule.get("apiVersions") or []
-    yield from _wildcards(versions, f"{path}.apiVersions", "API versions")
+    yield from _validate_wildcards(versions, f"{path}.apiVersions", "API versions")
     yield from (required(f"{path}.apiVersions[{index}]") for index, each in enumerate(versions) if not each)
-    yield from _resources(rule.get("resources") or [], f"{path}.resources")
+    yield from _validate_resources(rule.get("resources") or [], f"{path}.resources")
     if rule.get("scope", "*") not in ("*", "Cluster", "Namespaced"):
         yield unsupported(f"{path}.scope", rule["scope"], ("*", "Cluster", "Namespaced"))
 
 
-def _wildcards(values: list[str], path: str, what: str) -> Problems:
+def _validate_wildcards(values: list[str], path: str, what: str) -> FieldErrors:
     if not values:
         yield required(path)
     if len(values) > 1 and "*" in values:
         yield invalid(path, values, f"if '*' is present, must not specify other {what}")
 
 
-def _resources(resources: list[str], path: str) -> Problems:
+def _validate_resources(resources: list[str], path: str) -> FieldErrors:
     if not resources:
         yield required(path)
     whole: set[str] = set()

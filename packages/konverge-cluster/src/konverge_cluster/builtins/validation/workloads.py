@@ -5,33 +5,33 @@ from __future__ import annotations
 from typing import Any, Final
 
 from konverge_cluster.api.field_errors import forbidden, invalid, required, unsupported
-from konverge_cluster.builtins.validation.claims import claim_spec
+from konverge_cluster.builtins.validation.claims import validate_claim_spec
 from konverge_cluster.builtins.validation.labels import (
-    annotation_values,
     in_order,
-    label_selector,
-    labels,
     selector_is_empty,
     selector_matches,
+    validate_annotation_values,
+    validate_label_selector,
+    validate_labels,
 )
-from konverge_cluster.builtins.validation.pods import pod_template
+from konverge_cluster.builtins.validation.pods import validate_pod_template
 from konverge_cluster.builtins.validation.values import (
-    Problems,
-    dns_label,
-    immutable,
-    int_or_percent,
-    not_negative,
+    FieldErrors,
+    validate_dns_label,
+    validate_immutable,
+    validate_int_or_percent,
+    validate_nonnegative,
 )
 
 __all__ = [
-    "counts",
-    "daemon_set",
-    "deployment",
-    "labels_match",
-    "replica_set",
-    "replication_controller",
-    "stateful_set",
-    "stateful_set_update",
+    "validate_counts",
+    "validate_daemon_set",
+    "validate_deployment",
+    "validate_replica_set",
+    "validate_replication_controller",
+    "validate_stateful_set",
+    "validate_stateful_set_update",
+    "validate_template_labels",
 ]
 
 Spec = dict[str, Any]
@@ -54,58 +54,58 @@ _STATEFUL_SET_FIXED: Final = (
 )
 
 
-def deployment(new: Spec, old: Spec | None = None) -> Problems:
+def validate_deployment(new: Spec, old: Spec | None = None) -> FieldErrors:
     """A deployment, and what changed in it when there is an old one."""
     spec = new["spec"]
-    yield from not_negative(spec["replicas"], "spec.replicas")
-    yield from _selector_and_template(spec, "deployment", "ReplicaSet")
-    yield from _deployment_strategy(spec["strategy"], "spec.strategy")
-    yield from not_negative(spec.get("minReadySeconds"), "spec.minReadySeconds")
-    yield from not_negative(spec["revisionHistoryLimit"], "spec.revisionHistoryLimit")
-    yield from not_negative(spec["progressDeadlineSeconds"], "spec.progressDeadlineSeconds")
+    yield from validate_nonnegative(spec["replicas"], "spec.replicas")
+    yield from _validate_selector_and_template(spec, "deployment", "ReplicaSet")
+    yield from _validate_deployment_strategy(spec["strategy"], "spec.strategy")
+    yield from validate_nonnegative(spec.get("minReadySeconds"), "spec.minReadySeconds")
+    yield from validate_nonnegative(spec["revisionHistoryLimit"], "spec.revisionHistoryLimit")
+    yield from validate_nonnegative(spec["progressDeadlineSeconds"], "spec.progressDeadlineSeconds")
     if spec["progressDeadlineSeconds"] <= spec.get("minReadySeconds", 0):
         text = "must be greater than minReadySeconds"
         yield invalid("spec.progressDeadlineSeconds", spec["progressDeadlineSeconds"], text)
     if old is not None:
-        yield from immutable(spec["selector"], old["spec"]["selector"], "spec.selector")
+        yield from validate_immutable(spec["selector"], old["spec"]["selector"], "spec.selector")
 
 
-def replica_set(new: Spec, old: Spec | None = None) -> Problems:
+def validate_replica_set(new: Spec, old: Spec | None = None) -> FieldErrors:
     spec = new["spec"]
-    yield from not_negative(spec["replicas"], "spec.replicas")
-    yield from not_negative(spec.get("minReadySeconds"), "spec.minReadySeconds")
-    yield from _selector_and_template(spec, "deployment", "ReplicaSet")
+    yield from validate_nonnegative(spec["replicas"], "spec.replicas")
+    yield from validate_nonnegative(spec.get("minReadySeconds"), "spec.minReadySeconds")
+    yield from _validate_selector_and_template(spec, "deployment", "ReplicaSet")
     if old is not None:
-        yield from immutable(spec["selector"], old["spec"]["selector"], "spec.selector")
+        yield from validate_immutable(spec["selector"], old["spec"]["selector"], "spec.selector")
 
 
-def _selector_and_template(spec: Spec, kind: str, owner: str) -> Problems:
+def _validate_selector_and_template(spec: Spec, kind: str, owner: str) -> FieldErrors:
     selector = spec["selector"]
-    wrong = list(_selector(selector, kind))
+    wrong = list(_validate_selector(selector, kind))
     yield from wrong
     if _is_unusable(selector):
         yield invalid("spec.selector", selector, "invalid label selector")
         return
-    yield from labels_match(selector, spec["template"], "spec.template")
-    yield from pod_template(spec["template"], "spec.template")
-    yield from _runs_for_ever(spec["template"]["spec"], owner, "spec.template.spec")
+    yield from validate_template_labels(selector, spec["template"], "spec.template")
+    yield from validate_pod_template(spec["template"], "spec.template")
+    yield from _validate_restart_policy(spec["template"]["spec"], owner, "spec.template.spec")
 
 
-def _selector(selector: Spec | None, kind: str) -> Problems:
+def _validate_selector(selector: Spec | None, kind: str) -> FieldErrors:
     if selector is None:
         yield required("spec.selector")
         return
-    yield from label_selector(selector, "spec.selector")
+    yield from validate_label_selector(selector, "spec.selector")
     if selector_is_empty(selector):
         yield invalid("spec.selector", selector, f"empty selector is invalid for {kind}")
 
 
 def _is_unusable(selector: Spec | None) -> bool:
     """Whether a selector cannot even be read, so that nothing can be held against it."""
-    return any(True for _ in label_selector(selector, "spec.selector"))
+    return any(True for _ in validate_label_selector(selector, "spec.selector"))
 
 
-def labels_match(selector: Spec | None, template: Spec, path: str) -> Problems:
+def validate_template_labels(selector: Spec | None, template: Spec, path: str) -> FieldErrors:
     """A template must make what the selector finds."""
     found = template["metadata"].get("labels")
     # No selector selects nothing, an empty one everything.
@@ -113,7 +113,7 @@ def labels_match(selector: Spec | None, template: Spec, path: str) -> Problems:
         yield invalid(f"{path}.metadata.labels", in_order(found), MISMATCH)
 
 
-def _runs_for_ever(spec: Spec, owner: str, path: str) -> Problems:
+def _validate_restart_policy(spec: Spec, owner: str, path: str) -> FieldErrors:
     if spec["restartPolicy"] != "Always":
         yield unsupported(f"{path}.restartPolicy", spec["restartPolicy"], ("Always",))
     if "activeDeadlineSeconds" in spec:
@@ -127,25 +127,25 @@ def _strategy_value(strategy: Spec) -> Spec:
     return {"Type": strategy.get("type", ""), "RollingUpdate": rolling if rolling is None else shown or _NO_ROLLING}
 
 
-def _deployment_strategy(strategy: Spec, path: str) -> Problems:
+def _validate_deployment_strategy(strategy: Spec, path: str) -> FieldErrors:
     kind = strategy["type"]
     if kind == "Recreate":
         if "rollingUpdate" in strategy:
             text = "may not be specified when strategy `type` is 'Recreate'"
             yield forbidden(f"{path}.rollingUpdate", text)
     elif kind == "RollingUpdate":
-        yield from _rolling_deployment(strategy["rollingUpdate"], f"{path}.rollingUpdate")
+        yield from _validate_rolling_deployment(strategy["rollingUpdate"], f"{path}.rollingUpdate")
     else:
         yield unsupported(path, _strategy_value(strategy), ("Recreate", "RollingUpdate"))
 
 
-def _rolling_deployment(rolling: Spec, path: str) -> Problems:
+def _validate_rolling_deployment(rolling: Spec, path: str) -> FieldErrors:
     missing, more = rolling["maxUnavailable"], rolling["maxSurge"]
-    yield from int_or_percent(missing, f"{path}.maxUnavailable")
-    yield from int_or_percent(more, f"{path}.maxSurge")
+    yield from validate_int_or_percent(missing, f"{path}.maxUnavailable")
+    yield from validate_int_or_percent(more, f"{path}.maxSurge")
     if _number(missing) == 0 and _number(more) == 0:
         yield invalid(f"{path}.maxUnavailable", missing, "may not be 0 when `maxSurge` is 0")
-    yield from _at_most_all(missing, f"{path}.maxUnavailable")
+    yield from _validate_at_most_all(missing, f"{path}.maxUnavailable")
 
 
 def _number(value: int | str) -> int:
@@ -155,30 +155,30 @@ def _number(value: int | str) -> int:
     return int(digits) if digits.isascii() and digits.isdigit() else 0
 
 
-def _at_most_all(value: int | str, path: str) -> Problems:
+def _validate_at_most_all(value: int | str, path: str) -> FieldErrors:
     if isinstance(value, str) and value.endswith("%") and _number(value) > 100:
         yield invalid(path, value, "must not be greater than 100%")
 
 
-def daemon_set(new: Spec, old: Spec | None = None) -> Problems:
+def validate_daemon_set(new: Spec, old: Spec | None = None) -> FieldErrors:
     spec = new["spec"]
     if old is not None:
-        yield from immutable(spec["selector"], old["spec"]["selector"], "spec.selector")
+        yield from validate_immutable(spec["selector"], old["spec"]["selector"], "spec.selector")
     selector, template = spec["selector"], spec["template"]
-    wrong = list(label_selector(selector, "spec.selector"))
+    wrong = list(validate_label_selector(selector, "spec.selector"))
     yield from wrong
     if (not wrong and not selector_matches(selector or {}, template["metadata"].get("labels", {}))) or selector is None:
         yield invalid("spec.template.metadata.labels", in_order(template["metadata"].get("labels")), MISMATCH)
     if selector is not None and selector_is_empty(selector):
         yield invalid("spec.selector", selector, "empty selector is invalid for daemonset")
-    yield from pod_template(template, "spec.template")
-    yield from _runs_for_ever(template["spec"], "DaemonSet", "spec.template.spec")
-    yield from not_negative(spec.get("minReadySeconds"), "spec.minReadySeconds")
-    yield from _daemon_set_strategy(spec["updateStrategy"], "spec.updateStrategy")
-    yield from not_negative(spec["revisionHistoryLimit"], "spec.revisionHistoryLimit")
+    yield from validate_pod_template(template, "spec.template")
+    yield from _validate_restart_policy(template["spec"], "DaemonSet", "spec.template.spec")
+    yield from validate_nonnegative(spec.get("minReadySeconds"), "spec.minReadySeconds")
+    yield from _validate_daemon_set_strategy(spec["updateStrategy"], "spec.updateStrategy")
+    yield from validate_nonnegative(spec["revisionHistoryLimit"], "spec.revisionHistoryLimit")
 
 
-def _daemon_set_strategy(strategy: Spec, path: str) -> Problems:
+def _validate_daemon_set_strategy(strategy: Spec, path: str) -> FieldErrors:
     kind = strategy["type"]
     if kind == "OnDelete":
         return
@@ -187,7 +187,7 @@ def _daemon_set_strategy(strategy: Spec, path: str) -> Problems:
         return
     rolling, where = strategy["rollingUpdate"], f"{path}.rollingUpdate"
     missing, more = rolling["maxUnavailable"], rolling["maxSurge"]
-    for check in (int_or_percent, _at_most_all):
+    for check in (validate_int_or_percent, _validate_at_most_all):
         yield from check(missing, f"{where}.maxUnavailable")
         yield from check(more, f"{where}.maxSurge")
     if _number(missing) and _number(more):
@@ -196,26 +196,26 @@ def _daemon_set_strategy(strategy: Spec, path: str) -> Problems:
         yield required(f"{where}.maxUnavailable", "cannot be 0 when maxSurge is 0")
 
 
-def stateful_set(new: Spec) -> Problems:
+def validate_stateful_set(new: Spec) -> FieldErrors:
     spec = new["spec"]
-    yield from _stateful_set_policies(spec)
+    yield from _validate_stateful_set_policies(spec)
     for index, claim in enumerate(spec.get("volumeClaimTemplates", ())):
-        yield from claim_spec(claim["spec"], f"spec.volumeClaimTemplates[{index}].spec")
-    yield from _stateful_set_rest(spec)
+        yield from validate_claim_spec(claim["spec"], f"spec.volumeClaimTemplates[{index}].spec")
+    yield from _validate_stateful_set_spec(spec)
 
 
-def _stateful_set_policies(spec: Spec) -> Problems:
+def _validate_stateful_set_policies(spec: Spec) -> FieldErrors:
     policy = spec["podManagementPolicy"]
     if policy not in ("OrderedReady", "Parallel"):
         yield invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")
-    yield from _stateful_set_strategy(spec["updateStrategy"], "spec.updateStrategy")
+    yield from _validate_stateful_set_strategy(spec["updateStrategy"], "spec.updateStrategy")
     for name in ("whenDeleted", "whenScaled"):
         value = spec["persistentVolumeClaimRetentionPolicy"][name]
         if value not in ("Retain", "Delete"):
             yield unsupported(f"spec.persistentVolumeClaimRetentionPolicy.{name}", value, ("Retain", "Delete"))
 
 
-def _stateful_set_strategy(strategy: Spec, path: str) -> Problems:
+def _validate_stateful_set_strategy(strategy: Spec, path: str) -> FieldErrors:
     kind, rolling = strategy["type"], strategy.get("rollingUpdate")
     shown = rolling
     if rolling is not None:
@@ -227,27 +227,27 @@ def _stateful_set_strategy(strategy: Spec, path: str) -> Problems:
         value = {"Type": kind, "RollingUpdate": shown}
         yield invalid(path, value, "must be 'RollingUpdate' or 'OnDelete'")
     elif rolling is not None:
-        yield from not_negative(rolling.get("partition"), f"{path}.rollingUpdate.partition")
+        yield from validate_nonnegative(rolling.get("partition"), f"{path}.rollingUpdate.partition")
 
 
-def _stateful_set_rest(spec: Spec, *, check_service: bool = True) -> Problems:
-    yield from not_negative(spec["replicas"], "spec.replicas")
-    yield from not_negative(spec.get("minReadySeconds"), "spec.minReadySeconds")
-    yield from not_negative(spec.get("ordinals", {}).get("start"), "spec.ordinals.start")
+def _validate_stateful_set_spec(spec: Spec, *, check_service: bool = True) -> FieldErrors:
+    yield from validate_nonnegative(spec["replicas"], "spec.replicas")
+    yield from validate_nonnegative(spec.get("minReadySeconds"), "spec.minReadySeconds")
+    yield from validate_nonnegative(spec.get("ordinals", {}).get("start"), "spec.ordinals.start")
     if check_service and spec.get("serviceName"):
-        yield from dns_label(spec["serviceName"], "spec.serviceName")
+        yield from validate_dns_label(spec["serviceName"], "spec.serviceName")
     selector = spec["selector"]
-    yield from _selector(selector, "statefulset")
+    yield from _validate_selector(selector, "statefulset")
     template = spec["template"]
     if _is_unusable(selector):
         yield invalid("spec.selector", selector, "")
     else:
-        yield from labels_match(selector, template, "spec.template")
-        yield from pod_template(_with_claims(template, spec.get("volumeClaimTemplates", ())), "spec.template")
+        yield from validate_template_labels(selector, template, "spec.template")
+        yield from validate_pod_template(_with_claims(template, spec.get("volumeClaimTemplates", ())), "spec.template")
         metadata = template["metadata"]
-        yield from labels(metadata.get("labels"), "spec.template.labels")
-        yield from annotation_values(metadata.get("annotations"), "spec.template.annotations")
-    yield from _runs_for_ever(template["spec"], "StatefulSet", "spec.template.spec")
+        yield from validate_labels(metadata.get("labels"), "spec.template.labels")
+        yield from validate_annotation_values(metadata.get("annotations"), "spec.template.annotations")
+    yield from _validate_restart_policy(template["spec"], "StatefulSet", "spec.template.spec")
 
 
 def _with_claims(template: Spec, claims: Any) -> Spec:
@@ -260,9 +260,9 @@ def _with_claims(template: Spec, claims: Any) -> Spec:
     return {**template, "spec": {**spec, "volumes": volumes}}
 
 
-def stateful_set_update(new: Spec, old: Spec) -> Problems:
-    yield from _stateful_set_policies(new["spec"])
-    yield from _stateful_set_rest(new["spec"], check_service=False)
+def validate_stateful_set_update(new: Spec, old: Spec) -> FieldErrors:
+    yield from _validate_stateful_set_policies(new["spec"])
+    yield from _validate_stateful_set_spec(new["spec"], check_service=False)
     fixed = [
         {key: value for key, value in each["spec"].items() if key not in _STATEFUL_SET_CHANGEABLE}
         for each in (new, old)
@@ -271,13 +271,13 @@ def stateful_set_update(new: Spec, old: Spec) -> Problems:
         yield forbidden("spec", _STATEFUL_SET_FIXED)
 
 
-def replication_controller(new: Spec) -> Problems:
+def validate_replication_controller(new: Spec) -> FieldErrors:
     spec = new["spec"]
-    yield from not_negative(spec.get("minReadySeconds"), "spec.minReadySeconds")
+    yield from validate_nonnegative(spec.get("minReadySeconds"), "spec.minReadySeconds")
     selector = spec.get("selector")
     if not selector:
         yield required("spec.selector")
-    yield from not_negative(spec["replicas"], "spec.replicas")
+    yield from validate_nonnegative(spec["replicas"], "spec.replicas")
     template = spec.get("template")
     if template is None:
         yield required("spec.template")
@@ -285,14 +285,14 @@ def replication_controller(new: Spec) -> Problems:
     found = template["metadata"].get("labels")
     if selector and not selector.items() <= (found or {}).items():
         yield invalid("spec.template.metadata.labels", in_order(found), MISMATCH)
-    yield from pod_template(template, "spec.template")
-    yield from _runs_for_ever(template["spec"], "ReplicationController", "spec.template.spec")
+    yield from validate_pod_template(template, "spec.template")
+    yield from _validate_restart_policy(template["spec"], "ReplicationController", "spec.template.spec")
 
 
-def counts(status: Spec, names: tuple[str, ...], bounded: tuple[str, ...] = ()) -> Problems:
+def validate_counts(status: Spec, names: tuple[str, ...], bounded: tuple[str, ...] = ()) -> FieldErrors:
     """Numbers in a status: none negative, those of `bounded` not above the number of replicas."""
     for name in names:
-        yield from not_negative(status.get(name), f"status.{name}")
+        yield from validate_nonnegative(status.get(name), f"status.{name}")
     total = status.get("replicas", 0)
     for name in bounded:
         if status.get(name, 0) > total:

@@ -11,13 +11,13 @@ from konverge.objects.quantities import Quantity
 from konverge_cluster.api.field_errors import quote
 
 __all__ = [
-    "claim_advice",
-    "driver_advice",
-    "node_advice",
-    "pod_advice",
-    "pod_name_advice",
-    "service_advice",
-    "workload_advice",
+    "claim_warnings",
+    "driver_warnings",
+    "node_warnings",
+    "pod_name_warnings",
+    "pod_warnings",
+    "service_warnings",
+    "workload_warnings",
 ]
 
 Spec = dict[str, Any]
@@ -45,23 +45,23 @@ _OLD_VOLUMES: Final = {
 }
 
 
-def workload_advice(name: str) -> Iterator[str]:
+def workload_warnings(name: str) -> Iterator[str]:
     """A workload's name becomes part of the names of its pods."""
-    return _name_advice(name, "this is used in Pod names and hostnames")
+    return _name_warnings(name, "this is used in Pod names and hostnames")
 
 
-def pod_name_advice(name: str) -> Iterator[str]:
-    return _name_advice(name, "this is used in the Pod's hostname")
+def pod_name_warnings(name: str) -> Iterator[str]:
+    return _name_warnings(name, "this is used in the Pod's hostname")
 
 
-def _name_advice(name: str, use: str) -> Iterator[str]:
+def _name_warnings(name: str, use: str) -> Iterator[str]:
     wrong = dns_label_errors(name)
     if wrong:
         text = "which can result in surprising behavior; a DNS label is recommended"
         yield f"metadata.name: {use}, {text}: [{' '.join(wrong)}]"
 
 
-def pod_advice(spec: Spec, path: str) -> Iterator[str]:
+def pod_warnings(spec: Spec, path: str) -> Iterator[str]:
     """What is unwise in a pod's spec; `path` is "spec", or where the spec of a template is."""
     for key in spec.get("nodeSelector", ()):
         if key in _OLD_LABELS:
@@ -85,9 +85,9 @@ def pod_advice(spec: Spec, path: str) -> Iterator[str]:
         for index, container in enumerate(spec.get(name) or ())
     ]
     for container, where in containers:
-        yield from _container_advice(container, where)
-    yield from _port_advice(containers)
-    yield from _port_name_advice(containers)
+        yield from _container_warnings(container, where)
+    yield from _port_warnings(containers)
+    yield from _port_name_warnings(containers)
     if spec.get("terminationGracePeriodSeconds", 0) < 0:
         text = "must be >= 0; negative values are invalid and will be treated as 1"
         yield f"{path}.terminationGracePeriodSeconds: {text}"
@@ -102,7 +102,7 @@ def _repeated(items: Any, key: str, path: str) -> Iterator[str]:
         seen.add(value)
 
 
-def _container_advice(container: Spec, path: str) -> Iterator[str]:
+def _container_warnings(container: Spec, path: str) -> Iterator[str]:
     for name in _BYTES:
         for kind in ("limits", "requests"):
             amount = container["resources"].get(kind, {}).get(name)
@@ -122,7 +122,7 @@ def _whole_bytes(amount: str | None, path: str) -> Iterator[str]:
         yield f"{path}: fractional byte value {quote(amount)} is invalid, must be an integer"
 
 
-def _port_advice(containers: list[tuple[Spec, str]]) -> Iterator[str]:
+def _port_warnings(containers: list[tuple[Spec, str]]) -> Iterator[str]:
     taken: dict[tuple[int, str], list[tuple[str, Spec]]] = defaultdict(list)
     for container, path in containers:
         for index, port in enumerate(container.get("ports", ())):
@@ -146,7 +146,7 @@ def _clash(port: Spec, other: Spec) -> str:
     return "dangerously ambiguous" if number == other_number and bool(ip) != bool(other_ip) else ""
 
 
-def _port_name_advice(containers: list[tuple[Spec, str]]) -> Iterator[str]:
+def _port_name_warnings(containers: list[tuple[Spec, str]]) -> Iterator[str]:
     taken: dict[str, str] = {}
     for container, path in containers:
         for index, port in enumerate(container.get("ports", ())):
@@ -158,12 +158,12 @@ def _port_name_advice(containers: list[tuple[Spec, str]]) -> Iterator[str]:
                 taken[name] = where
 
 
-def claim_advice(spec: Spec, path: str) -> Iterator[str]:
+def claim_warnings(spec: Spec, path: str) -> Iterator[str]:
     for kind in ("requests", "limits"):
         yield from _whole_bytes(spec["resources"].get(kind, {}).get("storage"), f"{path}.resources.{kind}[storage]")
 
 
-def driver_advice(spec: Spec) -> Iterator[str]:
+def driver_warnings(spec: Spec) -> Iterator[str]:
     if spec.get("tokenRequests") and "serviceAccountTokenInSecrets" not in spec:
         yield (
             "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, "
@@ -171,14 +171,14 @@ def driver_advice(spec: Spec) -> Iterator[str]:
         )
 
 
-def node_advice(spec: Spec) -> Iterator[str]:
+def node_warnings(spec: Spec) -> Iterator[str]:
     if "configSource" in spec:
         yield "spec.configSource: the feature is removed"
     if spec.get("externalID"):
         yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
 
 
-def service_advice(service: Spec) -> Iterator[str]:
+def service_warnings(service: Spec) -> Iterator[str]:
     spec = service["spec"]
     headless, external = spec.get("clusterIPs", [])[:1] == ["None"], spec.get("externalIPs")
     if headless:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from konverge.objects.kinds import split_api_version
-from konverge_cluster.api.bodies import BadText, read_json, read_yaml
+from konverge_cluster.api.bodies import BodyDecodeError, read_json, read_yaml
 from konverge_cluster.api.field_errors import quote
 
-__all__ = ["TYPE_META", "CalloutFailure", "Reply", "read_reply"]
+__all__ = ["TYPE_META", "HttpResponse", "WebhookCallError", "read_response"]
 
 Review = dict[str, Any]
 
@@ -36,16 +36,16 @@ _CODES: Final = {
 }
 
 
-class CalloutFailure(Exception):
+class WebhookCallError(Exception):
     """A webhook gave no usable answer; the text says why. `unsent`: there was not even a way to call it."""
 
-    def __init__(self, text: str, *, unsent: bool = False) -> None:
+    def __init__(self, text: str, *, no_client: bool = False) -> None:
         super().__init__(text)
-        self.unsent = unsent
+        self.no_client = no_client
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpResponse:
     """An HTTP answer."""
 
     status: int
@@ -53,17 +53,17 @@ class Reply:
     content_type: str = ""
 
 
-def read_reply(reply: Reply, api_version: str, kind: str) -> Review:
+def read_response(response: HttpResponse, api_version: str, kind: str) -> Review:
     """Read the review that was asked for: one of this kind, or one that says no kind at all.
 
     Raises: CalloutFailure.
     """
-    if not 200 <= reply.status <= 206:
-        raise CalloutFailure(_status_text(reply))
-    if not reply.body:
-        text = f"0-length response with status code: {reply.status} and content type: {reply.content_type}"
-        raise CalloutFailure(text)
-    review = _decode(reply.body)
+    if not 200 <= response.status <= 206:
+        raise WebhookCallError(_status_text(response))
+    if not response.body:
+        text = f"0-length response with status code: {response.status} and content type: {response.content_type}"
+        raise WebhookCallError(text)
+    review = _decode(response.body)
     _check_kind(review, api_version, kind)
     return review
 
@@ -73,7 +73,7 @@ def _decode(body: bytes) -> Review:
     if not isinstance(value, dict):
         shown = _JSON_TYPES.get(type(value), "null")
         text = f"json: cannot unmarshal {shown} into Go value of type {TYPE_META}"
-        raise CalloutFailure(f"couldn't get version/kind; json parse error: {text}")
+        raise WebhookCallError(f"couldn't get version/kind; json parse error: {text}")
     return value
 
 
@@ -82,8 +82,8 @@ def _value(body: bytes) -> Any:
     read = read_json if body.lstrip()[:1] == b"{" else read_yaml
     try:
         return read(body)[0]
-    except BadText as fault:
-        raise CalloutFailure(f"couldn't get version/kind; json parse error: {fault}") from None
+    except BodyDecodeError as fault:
+        raise WebhookCallError(f"couldn't get version/kind; json parse error: {fault}") from None
 
 
 def _check_kind(review: Review, api_version: str, kind: str) -> None:
@@ -95,30 +95,30 @@ def _check_kind(review: Review, api_version: str, kind: str) -> None:
     sibling = group == wanted_group and found_kind == kind and version in _KNOWN_VERSIONS
     if sibling or (found_version, found_kind) == ("v1", "Status"):
         source, target = f"({version}.{found_kind})", f"({wanted_version}.{kind})"
-        raise CalloutFailure(f"converting {source} to {target}: unknown conversion")
+        raise WebhookCallError(f"converting {source} to {target}: unknown conversion")
     text = f'no kind "{found_kind}" is registered for version "{found_version}" in scheme "pkg/runtime/scheme.go:111"'
-    raise CalloutFailure(text)
+    raise WebhookCallError(text)
 
 
-def _status_text(reply: Reply) -> str:
-    own = _own_words(reply)
+def _status_text(response: HttpResponse) -> str:
+    own = _own_words(response)
     if own is not None:
         return own
-    is_text = not reply.content_type or reply.content_type.lower().startswith("text/")
-    said = reply.body[:_SHOWN].decode("utf-8", "replace").strip() if is_text else "unknown"
-    if reply.status in (403, 406, 415) and said:
+    is_text = not response.content_type or response.content_type.lower().startswith("text/")
+    said = response.body[:_SHOWN].decode("utf-8", "replace").strip() if is_text else "unknown"
+    if response.status in (403, 406, 415) and said:
         return said
-    if reply.status >= 500 and reply.status not in _CODES:
+    if response.status >= 500 and response.status not in _CODES:
         return f"an error on the server ({quote(said)}) has prevented the request from succeeding"
-    nothing = f"the server responded with the status code {reply.status} but did not return more information"
-    return _CODES.get(reply.status, nothing)
+    nothing = f"the server responded with the status code {response.status} but did not return more information"
+    return _CODES.get(response.status, nothing)
 
 
-def _own_words(reply: Reply) -> str | None:
+def _own_words(response: HttpResponse) -> str | None:
     """The message of a Status that came as the body, if one did."""
     try:
-        status = _value(reply.body) if reply.body else None
-    except CalloutFailure:
+        status = _value(response.body) if response.body else None
+    except WebhookCallError:
         return None
     if isinstance(status, dict) and status.get("kind") == "Status" and status.get("status") == "Failure":
         return str(status.get("message") or "")

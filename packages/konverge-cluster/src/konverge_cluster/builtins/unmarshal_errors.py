@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Fault", "TypeFault", "json_type"]
+__all__ = ["UnmarshalError", "UnmarshalTypeError", "json_type"]
 
 
-class Fault(ValueError):
+class UnmarshalError(ValueError):
     """A value that cannot be read; `text` is what Go says."""
 
     def __init__(self, text: str = "") -> None:
@@ -26,7 +26,7 @@ class Fault(ValueError):
         """Note on the way out which field of which struct held the value; most texts do not say."""
 
 
-class TypeFault(Fault):
+class UnmarshalTypeError(UnmarshalError):
     """A JSON value of the wrong type; `found` describes it as Go does ("string", "number 1.5")."""
 
     def __init__(self, found: str, expected: str) -> None:

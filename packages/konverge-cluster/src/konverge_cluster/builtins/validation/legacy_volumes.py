@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from konverge_cluster.api.field_errors import required
-from konverge_cluster.builtins.validation.values import Problems
+from konverge_cluster.builtins.validation.values import FieldErrors
 
-__all__ = ["old_volume"]
+__all__ = ["validate_legacy_volume"]
 
 _NEEDED: Final = {
     "awsElasticBlockStore": ("volumeID",),
@@ -30,7 +30,7 @@ _NEEDED: Final = {
 _SPELT: Final = {"gcePersistentDisk": "persistentDisk"}
 
 
-def old_volume(name: str, source: dict[str, Any], path: str) -> Problems:
+def validate_legacy_volume(name: str, source: dict[str, Any], path: str) -> FieldErrors:
     """What a source lacks; `path` is where the volume is."""
     for field in _NEEDED.get(name, ()):
         if not source.get(field):

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from konverge_cluster.api.field_errors import quote
-from konverge_cluster.builtins.faults import Fault
+from konverge_cluster.builtins.unmarshal_errors import UnmarshalError
 
 __all__ = ["read_micro_time", "read_time"]
 
@@ -42,7 +42,7 @@ _ZONE: Final = ("Z07:00", re.compile(r"Z|[+-]\d\d:\d\d", re.ASCII))
 def read_time(text: str) -> str:
     """Return the time in UTC and whole seconds.
 
-    Raises: Fault.
+    Raises: UnmarshalError.
     """
     if _CANONICAL.fullmatch(text) and _exists(text):
         return text
@@ -52,7 +52,7 @@ def read_time(text: str) -> str:
 def read_micro_time(text: str) -> str:
     """Return the time in UTC with six decimals; a text with fewer or more is refused, as by the real server.
 
-    Raises: Fault.
+    Raises: UnmarshalError.
     """
     return _read(text, _MICROS).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
@@ -72,15 +72,17 @@ def _read(text: str, layout: str) -> datetime:
     for name, pattern in (*_DATE_STEPS, fraction, _ZONE):
         match = pattern.match(rest)
         if match is None:
-            raise Fault(f"parsing time {quote(text)} as {quote(layout)}: cannot parse {quote(rest)} as {quote(name)}")
+            raise UnmarshalError(
+                f"parsing time {quote(text)} as {quote(layout)}: cannot parse {quote(rest)} as {quote(name)}"
+            )
         found.append(match[0])
         rest = rest[match.end() :]
     numbers = [int(found[index]) for index in (0, 2, 4, 6, 8, 10)]
     wrong = _out_of_range(*numbers)
     if wrong:
-        raise Fault(f"parsing time {quote(text)}: {wrong} out of range")
+        raise UnmarshalError(f"parsing time {quote(text)}: {wrong} out of range")
     if rest:
-        raise Fault(f"parsing time {quote(text)}: extra text: {quote(rest)}")
+        raise UnmarshalError(f"parsing time {quote(text)}: extra text: {quote(rest)}")
     micros = found[11][1:7].ljust(6, "0")
     offset = "+00:00" if found[12] == "Z" else found[12]
     year, month, day, hour, minute, second = numbers

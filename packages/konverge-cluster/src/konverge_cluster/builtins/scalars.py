@@ -1,6 +1,6 @@
 """The values at the ends of the Go structs: numbers, texts, quantities, times, base64, and what may be several of them.
 
-A reader takes a JSON value that is not null and returns what the real server would print for it. It raises `Fault`
+A reader takes a JSON value that is not null and returns what the real server would print for it. It raises `UnmarshalError`
 when the Go type cannot hold the value.
 """
 
@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Any, Final
 
 from konverge.objects.quantities import Quantity
-from konverge_cluster.builtins.faults import Fault, TypeFault, json_type
-from konverge_cluster.builtins.moments import read_micro_time, read_time
+from konverge_cluster.builtins.timestamps import read_micro_time, read_time
+from konverge_cluster.builtins.unmarshal_errors import UnmarshalError, UnmarshalTypeError, json_type
 
 __all__ = ["Reader", "float_reader", "int_reader", "plain_reader", "read_bytes", "special_reader"]
 
@@ -33,7 +33,7 @@ def plain_reader(kind: type, name: str) -> Reader:
 
     def read(value: Any) -> Any:
         if type(value) is not kind:
-            raise TypeFault(json_type(value), name)
+            raise UnmarshalTypeError(json_type(value), name)
         return value
 
     return read
@@ -46,7 +46,7 @@ def int_reader(bits: int, name: str) -> Reader:
         if type(value) is int and low <= value < high:
             return value
         found = json_type(value)
-        raise TypeFault(f"number {value!r}" if found == "number" else found, name)
+        raise UnmarshalTypeError(f"number {value!r}" if found == "number" else found, name)
 
     return read
 
@@ -55,7 +55,7 @@ def float_reader(name: str) -> Reader:
     def read(value: Any) -> Any:
         if type(value) is float or type(value) is int:
             return value
-        raise TypeFault(json_type(value), name)
+        raise UnmarshalTypeError(json_type(value), name)
 
     return read
 
@@ -81,7 +81,7 @@ def _read_quantity(value: Any) -> Any:
         return _canonical(value)
     if type(value) is int or type(value) is float:
         return _canonical(str(value))
-    raise Fault(_QUANTITY_SHAPE_TEXT)
+    raise UnmarshalError(_QUANTITY_SHAPE_TEXT)
 
 
 @lru_cache(maxsize=4096)
@@ -91,17 +91,17 @@ def _canonical(text: str) -> str:
         return Quantity(text).canonical()
     except ValueError:
         is_shaped = _QUANTITY_SHAPE.fullmatch(text) is not None
-        raise Fault("unable to parse quantity's suffix" if is_shaped else _QUANTITY_SHAPE_TEXT) from None
+        raise UnmarshalError("unable to parse quantity's suffix" if is_shaped else _QUANTITY_SHAPE_TEXT) from None
 
 
 def read_bytes(value: Any) -> Any:
     """Check base64 and write it without line breaks."""
     if type(value) is not str:
-        raise TypeFault(json_type(value), "[]uint8")
+        raise UnmarshalTypeError(json_type(value), "[]uint8")
     if not _BASE64.fullmatch(value):
         illegal = _first_illegal(value)
         if illegal is not None:
-            raise Fault(f"illegal base64 data at input byte {illegal}")
+            raise UnmarshalError(f"illegal base64 data at input byte {illegal}")
         value = value.replace("\n", "").replace("\r", "")
     # Bits that belong to no byte are overlooked by both, and not printed again.
     return base64.b64encode(base64.b64decode(value)).decode()

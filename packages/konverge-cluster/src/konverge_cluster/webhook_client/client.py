@@ -10,11 +10,11 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from konverge.wire.messages import Request
-from konverge_cluster.webhook_client.https import HttpsCaller
-from konverge_cluster.webhook_client.replies import CalloutFailure, Reply, Review, read_reply
+from konverge_cluster.webhook_client.https import HttpsTransport
+from konverge_cluster.webhook_client.responses import HttpResponse, Review, WebhookCallError, read_response
 from konverge_cluster.webhook_client.targets import Service, Target
 
-__all__ = ["Call", "Handler", "WebhookClient"]
+__all__ = ["Handler", "Transport", "WebhookClient"]
 
 Handler = Callable[[str, Review], Awaitable[Mapping[str, Any]]]
 """A webhook in this process: it is given the path and the review, and gives the review of its answer."""
@@ -28,12 +28,12 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
-class Call(Protocol):
+class Transport(Protocol):
     """How a request gets to a server that is not in this process; `HttpsCaller` is one."""
 
     async def __call__(
         self, server: str, request: Request, *, ca_bundle: bytes | None, server_name: str = ""
-    ) -> Reply: ...
+    ) -> HttpResponse: ...
 
     async def close(self) -> None: ...
 
@@ -45,8 +45,8 @@ class WebhookClient:
     the wire; a call that takes too long is cancelled; no lock is held while one is under way.
     """
 
-    def __init__(self, call: Call | None = None) -> None:
-        self._call = call or HttpsCaller()
+    def __init__(self, call: Transport | None = None) -> None:
+        self._transport = call or HttpsTransport()
         self._handlers: dict[Service, Handler] = {}
         self._addresses: dict[Service, str] = {}
 
@@ -60,7 +60,7 @@ class WebhookClient:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._call.close()
+        await self._transport.close()
 
     async def convert(self, _crd: str, config: Mapping[str, Any], review: Review) -> Review:
         """Send a ConversionReview to the webhook of a `clientConfig`, as the custom resources ask for it.
@@ -79,24 +79,24 @@ class WebhookClient:
         seconds = f"{math.ceil(timeout)}s"
         try:
             async with asyncio.timeout(timeout):
-                reply = await self._send(target, body, seconds)
+                response = await self._send(target, body, seconds)
         except TimeoutError:
-            raise CalloutFailure(_posted(target, seconds, "context deadline exceeded")) from None
-        return read_reply(reply, review["apiVersion"], review["kind"])
+            raise WebhookCallError(_posted(target, seconds, "context deadline exceeded")) from None
+        return read_response(response, review["apiVersion"], review["kind"])
 
-    async def _send(self, target: Target, body: bytes, seconds: str) -> Reply:
+    async def _send(self, target: Target, body: bytes, seconds: str) -> HttpResponse:
         handler = self._handlers.get(target.service) if target.service else None
         if handler is not None:
-            return await _ask(handler, target.path, body)
+            return await _call_handler(handler, target.path, body)
         server, name = self._server_of(target, seconds)
         headers = {"user-agent": AGENT, "accept": "application/json, */*", "content-type": "application/json"}
         request = Request("POST", target.path, (("timeout", seconds),), headers, body=body)
         try:
-            return await self._call(server, request, ca_bundle=target.ca_bundle, server_name=name)
-        except CalloutFailure as failure:
-            if failure.unsent:
+            return await self._transport(server, request, ca_bundle=target.ca_bundle, server_name=name)
+        except WebhookCallError as failure:
+            if failure.no_client:
                 raise
-            raise CalloutFailure(_posted(target, seconds, str(failure))) from failure
+            raise WebhookCallError(_posted(target, seconds, str(failure))) from failure
 
     def _server_of(self, target: Target, seconds: str) -> tuple[str, str]:
         if target.service is None:
@@ -104,16 +104,16 @@ class WebhookClient:
         address = self._addresses.get(target.service)
         if address is None:
             text = f'service "{target.service.name}" not found'
-            raise CalloutFailure(_posted(target, seconds, text))
+            raise WebhookCallError(_posted(target, seconds, text))
         return f"https://{address}", target.service.host
 
 
-async def _ask(handler: Handler, path: str, body: bytes) -> Reply:
+async def _call_handler(handler: Handler, path: str, body: bytes) -> HttpResponse:
     try:
         answer = await handler(path, _decode(body))
-        return Reply(200, _encode(answer), "application/json")
+        return HttpResponse(200, _encode(answer), "application/json")
     except Exception as error:
-        return Reply(500, f"{type(error).__name__}: {error}".encode(), "text/plain")
+        return HttpResponse(500, f"{type(error).__name__}: {error}".encode(), "text/plain")
 
 
 def _posted(target: Target, seconds: str, why: str) -> str:

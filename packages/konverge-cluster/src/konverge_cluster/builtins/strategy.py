@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 from konverge_cluster.api.default_strategy import DefaultStrategy
 from konverge_cluster.api.field_errors import FieldError
 from konverge_cluster.api.status_errors import bad_request
-from konverge_cluster.api.strategy import Document, ResourceInfo, RequestContext, WriteRules
+from konverge_cluster.api.strategy import Document, RequestContext, ResourceInfo, WriteRules
 from konverge_cluster.api.tables import Column
-from konverge_cluster.builtins import advice, schemas
-from konverge_cluster.builtins.faults import Fault
+from konverge_cluster.builtins import schemas, warnings
 from konverge_cluster.builtins.rows import CELLS
 from konverge_cluster.builtins.structs import kind_shaper, zero_of_kind
+from konverge_cluster.builtins.unmarshal_errors import UnmarshalError
 
 __all__ = ["BuiltinStrategy", "StatusEndpoint", "keep_metadata"]
 
@@ -62,7 +62,7 @@ class BuiltinStrategy(DefaultStrategy):
         kind = self.info.kind
         try:
             kind_shaper(kind.api_version, kind.kind)(document, unknown)
-        except Fault as fault:
+        except UnmarshalError as fault:
             raise self.unreadable(fault.text) from None
         return document, [f'unknown field "{path}"' for path in dict.fromkeys(unknown)]
 
@@ -111,7 +111,7 @@ class BuiltinStrategy(DefaultStrategy):
         return list(self.check_status(new, old))
 
     def warnings_on_create(self, new: Document) -> list[str]:
-        name = advice.workload_advice(new["metadata"]["name"]) if self.names_pods else ()
+        name = warnings.workload_warnings(new["metadata"]["name"]) if self.names_pods else ()
         return [*name, *self._template_warnings(new)]
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
@@ -124,7 +124,7 @@ class BuiltinStrategy(DefaultStrategy):
             template = template.get(key) or {}
         if not self.template_path or "spec" not in template:
             return []
-        return list(advice.pod_advice(template["spec"], ".".join((*self.template_path, "spec"))))
+        return list(warnings.pod_warnings(template["spec"], ".".join((*self.template_path, "spec"))))
 
     @staticmethod
     def check(new: Document, /) -> Iterable[FieldError]:

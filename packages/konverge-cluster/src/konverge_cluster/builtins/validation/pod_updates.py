@@ -8,13 +8,13 @@ from konverge_cluster.api.field_errors import forbidden, invalid, required
 from konverge_cluster.builtins.validation.values import (
     MAX_INT32,
     NOT_NEGATIVE,
-    Problems,
-    dns_subdomain,
-    immutable,
-    qualified_name,
+    FieldErrors,
+    validate_dns_subdomain,
+    validate_immutable,
+    validate_qualified_name,
 )
 
-__all__ = ["pod_status_update", "pod_update"]
+__all__ = ["validate_pod_status_update", "validate_pod_update"]
 
 Spec = dict[str, Any]
 
@@ -29,7 +29,7 @@ _FREE: Final = ("activeDeadlineSeconds", "schedulingGates", "tolerations")
 _SYSTEM_CONDITIONS: Final = ("PodScheduled", "Ready", "Initialized")
 
 
-def pod_update(new: dict[str, Any], old: dict[str, Any]) -> Problems:
+def validate_pod_update(new: dict[str, Any], old: dict[str, Any]) -> FieldErrors:
     spec, former = new["spec"], old["spec"]
     for name in ("containers", "initContainers"):
         if len(spec.get(name) or ()) != len(former.get(name) or ()):
@@ -38,17 +38,17 @@ def pod_update(new: dict[str, Any], old: dict[str, Any]) -> Problems:
         for index, container in enumerate(spec.get(name) or ()):
             if not container.get("image"):
                 yield required(f"spec.{name}[{index}].image")
-    wrong = list(_deadline(spec.get("activeDeadlineSeconds"), former.get("activeDeadlineSeconds")))
+    wrong = list(_validate_deadline(spec.get("activeDeadlineSeconds"), former.get("activeDeadlineSeconds")))
     yield from wrong
     if wrong and "activeDeadlineSeconds" in spec:
         return
-    yield from _tolerations(spec.get("tolerations", []), former.get("tolerations", []))
-    yield from _gates(spec, former)
+    yield from _validate_tolerations(spec.get("tolerations", []), former.get("tolerations", []))
+    yield from _validate_scheduling_gates(spec, former)
     if _comparable(spec, former) != _comparable(former, former):
         yield forbidden("spec", f"pod updates may not change fields other than {','.join(_UPDATABLE)}")
 
 
-def _deadline(new: int | None, old: int | None) -> Problems:
+def _validate_deadline(new: int | None, old: int | None) -> FieldErrors:
     path = "spec.activeDeadlineSeconds"
     if new is None:
         if old is not None:
@@ -59,7 +59,7 @@ def _deadline(new: int | None, old: int | None) -> Problems:
         yield invalid(path, new, "must be less than or equal to previous value")
 
 
-def _tolerations(new: list[dict[str, Any]], old: list[dict[str, Any]]) -> Problems:
+def _validate_tolerations(new: list[dict[str, Any]], old: list[dict[str, Any]]) -> FieldErrors:
     for toleration in old:
         kept = {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
         if not any({k: v for k, v in each.items() if k != "tolerationSeconds"} == kept for each in new):
@@ -68,7 +68,7 @@ def _tolerations(new: list[dict[str, Any]], old: list[dict[str, Any]]) -> Proble
             return
 
 
-def _gates(spec: Spec, former: Spec) -> Problems:
+def _validate_scheduling_gates(spec: Spec, former: Spec) -> FieldErrors:
     had = {gate["name"] for gate in former.get("schedulingGates", ())}
     for index, gate in enumerate(spec.get("schedulingGates", ())):
         name = gate["name"]
@@ -89,24 +89,24 @@ def _comparable(spec: Spec, former: Spec) -> Spec:
     return kept
 
 
-def pod_status_update(new: dict[str, Any], old: dict[str, Any]) -> Problems:
+def validate_pod_status_update(new: dict[str, Any], old: dict[str, Any]) -> FieldErrors:
     status, former = new["status"], old["status"]
     for index, condition in enumerate(status.get("conditions", ())):
         if condition.get("observedGeneration", 0) < 0:
             path = f"status.conditions[{index}].observedGeneration"
             yield invalid(path, condition["observedGeneration"], "must be a non-negative integer")
         if condition["type"] not in _SYSTEM_CONDITIONS:
-            yield from qualified_name(condition["type"], f"status.conditions[{index}].Type")
+            yield from validate_qualified_name(condition["type"], f"status.conditions[{index}].Type")
     nominated = status.get("nominatedNodeName")
     if nominated and nominated != former.get("nominatedNodeName"):
-        yield from dns_subdomain(nominated, "status.nominatedNodeName")
+        yield from validate_dns_subdomain(nominated, "status.nominatedNodeName")
     if status.get("observedGeneration", 0) < 0:
         yield invalid("status.observedGeneration", status["observedGeneration"], NOT_NEGATIVE)
-    yield from immutable(status.get("qosClass", ""), former.get("qosClass", ""), "status.qosClass")
-    yield from _state_changes(new, old)
+    yield from validate_immutable(status.get("qosClass", ""), former.get("qosClass", ""), "status.qosClass")
+    yield from _validate_state_changes(new, old)
 
 
-def _state_changes(new: dict[str, Any], old: dict[str, Any]) -> Problems:
+def _validate_state_changes(new: dict[str, Any], old: dict[str, Any]) -> FieldErrors:
     """A container that ended for good does not run again."""
     policy = new["spec"].get("restartPolicy")
     if policy == "Always":
