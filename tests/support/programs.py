@@ -1,4 +1,4 @@
-"""Commands of konverge as processes: what they say, how they end, and what they leave behind."""
+"""Commands of konverge as processes: their output, their exit, and what they leave behind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMIT = 240.0
 
 
 class Program:
-    """A command in a session of its own, with a folder for temporary files; it ends when the test run is killed."""
+    """A command in its own session, with a folder for temporary files; it ends when the test run is killed."""
 
     def __init__(self, *arguments: str, folder: Path, temporary: Path) -> None:
         self.folder = folder
@@ -38,37 +38,37 @@ class Program:
         finally:
             os.close(read_end)
 
-    def read_until(self, words: str) -> str:
-        """Read lines until one has these words in it, and give all of them."""
+    def read_until(self, text: str) -> str:
+        """Read lines until one contains the text, and return all of them."""
         assert self.process.stdout is not None
         lines = []
         for line in self.process.stdout:
             lines.append(line)
-            if words in line:
+            if text in line:
                 return "".join(lines)
         raise AssertionError("".join(lines))
 
     def rest(self) -> str:
-        """Give what it says until it has ended."""
-        told, _ = self.process.communicate(timeout=LIMIT)
-        return told
+        """Return the output up to the exit of the process."""
+        output, _ = self.process.communicate(timeout=LIMIT)
+        return output
 
     def end(self, number: signal.Signals) -> str:
-        """Send a signal, and give what it says until it has ended."""
+        """Send a signal, and return the output up to the exit of the process."""
         self.process.send_signal(number)
         return self.rest()
 
     @property
     def processes(self) -> list[int]:
-        """Those that it started and itself, as far as they run."""
+        """The running processes of the session: the command and what it started."""
         return processes_of(self.process.pid)
 
     def left_behind(self) -> list[str]:
-        """Give the temporary files that are left, and a word when a process is."""
+        """Return the remaining temporary files, and "a process" if one still runs."""
         files = sorted(path.name for path in self.temporary.iterdir())
         return [*files, "a process"] if self.processes else files
 
-    def wait_until_nobody_runs(self) -> None:
+    def wait_until_all_exited(self) -> None:
         never, deadline = threading.Event(), time.monotonic() + LIMIT
         while self.processes and time.monotonic() < deadline:
             never.wait(0.05)
@@ -83,7 +83,7 @@ class Program:
 
 @contextmanager
 def program(*arguments: str, folder: Path, temporary: Path) -> Iterator[Program]:
-    """Start a command; whatever becomes of it, nothing of it runs in the end."""
+    """Start a command, and kill all its processes at the end of the block."""
     temporary.mkdir(exist_ok=True)
     started = Program(*arguments, folder=folder, temporary=temporary)
     try:
@@ -93,7 +93,7 @@ def program(*arguments: str, folder: Path, temporary: Path) -> Iterator[Program]
 
 
 def processes_of(session: int) -> list[int]:
-    """Give the processes of a session that run; one that only waits for its parent to take notice does not."""
+    """Return the running processes of a session, without zombies."""
     listed = subprocess.run(["ps", "-A", "-o", "pid=,sess=,stat="], capture_output=True, text=True, check=True).stdout
     rows = [line.split() for line in listed.splitlines()]
     return [int(pid) for pid, found, state in rows if int(found) == session and not state.startswith("Z")]

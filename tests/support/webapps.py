@@ -25,14 +25,14 @@ from konverge import (
     controller_for,
     crd_for,
 )
-from konverge.client import InProcessTransport, Settings
+from konverge.client import InProcessTransport, ClientOptions
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Pod
 from konverge.k8s.events.v1 import Event
 from konverge.objects import from_wire
 from konverge.testing import settle
-from konverge.testing.fault_transport import FaultyTransport
-from konverge.testing.faults import Asked
+from konverge.testing.fault_transport import FaultTransport
+from konverge.testing.faults import RecordedRequest
 from konverge.webhooks import Address, Webhooks, configurations_for
 from konverge.wire.messages import Transport
 from konverge_cluster.embedded_server import EmbeddedServer
@@ -43,7 +43,7 @@ from konverge_operators.webapp.lifecycle import Lifecycle
 from konverge_operators.webapp.operator import operator
 from konverge_operators.webapp.reconciler import controllers
 
-__all__ = ["Kubelet", "WebAppWorld", "is_write", "moves", "undeclared", "webapp", "webapp_world"]
+__all__ = ["Kubelet", "WebAppWorld", "is_write", "moves", "unexpected", "webapp", "webapp_world"]
 
 START = 1_800_000_000.0
 BINDING = {"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": "n1"}}
@@ -63,7 +63,7 @@ def webapp(name: str = "web", *, annotations: dict[str, str] | None = None, **sp
 class Kubelet(Reconciler[Pod]):
     """Starts pods after `delay` seconds, but for those of images whose name holds "bad"; lets go what is deleted."""
 
-    sees_deleting = True
+    reconcile_terminating = True
 
     def __init__(self, delay: float = 2.0) -> None:
         self.delay = delay
@@ -80,7 +80,7 @@ class Kubelet(Reconciler[Pod]):
         condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": "2027-01-15T08:00:00Z"}
         patch = {"status": {"phase": "Running", "conditions": [condition]}}
         with suppress(NotFound, Conflict):  # it may be gone by now
-            await client.act(pod, "binding", {**BINDING, "metadata": {"name": pod.name, "namespace": pod.namespace}})
+            await client.write_subresource(pod, "binding", {**BINDING, "metadata": {"name": pod.name, "namespace": pod.namespace}})
             await client.patch(Pod, pod.key, patch, patch_type="strategic", subresource="status")
 
 
@@ -89,10 +89,10 @@ class WebAppWorld:
 
     def __init__(self, server: EmbeddedServer) -> None:
         self.server = server
-        self.client = Client(InProcessTransport(server.handle), settings=Settings(namespace="default"))
+        self.client = Client(InProcessTransport(server.handle), options=ClientOptions(namespace="default"))
         self.kubelet = Kubelet()
         self.lifecycle = Lifecycle()
-        self.way = FaultyTransport(InProcessTransport(server.handle))
+        self.way = FaultTransport(InProcessTransport(server.handle))
         self._seen = 0
 
     # The operator
@@ -102,7 +102,7 @@ class WebAppWorld:
         self, *given: Controller[Any], transport: Transport | None = None, **options: Any
     ) -> AsyncGenerator[Manager]:
         """Have the operator at work while the block runs."""
-        client = Client(transport or self.way, settings=Settings(namespace="default"))
+        client = Client(transport or self.way, options=ClientOptions(namespace="default"))
         manager = Manager(client, name="webapp-operator", **options)
         manager.add(*(given or controllers(self.lifecycle)))
         manager.export(*self.lifecycle.metrics)
@@ -160,8 +160,8 @@ class WebAppWorld:
 
     # What the operator asked for
 
-    def asked(self) -> list[Asked]:
-        return self.way.script.asked()[self._seen :]
+    def asked(self) -> list[RecordedRequest]:
+        return self.way.script.requests()[self._seen :]
 
     @property
     def writes(self) -> list[str]:
@@ -169,17 +169,17 @@ class WebAppWorld:
         return [f"{one.method} {one.path}" for one in self.asked() if is_write(one)]
 
     def forget(self) -> None:
-        self._seen = len(self.way.script.asked())
+        self._seen = len(self.way.script.requests())
 
 
-def is_write(asked: Asked) -> bool:
+def is_write(asked: RecordedRequest) -> bool:
     """Tell whether a request changes something that counts."""
     return asked.method != "GET" and "/events" not in asked.path and "accessreviews" not in asked.path
 
 
-def undeclared(lifecycle: Lifecycle) -> dict[str, float]:
+def unexpected(lifecycle: Lifecycle) -> dict[str, float]:
     """Give the transitions that were not declared, and how often."""
-    found = [sample for metric in lifecycle.undeclared.collect() for sample in metric.samples]
+    found = [sample for metric in lifecycle.unexpected.collect() for sample in metric.samples]
     return {
         f"{one.labels['before']} -> {one.labels['after']}": one.value for one in found if one.name.endswith("_total")
     }
@@ -233,4 +233,4 @@ async def webapp_world(*, strict: bool = True, webhooks: bool = False) -> AsyncG
         await stack.enter_async_context(_builtin(world, "kubelet", node))
         yield world
     if strict:
-        assert undeclared(world.lifecycle) == {}
+        assert unexpected(world.lifecycle) == {}

@@ -1,4 +1,4 @@
-"""The demo: its parts, and the whole of it as a process that leaves nothing behind."""
+"""The demo: its parts, and the whole command as a process that leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -18,12 +18,22 @@ from konverge.client import Client, InProcessTransport
 from konverge.k8s.admissionregistration.v1 import ValidatingWebhookConfiguration
 from konverge.objects import Unstructured
 from konverge_cluster import EmbeddedServer
-from konverge_operators.demo.replicas import Replicas, replicas_of
-from konverge_operators.demo.steps import Teller
+from konverge_operators.demo.replicas import Replicas, run_replicas
+from konverge_operators.demo.steps import StepPrinter
 from programs import LIMIT, Program, program
 from repository import ROOT
 
-STEPS = ["cluster", "installed", "operator", "created", "ready", "scaled", "healed", "rolled", "refused by the webhook"]
+STEPS = [
+    "cluster",
+    "installed",
+    "operator",
+    "created",
+    "ready",
+    "scaled",
+    "healed",
+    "updated",
+    "refused by the webhook",
+]
 
 
 @pytest.fixture
@@ -32,55 +42,55 @@ def demo(tmp_path: Path) -> Iterator[Program]:
         yield started
 
 
-def test_the_demo_tells_the_whole_story_and_leaves_nothing_behind(demo: Program) -> None:
-    told = demo.rest()
+def test_the_demo_prints_every_step_and_leaves_nothing_behind(demo: Program) -> None:
+    output = demo.rest()
 
-    assert demo.process.returncode == 0, told
-    steps = [line.split(" s  ", 1)[1].partition(":")[0] for line in told.splitlines()[:-1]]
-    assert steps == [*STEPS, "handed over", "deleted", "ended"]
-    assert told.splitlines()[-1].endswith("nothing is left behind.")
+    assert demo.process.returncode == 0, output
+    steps = [line.split(" s  ", 1)[1].partition(":")[0] for line in output.splitlines()[:-1]]
+    assert steps == [*STEPS, "failed over", "deleted", "ended"]
+    assert output.splitlines()[-1].endswith("nothing is left behind.")
     assert demo.left_behind() == []
 
 
 def test_a_demo_that_is_interrupted_leaves_nothing_behind(demo: Program) -> None:
     demo.read_until("operator:")
 
-    told = demo.end(signal.SIGINT)
+    output = demo.end(signal.SIGINT)
 
-    assert demo.process.returncode == 130, told
-    assert "interrupted; nothing is left behind" in told
+    assert demo.process.returncode == 130, output
+    assert "interrupted; nothing is left behind" in output
     assert demo.left_behind() == []
 
 
-def test_a_demo_that_is_killed_takes_the_operator_with_it(demo: Program) -> None:
+def test_killing_the_demo_also_ends_the_operator_processes(demo: Program) -> None:
     demo.read_until("operator:")
     assert len(demo.processes) == 3
 
     demo.process.kill()
     demo.process.wait()
 
-    demo.wait_until_nobody_runs()
+    demo.wait_until_all_exited()
 
 
 def test_a_context_needs_a_kubeconfig() -> None:
     result = CliRunner().invoke(main, ["demo", "--context", "prod"])
     assert result.exit_code == 2
-    assert "give --kubeconfig as well" in result.output
+    assert "add --kubeconfig" in result.output
 
 
-def test_steps_are_counted_and_a_failure_names_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    teller = Teller()
-    teller.say("created: one")
-    teller.say("ready: it")
+def test_steps_are_numbered_and_a_failure_names_its_step(capsys: pytest.CaptureFixture[str]) -> None:
+    printer = StepPrinter()
+    printer.print_step("created: one")
+    printer.print_step("ready: it")
 
     first, second = capsys.readouterr().out.splitlines()
     assert (first[:3], second[:3]) == (" 1.", " 2.")
     assert second.endswith(" s  ready: it")
-    assert teller.failed("not so").message == "step 3: not so"
+    assert printer.failure("not true").message == "step 3: not true"
 
 
 @pytest.mark.parametrize(
-    ("url", "here"),
+    ("url", "loopback"),
     [
         ("https://127.0.0.1:6443", True),
         ("https://[::1]:6443", True),
@@ -89,29 +99,29 @@ def test_steps_are_counted_and_a_failure_names_its_own(capsys: pytest.CaptureFix
         ("https://localhost.example.com", False),
     ],
 )
-def test_a_server_on_this_machine_is_known_by_its_address(url: str, here: bool) -> None:
-    assert is_loopback(url) is here
+def test_a_loopback_server_is_recognized_by_its_address(url: str, loopback: bool) -> None:
+    assert is_loopback(url) is loopback
 
 
-def test_a_replica_that_ends_again_and_again_is_given_up_with_its_last_words(tmp_path: Path) -> None:
-    with replicas_of(["no/such/operator"], tmp_path) as replicas:
+def test_a_replica_that_keeps_exiting_is_not_restarted_for_ever_and_its_log_is_shown(tmp_path: Path) -> None:
+    with run_replicas(["no/such/operator"], tmp_path) as replicas:
         replicas.start("web-1")
-        with pytest.raises(ChildProcessError, match="web-1 ended by itself, with exit code 2"):
-            look_after_for_long(replicas)
+        with pytest.raises(ChildProcessError, match="web-1 exited on its own, with exit code 2"):
+            restart_until_the_limit(replicas)
 
-        assert "--- web-1" in replicas.last_words()
-        assert "there is no file, package or module" in replicas.last_words()
+        assert "--- web-1" in replicas.log_tails()
+        assert "there is no file, package or module" in replicas.log_tails()
 
 
-def look_after_for_long(replicas: Replicas) -> None:
+def restart_until_the_limit(replicas: Replicas) -> None:
     never, deadline = threading.Event(), time.monotonic() + LIMIT
     while time.monotonic() < deadline:
-        replicas.look_after()
+        replicas.restart_exited()
         never.wait(0.05)
 
 
 @pytest.mark.real_time(limit=60)
-async def test_where_webhooks_are_not_asked_they_are_taken_back() -> None:
+async def test_webhooks_that_the_server_does_not_call_are_removed() -> None:
     operator = load_operator("konverge_operators.webapp")
     server = EmbeddedServer()
     async with Client(InProcessTransport(server.handle)) as client:

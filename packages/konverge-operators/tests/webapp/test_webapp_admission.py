@@ -1,4 +1,4 @@
-"""The webhooks of the WebApp operator: as functions, and as the server asks them."""
+"""The webhooks of the WebApp operator: as functions, and called by the server."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ CREATE, UPDATE, DELETE = (AdmissionRequest(operation=word) for word in ("CREATE"
 SAMPLES = sorted((ROOT / "packages/konverge-operators/src/konverge_operators/webapp/samples").glob("*.yaml"))
 
 
-def said(new: WebApp, old: WebApp | None = None, request: AdmissionRequest = CREATE) -> tuple[list[str], list[str]]:
-    """Give the paths that are denied and the warnings."""
-    words = list(check(new, old, request))
-    denied = [one.path for one in words if isinstance(one, Deny)]
-    return denied, [one for one in words if isinstance(one, str)]
+def verdict(new: WebApp, old: WebApp | None = None, request: AdmissionRequest = CREATE) -> tuple[list[str], list[str]]:
+    """Return the denied paths and the warnings."""
+    results = list(check(new, old, request))
+    denied = [result.path for result in results if isinstance(result, Deny)]
+    return denied, [result for result in results if isinstance(result, str)]
 
 
 @pytest.mark.parametrize(
@@ -40,27 +40,27 @@ def said(new: WebApp, old: WebApp | None = None, request: AdmissionRequest = CRE
         ({"replicas": 101}, ".spec.replicas"),
     ],
 )
-def test_what_breaks_a_rule_is_denied(spec: dict[str, Any], path: str) -> None:
-    assert said(webapp(**spec))[0] == [path]
+def test_a_violation_of_a_rule_is_denied(spec: dict[str, Any], path: str) -> None:
+    assert verdict(webapp(**spec))[0] == [path]
 
 
 @pytest.mark.parametrize(
     ("spec", "path"), [({"image": "apache:2"}, ".spec.image"), ({"port": 81}, ".spec.port"), ({"image": "nginx:2"}, "")]
 )
-def test_what_cannot_be_changed_is_denied(spec: dict[str, Any], path: str) -> None:
-    assert said(webapp(**spec), webapp(), UPDATE)[0] == ([path] if path else [])
+def test_changes_of_immutable_fields_are_denied(spec: dict[str, Any], path: str) -> None:
+    assert verdict(webapp(**spec), webapp(), UPDATE)[0] == ([path] if path else [])
 
 
-def test_an_object_that_broke_a_rule_before_can_still_be_changed_and_let_go() -> None:
+def test_an_object_that_violated_a_rule_before_can_still_be_changed_and_deleted() -> None:
     old = webapp(image="nginx:latest", replicas=200)
-    assert said(webapp(image="nginx:latest", replicas=200, env={"A": "b"}), old, UPDATE)[0] == []
-    assert said(webapp(image="nginx:latest", replicas=300), old, UPDATE)[0] == [".spec.replicas"]
-    going = webapp(image="other", port=1)
-    going.metadata.deletion_timestamp = Time.now()
-    assert said(going, old, UPDATE) == ([], [])
+    assert verdict(webapp(image="nginx:latest", replicas=200, env={"A": "b"}), old, UPDATE)[0] == []
+    assert verdict(webapp(image="nginx:latest", replicas=300), old, UPDATE)[0] == [".spec.replicas"]
+    terminating = webapp(image="other", port=1)
+    terminating.metadata.deletion_timestamp = Time.now()
+    assert verdict(terminating, old, UPDATE) == ([], [])
 
 
-def test_what_is_protected_is_deleted_by_nobody_but_who_empties_a_namespace() -> None:
+def test_only_the_namespace_controller_can_delete_a_protected_application() -> None:
     app = webapp(annotations={PROTECTED: "true"})
     assert len(list(check(app, None, DELETE))) == 1
     assert list(check(webapp(annotations={PROTECTED: "false"}), None, DELETE)) == []
@@ -69,21 +69,21 @@ def test_what_is_protected_is_deleted_by_nobody_but_who_empties_a_namespace() ->
 
 
 @pytest.mark.parametrize(
-    ("spec", "word"),
+    ("spec", "text"),
     [
-        ({"replicas": 0}, "nothing serves"),
+        ({"replicas": 0}, "no pod serves"),
         ({"replicas": 51}, "many"),
-        ({"autoscaling": {"maxReplicas": 4}}, "none is requested"),
+        ({"autoscaling": {"maxReplicas": 4}}, "needs a CPU request"),
         ({"autoscaling": {"maxReplicas": 1}, "resources": {"requests": {"cpu": "1"}}}, "outside"),
     ],
 )
-def test_risky_values_are_warned_of(spec: dict[str, Any], word: str) -> None:
-    denied, warnings = said(webapp(**spec))
+def test_risky_values_cause_warnings(spec: dict[str, Any], text: str) -> None:
+    denied, warnings = verdict(webapp(**spec))
     assert denied == []
-    assert [word in warning for warning in warnings] == [True]
+    assert [text in warning for warning in warnings] == [True]
 
 
-def test_labels_and_resources_are_filled_in_and_nothing_that_is_there_is_touched() -> None:
+def test_labels_and_resources_are_defaulted_and_existing_values_stay() -> None:
     app = webapp()
     app.metadata.labels["app.kubernetes.io/managed-by"] = "me"
     fill_in(app, None, CREATE)
@@ -100,30 +100,30 @@ def test_labels_and_resources_are_filled_in_and_nothing_that_is_there_is_touched
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
-def test_the_samples_keep_every_rule(sample: Path) -> None:
+def test_the_samples_are_valid(sample: Path) -> None:
     app = from_wire(WebApp, yaml.safe_load(sample.read_text()))
     assert validate(app) == []
-    assert said(app) == ([], [])
+    assert verdict(app) == ([], [])
 
 
-def test_the_operator_brings_the_nginx_sample() -> None:
+def test_the_operator_has_the_nginx_sample() -> None:
     app = from_wire(WebApp, yaml.safe_load(operator.samples[0].read_text()))
     assert (app.name, app.spec.image, app.spec.replicas) == ("nginx-app", "nginx:1.25", 3)
 
 
-async def test_the_server_asks_them_and_the_operator_works_behind_them() -> None:
+async def test_the_server_calls_the_webhooks_of_a_running_operator() -> None:
     async with webapp_world(webhooks=True) as world, world.operating():
-        with pytest.raises(Invalid, match="an image needs a tag"):
+        with pytest.raises(Invalid, match="the image needs a tag"):
             await world.client.create(webapp(image="nginx"))
         with pytest.raises(Invalid, match="101 replicas are more than the 100 allowed"):
             await world.client.create(webapp(replicas=101))
-        made = await world.client.create(webapp(annotations={PROTECTED: "true"}))
-        assert made.metadata.labels["app.kubernetes.io/instance"] == "web"
+        created = await world.client.create(webapp(annotations={PROTECTED: "true"}))
+        assert created.metadata.labels["app.kubernetes.io/instance"] == "web"
         await world.reaches(Phase.READY)
 
-        with pytest.raises(Invalid, match="the port cannot be changed, it is 80"):
+        with pytest.raises(Invalid, match="the port is immutable, it is 80"):
             await world.change(port=81)
-        with pytest.raises(ApiError, match="it is protected"):
+        with pytest.raises(ApiError, match="the WebApp is protected"):
             await world.client.delete(WebApp, "web")
         await world.client.patch(WebApp, "web", {"metadata": {"annotations": {PROTECTED: None}}})
         await world.client.delete(WebApp, "web")
@@ -134,7 +134,7 @@ async def _is_empty(world: WebAppWorld) -> bool:
     return await world.parts() == []
 
 
-async def test_an_old_version_is_served_and_scaled_by_its_own_field() -> None:
+async def test_an_old_version_is_served_and_scaled_through_its_own_field() -> None:
     async with webapp_world(webhooks=True) as world, world.operating():
         old = WebAppV1Beta1(
             metadata=ObjectMeta(name="web", namespace="default"),
@@ -149,17 +149,17 @@ async def test_an_old_version_is_served_and_scaled_by_its_own_field() -> None:
         assert (await world.client.get(WebAppV1Beta1, "web")).status.available_replicas == 3
 
 
-async def test_a_spec_that_gets_by_the_webhooks_is_told_in_the_status() -> None:
+async def test_a_violation_that_bypasses_the_webhooks_is_reported_in_the_status() -> None:
     async with webapp_world(webhooks=True) as world, world.operating():
         await world.client.create(webapp())
         await world.reaches(Phase.READY)
-        await world.client.scale(WebApp, "web", 200)  # nobody asks a webhook about a scale
+        await world.client.scale(WebApp, "web", 200)  # the scale subresource calls no webhook
         app = await world.reaches(Phase.DEGRADED)
         assert "200 replicas are more than the 100 allowed" in app.status.last_error
         assert (await world.deployment()).spec.replicas == 2
 
 
-async def test_an_object_as_large_as_the_server_takes_goes_round() -> None:
+async def test_the_largest_object_that_the_server_accepts_is_reconciled() -> None:
     async with webapp_world(webhooks=True) as world, world.operating():
         env = {f"V{number}": "\u00e4\u00f6" * 5000 for number in range(60)}
         annotations = {"example.com/large": "x" * 250_000}

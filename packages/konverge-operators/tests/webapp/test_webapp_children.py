@@ -1,4 +1,4 @@
-"""The parts of a WebApp, as plain functions of it."""
+"""The children of a WebApp, plain functions of it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from konverge_operators.webapp.api import Autoscaling, WebAppStatus
 from konverge_operators.webapp.children import (
     autoscaler_for,
     deployment_for,
-    first_replicas,
     ingress_for,
+    initial_replicas,
     labels_of,
     selector_of,
     service_for,
 )
-from konverge_operators.webapp.observation import facts_of, image_to_run
+from konverge_operators.webapp.facts import facts_of, image_to_run
 from webapps import webapp
 
 APP = webapp(
@@ -28,7 +28,7 @@ APP = webapp(
 )
 
 
-def test_the_deployment_says_all_that_is_asked_for_and_leaves_replicas_out_when_told_so() -> None:
+def test_the_deployment_has_all_fields_of_the_spec_and_omits_replicas_on_request() -> None:
     wire = to_wire(deployment_for(APP, image="nginx:1.27", replicas=None))
     assert "replicas" not in wire["spec"]
     (container,) = wire["spec"]["template"]["spec"]["containers"]
@@ -42,12 +42,12 @@ def test_the_deployment_says_all_that_is_asked_for_and_leaves_replicas_out_when_
     assert to_wire(deployment_for(APP, image="nginx:1.27", replicas=0))["spec"]["replicas"] == 0
 
 
-def test_pods_are_found_by_labels_that_they_carry() -> None:
+def test_the_selector_matches_the_labels_of_the_pods() -> None:
     assert selector_of(APP).items() <= labels_of(APP).items()
     assert service_for(APP).spec.selector == selector_of(APP)
 
 
-def test_requests_lead_from_the_host_by_the_service_to_the_port() -> None:
+def test_requests_are_routed_from_the_host_through_the_service_to_the_port() -> None:
     assert APP.spec.ingress is not None
     wire = to_wire(ingress_for(APP, APP.spec.ingress))
     assert wire["spec"]["ingressClassName"] == "nginx"
@@ -61,7 +61,7 @@ def test_requests_lead_from_the_host_by_the_service_to_the_port() -> None:
     assert (port.name, port.port, port.target_port) == ("http", 8080, "http")
 
 
-def test_the_autoscaler_aims_at_the_deployment() -> None:
+def test_the_autoscaler_targets_the_deployment() -> None:
     assert APP.spec.autoscaling is not None
     spec = to_wire(autoscaler_for(APP, APP.spec.autoscaling))["spec"]
     assert spec["scaleTargetRef"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
@@ -69,13 +69,13 @@ def test_the_autoscaler_aims_at_the_deployment() -> None:
     assert spec["metrics"][0]["resource"]["target"] == {"type": "Utilization", "averageUtilization": 70}
 
 
-@pytest.mark.parametrize(("asked", "there", "first"), [(1, 0, 2), (3, 0, 3), (9, 0, 5), (1, 4, 4), (1, 9, 5)])
-def test_under_autoscaling_a_deployment_starts_as_large_as_it_was_within_bounds(
-    asked: int, there: int, first: int
+@pytest.mark.parametrize(("desired", "existing", "initial"), [(1, 0, 2), (3, 0, 3), (9, 0, 5), (1, 4, 4), (1, 9, 5)])
+def test_under_autoscaling_a_deployment_starts_with_its_previous_size_within_the_bounds(
+    desired: int, existing: int, initial: int
 ) -> None:
-    app = webapp(replicas=asked)
-    app.status = WebAppStatus(replicas=there)
-    assert first_replicas(app, Autoscaling(min_replicas=2, max_replicas=5)) == first
+    app = webapp(replicas=desired)
+    app.status = WebAppStatus(replicas=existing)
+    assert initial_replicas(app, Autoscaling(min_replicas=2, max_replicas=5)) == initial
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_under_autoscaling_a_deployment_starts_as_large_as_it_was_within_bounds(
         (True, "", "nginx:1", "nginx:2"),
     ],
 )
-def test_the_good_image_runs_while_the_one_asked_for_has_failed(
+def test_the_last_good_image_runs_when_the_image_of_the_spec_has_failed(
     rollback: bool, failed: str, good: str, runs: str
 ) -> None:
     app = webapp(image="nginx:2", rollback=rollback)
@@ -96,8 +96,8 @@ def test_the_good_image_runs_while_the_one_asked_for_has_failed(
     assert image_to_run(app) == runs
 
 
-def test_a_deployment_that_has_said_nothing_yet_is_not_observed() -> None:
+def test_a_deployment_without_a_status_is_not_observed() -> None:
     deployment: Deployment = deployment_for(APP, image="nginx:1.25", replicas=None)
     deployment.metadata.generation = 1
     facts = facts_of(APP, deployment)
-    assert (facts.observed, facts.wanted, facts.available, facts.image) == (False, 1, 0, "nginx:1.25")
+    assert (facts.observed, facts.desired, facts.available, facts.image) == (False, 1, 0, "nginx:1.25")

@@ -7,20 +7,20 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from konverge import Client, Manager, ObjectMeta, crd_for
-from konverge.client import InProcessTransport, Settings
+from konverge.client import ClientOptions, InProcessTransport
 from konverge.k8s.apps.v1 import Deployment, ReplicaSet
 from konverge.k8s.core.v1 import Namespace, Pod
-from konverge.manager import Election
+from konverge.manager import LeaderElection
 from konverge.testing import settle
-from konverge.testing.fault_transport import FaultyTransport
-from konverge.testing.faults import answered, anything, lists
+from konverge.testing.fault_transport import FaultTransport
+from konverge.testing.faults import any_request, lists, status_response
 from konverge.webhooks import Address, Webhooks, configurations_for
 from konverge_cluster import EmbeddedCluster
 from konverge_operators.webapp.api import Phase, WebApp
 from konverge_operators.webapp.lifecycle import Lifecycle
 from konverge_operators.webapp.operator import operator
 from konverge_operators.webapp.reconciler import controllers
-from webapps import undeclared, webapp
+from webapps import unexpected, webapp
 
 START = 1_800_000_000.0
 
@@ -45,14 +45,14 @@ class Replica:
     """One process of the operator, with a way of its own to the server that can be cut."""
 
     def __init__(self, cluster: EmbeddedCluster, number: int) -> None:
-        self.way = FaultyTransport(InProcessTransport(cluster.server.handle))
+        self.way = FaultTransport(InProcessTransport(cluster.server.handle))
         self.lifecycle = Lifecycle()
-        election = Election("webapp-operator", "default", identity=f"replica-{number}", clock=now)
-        client = Client(self.way, settings=Settings(namespace="default"))
-        self.manager = Manager(client, name="webapp-operator", election=election)
+        election = LeaderElection("webapp-operator", "default", identity=f"replica-{number}", clock=now)
+        client = Client(self.way, options=ClientOptions(namespace="default"))
+        self.manager = Manager(client, name="webapp-operator", leader_election=election)
         self.manager.add(*controllers(self.lifecycle))
         self.leads = False
-        self.manager.on_leading(self._told)
+        self.manager.on_leader_change(self._told)
 
     def _told(self, lease: str, leads: bool) -> None:
         self.leads = leads
@@ -82,8 +82,8 @@ async def test_of_three_replicas_one_leads_and_another_takes_over_within_the_lea
         standbys = [one for one in replicas if one is not leader]
 
         cut = now()
-        leader.way.script.add(anything, answered(503))  # from here on nothing of it reaches the server
-        leader.way.cut_streams()
+        leader.way.script.add(any_request, status_response(503))  # from here on nothing of it reaches the server
+        leader.way.reset_streams()
         await client.scale(WebApp, "web", 4)
 
         async def is_scaled() -> bool:
@@ -92,9 +92,9 @@ async def test_of_three_replicas_one_leads_and_another_takes_over_within_the_lea
         took = await until(is_scaled)
         assert took <= 15 + 2 + 1 + 0.5  # the lease, a retry, a second, and how often this looks
         (successor,) = [one for one in standbys if one.leads]
-        assert not successor.way.script.asked(lists("webapps"), since=cut)  # it was warm
+        assert not successor.way.script.requests(lists("webapps"), since=cut)  # it was warm
         await until(lambda: is_ready(client))
-        assert [undeclared(one.lifecycle) for one in replicas] == [{}, {}, {}]
+        assert [unexpected(one.lifecycle) for one in replicas] == [{}, {}, {}]
 
 
 async def test_t30_a_namespace_with_fifty_applications_goes() -> None:

@@ -14,14 +14,14 @@ import yaml
 
 from konverge import Client, KonvergeError, ObjectMeta, Unstructured, load_config
 from konverge.cli.manifests import Release, files_of
-from konverge.client import ClientConfig, StaticCredentials, deleted
+from konverge.client import ClientConfig, StaticCredentials, is_deleted
 from konverge.errors import AlreadyExists, ServerError, TooManyRequests, TransportError
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Namespace
-from konverge.manager import Election
+from konverge.manager import LeaderElection
 from konverge.testing import ControlPlane
 from konverge.testing.fault_proxy import FaultProxy
-from konverge.testing.faults import Asked, Fault, answered
+from konverge.testing.faults import Fault, RecordedRequest, status_response
 from konverge.testing.servers import free_port
 from konverge_cluster.nodes import SimulatedNodes
 from konverge_operators.webapp.api import Phase, WebApp
@@ -125,8 +125,8 @@ async def running(config: ClientConfig, port: int, *hosts: str) -> AsyncGenerato
 
     The lease is longer than any pause of this process: who loses it ends, which is right, and not the matter here.
     """
-    election = Election(operator.name, HOME, lease=120, renew_deadline=90)
-    manager = operator.manager(config, election=election)
+    election = LeaderElection(operator.name, HOME, lease_duration=120, renew_deadline=90)
+    manager = operator.manager(config, leader_election=election)
     manager.serve_webhooks(replace(operator.serving(HOME, port=port), host="127.0.0.1", hosts=hosts))
     async with manager.running():
         yield
@@ -161,7 +161,7 @@ async def create(client: Client, app: WebApp) -> None:
 
     Until then it calls where nobody is; and a definition that was changed is served anew, which may cut requests.
     """
-    app.metadata.namespace = client.settings.namespace
+    app.metadata.namespace = client.options.namespace
     last: KonvergeError | None = None
 
     async def created() -> bool:
@@ -190,11 +190,11 @@ async def ready(client: Client, size: int) -> None:
     await client.wait_for(WebApp, "web", is_ready, timeout=LIMIT)
 
 
-def sets_finalizer(asked: Asked) -> bool:
+def sets_finalizer(asked: RecordedRequest) -> bool:
     return asked.method == "PATCH" and asked.path.endswith("/webapps/web")
 
 
-def streams_a_list(asked: Asked) -> bool:
+def streams_a_list(asked: RecordedRequest) -> bool:
     return "sendInitialEvents" in asked.query
 
 
@@ -204,7 +204,7 @@ async def story(client: Client, proxy: FaultProxy) -> None:
     await create(client, webapp(ingress={"host": "a.example.com"}, autoscaling={"minReplicas": 2, "maxReplicas": 6}))
 
     async def on_its_way() -> bool:
-        return bool(proxy.script.asked(sets_finalizer))
+        return bool(proxy.script.requests(sets_finalizer))
 
     await until(on_its_way)
     await client.patch(WebApp, "web", {"metadata": {"annotations": {"example.com/note": "another writer"}}})
@@ -213,12 +213,12 @@ async def story(client: Client, proxy: FaultProxy) -> None:
 
     await client.patch(WebApp, "web", {"spec": {"autoscaling": None, "ingress": None, "replicas": 3}})
     for plural in ("horizontalpodautoscalers.autoscaling", "ingresses.networking.k8s.io"):
-        await client.wait_for(plural, "web", deleted(), timeout=LIMIT)
+        await client.wait_for(plural, "web", is_deleted(), timeout=LIMIT)
     await ready(client, 3)
     for _ in range(2):  # the second time is an event that repeats
         await heals(client)
     await client.delete(WebApp, "web")
-    await client.wait_for(WebApp, "web", deleted(), timeout=LIMIT)
+    await client.wait_for(WebApp, "web", is_deleted(), timeout=LIMIT)
 
 
 async def heals(client: Client) -> None:
@@ -258,7 +258,7 @@ async def test_every_right_that_is_generated_is_used_and_nothing_else_is_asked_f
             assert refusals(plane) == []
             assert [one for one in caplog.messages if "Permissions are missing" in one] == []
             # A server that streams no lists, and a certificate that must be made anew.
-            proxy.script.add(streams_a_list, answered(400, reason="BadRequest"))
+            proxy.script.add(streams_a_list, status_response(400, reason="BadRequest"))
             async with running(proxy.config, port, "127.0.0.1", "localhost"):
                 await owning_needs_a_right(admin, client)
     used = {use for line in told(plane) for use in uses_of(line)}

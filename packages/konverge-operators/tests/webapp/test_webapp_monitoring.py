@@ -12,7 +12,7 @@ import promql_parser
 import pytest
 import yaml
 
-from konverge.manager import Election
+from konverge.manager import LeaderElection
 from konverge_operators.webapp.api import Phase
 from repository import ROOT
 from webapps import webapp, webapp_world
@@ -63,11 +63,11 @@ def labels_of_groups(query: str) -> set[str]:
 async def exported() -> dict[str, set[str]]:
     """Give the samples that an operator at work shows, each with its labels."""
     async with webapp_world(strict=False) as world:
-        election = Election("webapp-operator", "default", clock=asyncio.get_running_loop().time)
-        async with world.operating(election=election) as manager:
+        election = LeaderElection("webapp-operator", "default", clock=asyncio.get_running_loop().time)
+        async with world.operating(leader_election=election) as manager:
             await world.client.create(webapp())
             await world.reaches(Phase.READY)
-            world.lifecycle.undeclared.labels("Deleting", "Ready")
+            world.lifecycle.unexpected.labels("Deleting", "Ready")
             assert manager._process is not None
             found: dict[str, set[str]] = {}
             for family in manager._process.measures.registry.collect():

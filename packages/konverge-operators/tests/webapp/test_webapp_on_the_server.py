@@ -11,7 +11,7 @@ import yaml
 
 from konverge import Client, Manager, ObjectMeta, Unstructured, load_config
 from konverge.cli.manifests import Release, files_of
-from konverge.client import is_deleted, exists, is_deployment_complete
+from konverge.client import exists, is_deleted, is_deployment_complete
 from konverge.errors import KonvergeError
 from konverge.k8s.apps.v1 import Deployment, ReplicaSet
 from konverge.k8s.core.v1 import Namespace, Service
@@ -66,7 +66,9 @@ async def operating(plane: ControlPlane) -> AsyncGenerator[Manager]:
     account = f"system:serviceaccount:{HOME}:{operator.name}"
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{HOME}", "system:authenticated"]
     config = load_config(kubeconfig=plane.kubeconfig_for(account, groups=groups))
-    election = LeaderElection(operator.name, HOME, lease_duration=120, renew_deadline=90)  # longer than any pause of this process
+    election = LeaderElection(
+        operator.name, HOME, lease_duration=120, renew_deadline=90
+    )  # longer than any pause of this process
     manager = operator.manager(config, leader_election=election)
     async with manager.running():
         yield manager

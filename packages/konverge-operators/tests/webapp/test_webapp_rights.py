@@ -6,8 +6,8 @@ import asyncio
 from dataclasses import replace
 
 from konverge.controller import Permission
-from konverge.manager import Election
-from konverge.testing.faults import Asked
+from konverge.manager import LeaderElection
+from konverge.testing.faults import RecordedRequest
 from konverge_operators.webapp.operator import operator
 from webapp_scenarios import act
 from webapps import webapp_world
@@ -30,7 +30,7 @@ def is_implied(right: Permission, needed: set[Permission]) -> bool:
     return replace(right, verb=companions.get(right.verb, "none")) in needed
 
 
-def right_for(asked: Asked) -> Permission | None:
+def right_for(asked: RecordedRequest) -> Permission | None:
     """Give the right that a request needs; None for those that everybody has."""
     steps = asked.path.strip("/").split("/")
     core = steps[0] == "api"
@@ -49,11 +49,11 @@ def right_for(asked: Asked) -> Permission | None:
 async def used() -> set[Permission]:
     """Let the operator do all that it does, and give the rights that it needed."""
     async with webapp_world() as world:
-        election = Election("webapp-operator", "default", clock=asyncio.get_running_loop().time)
-        async with world.operating(election=election):
+        election = LeaderElection("webapp-operator", "default", clock=asyncio.get_running_loop().time)
+        async with world.operating(leader_election=election):
             await act(world)
             await asyncio.sleep(60)
-        found = {right_for(asked) for asked in world.way.script.asked()}
+        found = {right_for(asked) for asked in world.way.script.requests()}
         return {one for one in found if one is not None}
 
 

@@ -25,8 +25,8 @@ from konverge.errors import Invalid
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Service, ServicePort, ServiceSpec
 from konverge.k8s.events.v1 import Event
 from konverge.objects import OwnerReference, to_wire
-from konverge.telemetry import configure_logs
-from konverge.testing.faults import answered
+from konverge.telemetry import configure_logging
+from konverge.testing.faults import status_response
 from konverge_operators.webapp.api import Phase, WebApp
 from konverge_operators.webapp.children import KINDS
 from konverge_operators.webapp.reconciler import WebAppReconciler
@@ -58,10 +58,10 @@ async def endure(world: WebAppWorld) -> None:
     await world.change(image="nginx:1.27", env={"a b": CANARY})  # TerminalError: no name of a variable
     await asyncio.sleep(10)
     body = json.dumps({"kind": "Status", "code": 500, "message": "etcd is down"}).encode()
-    with world.way.script.standing(lambda one: one.method == "PATCH", answered(500, body)):
+    with world.way.script.active(lambda one: one.method == "PATCH", status_response(500, body)):
         await world.change(env={"a b": None, "MORE": CANARY})
         await asyncio.sleep(60)
-    with world.way.script.standing(lambda one: one.method == "PATCH", answered(200, f'{{"x": "{CANARY}'.encode())):
+    with world.way.script.active(lambda one: one.method == "PATCH", status_response(200, f'{{"x": "{CANARY}'.encode())):
         await world.change(env={"EVEN_MORE": CANARY})
         await asyncio.sleep(60)
     await world.reaches(Phase.READY, within=900)
@@ -89,7 +89,7 @@ async def test_secrets_are_in_no_log_status_event_metric_or_journal(format_: Any
     root = logging.getLogger()
     before, level = list(root.handlers), root.level
     try:
-        configure_logs(format_, "DEBUG", stream=heard)
+        configure_logging(format_, "DEBUG", stream=heard)
         async with webapp_world(strict=False) as world:
             async with world.operating() as manager:
                 await endure(world)

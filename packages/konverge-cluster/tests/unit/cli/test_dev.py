@@ -110,7 +110,7 @@ def test_a_file_called_as_a_module_of_the_standard_library_is_developed_and_goes
         dev.process.kill()
         dev.process.wait()
 
-        dev.wait_until_nobody_runs()
+        dev.wait_until_all_exited()
 
 
 def test_a_kubeconfig_of_somebody_else_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

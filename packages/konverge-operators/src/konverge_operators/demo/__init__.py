@@ -1,1 +1,1 @@
-"""`konverge demo`: the life of a WebApp, step by step, each step checked on the API server."""
+"""`konverge demo`: the lifecycle of a WebApp, step by step. Each step is checked on the API server."""

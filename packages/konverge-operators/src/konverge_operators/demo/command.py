@@ -1,4 +1,4 @@
-"""`konverge demo`: the WebApp operator at work, step by step, on a cluster of its own or on yours."""
+"""The command `konverge demo`: run the WebApp operator step by step, on an embedded cluster or on an existing one."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from konverge.errors import KonvergeError
 if TYPE_CHECKING:
     from konverge.manager import Operator
     from konverge.objects import Unstructured
-    from konverge_operators.demo.environment import Ground
+    from konverge_operators.demo.environment import DemoEnvironment
     from konverge_operators.demo.replicas import Replicas
-    from konverge_operators.demo.steps import Teller
+    from konverge_operators.demo.steps import StepPrinter
 
 __all__ = ["demo"]
 
 TARGET = "konverge_operators.webapp"
-_LEASE = 3.0
+_LEASE_DURATION = 3.0
 _REPLICAS = 2
 _INTERRUPTED = 130
 
@@ -33,26 +33,26 @@ _INTERRUPTED = 130
 @click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False),
-    help="Tell it on this cluster; else on one of its own, in this process.",
+    help="Run on this cluster instead of an embedded one.",
 )
 @click.option("--context", help="Context of the kubeconfig.")
 def demo(kubeconfig: str | None, context: str | None) -> None:
-    """Tell the life of a WebApp, step by step, each step checked; no cluster is needed.
+    """Run the lifecycle of a WebApp step by step and check each step; no cluster is needed.
 
-    Two replicas of the operator run as processes; the one that leads is killed on the way. On a cluster of yours
-    everything happens in a namespace of its own, which is removed in the end, as is the CRD. A step that does not hold
-    ends it with exit code 1. Ctrl-C ends it at any time; nothing is left behind.
+    Two replicas of the operator run as processes, and the leader is killed on the way. On an existing cluster
+    everything happens in a new namespace. The namespace and the CRD are removed at the end. A step that fails
+    ends the demo with exit code 1. Ctrl-C stops it at any time and cleans up.
 
     Example: konverge demo
     """
     if context and not kubeconfig:
-        raise click.UsageError("--context is one of a kubeconfig: give --kubeconfig as well")
+        raise click.UsageError("--context needs a kubeconfig: add --kubeconfig")
     if not kubeconfig and find_spec("konverge_cluster") is None:
         raise click.UsageError(
-            "a cluster of its own needs konverge-cluster: pip install 'konverge-operators[cluster]' (or --kubeconfig)"
+            "the embedded cluster is not installed: pip install 'konverge-operators[cluster]' (or pass --kubeconfig)"
         )
     try:
-        asyncio.run(_interruptible(kubeconfig, context))
+        asyncio.run(_run_until_interrupted(kubeconfig, context))
     except asyncio.CancelledError:
         click.echo("interrupted; nothing is left behind", err=True)
         raise click.exceptions.Exit(_INTERRUPTED) from None
@@ -60,8 +60,8 @@ def demo(kubeconfig: str | None, context: str | None) -> None:
         raise click.ClickException(str(error)) from error
 
 
-async def _interruptible(kubeconfig: str | None, context: str | None) -> None:
-    from konverge.manager.signals import stopped_by_signals
+async def _run_until_interrupted(kubeconfig: str | None, context: str | None) -> None:
+    from konverge.manager.signals import stop_on_signals
 
     task = asyncio.current_task()
     assert task is not None, "a coroutine runs in a task"
@@ -69,68 +69,80 @@ async def _interruptible(kubeconfig: str | None, context: str | None) -> None:
     def stop() -> None:
         task.cancel()
 
-    async with stopped_by_signals(stop):
-        await _play(kubeconfig, context)
+    async with stop_on_signals(stop):
+        await _run(kubeconfig, context)
 
 
-async def _play(kubeconfig: str | None, context: str | None) -> None:
-    # Loaded here: the other commands need none of it.
+async def _run(kubeconfig: str | None, context: str | None) -> None:
+    # Imported here because the other commands do not need these modules.
     from konverge.cli.log_files import logs_in
     from konverge.cli.targets import load_operator
-    from konverge_operators.demo.environment import cluster_here, cluster_there
-    from konverge_operators.demo.steps import Teller
+    from konverge_operators.demo.environment import embedded_environment, existing_environment
+    from konverge_operators.demo.steps import StepPrinter
 
-    operator, teller = load_operator(TARGET), Teller()
+    operator, printer = load_operator(TARGET), StepPrinter()
     with TemporaryDirectory(prefix="konverge-demo-") as name, logs_in(Path(name) / "cluster.log"):
         folder = Path(name)
-        opened = cluster_there(kubeconfig, context) if kubeconfig else cluster_here(folder)
-        async with opened as ground:
-            teller.say(f"cluster: {ground.words}")
-            await _on(ground, operator, teller, folder)
-    click.echo(f"Done in {teller.seconds:.1f} s, nothing is left behind.")
+        opened = existing_environment(kubeconfig, context) if kubeconfig else embedded_environment(folder)
+        async with opened as environment:
+            printer.print_step(f"cluster: {environment.description}")
+            await _run_in(environment, operator, printer, folder)
+    click.echo(f"Done in {printer.seconds:.1f} s, nothing is left behind.")
 
 
-async def _on(ground: Ground, operator: Operator, teller: Teller, folder: Path) -> None:
-    from konverge_operators.demo.environment import installed, namespace_of_its_own
+async def _run_in(environment: DemoEnvironment, operator: Operator, printer: StepPrinter, folder: Path) -> None:
+    from konverge_operators.demo.environment import install_operator, temporary_namespace
 
-    async with namespace_of_its_own(ground) as client:
-        namespace = client.settings.namespace
-        sample = _sample(operator, namespace)
-        async with installed(ground, client, operator, sample) as hooked:
-            told = "webhooks answer from this process" if hooked else "no webhooks: the server cannot call here"
-            teller.say(f"installed: CRD {', '.join(one.name for one in operator.crds())}; {told}")
-            with _running(ground, operator, namespace, folder) as replicas:
-                await _tell(ground, operator, teller, client=client, replicas=replicas, sample=sample, hooked=hooked)
+    async with temporary_namespace(environment) as client:
+        namespace = client.options.namespace
+        sample = _load_sample(operator, namespace)
+        async with install_operator(environment, client, operator, sample) as has_webhooks:
+            webhooks = "webhooks run in this process" if has_webhooks else "no webhooks: the server cannot reach them"
+            printer.print_step(f"installed: CRD {', '.join(crd.name for crd in operator.crds())}; {webhooks}")
+            with _start_replicas(environment, operator, namespace, folder) as replicas:
+                await _run_steps(
+                    environment,
+                    operator,
+                    printer,
+                    client=client,
+                    replicas=replicas,
+                    sample=sample,
+                    has_webhooks=has_webhooks,
+                )
                 codes = await asyncio.to_thread(replicas.stop)
                 if any(codes.values()):
-                    raise teller.failed(f"the operator did not end in order: exit codes {codes}")
-    teller.say("ended: operator stopped in order, CRD, webhooks and namespace removed")
+                    raise printer.failure(f"the operator did not shut down cleanly: exit codes {codes}")
+    printer.print_step("ended: operator shut down, CRD, webhooks and namespace removed")
 
 
-async def _tell(ground: Ground, operator: Operator, teller: Teller, **parts: Any) -> None:
-    from konverge_operators.demo.steps import Scene, Story
+async def _run_steps(environment: DemoEnvironment, operator: Operator, printer: StepPrinter, **parts: Any) -> None:
+    from konverge_operators.demo.steps import DemoContext, Steps
 
-    scene = Scene(kind=_hub(operator), lease=operator.name, limit=ground.limit, **parts)
+    context = DemoContext(
+        kind=_hub_version(operator), lease_name=operator.name, step_timeout=environment.step_timeout, **parts
+    )
     try:
-        await Story(scene, teller).tell()
+        await Steps(context, printer).run()
     except click.ClickException:
-        click.echo(scene.replicas.last_words(), err=True)
+        click.echo(context.replicas.log_tails(), err=True)
         raise
 
 
 @contextmanager
-def _running(ground: Ground, operator: Operator, namespace: str, folder: Path) -> Iterator[Replicas]:
-    from konverge_operators.demo.replicas import replicas_of
+def _start_replicas(
+    environment: DemoEnvironment, operator: Operator, namespace: str, folder: Path
+) -> Iterator[Replicas]:
+    from konverge_operators.demo.replicas import run_replicas
 
-    place = [*ground.arguments, "--namespace", namespace, "--lease-namespace", namespace]
-    lease = ["--leader-elect", "--lease-duration", f"{_LEASE:g}", "--metrics-port", "0"]
-    with replicas_of([TARGET, *place, *lease], folder) as replicas:
+    place = [*environment.arguments, "--namespace", namespace, "--lease-namespace", namespace]
+    lease = ["--leader-elect", "--lease-duration", f"{_LEASE_DURATION:g}", "--metrics-port", "0"]
+    with run_replicas([TARGET, *place, *lease], folder) as replicas:
         for number in range(1, _REPLICAS + 1):
             replicas.start(f"{operator.name}-{number}")
         yield replicas
 
 
-def _sample(operator: Operator, namespace: str) -> Unstructured:
+def _load_sample(operator: Operator, namespace: str) -> Unstructured:
     import yaml
 
     from konverge.objects import Unstructured
@@ -140,6 +152,6 @@ def _sample(operator: Operator, namespace: str) -> Unstructured:
     return sample
 
 
-def _hub(operator: Operator) -> type[Any]:
+def _hub_version(operator: Operator) -> type[Any]:
     versions = operator.kinds[0]
     return versions[0] if isinstance(versions, tuple) else versions

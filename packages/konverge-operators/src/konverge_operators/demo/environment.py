@@ -12,7 +12,7 @@ import click
 
 from konverge.cli.loopback_webhooks import is_loopback, loopback_hooks
 from konverge.cli.reachability import check_answers
-from konverge.client import Client, ClientConfig, has_condition, is_deleted, exists, load_config
+from konverge.client import Client, ClientConfig, exists, has_condition, is_deleted, load_config
 from konverge.errors import NotFound
 from konverge.k8s.apiextensions.v1 import CustomResourceDefinition
 from konverge.k8s.core.v1 import Namespace, ServiceAccount

@@ -1,4 +1,4 @@
-"""Replicas of an operator as processes of this machine, which can be killed as pods can."""
+"""Replicas of an operator as local processes, which can be killed as pods can."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pathlib import Path
 
 from konverge.cli.child_processes import ChildProcess
 
-__all__ = ["Replicas", "replicas_of"]
+__all__ = ["Replicas", "run_replicas"]
 
-_RESTARTS = 3
-_PATIENCE = 15.0
-_LINES = 12
+_MAX_RESTARTS = 3
+_STOP_TIMEOUT = 15.0
+_TAIL_LINES = 12
 
 
 class Replicas:
     """Processes of `konverge run`, each with a name and a log.
 
-    Promises: one that ends without being told to is started anew by `look_after`, as a kubelet does, but not for ever;
-    one that is killed stays dead; after `end`, or when this process is gone, none of them runs.
+    Promises: `restart_exited` restarts a process that exited on its own, as a kubelet does, but only a few times;
+    a process that was killed is not restarted; after `kill_all`, or when this process ends, none of them runs.
 
-    `arguments` are those of `konverge run`, the target first. The environment is this process's, without what would
-    be options of the command; the working directory is this one.
+    `arguments` are those of `konverge run`, the target first. The processes inherit the environment, except variables
+    that would be options of the command, and the working directory.
     """
 
     def __init__(self, arguments: Sequence[str], folder: Path) -> None:
@@ -34,11 +34,11 @@ class Replicas:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Those that shall run."""
+        """Names of the replicas that should be running."""
         return tuple(self._running)
 
     def start(self, name: str) -> None:
-        """Start one; its name is the first part of its identity in an election."""
+        """Start a replica. Its name is the first part of its leader election identity."""
         environment = {key: value for key, value in os.environ.items() if not key.startswith("KONVERGE_")}
         with self._log(name).open("ab") as log:
             self._running[name] = ChildProcess(
@@ -46,53 +46,53 @@ class Replicas:
             )
 
     def kill(self, name: str) -> None:
-        """End one as a power cut does: it has no time to say good-bye."""
+        """Kill a replica. It cannot clean up, as after a power failure."""
         self._running.pop(name).kill()
 
-    def look_after(self) -> None:
-        """Start anew what ended by itself: one that lost its lease on a busy machine, for example.
+    def restart_exited(self) -> None:
+        """Restart replicas that exited on their own, for example after losing the lease on an overloaded machine.
 
-        Raises: ChildProcessError when that happens again and again.
+        Raises: ChildProcessError when that happens too often.
         """
         for name, process in list(self._running.items()):
             code = process.code()
             if code is None:
                 continue
             self._restarts += 1
-            if self._restarts > _RESTARTS:
-                raise ChildProcessError(f"{name} ended by itself, with exit code {code}")
+            if self._restarts > _MAX_RESTARTS:
+                raise ChildProcessError(f"{name} exited on its own, with exit code {code}")
             self.start(name)
 
     def stop(self) -> dict[str, int]:
-        """Ask all for an orderly end, wait for it, and give their exit codes."""
+        """Terminate all replicas, wait until they have shut down, and return their exit codes."""
         for process in self._running.values():
             process.terminate()
-        codes = {name: process.wait(_PATIENCE) for name, process in self._running.items()}
+        codes = {name: process.wait(_STOP_TIMEOUT) for name, process in self._running.items()}
         self._running.clear()
         return codes
 
-    def end(self) -> None:
-        """Kill what still runs."""
+    def kill_all(self) -> None:
+        """Kill the replicas that still run."""
         for name in self.names:
             self.kill(name)
 
-    def last_words(self) -> str:
-        """Give the end of each log, for people who look for a reason."""
-        told = []
+    def log_tails(self) -> str:
+        """Return the last lines of each log, to show why a step failed."""
+        tails = []
         for log in sorted(self._folder.glob("*.log")):
-            lines = log.read_text(errors="replace").splitlines()[-_LINES:]
-            told += [f"--- {log.stem}", *lines]
-        return "\n".join(told)
+            lines = log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
+            tails += [f"--- {log.stem}", *lines]
+        return "\n".join(tails)
 
     def _log(self, name: str) -> Path:
         return self._folder / f"{name}.log"
 
 
 @contextmanager
-def replicas_of(arguments: Sequence[str], folder: Path) -> Iterator[Replicas]:
-    """Give replicas that are ended with the block, however it ends."""
+def run_replicas(arguments: Sequence[str], folder: Path) -> Iterator[Replicas]:
+    """Return replicas that are killed at the end of the block, however it ends."""
     replicas = Replicas(arguments, folder)
     try:
         yield replicas
     finally:
-        replicas.end()
+        replicas.kill_all()

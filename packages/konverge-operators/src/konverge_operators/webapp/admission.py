@@ -1,4 +1,4 @@
-"""What is asked before a WebApp is stored or deleted."""
+"""The admission webhooks of WebApp."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from konverge.webhooks import AdmissionRequest, Deny, mutating, validating
 from konverge_operators.webapp.api import Resources, WebApp, WebAppSpec
 from konverge_operators.webapp.children import labels_of
-from konverge_operators.webapp.rules import problems_of, repository_of
+from konverge_operators.webapp.rules import find_violations, repository_of
 
 __all__ = ["PROTECTED", "check", "fill_in"]
 
 PROTECTED = "example.com/protected"
-"""With this annotation set to "true" a WebApp cannot be deleted."""
+"""A WebApp that has this annotation set to "true" cannot be deleted."""
 
-_MANY = 50
-_REQUESTS = {"cpu": "100m", "memory": "128Mi"}
-_CLEANERS = frozenset(
+_WARN_REPLICAS = 50
+_DEFAULT_REQUESTS = {"cpu": "100m", "memory": "128Mi"}
+_CLEANUP_USERS = frozenset(
     {
         "system:serviceaccount:kube-system:namespace-controller",
         "system:serviceaccount:kube-system:generic-garbage-collector",
@@ -27,56 +27,59 @@ _CLEANERS = frozenset(
 
 @validating(WebApp, operations=("CREATE", "UPDATE", "DELETE"))
 def check(app: WebApp, old: WebApp | None, request: AdmissionRequest) -> Iterator[Deny | str]:
-    """Refuse what breaks a rule, what cannot be changed, and to delete what is protected; warn of what is risky."""
+    """Deny violations of the rules, changes of immutable fields and deletion of protected objects; warn about risks."""
     if request.operation == "DELETE":
-        yield from _deletion(app, request)
+        yield from _check_deletion(app, request)
         return
     if app.metadata.deletion_timestamp is not None:
-        return  # it goes: nothing about it may keep its finalizers from being taken off
-    known = set(problems_of(old)) if old is not None else set()
-    for problem in problems_of(app):
-        # A rule that came later is no reason to refuse a change of something else.
-        if problem not in known:
-            yield Deny(problem.message, path=problem.path)
+        return  # being deleted: no rule may prevent the removal of its finalizers
+    known = set(find_violations(old)) if old is not None else set()
+    for violation in find_violations(app):
+        # A rule that was added later must not block changes of other fields.
+        if violation not in known:
+            yield Deny(violation.message, path=violation.path)
     if old is not None:
-        yield from _unchangeable(app.spec, old.spec)
-    yield from _risks(app.spec)
+        yield from _check_immutable(app.spec, old.spec)
+    yield from _warnings(app.spec)
 
 
 @mutating(WebApp)
 def fill_in(app: WebApp, old: WebApp | None, request: AdmissionRequest) -> None:  # noqa: ARG001
-    """Label it as its parts are labelled, and give a new one that says nothing of resources modest ones."""
+    """Set the labels of the children on the WebApp, and default the resources of a new one."""
     if app.name:
         for name, value in labels_of(app).items():
             app.metadata.labels.setdefault(name, value)
     if old is None and app.spec.resources is None:
-        app.spec.resources = Resources(requests=dict(_REQUESTS))
+        app.spec.resources = Resources(requests=dict(_DEFAULT_REQUESTS))
 
 
-def _deletion(app: WebApp, request: AdmissionRequest) -> Iterator[Deny]:
+def _check_deletion(app: WebApp, request: AdmissionRequest) -> Iterator[Deny]:
     protected = app.metadata.annotations.get(PROTECTED) == "true"
-    # Who deletes a namespace has decided on everything in it, and a namespace that cannot go helps nobody.
-    if protected and request.user.name not in _CLEANERS:
-        yield Deny(f"it is protected: remove the annotation {PROTECTED} first")
+    # Deleting a namespace deletes everything in it. A denial here would leave the namespace terminating.
+    if protected and request.user.name not in _CLEANUP_USERS:
+        yield Deny(f"the WebApp is protected: remove the annotation {PROTECTED} first")
 
 
-def _unchangeable(new: WebAppSpec, old: WebAppSpec) -> Iterator[Deny]:
-    if repository_of(new.image) != repository_of(old.image):
-        words = f"another application is another WebApp: only tag and digest of {repository_of(old.image)} can change"
-        yield Deny(words, path=".spec.image")
+def _check_immutable(new: WebAppSpec, old: WebAppSpec) -> Iterator[Deny]:
+    repository = repository_of(old.image)
+    if repository_of(new.image) != repository:
+        message = (
+            f"the image repository is immutable: change only tag or digest of {repository}, or create a new WebApp"
+        )
+        yield Deny(message, path=".spec.image")
     if new.port != old.port:
-        yield Deny(f"the port cannot be changed, it is {old.port}", path=".spec.port")
+        yield Deny(f"the port is immutable, it is {old.port}: create a new WebApp", path=".spec.port")
 
 
-def _risks(spec: WebAppSpec) -> Iterator[str]:
+def _warnings(spec: WebAppSpec) -> Iterator[str]:
     if spec.replicas == 0:
-        yield "with 0 replicas nothing serves"
-    if spec.replicas > _MANY:
-        yield f"{spec.replicas} replicas are many"
+        yield "0 replicas: no pod serves requests"
+    if spec.replicas > _WARN_REPLICAS:
+        yield f"{spec.replicas} replicas are unusually many"
     scaling = spec.autoscaling
     if scaling is None:
         return
     if "cpu" not in (spec.resources or Resources()).requests:
-        yield "autoscaling follows the use of the requested CPU, and none is requested"
+        yield "autoscaling needs a CPU request, and none is set: set .spec.resources.requests.cpu"
     if not scaling.min_replicas <= spec.replicas <= scaling.max_replicas:
-        yield "replicas is outside of the bounds of autoscaling, which decides"
+        yield "replicas is outside the bounds of autoscaling, which takes precedence"

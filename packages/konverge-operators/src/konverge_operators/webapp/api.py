@@ -1,4 +1,4 @@
-"""The kind WebApp, version v1: what users write, and what the operator tells them."""
+"""The kind WebApp, version v1: the spec that users write and the status that the operator reports."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from konverge import Condition, CustomResource, Meta, Spec, Status, field
 from konverge.objects import QuantityText
 from konverge.schema import AGE, Column, Scale
 
-__all__ = ["Autoscaling", "Exposure", "Phase", "Resources", "WebApp", "WebAppSpec", "WebAppStatus"]
+__all__ = ["Autoscaling", "IngressOptions", "Phase", "Resources", "WebApp", "WebAppSpec", "WebAppStatus"]
 
 
 class Phase(StrEnum):
-    """Where a WebApp is in its life; `lifecycle` says how one follows from what is observed."""
+    """The phase of a WebApp; `lifecycle.derive_status` derives it from what is observed."""
 
     CREATED = "Created"
     RECONCILING = "Reconciling"
@@ -26,70 +26,70 @@ class Phase(StrEnum):
 
 
 class Resources(Spec):
-    """What each copy needs, and what it may use at most."""
+    """Compute resources of each replica: requests and limits."""
 
     requests: dict[str, QuantityText] = field(default_factory=dict)
     limits: dict[str, QuantityText] = field(default_factory=dict)
 
 
-class Exposure(Spec):
-    """How the application is reached from outside."""
+class IngressOptions(Spec):
+    """How the application is exposed outside the cluster."""
 
     host: Annotated[str, Meta(min_length=1)]
-    """The host name that requests come to."""
+    """Host name of the application."""
     path: str = "/"
-    """Requests below this path are the application's."""
+    """Path prefix of the requests that are routed to the application."""
     class_name: str | None = None
-    """The IngressClass; the cluster's default unless given."""
+    """Name of the IngressClass; the cluster's default if not set."""
 
 
 class Autoscaling(Spec):
-    """How the number of copies follows the load. While it is there, `replicas` is only where scaling starts."""
+    """How the number of replicas follows the load. While this is set, `replicas` is only the initial number."""
 
     max_replicas: Annotated[int, Meta(ge=1)]
     min_replicas: Annotated[int, Meta(ge=1)] = 1
     cpu_percent: Annotated[int, Meta(ge=1)] = 80
-    """The use of the requested CPU that scaling aims at, in percent."""
+    """Target CPU utilization, in percent of the requested CPU."""
 
 
 class WebAppSpec(Spec):
-    """What the application shall be."""
+    """The desired state of the application."""
 
     image: Annotated[str, Meta(min_length=1)]
-    """The container image, with a tag or a digest."""
+    """Container image, with a tag or a digest."""
     replicas: Annotated[int, Meta(ge=0, le=1000)] = 1
-    """How many copies run."""
+    """Number of replicas."""
     port: Annotated[int, Meta(ge=1, le=65535)] = 80
-    """Where the application listens, and where its Service does."""
+    """Port of the container and of the Service."""
     env: dict[str, str] = field(default_factory=dict)
     """Environment variables of the container."""
     resources: Resources | None = None
-    ingress: Exposure | None = None
+    ingress: IngressOptions | None = None
     autoscaling: Autoscaling | None = None
     rollback: bool = False
-    """Go back to the last image that was ready when a new one does not become ready in time."""
+    """Roll back to the last image that was ready when a new image does not become ready in time."""
     progress_deadline_seconds: Annotated[int, Meta(ge=1)] = 600
-    """A roll-out that makes no progress for so long has failed."""
+    """Seconds without progress after which a rollout has failed."""
 
 
 class WebAppStatus(Status):
-    """What the application is. What comes after `conditions` is the operator's memory."""
+    """The observed state of the application. The fields after `conditions` are bookkeeping of the operator."""
 
     phase: Phase = Phase.CREATED
     observed_generation: int = 0
     replicas: int = 0
     available_replicas: int = 0
     selector: str = ""
-    """The pods of it, for autoscalers."""
+    """Label selector of the pods, for autoscalers."""
     last_error: str = ""
-    """Why the last reconcile failed; empty when it did not."""
+    """Error of the last reconcile; empty if it succeeded."""
     retry_count: int = 0
-    """How many reconciles failed in a row."""
+    """Number of consecutive failed reconciles."""
     conditions: list[Condition] = field(default_factory=list)
     last_good_image: str = ""
-    """The image that was ready last."""
+    """The last image that was ready."""
     ready_replicas: int = 0
-    """How many copies were wanted when it was last ready."""
+    """Number of desired replicas when the application was last ready."""
     failed_image: str = ""
     """The image that was rolled back."""
 

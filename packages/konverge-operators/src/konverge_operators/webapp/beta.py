@@ -1,10 +1,10 @@
-"""WebApp as it was in v1beta1, and the way between the two versions.
+"""WebApp v1beta1, and the conversion between v1beta1 and v1.
 
 | v1beta1 | v1 |
 |---|---|
 | `size` | `replicas`: renamed |
-| `host` | `ingress.host`: restructured; what else is in `ingress` is kept in an annotation |
-| - | `progressDeadlineSeconds`: kept in the same annotation |
+| `host` | `ingress.host`: restructured; the other fields of `ingress` are stored in an annotation |
+| - | `progressDeadlineSeconds`: stored in the same annotation |
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Annotated
 from konverge import CustomResource, Meta, Model, Spec, field
 from konverge.schema import AGE, Column, Scale
 from konverge.webhooks import AnnotationValue, ConversionWebhook, Converter
-from konverge_operators.webapp.api import Autoscaling, Exposure, Resources, WebApp, WebAppSpec, WebAppStatus
+from konverge_operators.webapp.api import Autoscaling, IngressOptions, Resources, WebApp, WebAppSpec, WebAppStatus
 
 __all__ = ["WebAppV1Beta1", "WebAppV1Beta1Spec", "conversion"]
 
 
 class WebAppV1Beta1Spec(Spec):
-    """What the application shall be."""
+    """The desired state of the application."""
 
     image: Annotated[str, Meta(min_length=1)]
     size: Annotated[int, Meta(ge=0, le=1000)] = 1
@@ -51,70 +51,70 @@ class WebAppV1Beta1(
         AGE,
     ),
 ):
-    """A stateless web application, as it was."""
+    """A stateless web application, in its first version."""
 
 
-class _Newer(Model):
-    """What v1 says and v1beta1 cannot."""
+class _V1Fields(Model):
+    """The fields of v1 that v1beta1 does not have."""
 
     progress_deadline_seconds: Annotated[int, Meta(ge=1)] | None = None
     path: str | None = None
     class_name: str | None = None
 
 
-_NEWER = AnnotationValue("webapp.example.com/v1", _Newer)
+_V1_ANNOTATION = AnnotationValue("webapp.example.com/v1", _V1Fields)
 _DEADLINE = WebAppSpec(image="-").progress_deadline_seconds
-_PATH = Exposure(host="-").path
+_PATH = IngressOptions(host="-").path
 
 
 def _up(old: WebAppV1Beta1) -> WebApp:
-    newer = _NEWER.take(old) or _Newer()
+    stored = _V1_ANNOTATION.take(old) or _V1Fields()
     spec = old.spec
-    exposure = None
+    ingress = None
     if spec.host is not None:
-        path = _PATH if newer.path is None else newer.path
-        exposure = Exposure(host=spec.host, path=path, class_name=newer.class_name)
-    made = WebAppSpec(
+        path = _PATH if stored.path is None else stored.path
+        ingress = IngressOptions(host=spec.host, path=path, class_name=stored.class_name)
+    new_spec = WebAppSpec(
         image=spec.image,
         replicas=spec.size,
         port=spec.port,
         env=spec.env,
         resources=spec.resources,
-        ingress=exposure,
+        ingress=ingress,
         autoscaling=spec.autoscaling,
         rollback=spec.rollback,
-        progress_deadline_seconds=newer.progress_deadline_seconds or _DEADLINE,
+        progress_deadline_seconds=stored.progress_deadline_seconds or _DEADLINE,
     )
-    return WebApp(metadata=old.metadata, spec=made, status=old.status)
+    return WebApp(metadata=old.metadata, spec=new_spec, status=old.status)
 
 
 def _down(new: WebApp) -> WebAppV1Beta1:
-    spec, exposure = new.spec, new.spec.ingress
-    made = WebAppV1Beta1Spec(
+    spec, ingress = new.spec, new.spec.ingress
+    old_spec = WebAppV1Beta1Spec(
         image=spec.image,
         size=spec.replicas,
         port=spec.port,
         env=spec.env,
         resources=spec.resources,
-        host=exposure.host if exposure is not None else None,
+        host=ingress.host if ingress is not None else None,
         autoscaling=spec.autoscaling,
         rollback=spec.rollback,
     )
-    old = WebAppV1Beta1(metadata=new.metadata, spec=made, status=new.status)
-    _NEWER.put(old, _newer(spec, exposure))
+    old = WebAppV1Beta1(metadata=new.metadata, spec=old_spec, status=new.status)
+    _V1_ANNOTATION.put(old, _v1_fields(spec, ingress))
     return old
 
 
-def _newer(spec: WebAppSpec, exposure: Exposure | None) -> _Newer | None:
-    """Note what differs from what `_up` would make without a note; None when nothing does."""
-    newer = _Newer()
+def _v1_fields(spec: WebAppSpec, ingress: IngressOptions | None) -> _V1Fields | None:
+    """Return the fields that `_up` could not restore without the annotation; None if there are none."""
+    fields = _V1Fields()
     if spec.progress_deadline_seconds != _DEADLINE:
-        newer.progress_deadline_seconds = spec.progress_deadline_seconds
-    if exposure is not None:
-        newer.path = exposure.path if exposure.path != _PATH else None
-        newer.class_name = exposure.class_name
-    return newer if newer != _Newer() else None
+        fields.progress_deadline_seconds = spec.progress_deadline_seconds
+    if ingress is not None:
+        fields.path = ingress.path if ingress.path != _PATH else None
+        fields.class_name = ingress.class_name
+    return fields if fields != _V1Fields() else None
 
 
 conversion = ConversionWebhook(WebApp, Converter(WebAppV1Beta1, WebApp, _up, _down))
-"""Between the versions, without loss in either direction."""
+"""Converts between the versions without loss in either direction."""

@@ -1,4 +1,4 @@
-"""What a WebApp consists of, as functions from the object to its children."""
+"""The children of a WebApp: functions that build each of them from the object."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from konverge.k8s.networking.v1 import (
     IngressSpec,
     ServiceBackendPort,
 )
-from konverge_operators.webapp.api import Autoscaling, Exposure, Resources, WebApp
+from konverge_operators.webapp.api import Autoscaling, IngressOptions, Resources, WebApp
 
 __all__ = [
     "CONTAINER",
     "KINDS",
     "autoscaler_for",
     "deployment_for",
-    "first_replicas",
     "ingress_for",
+    "initial_replicas",
     "labels_of",
     "selector_of",
     "service_for",
@@ -52,11 +52,11 @@ CONTAINER = "web"
 _PORT = "http"
 
 KINDS = (Ingress, HorizontalPodAutoscaler, Service, Deployment)
-"""What it may consist of, in the order in which it is taken apart: who sends requests first."""
+"""The kinds of the children, in the order in which `finalize` deletes them: senders of requests first."""
 
 
 def labels_of(app: WebApp) -> dict[str, str]:
-    """Give the labels that tie an application's parts together."""
+    """Return the labels of all children of an application."""
     return {
         "app.kubernetes.io/name": "webapp",
         "app.kubernetes.io/instance": app.name,
@@ -65,18 +65,18 @@ def labels_of(app: WebApp) -> dict[str, str]:
 
 
 def selector_of(app: WebApp) -> dict[str, str]:
-    """Give the labels that its pods are found by; a Deployment never changes them."""
+    """Return the labels that select the pods. They never change: the selector of a Deployment is immutable."""
     return {"app.kubernetes.io/name": "webapp", "app.kubernetes.io/instance": app.name}
 
 
-def first_replicas(app: WebApp, scaling: Autoscaling) -> int:
-    """Give how many copies a new Deployment starts with under autoscaling: as many as there were, within bounds."""
+def initial_replicas(app: WebApp, scaling: Autoscaling) -> int:
+    """Return the replicas of a new Deployment under autoscaling: as many as before, within the bounds."""
     start = app.status.replicas or app.spec.replicas
     return max(scaling.min_replicas, min(start, scaling.max_replicas))
 
 
 def deployment_for(app: WebApp, *, image: str, replicas: int | None) -> Deployment:
-    """Give the Deployment that runs it; without replicas their number is somebody else's matter."""
+    """Return the Deployment; with `replicas` None it does not set the field, which then belongs to the autoscaler."""
     pod = PodTemplateSpec(metadata=ObjectMeta(labels=labels_of(app)), spec=PodSpec(containers=[_container(app, image)]))
     return Deployment(
         metadata=_metadata(app),
@@ -90,21 +90,21 @@ def deployment_for(app: WebApp, *, image: str, replicas: int | None) -> Deployme
 
 
 def service_for(app: WebApp) -> Service:
-    """Give the Service in front of it."""
+    """Return the Service of the pods."""
     port = ServicePort(name=_PORT, port=app.spec.port, target_port=_PORT)
     return Service(metadata=_metadata(app), spec=ServiceSpec(selector=selector_of(app), ports=[port]))
 
 
-def ingress_for(app: WebApp, exposure: Exposure) -> Ingress:
-    """Give the Ingress that leads to the Service."""
+def ingress_for(app: WebApp, options: IngressOptions) -> Ingress:
+    """Return the Ingress that routes requests to the Service."""
     service = IngressServiceBackend(name=app.name, port=ServiceBackendPort(name=_PORT))
-    path = HTTPIngressPath(path=exposure.path, path_type="Prefix", backend=IngressBackend(service=service))
-    rule = IngressRule(host=exposure.host, http=HTTPIngressRuleValue(paths=[path]))
-    return Ingress(metadata=_metadata(app), spec=IngressSpec(ingress_class_name=exposure.class_name, rules=[rule]))
+    path = HTTPIngressPath(path=options.path, path_type="Prefix", backend=IngressBackend(service=service))
+    rule = IngressRule(host=options.host, http=HTTPIngressRuleValue(paths=[path]))
+    return Ingress(metadata=_metadata(app), spec=IngressSpec(ingress_class_name=options.class_name, rules=[rule]))
 
 
 def autoscaler_for(app: WebApp, scaling: Autoscaling) -> HorizontalPodAutoscaler:
-    """Give the autoscaler of the Deployment."""
+    """Return the autoscaler of the Deployment."""
     target = MetricTarget(type="Utilization", average_utilization=scaling.cpu_percent)
     return HorizontalPodAutoscaler(
         metadata=_metadata(app),
@@ -122,9 +122,9 @@ def _metadata(app: WebApp) -> ObjectMeta:
 
 
 def _container(app: WebApp, image: str) -> Container:
-    wanted = app.spec.resources or Resources()
-    # Quantities may be written as numbers; in children they are texts.
-    resources = ResourceRequirements(requests=_texts(wanted.requests), limits=_texts(wanted.limits))
+    spec = app.spec.resources or Resources()
+    # Users may write quantities as numbers; the children have strings.
+    resources = ResourceRequirements(requests=_strings(spec.requests), limits=_strings(spec.limits))
     return Container(
         name=CONTAINER,
         image=image,
@@ -134,5 +134,5 @@ def _container(app: WebApp, image: str) -> Container:
     )
 
 
-def _texts(amounts: dict[str, str]) -> dict[str, str]:
-    return {name: str(amount) for name, amount in amounts.items()}
+def _strings(quantities: dict[str, str]) -> dict[str, str]:
+    return {name: str(quantity) for name, quantity in quantities.items()}

@@ -1,8 +1,8 @@
-"""The life of a WebApp as a checked state machine.
+"""The phases of a WebApp as a state machine with declared transitions.
 
-The phase is computed from what is observed, by a plain function: so it is right after a crash, a downtime or a restore,
-whatever was written before. Which phase may follow which is declared. A transition that is not declared is no reason to
-stop: the operator logs and counts it. Its tests fail.
+`derive_status` computes the phase from what is observed. It is a plain function, so the phase is correct after a crash,
+a downtime or a restore, whatever the status said before. The allowed transitions are declared. A transition that is not
+allowed does not stop the operator: it is logged and counted. The tests fail on it.
 
     Created -> Reconciling -> WaitingForPods -> Ready <-> Scaling, Updating, Degraded
     any -> Deleting -> gone
@@ -20,60 +20,32 @@ from prometheus_client.registry import Collector
 
 from konverge import Key
 from konverge_operators.webapp.api import Phase
+from konverge_operators.webapp.facts import Facts
 
-__all__ = ["DECLARED", "Facts", "Lifecycle", "Standing", "standing_of"]
+__all__ = ["ALLOWED_TRANSITIONS", "DerivedStatus", "Lifecycle", "derive_status"]
 
 _log = logging.getLogger("konverge_operators.webapp")
 
-_TOGETHER = frozenset({Phase.RECONCILING, Phase.SCALING, Phase.UPDATING, Phase.DEGRADED, Phase.DELETING})
+_COMMON = frozenset({Phase.RECONCILING, Phase.SCALING, Phase.UPDATING, Phase.DEGRADED, Phase.DELETING})
 
-DECLARED: Mapping[Phase, frozenset[Phase]] = MappingProxyType(
+ALLOWED_TRANSITIONS: Mapping[Phase, frozenset[Phase]] = MappingProxyType(
     {
         Phase.CREATED: frozenset({Phase.RECONCILING, Phase.DEGRADED, Phase.DELETING}),
-        Phase.RECONCILING: (_TOGETHER | {Phase.WAITING, Phase.READY}) - {Phase.RECONCILING},
-        Phase.WAITING: _TOGETHER | {Phase.READY},
-        Phase.READY: _TOGETHER,
-        Phase.SCALING: (_TOGETHER | {Phase.READY}) - {Phase.SCALING},
-        Phase.UPDATING: (_TOGETHER | {Phase.READY, Phase.WAITING}) - {Phase.UPDATING},
-        Phase.DEGRADED: (_TOGETHER | {Phase.READY, Phase.WAITING}) - {Phase.DEGRADED},
+        Phase.RECONCILING: (_COMMON | {Phase.WAITING, Phase.READY}) - {Phase.RECONCILING},
+        Phase.WAITING: _COMMON | {Phase.READY},
+        Phase.READY: _COMMON,
+        Phase.SCALING: (_COMMON | {Phase.READY}) - {Phase.SCALING},
+        Phase.UPDATING: (_COMMON | {Phase.READY, Phase.WAITING}) - {Phase.UPDATING},
+        Phase.DEGRADED: (_COMMON | {Phase.READY, Phase.WAITING}) - {Phase.DEGRADED},
         Phase.DELETING: frozenset(),
     }
 )
-"""Which phases may follow each phase."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Facts:
-    """All that the phase depends on.
-
-    `wanted` to `available` are counts of the Deployment; `observed` says whether they are about its present spec;
-    `rolled_out` whether its newest pods have all been there once. `good_image` and `good_replicas` are what was ready
-    last, "" when nothing ever was. `trouble` is a reason and a message.
-    """
-
-    deleting: bool = False
-    trouble: tuple[str, str] | None = None
-    image: str = ""
-    observed: bool = False
-    wanted: int = 0
-    replicas: int = 0
-    updated: int = 0
-    available: int = 0
-    rolled_out: bool = False
-    stuck: str = ""
-    refused: str = ""
-    good_image: str = ""
-    good_replicas: int = 0
-
-    @property
-    def complete(self) -> bool:
-        """Whether all that is wanted is there, and nothing else."""
-        return self.observed and self.updated == self.replicas == self.available == self.wanted
+"""The phases that may follow each phase."""
 
 
 @dataclass(frozen=True)
-class Standing:
-    """A phase, and why: a reason in one word for machines, a message for people."""
+class DerivedStatus:
+    """A phase with a reason for programs, in one word, and a message for people."""
 
     phase: Phase
     reason: str
@@ -81,77 +53,78 @@ class Standing:
 
     @property
     def progressing(self) -> bool:
-        """Whether something is under way."""
+        """Whether a change is in progress."""
         return self.phase in (Phase.RECONCILING, Phase.WAITING, Phase.SCALING, Phase.UPDATING)
 
 
-def standing_of(facts: Facts) -> Standing:
-    """Give the phase that follows from the facts. Total: every combination of facts has one."""
-    counted = f"{facts.available} of {facts.wanted} replicas are available"
-    if facts.deleting:
-        return Standing(Phase.DELETING, "Deleting", "its parts are being deleted")
-    if facts.trouble is not None:
-        return Standing(Phase.DEGRADED, *facts.trouble)
+def derive_status(facts: Facts) -> DerivedStatus:
+    """Return the phase that follows from the facts. Every combination of facts has one."""
+    available = f"{facts.available} of {facts.desired} replicas are available"
+    if facts.terminating:
+        return DerivedStatus(Phase.DELETING, "Deleting", "children are being deleted")
+    if facts.failure is not None:
+        return DerivedStatus(Phase.DEGRADED, *facts.failure)
     if not facts.observed:
-        return _begun(facts)
-    if facts.stuck:
-        return Standing(Phase.DEGRADED, "RolloutFailed", f"{facts.image} does not become ready: {facts.stuck}")
-    if facts.refused:
-        return Standing(Phase.DEGRADED, "PodsRefused", facts.refused)
+        return _not_observed(facts)
+    if facts.progress_failure:
+        message = f"{facts.image} does not become ready: {facts.progress_failure}"
+        return DerivedStatus(Phase.DEGRADED, "RolloutFailed", message)
+    if facts.replica_failure:
+        return DerivedStatus(Phase.DEGRADED, "PodsRefused", facts.replica_failure)
     if facts.complete:
-        return Standing(Phase.READY, "AllReplicasAvailable", counted)
+        return DerivedStatus(Phase.READY, "AllReplicasAvailable", available)
     if not facts.good_image:
-        return Standing(Phase.WAITING, "WaitingForPods", counted)
-    return _under_way(facts, counted)
+        return DerivedStatus(Phase.WAITING, "WaitingForPods", available)
+    return _no_longer_ready(facts, available)
 
 
-def _begun(facts: Facts) -> Standing:
-    """The Deployment is told, and has not answered."""
+def _not_observed(facts: Facts) -> DerivedStatus:
+    """Return the status while the Deployment controller has not observed the current spec."""
     if facts.good_image and facts.image != facts.good_image:
-        return Standing(Phase.UPDATING, "RollingOut", f"from {facts.good_image} to {facts.image}")
-    if facts.good_image and facts.wanted != facts.good_replicas:
+        return DerivedStatus(Phase.UPDATING, "RollingOut", f"from {facts.good_image} to {facts.image}")
+    if facts.good_image and facts.desired != facts.good_replicas:
         return _scaling(facts)
-    return Standing(Phase.RECONCILING, "PartsApplied", "its parts are made as asked")
+    return DerivedStatus(Phase.RECONCILING, "ChildrenApplied", "all children are applied")
 
 
-def _under_way(facts: Facts, counted: str) -> Standing:
-    """It was ready once, and is not now."""
+def _no_longer_ready(facts: Facts, available: str) -> DerivedStatus:
+    """Return the status of an application that was ready before and is not now."""
     if facts.image != facts.good_image:
-        return Standing(Phase.UPDATING, "RollingOut", f"from {facts.good_image} to {facts.image}")
+        return DerivedStatus(Phase.UPDATING, "RollingOut", f"from {facts.good_image} to {facts.image}")
     if facts.updated < facts.replicas:
-        return Standing(Phase.UPDATING, "RollingOut", "pods are replaced by new ones")
-    if facts.wanted != facts.good_replicas:
+        return DerivedStatus(Phase.UPDATING, "RollingOut", "pods are being replaced")
+    if facts.desired != facts.good_replicas:
         return _scaling(facts)
-    if not facts.rolled_out:
-        return Standing(Phase.WAITING, "WaitingForPods", counted)
-    return Standing(Phase.DEGRADED, "PodsLost", counted)
+    if not facts.new_replica_set_available:
+        return DerivedStatus(Phase.WAITING, "WaitingForPods", available)
+    return DerivedStatus(Phase.DEGRADED, "PodsLost", available)
 
 
-def _scaling(facts: Facts) -> Standing:
-    return Standing(Phase.SCALING, "Scaling", f"from {facts.good_replicas} to {facts.wanted} replicas")
+def _scaling(facts: Facts) -> DerivedStatus:
+    return DerivedStatus(Phase.SCALING, "Scaling", f"from {facts.good_replicas} to {facts.desired} replicas")
 
 
 class Lifecycle:
-    """Watches over transitions, and counts: applications by phase, transitions, and those that are not declared.
+    """Records phases and counts applications by phase, transitions, and transitions that are not allowed.
 
-    `metrics` are for the manager to export. None names an application.
+    `metrics` are the collectors that the manager exports. No label names an application.
     """
 
     def __init__(self) -> None:
         labels = ["before", "after"]
         self.applications = Gauge("webapp_applications", "WebApps by phase", ["phase"], registry=None)
-        self.transitions = Counter("webapp_transitions", "Changes of phase", labels, registry=None)
-        self.undeclared = Counter(
-            "webapp_undeclared_transitions", "Changes of phase that are not declared", labels, registry=None
+        self.transitions = Counter("webapp_transitions", "Phase transitions", labels, registry=None)
+        self.unexpected = Counter(
+            "webapp_unexpected_transitions", "Phase transitions that are not allowed", labels, registry=None
         )
         self._phases: dict[Key, Phase] = {}
 
     @property
     def metrics(self) -> tuple[Collector, ...]:
-        return self.applications, self.transitions, self.undeclared
+        return self.applications, self.transitions, self.unexpected
 
-    def stands(self, key: Key, before: Phase, after: Phase) -> None:
-        """Note the phase of an application, which was another one or the same."""
+    def record_phase(self, key: Key, before: Phase, after: Phase) -> None:
+        """Record the phase of an application, changed or not."""
         counted = self._phases.get(key)
         if counted is not after:
             self.forget(key)
@@ -160,12 +133,14 @@ class Lifecycle:
         if before is after:
             return
         self.transitions.labels(before, after).inc()
-        if after not in DECLARED[before]:
-            self.undeclared.labels(before, after).inc()
-            _log.warning("Undeclared transition", extra={"key": str(key), "before": str(before), "after": str(after)})
+        if after not in ALLOWED_TRANSITIONS[before]:
+            self.unexpected.labels(before, after).inc()
+            _log.warning(
+                "unexpected phase transition", extra={"key": str(key), "before": str(before), "after": str(after)}
+            )
 
     def forget(self, key: Key) -> None:
-        """Count an application no more: it is gone."""
+        """Stop counting an application that is gone."""
         counted = self._phases.pop(key, None)
         if counted is not None:
             self.applications.labels(counted).dec()

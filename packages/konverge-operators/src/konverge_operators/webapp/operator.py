@@ -1,4 +1,4 @@
-"""The operator as one value, for `konverge run`, `dev` and `manifests`."""
+"""The operator, as the commands `konverge run`, `dev` and `manifests` load it."""
 
 from __future__ import annotations
 

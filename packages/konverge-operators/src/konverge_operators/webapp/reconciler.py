@@ -1,12 +1,12 @@
-"""How a WebApp becomes a Deployment, a Service and, when asked for, an Ingress and an autoscaler.
+"""The reconciler of WebApp: it manages a Deployment, a Service and, if requested, an Ingress and an autoscaler.
 
-One run applies all parts, takes away what is no longer asked for, looks at what is there and writes down where the
-application stands. The order matters in two places:
+One reconcile applies all children, prunes those that are no longer requested, observes the Deployment and writes the
+status. The order matters in two places:
 
-1. `replicas` is handed over before it is left out, and an autoscaler goes before `replicas` is taken back: in neither
-   direction is there a moment in which nobody, or two, decide on the number.
-2. That an image failed is written down before the good one is applied: a crash in between is followed by the rollback,
-   not by another try of the bad image.
+1. Ownership of `replicas` is handed over before the field is omitted, and an autoscaler is deleted before `replicas`
+   is set again. So at every moment exactly one party sets the number.
+2. The failed image is recorded in the status before the good one is applied. After a crash in between the rollback
+   continues; the bad image is not tried again.
 """
 
 from __future__ import annotations
@@ -35,32 +35,33 @@ from konverge_operators.webapp.children import (
     KINDS,
     autoscaler_for,
     deployment_for,
-    first_replicas,
     ingress_for,
+    initial_replicas,
     service_for,
 )
-from konverge_operators.webapp.lifecycle import Facts, Lifecycle
-from konverge_operators.webapp.observation import facts_of, image_to_run, rollback_wanted
-from konverge_operators.webapp.rules import problems_of
-from konverge_operators.webapp.status import Observed, stand
+from konverge_operators.webapp.facts import Facts, facts_of, image_to_run, needs_rollback
+from konverge_operators.webapp.lifecycle import Lifecycle
+from konverge_operators.webapp.rules import find_violations
+from konverge_operators.webapp.status import Observed, set_status
 
-__all__ = ["FINALIZER", "LOOK_AGAIN", "NotOurs", "WebAppReconciler", "controllers"]
+__all__ = ["FINALIZER", "RESYNC_INTERVAL", "OwnershipConflict", "WebAppReconciler", "controllers"]
 
 FINALIZER = "example.com/webapp"
-LOOK_AGAIN = 30.0
-"""So many seconds after each reconcile comes the next one, whatever was or was not heard."""
+RESYNC_INTERVAL = 30.0
+"""Seconds after a reconcile until the next one, with or without an event."""
 
 _AUTOSCALER = "webapp-autoscaling"
-_PATIENCE = 3
-_GOING = 5.0
+_DEGRADED_AFTER = 3
+"""Failed attempts after which an error that may be temporary changes the phase."""
+_FINALIZE_RETRY = 5.0
 
 
-class NotOurs(KonvergeError):
-    """There is an object of the name that a part of the application needs, and it belongs to somebody else."""
+class OwnershipConflict(KonvergeError):
+    """An object with the name of a child exists, and this WebApp does not own it."""
 
 
 class WebAppReconciler(Reconciler[WebApp]):
-    """Keeps the parts as the WebApp asks, and says in its status how they are."""
+    """Keeps the children as the spec requires, and reports their state in the status."""
 
     finalizer = FINALIZER
 
@@ -69,46 +70,46 @@ class WebAppReconciler(Reconciler[WebApp]):
 
     async def reconcile(self, app: WebApp, ctx: Context) -> Result:
         try:
-            if problems := problems_of(app):
-                raise TerminalError("; ".join(map(str, problems)))
-            deployment = await self._parts(app, ctx)
+            if violations := find_violations(app):
+                raise TerminalError("; ".join(map(str, violations)))
+            deployment = await self._apply_children(app, ctx)
             facts = facts_of(app, deployment)
-            if rollback_wanted(app, facts):
-                app = await self._note_failure(app, ctx, facts)
-                deployment = await self._deployment(app, ctx)
-            await self._tell(app, ctx, Observed(facts_of(app, deployment), deployment))
+            if needs_rollback(app, facts):
+                app = await self._record_failed_image(app, ctx, facts)
+                deployment = await self._apply_deployment(app, ctx)
+            await self._update_status(app, ctx, Observed(facts_of(app, deployment), deployment))
         except (Conflict, WriteRefused, asyncio.CancelledError):
-            raise  # not this application's trouble: somebody else was faster, or this process leads no more
+            raise  # not a failure of this application: a newer version exists, or this process is no longer the leader
         except Exception as error:
-            if _ends_with_its_namespace(error):
-                return Result.requeue(after=LOOK_AGAIN, reason="the namespace is being deleted, and the WebApp with it")
-            await self._complain(app, ctx, error)
+            if _is_namespace_terminating(error):
+                return Result.requeue(after=RESYNC_INTERVAL, reason="the namespace is being deleted")
+            await self._report_error(app, ctx, error)
             raise
-        return Result.requeue(after=LOOK_AGAIN)
+        return Result.requeue(after=RESYNC_INTERVAL)
 
     async def finalize(self, app: WebApp, ctx: Context) -> Result:
-        """Take the application apart: first what sends it requests, then what serves them."""
-        await self._tell(app, ctx, Observed(Facts(deleting=True)))
+        """Delete the children: first those that send requests, then those that serve them."""
+        await self._update_status(app, ctx, Observed(Facts(terminating=True)))
         for kind in KINDS:
             for child in ctx.owned(kind):
                 if child.metadata.deletion_timestamp is None:
                     await ctx.delete(child, propagation="Background")
-        if left := sum(len(ctx.owned(kind)) for kind in KINDS):
-            return Result.requeue(after=_GOING, reason=f"{left} parts are still there")
-        ctx.event("Deleted", "all parts are deleted", action="Finalize")
+        if remaining := sum(len(ctx.owned(kind)) for kind in KINDS):
+            return Result.requeue(after=_FINALIZE_RETRY, reason=f"{remaining} children still exist")
+        ctx.event("Deleted", "all children are deleted", action="Finalize")
         return Result.done()
 
     def gone(self, key: Key) -> None:
         self.lifecycle.forget(key)
 
-    # Parts
+    # Children
 
-    async def _parts(self, app: WebApp, ctx: Context) -> Deployment:
-        """Apply everything that is asked for, and remove everything else."""
-        await self._only_ours(app, ctx)
+    async def _apply_children(self, app: WebApp, ctx: Context) -> Deployment:
+        """Apply every requested child, and prune the others."""
+        await self._check_ownership(app, ctx)
         if app.spec.autoscaling is None:
             await ctx.prune(HorizontalPodAutoscaler)
-        deployment = await self._deployment(app, ctx)
+        deployment = await self._apply_deployment(app, ctx)
         await ctx.apply(service_for(app))
         if app.spec.ingress is not None:
             await ctx.apply(ingress_for(app, app.spec.ingress))
@@ -117,55 +118,59 @@ class WebAppReconciler(Reconciler[WebApp]):
         await ctx.prune(*KINDS)
         return deployment
 
-    async def _deployment(self, app: WebApp, ctx: Context) -> Deployment:
+    async def _apply_deployment(self, app: WebApp, ctx: Context) -> Deployment:
         scaling = app.spec.autoscaling
         replicas: int | None = app.spec.replicas
         if scaling is not None:
-            there = await ctx.get(Deployment, app.name)
-            replicas = first_replicas(app, scaling) if there is None else None
-            if there is not None:
-                await ctx.hand_over(there, ".spec.replicas", to=_AUTOSCALER)
+            existing = await ctx.get(Deployment, app.name)
+            replicas = initial_replicas(app, scaling) if existing is None else None
+            if existing is not None:
+                await ctx.hand_over(existing, ".spec.replicas", to=_AUTOSCALER)
         return await ctx.apply(deployment_for(app, image=image_to_run(app), replicas=replicas))
 
-    async def _only_ours(self, app: WebApp, ctx: Context) -> None:
-        """Refuse to take over what somebody else has made: it would go with the application."""
-        asked = {Ingress: app.spec.ingress is not None, HorizontalPodAutoscaler: app.spec.autoscaling is not None}
+    async def _check_ownership(self, app: WebApp, ctx: Context) -> None:
+        """Refuse to adopt an object that somebody else created: it would be deleted together with the WebApp."""
+        requested = {Ingress: app.spec.ingress is not None, HorizontalPodAutoscaler: app.spec.autoscaling is not None}
         for kind in KINDS:
-            found = await ctx.get(kind, app.name) if asked.get(kind, True) else None
-            if found is not None and app.uid not in [one.uid for one in found.metadata.owner_references or ()]:
-                raise NotOurs(f"{kind.__name__} {app.key} is there and not this WebApp's (delete or rename one)")
+            found = await ctx.get(kind, app.name) if requested.get(kind, True) else None
+            owners = found.metadata.owner_references or () if found is not None else ()
+            if found is not None and app.uid not in [owner.uid for owner in owners]:
+                raise OwnershipConflict(
+                    f"{kind.__name__} {app.key} already exists and this WebApp does not own it (delete or rename one)"
+                )
 
-    async def _note_failure(self, app: WebApp, ctx: Context, facts: Facts) -> WebApp:
+    async def _record_failed_image(self, app: WebApp, ctx: Context, facts: Facts) -> WebApp:
         good = app.status.last_good_image
         app.status.failed_image = facts.image
         app = await ctx.update_status(app)
-        ctx.event("RolledBack", f"{facts.image} does not become ready, back to {good}", warning=True, action="RollBack")
+        message = f"{facts.image} does not become ready, rolling back to {good}"
+        ctx.event("RolledBack", message, warning=True, action="RollBack")
         return app
 
-    # Telling
+    # Status
 
-    async def _tell(self, app: WebApp, ctx: Context, observed: Observed) -> None:
-        stand(app, ctx, observed, self.lifecycle)
+    async def _update_status(self, app: WebApp, ctx: Context, observed: Observed) -> None:
+        set_status(app, ctx, observed, self.lifecycle)
         app.status.last_error, app.status.retry_count = "", 0
         await ctx.update_status(app)
 
-    async def _complain(self, app: WebApp, ctx: Context, error: Exception) -> None:
-        """Write the error where its owner looks. One that may pass is no change of phase before it has stayed."""
-        lasting = isinstance(error, TerminalError)
-        if lasting or ctx.attempt >= _PATIENCE:
-            reason = "InvalidSpec" if lasting else "ReconcileFailed"
-            stand(app, ctx, Observed(Facts(trouble=(reason, str(error)))), self.lifecycle)
-        app.status.last_error, app.status.retry_count = str(error), 0 if lasting else ctx.attempt
-        with suppress(KonvergeError):  # the error itself is what counts, and it is raised
+    async def _report_error(self, app: WebApp, ctx: Context, error: Exception) -> None:
+        """Write the error into the status. A temporary error changes the phase only after several attempts."""
+        terminal = isinstance(error, TerminalError)
+        if terminal or ctx.attempt >= _DEGRADED_AFTER:
+            reason = "InvalidSpec" if terminal else "ReconcileFailed"
+            set_status(app, ctx, Observed(Facts(failure=(reason, str(error)))), self.lifecycle)
+        app.status.last_error, app.status.retry_count = str(error), 0 if terminal else ctx.attempt
+        with suppress(KonvergeError):  # the caller raises the original error, which matters more
             await ctx.update_status(app)
 
 
-def _ends_with_its_namespace(error: Exception) -> bool:
+def _is_namespace_terminating(error: Exception) -> bool:
     return isinstance(error, ApiError) and any(cause.reason == "NamespaceTerminating" for cause in error.causes)
 
 
 def controllers(lifecycle: Lifecycle | None = None) -> tuple[Controller[WebApp], ...]:
-    """Give the controllers of this operator."""
+    """Return the controllers of this operator."""
     builder = controller_for(WebApp)
     for kind in reversed(KINDS):
         builder = builder.owns(kind)

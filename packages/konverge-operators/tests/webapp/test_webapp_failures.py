@@ -1,4 +1,4 @@
-"""When things go wrong with a WebApp: failed roll-outs, errors, bad specs, lost pods, silence, deletion."""
+"""Failures of a WebApp: failed rollouts, errors, invalid specs, lost pods, missing events, deletion."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Pod, Service
 from konverge.objects import find_condition
 from konverge.testing import settle
-from konverge.testing.faults import answered
+from konverge.testing.faults import status_response
 from konverge.triggers import anything
 from konverge_operators.webapp.api import Phase, WebApp
 from konverge_operators.webapp.children import KINDS
@@ -26,10 +26,10 @@ def reason_of(app: WebApp, type_: str = "Degraded") -> tuple[str, str]:
     return found.status, found.reason
 
 
-# Roll-outs
+# Rollouts
 
 
-async def test_a_roll_out_that_fails_is_degraded_and_still_available() -> None:
+async def test_an_application_whose_rollout_fails_is_degraded_and_still_available() -> None:
     async with webapp_world() as world, world.operating():
         await world.client.create(webapp(replicas=4, progressDeadlineSeconds=60))
         await world.reaches(Phase.READY)
@@ -44,7 +44,7 @@ async def test_a_roll_out_that_fails_is_degraded_and_still_available() -> None:
         assert reason_of(app)[0] == "False"
 
 
-async def test_with_rollback_the_last_good_image_comes_back_until_another_one_is_asked_for() -> None:
+async def test_with_rollback_the_last_good_image_runs_until_the_spec_has_another_one() -> None:
     async with webapp_world() as world, world.operating():
         await world.client.create(webapp(replicas=4, rollback=True, progressDeadlineSeconds=60))
         await world.reaches(Phase.READY)
@@ -68,7 +68,7 @@ async def test_with_rollback_the_last_good_image_comes_back_until_another_one_is
         assert (app.status.failed_image, app.status.last_good_image) == ("", "nginx:1.26")
 
 
-async def test_an_image_that_never_was_ready_has_nothing_to_go_back_to() -> None:
+async def test_without_a_good_image_there_is_no_rollback() -> None:
     async with webapp_world() as world, world.operating():
         await world.client.create(webapp(image="nginx:bad", rollback=True, progressDeadlineSeconds=60))
         app = await world.reaches(Phase.DEGRADED, within=300)
@@ -76,7 +76,7 @@ async def test_an_image_that_never_was_ready_has_nothing_to_go_back_to() -> None
         assert app.status.failed_image == ""
 
 
-async def test_lost_pods_are_degraded_until_they_are_replaced() -> None:
+async def test_an_application_with_lost_pods_is_degraded_until_they_are_replaced() -> None:
     async with webapp_world() as world, world.operating():
         await world.client.create(webapp(replicas=3))
         await world.reaches(Phase.READY)
@@ -90,11 +90,11 @@ async def test_lost_pods_are_degraded_until_they_are_replaced() -> None:
 # Errors
 
 
-async def test_errors_back_off_and_are_seen_in_status_and_gone_when_they_are_over() -> None:
+async def test_errors_are_retried_with_backoff_and_shown_in_the_status_until_they_are_gone() -> None:
     async with webapp_world() as world, world.operating() as manager:
-        with world.way.script.standing(
+        with world.way.script.active(
             lambda asked: asked.method == "PATCH" and "/deployments/" in asked.path,
-            answered(403, reason="Forbidden", message="no room"),
+            status_response(403, reason="Forbidden", message="no room"),
         ):
             await world.client.create(webapp())
             await asyncio.sleep(0.5)
@@ -106,24 +106,24 @@ async def test_errors_back_off_and_are_seen_in_status_and_gone_when_they_are_ove
             await asyncio.sleep(40)
             app = await world.app()
             asked = [one.time for one in world.asked() if one.method == "PATCH" and "/deployments/" in one.path]
-            tries = sorted({round(time, 1) for time in asked})
-            gaps = [after - before for before, after in pairwise(tries)]
+            attempts = sorted({round(time, 1) for time in asked})
+            gaps = [after - before for before, after in pairwise(attempts)]
             assert gaps[:4] == pytest.approx([1, 2, 4, 8], rel=0.2)
-            assert (app.status.phase, app.status.retry_count) == (Phase.DEGRADED, len(tries))
+            assert (app.status.phase, app.status.retry_count) == (Phase.DEGRADED, len(attempts))
             assert reason_of(app) == ("True", "ReconcileFailed")
-            assert manager.stats()[0].queue.retries >= len(tries)
+            assert manager.stats()[0].queue.retries >= len(attempts)
         app = await world.reaches(Phase.READY)
         assert (app.status.last_error, app.status.retry_count) == ("", 0)
 
 
-async def test_a_bad_spec_is_terminal_with_words_for_its_owner_until_it_changes() -> None:
+async def test_an_invalid_spec_is_a_terminal_error_with_a_message_until_it_changes() -> None:
     async with webapp_world() as world, world.operating():
         await world.client.create(webapp(image="nginx", autoscaling={"maxReplicas": 1, "minReplicas": 2}))
         await asyncio.sleep(600)
         app = await world.app()
         assert (app.status.phase, app.status.retry_count) == (Phase.DEGRADED, 0)
-        assert "an image needs a tag: write one such as nginx:1.25, at .spec.image" in app.status.last_error
-        assert "minReplicas 2 is above maxReplicas 1" in app.status.last_error
+        assert "the image needs a tag: use one such as nginx:1.25, at .spec.image" in app.status.last_error
+        assert "minReplicas 2 is greater than maxReplicas 1" in app.status.last_error
         assert reason_of(app) == ("True", "InvalidSpec")
         assert await world.parts() == []
 
@@ -131,7 +131,7 @@ async def test_a_bad_spec_is_terminal_with_words_for_its_owner_until_it_changes(
         await world.reaches(Phase.READY)
 
 
-async def test_a_bad_change_leaves_what_runs_alone() -> None:
+async def test_an_invalid_change_does_not_touch_the_running_pods() -> None:
     async with webapp_world() as world, world.operating():
         await world.client.create(webapp())
         await world.reaches(Phase.READY)
@@ -144,7 +144,7 @@ async def test_a_bad_change_leaves_what_runs_alone() -> None:
         assert reason_of(app, "Available")[0] == "True"
 
 
-async def test_what_somebody_else_has_made_is_not_taken_over() -> None:
+async def test_an_object_that_somebody_else_created_is_not_adopted() -> None:
     async with webapp_world() as world, world.operating():
         service = Unstructured(apiVersion="v1", kind="Service", metadata={"name": "web", "namespace": "default"})
         service["spec"] = {"ports": [{"port": 1}], "selector": {"a": "b"}}
@@ -153,13 +153,13 @@ async def test_what_somebody_else_has_made_is_not_taken_over() -> None:
         await asyncio.sleep(10)
         app = await world.app()
         assert app.status.phase is Phase.DEGRADED
-        assert "Service default/web is there and not this WebApp's" in app.status.last_error
+        assert "Service default/web already exists and this WebApp does not own it" in app.status.last_error
         assert (await world.client.get(Service, "web")).metadata.owner_references in (None, [])
         await world.client.delete(Service, "web")
         await world.reaches(Phase.READY, within=400)
 
 
-async def test_what_is_in_the_environment_is_told_to_nobody() -> None:
+async def test_environment_variables_appear_in_no_status_and_no_event() -> None:
     canary = "s3cr3t-c4n4ry"
     async with webapp_world() as world, world.operating():
         await world.client.create(webapp(env={"PASSWORD": canary, "a b": canary}))
@@ -171,10 +171,10 @@ async def test_what_is_in_the_environment_is_told_to_nobody() -> None:
         assert canary not in str(await world.events())
 
 
-# Silence
+# Missing events
 
 
-async def test_without_any_event_it_heals_at_the_next_look() -> None:
+async def test_without_events_it_heals_at_the_next_resync() -> None:
     async with webapp_world() as world:
         builder = controller_for(WebApp)
         for kind in KINDS:
@@ -183,20 +183,20 @@ async def test_without_any_event_it_heals_at_the_next_look() -> None:
             await world.client.create(webapp())
             await asyncio.sleep(100)
             await world.client.delete(Deployment, "web")
-            took = await world.until(lambda: _is_there(world))
-            assert 0 < took <= 31
+            elapsed = await world.until(lambda: _has_deployment(world))
+            assert 0 < elapsed <= 31
 
 
-async def test_a_change_that_a_dead_watch_hides_is_healed() -> None:
+async def test_a_change_during_a_stalled_watch_is_healed() -> None:
     async with webapp_world() as world, world.operating():
         await world.client.create(webapp())
         await world.reaches(Phase.READY)
-        world.way.freeze_streams()
+        world.way.stall_streams()
         await world.client.delete(Deployment, "web")
-        assert await world.until(lambda: _is_there(world)) <= 60
+        assert await world.until(lambda: _has_deployment(world)) <= 60
 
 
-async def _is_there(world: WebAppWorld) -> bool:
+async def _has_deployment(world: WebAppWorld) -> bool:
     return "Deployment web" in await world.parts()
 
 
@@ -213,10 +213,10 @@ async def test_after_a_downtime_any_phase_may_follow_and_is_counted() -> None:
         assert moves(world.lifecycle)["Created -> Ready"] == 1
 
 
-# The end
+# Deletion
 
 
-async def test_deleting_takes_the_parts_apart_and_tells_so() -> None:
+async def test_deletion_removes_the_children_in_order_and_creates_events() -> None:
     async with webapp_world() as world, world.operating():
         await world.client.create(webapp(ingress={"host": "a.example.com"}, autoscaling={"maxReplicas": 4}))
         await world.reaches(Phase.READY)
@@ -233,7 +233,7 @@ async def test_deleting_takes_the_parts_apart_and_tells_so() -> None:
         assert [reason for reason, _ in await world.events()][-2:] == ["Deleting", "Deleted"]
 
 
-async def test_a_part_that_is_held_by_somebody_else_holds_the_application() -> None:
+async def test_a_child_with_a_foreign_finalizer_delays_the_deletion() -> None:
     async with webapp_world() as world, world.operating():
         await world.client.create(webapp())
         await world.reaches(Phase.READY)
@@ -249,7 +249,7 @@ async def test_a_part_that_is_held_by_somebody_else_holds_the_application() -> N
             await world.app()
 
 
-async def test_an_application_that_is_deleted_before_it_was_seen_just_goes() -> None:
+async def test_an_application_that_is_deleted_before_it_was_reconciled_leaves_no_children() -> None:
     async with webapp_world() as world:
         await world.client.create(webapp())
         await world.client.delete(WebApp, "web")
@@ -258,7 +258,7 @@ async def test_an_application_that_is_deleted_before_it_was_seen_just_goes() -> 
             assert await world.parts() == []
 
 
-async def test_another_application_of_the_same_name_gets_parts_of_its_own() -> None:
+async def test_a_second_application_of_the_same_name_gets_its_own_children() -> None:
     async with webapp_world() as world:
         async with world.operating():
             first = await world.client.create(webapp())
