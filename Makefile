@@ -1,4 +1,4 @@
-# Everything that a newcomer needs: `make demo` and `make test`. Both make .venv and install pinned versions themselves.
+# Start with `make demo` and `make test`. Both create .venv and install pinned versions themselves.
 
 PYTHON ?= python3
 VENV := .venv
@@ -11,9 +11,9 @@ BENCH := $(BENCH_VENV)/bin/python
 BENCH_STAMP := $(BENCH_VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types fast contract cluster control-plane generate golden fuzz faults \
-	bench-objects bench-client bench-controlplane bench-cluster bench-builtins bench-peers bench-cache \
-	bench-cache-events bench-controller bench-webapp pins clean
+.PHONY: help demo test check lint types pyright vocabulary fast framework wheels contract cluster matrix dist \
+	control-plane generate golden fuzz faults bench-objects bench-client bench-controlplane bench-cluster \
+	bench-builtins bench-peers bench-cache bench-cache-events bench-controller bench-webapp pins clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -28,20 +28,48 @@ $(BENCH_STAMP): $(PROJECTS) constraints/bench.in constraints/bench.txt
 	$(BENCH_VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints/bench.txt --requirement constraints/bench.in $(EDITABLE)
 	@touch $@
 
-demo: $(STAMP) ## the life of a WebApp on a cluster in this process, step by step, each checked (half a minute at most)
+demo: $(STAMP) ## the life of a WebApp on a cluster in this process, step by step, each step checked (ten seconds)
 	@$(BIN)/konverge demo
 
-check: lint types fast ## the fast part of `make test`: lint, types, tests without a control plane (some minutes)
+# `make check PKG=cache` checks one part: its sources, its tests.
+PKG_SOURCES = $(wildcard packages/*/src/*/$(PKG) packages/*/src/*/$(PKG).py)
+PKG_TESTS = $(wildcard packages/*/tests/unit/$(PKG) packages/*/tests/unit/test_$(PKG).py packages/*/tests/$(PKG))
+
+ifdef PKG
+check: $(STAMP) ## lint, types, vocabulary, fast tests of the framework: about a minute; PKG=cache checks one part
+	@test -n "$(PKG_SOURCES)" || { echo "make: no part is called '$(PKG)': see packages/*/src/*" >&2; exit 2; }
+	$(BIN)/ruff check $(PKG_SOURCES) $(PKG_TESTS)
+	$(BIN)/ruff format --check $(PKG_SOURCES) $(PKG_TESTS)
+	$(BIN)/mypy $(PKG_SOURCES) $(PKG_TESTS)
+	$(BIN)/python tools/vocabulary.py
+	$(if $(PKG_TESTS),$(BIN)/pytest -m '$(QUICK)' $(PKG_TESTS),@echo 'no unit tests for $(PKG)')
+else
+check: lint types vocabulary framework
+endif
 
 lint: $(STAMP) ## ruff, check and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(STAMP) ## mypy, strict
+types: $(STAMP) ## mypy, strict, on everything
 	$(BIN)/mypy
 
-fast: $(STAMP) ## the tests that need no control plane
-	$(BIN)/pytest -m 'not control_plane and not faults and not peers'
+pyright: $(STAMP) ## pyright on the sources
+	$(BIN)/basedpyright
+
+vocabulary: $(STAMP) ## names and docstrings use the field's words
+	$(BIN)/python tools/vocabulary.py
+
+QUICK := not control_plane and not faults and not peers and not wheels
+
+framework: $(STAMP) ## the fast tests of the framework, on two processes
+	$(BIN)/pytest -m '$(QUICK)' -n 2 --dist loadfile packages/konverge/tests tests/test_layers.py tests/test_code_limits.py
+
+fast: $(STAMP) ## all tests that need no control plane
+	$(BIN)/pytest -m '$(QUICK)'
+
+wheels: $(STAMP) ## build the packages, install them into an empty environment and run them there
+	$(BIN)/pytest -m wheels tests/test_wheels.py
 
 SLOW := -m '(control_plane or peers) and not faults'
 
@@ -55,9 +83,15 @@ cluster: $(STAMP) ## all other tests that need a control plane
 # whatever fails, and what each part prints comes in one piece when it ends.
 LANES := --jobs=2 --keep-going --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-test: lint ## everything: lint, types, all tests (a quarter of an hour on two cores)
-	@echo 'Types and all tests, two parts at a time; what a part has to say comes when it is done.'
-	@$(MAKE) $(LANES) contract types fast cluster
+test: lint vocabulary ## everything: lint, types, all tests (a quarter of an hour on two cores)
+	@echo 'Types and all tests, two parts at a time; the output of a part comes when it is done.'
+	@$(MAKE) $(LANES) contract types pyright fast cluster wheels
+
+matrix: ## the fast tests on every Python version of the classifiers
+	$(PYTHON) tools/matrix.py
+
+dist: $(STAMP) ## build wheels and source distributions into dist/
+	@for package in packages/*; do (cd $$package && ../../$(BIN)/hatchling build --directory ../../dist); done
 
 control-plane: $(STAMP) ## build the real etcd, kube-apiserver, kube-controller-manager and kubectl once (needs go)
 	$(BIN)/python -m konverge.testing.build
@@ -117,4 +151,4 @@ pins: ## renew the constraint files from pyproject.toml
 	tools/pins
 
 clean: ## remove what make made
-	rm -rf $(VENV) $(BENCH_VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(BENCH_VENV) .venv-3.* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
