@@ -140,7 +140,7 @@ def test_every_part_has_a_layer() -> None:
         ("konverge/client/client.py", "import aiohttp"),
         ("konverge/objects/kinds.py", "if TYPE_CHECKING:\n    from konverge.client import Client"),
         ("konverge/testing/fixtures.py", "from konverge_cluster import EmbeddedCluster"),
-        ("konverge_cluster/builtins/kinds.py", "from konverge_cluster.webhooks import WebhookAdmission"),
+        ("konverge_cluster/builtins/strategy.py", "from konverge_cluster.webhooks import WebhookAdmission"),
         ("konverge_cluster/crds/serving.py", "from konverge.cache import Cache"),
         ("konverge_cluster/nodes/pod_reconciler.py", "from konverge_cluster.workloads import workload_controllers"),
         ("konverge_cluster/cli/dev.py", "from konverge_operators.webapp import operator"),

@@ -1,8 +1,8 @@
-"""Make the data of the embedded control plane's built-in kinds anew: `python tools/generate_builtins.py`, by hand.
+"""Regenerate the data of the built-in kinds: `python tools/generate_builtins.py`, run by hand.
 
-All of it is what a real Kubernetes says about itself: its Go types about how they read and write JSON
-(`tools/structs`, run with the module of the control plane's programs), its API server about what it serves, the schemas
-of that, and the columns of its tables.
+All of it comes from a real Kubernetes. `tools/structs`, run in the Go module of the control plane's programs, prints how
+the Go types decode and encode JSON and protobuf. The API server provides discovery, the OpenAPI schemas and the columns
+of its tables.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def main() -> None:
     structs = _structs(resources)
     write(PROTOBUF_TYPES, protobuf_types(structs))
     write(DATA / "builtin-discovery.json.gz", resources)
-    write(DATA / "builtin-structs.json.gz", structs_without_numbers(structs))
-    write(DATA / "builtin-schemas.json.gz", _bare(schemas))
+    write(DATA / "builtin-structs.json.gz", json_types(structs))
+    write(DATA / "builtin-schemas.json.gz", _without_descriptions(schemas))
     write(DATA / "builtin-openapi.json.gz", schemas)
 
 
@@ -56,54 +56,53 @@ def _served(discovery: list[Any]) -> list[tuple[str, str, Any]]:
 
 
 def _resource(plane: ControlPlane, group: str, version: str, resource: Any) -> dict[str, Any]:
-    """One resource as aggregated discovery has it, with what only the legacy document and tables tell."""
+    """Return one resource of aggregated discovery, with facts that only legacy discovery and tables contain."""
     root = f"/apis/{group}/{version}" if group else f"/api/{version}"
     legacy = {each["name"]: each for each in _get(plane, root)["resources"]}[resource["resource"]]
-    described = {"group": group, "version": version, **resource}
+    info = {"group": group, "version": version, **resource}
     if "storageVersionHash" in legacy:
-        described["storageVersionHash"] = legacy["storageVersionHash"]
+        info["storageVersionHash"] = legacy["storageVersionHash"]
     if "list" in resource["verbs"]:
         path = f"{root}/{resource['resource']}"
-        described["listKind"] = _get(plane, path)["kind"]
-        described["columns"] = _get(plane, path, accept=TABLE)["columnDefinitions"]
-    return described
+        info["listKind"] = _get(plane, path)["kind"]
+        info["columns"] = _get(plane, path, accept=TABLE)["columnDefinitions"]
+    return info
 
 
 def _structs(resources: list[dict[str, Any]]) -> Any:
     kinds = [each["responseKind"] | {"of": each} for each in resources]
     kinds += [inner["responseKind"] | {"of": each} for each in resources for inner in each.get("subresources", ())]
     names = {_api_version(kind, kind["of"]) + "/" + kind["kind"] for kind in kinds}
-    done = subprocess.run(
+    process = subprocess.run(
         ["go", "run", STRUCTS, *sorted(names)], cwd=MODULE, capture_output=True, text=True, check=True
     )
-    return json.loads(done.stdout)
+    return json.loads(process.stdout)
 
 
 def protobuf_types(structs: Any) -> dict[str, Any]:
     """Return the table of the protobuf decoder: of each struct the fields that have protobuf numbers."""
     types = []
-    for shape in structs["shapes"]:
-        type_ = {key: value for key, value in shape.items() if key != "fields"}
-        fields = [_protobuf_field(field) for field in shape.get("fields", ()) if field.get("numbers")]
-        types.append(type_ | ({"fields": fields} if fields else {}))
+    for type_ in structs["types"]:
+        fields = [_protobuf_field(field) for field in type_.get("fields", ()) if field.get("numbers")]
+        types.append(_without(type_, "fields") | ({"fields": fields} if fields else {}))
     return {"kinds": structs["kinds"], "types": types}
 
 
 def _protobuf_field(field: Any) -> dict[str, Any]:
-    omit_empty = {"omitEmpty": True} if field.get("omitEmpty") else {}
-    return {"key": field["key"], "numbers": field["numbers"], "type": field["shape"], **omit_empty}
+    return _without(field, "omitZero", "through")
 
 
-def structs_without_numbers(structs: Any) -> Any:
-    """Return the table of structs without the numbers that only protobuf needs."""
-    shapes = [
-        {
-            key: [{k: v for k, v in field.items() if k != "numbers"} for field in value] if key == "fields" else value
-            for key, value in shape.items()
-        }
-        for shape in structs["shapes"]
-    ]
-    return structs | {"shapes": shapes}
+def json_types(structs: Any) -> dict[str, Any]:
+    """Return the table of the JSON decoder: all fields, without protobuf numbers."""
+    types = []
+    for type_ in structs["types"]:
+        fields = [_without(field, "numbers") for field in type_.get("fields", ())]
+        types.append(_without(type_, "fields") | ({"fields": fields} if fields else {}))
+    return {"kinds": structs["kinds"], "types": types}
+
+
+def _without(mapping: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in mapping.items() if key not in keys}
 
 
 def _api_version(kind: dict[str, Any], resource: dict[str, Any]) -> str:
@@ -114,26 +113,26 @@ def _api_version(kind: dict[str, Any], resource: dict[str, Any]) -> str:
 
 def _schemas(plane: ControlPlane) -> dict[str, Any]:
     documents = [_get(plane, f"/openapi/v3/{path}") for path in sorted(_get(plane, "/openapi/v3")["paths"])]
-    found: dict[str, Any] = {}
+    schemas: dict[str, Any] = {}
     for document in documents:
-        found |= document.get("components", {}).get("schemas", {})
-    return found
+        schemas |= document.get("components", {}).get("schemas", {})
+    return schemas
 
 
-def _bare(schema: Any) -> Any:
+def _without_descriptions(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_bare(each) for each in schema]
+        return [_without_descriptions(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    # A property may be called "description": only a text is one.
-    return {key: _bare(value) for key, value in schema.items() if not (key == "description" and isinstance(value, str))}
+    # A property may be called "description"; a description is always a string.
+    return {key: _without_descriptions(value) for key, value in schema.items() if not (key == "description" and isinstance(value, str))}
 
 
 def _get(plane: ControlPlane, path: str, *, accept: str = "application/json") -> Any:
-    answer = plane.request("GET", path, headers={"Accept": accept})
-    if answer.status != 200:
-        raise SystemExit(f"GET {path}: the server answered {answer.status}")
-    return answer.json()
+    response = plane.request("GET", path, headers={"Accept": accept})
+    if response.status != 200:
+        raise SystemExit(f"GET {path}: status {response.status}")
+    return response.json()
 
 
 if __name__ == "__main__":

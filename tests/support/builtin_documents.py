@@ -71,32 +71,32 @@ class Documents:
         return document
 
     def _value(self, index: int, depth: int) -> Any:
-        shape = self._table["shapes"][index]
-        kind = shape["kind"]
+        type_ = self._table["types"][index]
+        kind = type_["kind"]
         if kind == "pointer":
-            return self._value(shape["element"], depth)
+            return self._value(type_["element"], depth)
         if depth and self._dice.random() < 0.03:
             return None
         if kind in ("struct", "list", "map"):
-            return getattr(self, f"_{kind}")(shape, depth)
-        return self._dice.choice(_choices(kind, shape["name"]))
+            return getattr(self, f"_{kind}")(type_, depth)
+        return self._dice.choice(_choices(kind, type_["name"]))
 
-    def _struct(self, shape: Any, depth: int) -> dict[str, Any]:
-        fields = [each for each in shape.get("fields", ()) if depth < _DEEPEST or not each.get("omitEmpty")]
+    def _struct(self, type_: Any, depth: int) -> dict[str, Any]:
+        fields = [each for each in type_.get("fields", ()) if depth < _DEEPEST or not each.get("omitEmpty")]
         share = (0.6 if depth < 2 else 0.25) if depth < _DEEPEST else 0.9
         return {
-            field["key"]: self._value(field["shape"], depth + 1)
+            field["key"]: self._value(field["type"], depth + 1)
             for field in fields
             if self._dice.random() < (share if field.get("omitEmpty") else 0.85)
         }
 
-    def _list(self, shape: Any, depth: int) -> list[Any]:
+    def _list(self, type_: Any, depth: int) -> list[Any]:
         count = self._dice.choice((0, 1, 1, 2)) if depth <= _DEEPEST + 1 else 0
-        return [self._value(shape["element"], depth + 1) for _ in range(count)]
+        return [self._value(type_["element"], depth + 1) for _ in range(count)]
 
-    def _map(self, shape: Any, depth: int) -> dict[str, Any]:
+    def _map(self, type_: Any, depth: int) -> dict[str, Any]:
         names = self._dice.sample(_KEYS, self._dice.choice((0, 1, 1, 2)))
-        return {name: self._value(shape["element"], depth + 1) for name in names}
+        return {name: self._value(type_["element"], depth + 1) for name in names}
 
 
 def _choices(kind: str, name: str) -> tuple[Any, ...]:

@@ -1,6 +1,6 @@
-// Command structs prints, as JSON, how Kubernetes' own Go types read and write JSON: which fields a struct has, which
-// are pointers, and which are left out when empty. tools/generate_builtins.py runs it in the module of the control
-// plane's programs and keeps the answer as data.
+// Command structs prints, as JSON, how Kubernetes' Go types decode and encode JSON: which fields a struct has, which of
+// them are pointers, and which are omitted when empty. tools/generate_builtins.py runs it in the module of the control
+// plane's programs and stores the output.
 package main
 
 import (
@@ -19,76 +19,76 @@ import (
 	apiregistration "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// shape is one type. Element is the index of what a list, map or pointer holds.
-type shape struct {
+// goType is one type. Element is the index of the element type of a list, map or pointer.
+type goType struct {
 	Kind    string  `json:"kind"`
 	Name    string  `json:"name"`
 	Element *int    `json:"element,omitempty"`
 	Fields  []field `json:"fields,omitempty"`
 }
 
-// field is one key of a struct. Through lists the embedded structs on the way, which error messages name. Numbers are
-// those of the protobuf messages on the way and of the field itself; a field without them is not in the message.
+// field is one key of a struct. Through lists the embedded structs that contain it, because error messages name them.
+// Numbers are the protobuf field numbers of these structs and of the field; a field without them is not in the message.
 type field struct {
 	Key       string   `json:"key"`
-	Shape     int      `json:"shape"`
+	Type      int      `json:"type"`
 	OmitEmpty bool     `json:"omitEmpty,omitempty"`
 	OmitZero  bool     `json:"omitZero,omitempty"`
 	Through   []string `json:"through,omitempty"`
 	Numbers   []int    `json:"numbers,omitempty"`
 }
 
-type catalog struct {
-	Kinds  map[string]int `json:"kinds"`
-	Shapes []*shape       `json:"shapes"`
-	seen   map[reflect.Type]int
+type table struct {
+	Kinds map[string]int `json:"kinds"`
+	Types []*goType      `json:"types"`
+	seen  map[reflect.Type]int
 }
 
-// absent is the way to what an embedded struct without a protobuf number holds; no field has the number 0.
+// absent is the path of an embedded struct without a protobuf number. No field has the number 0.
 var absent = []int{0}
 
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
-func (c *catalog) add(t reflect.Type) int {
+func (c *table) add(t reflect.Type) int {
 	if index, ok := c.seen[t]; ok {
 		return index
 	}
-	made := &shape{Name: t.String()}
-	index := len(c.Shapes)
+	added := &goType{Name: t.String()}
+	index := len(c.Types)
 	c.seen[t] = index
-	c.Shapes = append(c.Shapes, made)
-	c.describe(made, t)
+	c.Types = append(c.Types, added)
+	c.describe(added, t)
 	return index
 }
 
-func (c *catalog) describe(made *shape, t reflect.Type) {
+func (c *table) describe(added *goType, t reflect.Type) {
 	element := func() {
 		index := c.add(t.Elem())
-		made.Element = &index
+		added.Element = &index
 	}
 	switch {
 	case t.Kind() == reflect.Pointer:
-		made.Kind = "pointer"
+		added.Kind = "pointer"
 		element()
 	case reflect.PointerTo(t).Implements(unmarshaler):
-		made.Kind = "special"
+		added.Kind = "special"
 	case t.Kind() == reflect.Struct:
-		made.Kind = "struct"
-		c.fields(made, t, nil, nil)
+		added.Kind = "struct"
+		c.fields(added, t, nil, nil)
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
-		made.Kind = "bytes"
+		added.Kind = "bytes"
 	case t.Kind() == reflect.Slice:
-		made.Kind = "list"
+		added.Kind = "list"
 		element()
 	case t.Kind() == reflect.Map:
-		made.Kind = "map"
+		added.Kind = "map"
 		element()
 	default:
-		made.Kind = t.Kind().String()
+		added.Kind = t.Kind().String()
 	}
 }
 
-func (c *catalog) fields(made *shape, t reflect.Type, through []string, numbers []int) {
+func (c *table) fields(added *goType, t reflect.Type, through []string, numbers []int) {
 	for i := range t.NumField() {
 		member := t.Field(i)
 		key, options, _ := strings.Cut(member.Tag.Get("json"), ",")
@@ -100,19 +100,19 @@ func (c *catalog) fields(made *shape, t reflect.Type, through []string, numbers 
 			if inner.Kind() == reflect.Pointer {
 				inner = inner.Elem()
 			}
-			way := path(numbers, member)
-			if way == nil {
-				way = absent
+			nested := path(numbers, member)
+			if nested == nil {
+				nested = absent
 			}
-			c.fields(made, inner, append(append([]string{}, through...), member.Name), way)
+			c.fields(added, inner, append(append([]string{}, through...), member.Name), nested)
 			continue
 		}
 		if key == "" {
 			key = member.Name
 		}
-		made.Fields = append(made.Fields, field{
+		added.Fields = append(added.Fields, field{
 			Key:       key,
-			Shape:     c.add(member.Type),
+			Type:      c.add(member.Type),
 			OmitEmpty: strings.Contains(options, "omitempty"),
 			OmitZero:  strings.Contains(options, "omitzero"),
 			Through:   through,
@@ -121,7 +121,7 @@ func (c *catalog) fields(made *shape, t reflect.Type, through []string, numbers 
 	}
 }
 
-// path adds the protobuf number of a member to those on the way to it. A member that has none is not in the message.
+// path appends the protobuf number of a member to those of its structs, or returns nil if the member has none.
 func path(numbers []int, member reflect.StructField) []int {
 	parts := strings.Split(member.Tag.Get("protobuf"), ",")
 	if len(parts) < 2 || slices.Equal(numbers, absent) {
@@ -137,14 +137,14 @@ func main() {
 	must(scheme.AddToScheme(kinds))
 	must(apiextensions.AddToScheme(kinds))
 	must(apiregistration.AddToScheme(kinds))
-	found := &catalog{Kinds: map[string]int{}, seen: map[reflect.Type]int{}}
-	wanted := map[string]bool{}
+	found := &table{Kinds: map[string]int{}, seen: map[reflect.Type]int{}}
+	requested := map[string]bool{}
 	for _, name := range os.Args[1:] {
-		wanted[name] = true
+		requested[name] = true
 	}
 	types := map[string]reflect.Type{"ObjectMeta": reflect.TypeFor[metav1.ObjectMeta]()}
 	for gvk, t := range kinds.AllKnownTypes() {
-		if name := gvk.GroupVersion().String() + "/" + gvk.Kind; wanted[name] {
+		if name := gvk.GroupVersion().String() + "/" + gvk.Kind; requested[name] {
 			types[name] = t
 		}
 	}

@@ -14,14 +14,14 @@ import msgspec
 
 from konverge_cluster.storage import Entry, Storage
 
-__all__ = ["NODE_PORTS", "ServiceAddresses", "StoredAddresses"]
+__all__ = ["NODE_PORTS", "ServiceIPAllocator", "StoredServiceIPs"]
 
 NODE_PORTS: Final = (30000, 32767)
 # The real server leaves the first addresses to those who choose one themselves.
 _FIRST_DYNAMIC: Final = 256
 
 
-class ServiceAddresses(Protocol):
+class ServiceIPAllocator(Protocol):
     """Where services get their addresses from; `network` is the range of all of them."""
 
     @property
@@ -41,16 +41,16 @@ class ServiceAddresses(Protocol):
         """
         ...
 
-    def holder_of_address(self, address: str) -> str | None:
+    def address_holder(self, address: str) -> str | None:
         """The key of the service that has the address."""
         ...
 
-    def holder_of_port(self, port: int) -> str | None:
+    def port_holder(self, port: int) -> str | None:
         """The key of the service that has the node port, for whatever protocol."""
         ...
 
 
-class StoredAddresses:
+class StoredServiceIPs:
     """Addresses as the stored services have them."""
 
     def __init__(self, storage: Storage, network: str = "10.96.0.0/16") -> None:
@@ -80,10 +80,10 @@ class StoredAddresses:
                 return port
         raise LookupError("range is full")
 
-    def holder_of_address(self, address: str) -> str | None:
+    def address_holder(self, address: str) -> str | None:
         return self._holders.addresses().get(address)
 
-    def holder_of_port(self, port: int) -> str | None:
+    def port_holder(self, port: int) -> str | None:
         return self._holders.ports().get(port)
 
 
@@ -112,32 +112,32 @@ class _Holders:
             return
         for change in changes:
             if change.previous is not None:
-                self._forget(change.previous)
+                self._remove(change.previous)
             if change.kind != "DELETED":
-                self._note(change.entry)
+                self._add(change.entry)
         self._position += len(changes)
 
     def _read_all(self) -> None:
         self._addresses.clear()
         self._ports.clear()
         for entry in self._services.entries():
-            self._note(entry)
+            self._add(entry)
         self._position = self._services.position_after(self._storage.revision)
 
-    def _forget(self, entry: Entry) -> None:
-        addresses, ports = _held_by(entry)
+    def _remove(self, entry: Entry) -> None:
+        addresses, ports = _addresses_and_ports(entry)
         for address in addresses:
             self._addresses.pop(address, None)
         for port in ports:
             self._ports.pop(port, None)
 
-    def _note(self, entry: Entry) -> None:
-        addresses, ports = _held_by(entry)
+    def _add(self, entry: Entry) -> None:
+        addresses, ports = _addresses_and_ports(entry)
         self._addresses.update(dict.fromkeys(addresses, entry.key))
         self._ports.update(dict.fromkeys(ports, entry.key))
 
 
-def _held_by(entry: Entry) -> tuple[list[str], list[int]]:
+def _addresses_and_ports(entry: Entry) -> tuple[list[str], list[int]]:
     spec: dict[str, Any] = msgspec.json.decode(entry.raw).get("spec", {})
     addresses = [address for address in spec.get("clusterIPs", ()) if address != "None"]
     ports = [port["nodePort"] for port in spec.get("ports", ()) if port.get("nodePort")]

@@ -16,13 +16,13 @@ from konverge_cluster.api.strategy import Document
 from konverge_cluster.api.topology import topology_labels
 
 __all__ = [
-    "DefaultTolerations",
-    "NodeTaints",
-    "PodPlace",
-    "PodPriority",
-    "PodRuntimeClass",
-    "PodServiceAccount",
-    "StorageProtection",
+    "DefaultTolerationSeconds",
+    "PodTopologyLabels",
+    "Priority",
+    "RuntimeClass",
+    "ServiceAccount",
+    "StorageObjectInUseProtection",
+    "TaintNodesByCondition",
     "builtin_admission",
 ]
 
@@ -43,10 +43,10 @@ def builtin_admission(cluster: Cluster, *, service_accounts: bool = False) -> li
     `service_accounts` says whether pods need an account that exists, and get its token mounted. It needs somebody who
     makes the account `default` in every namespace.
     """
-    accounts: list[Admission] = [PodServiceAccount(cluster.lookup)] if service_accounts else []
-    pods: list[Admission] = [PodPriority(cluster), DefaultTolerations()]
-    last: list[Admission] = [PodRuntimeClass(cluster.lookup), PodPlace(cluster.lookup)]
-    return [*accounts, NodeTaints(), *pods, StorageProtection(), *last]
+    accounts: list[Admission] = [ServiceAccount(cluster.lookup)] if service_accounts else []
+    pods: list[Admission] = [Priority(cluster), DefaultTolerationSeconds()]
+    last: list[Admission] = [RuntimeClass(cluster.lookup), PodTopologyLabels(cluster.lookup)]
+    return [*accounts, TaintNodesByCondition(), *pods, StorageObjectInUseProtection(), *last]
 
 
 def _is_new(request: AdmissionRequest, group: str, plural: str) -> bool:
@@ -76,14 +76,14 @@ def _object(request: AdmissionRequest) -> dict[str, Any]:
     return request.object
 
 
-class _Changing:
+class _MutatingPlugin:
     """A plug-in that only changes objects."""
 
     async def validate(self, request: AdmissionRequest) -> None:
         """Refuse nothing."""
 
 
-class PodServiceAccount(_Changing):
+class ServiceAccount(_MutatingPlugin):
     """Pods run as the account `default` unless they say otherwise, and get its token, the CA and their namespace."""
 
     def __init__(self, lookup: Lookup) -> None:
@@ -144,7 +144,7 @@ def _token_volume(spec: dict[str, Any]) -> str:
 _NAMESPACE_FIELD: Final = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
 
 
-class NodeTaints(_Changing):
+class TaintNodesByCondition(_MutatingPlugin):
     """A new node is not ready, and says so."""
 
     def handles(self, request: AdmissionRequest) -> bool:
@@ -157,7 +157,7 @@ class NodeTaints(_Changing):
             spec["taints"] = [*taints, {"key": _NOT_READY, "effect": "NoSchedule"}]
 
 
-class PodPriority(_Changing):
+class Priority(_MutatingPlugin):
     """The name of a priority class becomes a number; without one the default class counts, or zero."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -205,7 +205,7 @@ class PodPriority(_Changing):
             raise status_errors.forbidden("", "pods", _name_of(request), why)
 
 
-class DefaultTolerations:
+class DefaultTolerationSeconds:
     """Pods stay five minutes on a node that is not ready or cannot be reached, unless they say otherwise."""
 
     def handles(self, request: AdmissionRequest) -> bool:
@@ -228,7 +228,7 @@ def _covers(toleration: dict[str, Any], key: str) -> bool:
     return toleration.get("key", "") in ("", key) and toleration.get("effect", "") in ("", "NoExecute")
 
 
-class PodRuntimeClass(_Changing):
+class RuntimeClass(_MutatingPlugin):
     """The runtime class that a pod names must be there; what it costs is added to the pod."""
 
     def __init__(self, lookup: Lookup) -> None:
@@ -249,7 +249,7 @@ class PodRuntimeClass(_Changing):
             spec["overhead"] = dict(overhead)
 
 
-class PodPlace(_Changing):
+class PodTopologyLabels(_MutatingPlugin):
     """A pod that comes with a node gets the labels of where that node is; one that is bound gets them then."""
 
     def __init__(self, lookup: Lookup) -> None:
@@ -265,7 +265,7 @@ class PodPlace(_Changing):
             pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), **labels}
 
 
-class StorageProtection(_Changing):
+class StorageObjectInUseProtection(_MutatingPlugin):
     """Claims and volumes get a finalizer, so that they do not go while they are in use."""
 
     _NAMES: Final = {"persistentvolumeclaims": "pvc", "persistentvolumes": "pv"}

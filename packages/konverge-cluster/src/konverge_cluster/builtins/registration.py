@@ -9,9 +9,9 @@ from konverge.objects.kinds import Kind, Scope
 from konverge_cluster.api.registry import Registry
 from konverge_cluster.api.strategy import ResourceInfo, SubresourceInfo
 from konverge_cluster.api.tables import Column
-from konverge_cluster.builtins.addresses import ServiceAddresses, StoredAddresses
-from konverge_cluster.builtins.catalog import STRATEGIES
+from konverge_cluster.builtins.addresses import ServiceIPAllocator, StoredServiceIPs
 from konverge_cluster.builtins.data import load
+from konverge_cluster.builtins.strategies import STRATEGIES
 from konverge_cluster.builtins.strategies.services import ServiceStrategy
 from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.storage import Storage
@@ -26,11 +26,11 @@ _DEPRECATIONS: Final = {
 
 def register_builtins(registry: Registry, storage: Storage) -> None:
     """Serve every built-in resource; services get addresses that no stored service has."""
-    for strategy in builtin_strategies(StoredAddresses(storage)):
+    for strategy in builtin_strategies(StoredServiceIPs(storage)):
         registry.add(strategy)
 
 
-def builtin_strategies(addresses: ServiceAddresses | None = None) -> list[BuiltinStrategy]:
+def builtin_strategies(addresses: ServiceIPAllocator | None = None) -> list[BuiltinStrategy]:
     """One strategy for each built-in resource and version; without `addresses` services get none."""
     return [_strategy(each, addresses) for each in _discovery()]
 
@@ -40,7 +40,7 @@ def _discovery() -> Any:
     return load("discovery")
 
 
-def _strategy(resource: Any, addresses: ServiceAddresses | None) -> BuiltinStrategy:
+def _strategy(resource: Any, addresses: ServiceIPAllocator | None) -> BuiltinStrategy:
     info = _info(resource)
     columns = tuple(_column(each) for each in resource.get("columns", ()))
     made = STRATEGIES.get((info.kind.group, info.kind.version, info.kind.plural), BuiltinStrategy)

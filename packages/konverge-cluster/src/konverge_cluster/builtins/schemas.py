@@ -11,11 +11,11 @@ from konverge_cluster.builtins.data import load
 from konverge_cluster.patches.openapi import Schemas
 from konverge_cluster.patches.topology import Topology
 
-__all__ = ["LazyTopologies", "merging_schemas", "name_of", "with_references"]
+__all__ = ["LazyTopologies", "merge_schemas", "schema_name", "with_references"]
 
 
 @cache
-def merging_schemas() -> Schemas:
+def merge_schemas() -> Schemas:
     """Every schema without its prose, ready to tell how lists and maps merge."""
     return Schemas(load("schemas"))
 
@@ -35,7 +35,7 @@ def _names() -> dict[tuple[str, str, str], str]:
     return found
 
 
-def name_of(kind: Kind) -> str:
+def schema_name(kind: Kind) -> str:
     """The name of a kind's schema, such as io.k8s.api.apps.v1.Deployment."""
     return _names()[kind.group, kind.version, kind.kind]
 
@@ -50,7 +50,7 @@ class LazyTopologies(Mapping[str, Topology]):
     def __getitem__(self, api_version: str) -> Topology:
         made = self._made.get(api_version)
         if made is None:
-            made = self._made[api_version] = merging_schemas().topology(name_of(self._versions[api_version]))
+            made = self._made[api_version] = merge_schemas().topology(schema_name(self._versions[api_version]))
         return made
 
     def __iter__(self) -> Iterator[str]:
@@ -60,7 +60,7 @@ class LazyTopologies(Mapping[str, Topology]):
         return len(self._versions)
 
 
-def every_schema() -> Mapping[str, Any]:
+def all_schemas() -> Mapping[str, Any]:
     """All schemas of the built-in kinds, lists and options included."""
     return _described()
 

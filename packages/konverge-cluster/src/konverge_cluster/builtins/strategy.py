@@ -19,24 +19,24 @@ from konverge_cluster.api.strategy import Document, RequestContext, ResourceInfo
 from konverge_cluster.api.tables import Column
 from konverge_cluster.builtins import schemas, warnings
 from konverge_cluster.builtins.rows import CELLS
-from konverge_cluster.builtins.structs import kind_shaper, zero_of_kind
+from konverge_cluster.builtins.structs import kind_decoder, zero_value
 from konverge_cluster.builtins.unmarshal_errors import UnmarshalError
 
-__all__ = ["BuiltinStrategy", "StatusEndpoint", "keep_metadata"]
+__all__ = ["BuiltinStrategy", "StatusEndpoint", "reset_metadata"]
 
 
 class BuiltinStrategy(DefaultStrategy):
     """A kind that passes through a Go struct.
 
-    `generated_by` names the top-level fields whose change raises the generation; empty when the kind counts none, and
-    then a generation that a client sends stays. `fill` sets the defaults. `selectable` are the paths that field
-    selectors may name. `status_resets` are the paths that the status endpoint never changes.
+    `generation_fields` names the top-level fields whose change raises the generation; empty when the kind counts none, and
+    then a generation that a client sends stays. `set_defaults` sets the defaults. `selectable_fields` are the paths that field
+    selectors may name. `status_reset_fields` are the paths that the status endpoint never changes.
     `template_path` is where the kind holds a pod template, `names_pods` says whether pods are named after its objects.
     """
 
-    generated_by: ClassVar[tuple[str, ...]] = ()
-    status_resets: ClassVar[tuple[str, ...]] = ("spec",)
-    selectable: ClassVar[tuple[str, ...]] = ()
+    generation_fields: ClassVar[tuple[str, ...]] = ()
+    status_reset_fields: ClassVar[tuple[str, ...]] = ("spec",)
+    selectable_fields: ClassVar[tuple[str, ...]] = ()
     refuses_labels_by_name: ClassVar[bool] = False
     template_path: ClassVar[tuple[str, ...]] = ()
     names_pods: ClassVar[bool] = False
@@ -44,14 +44,14 @@ class BuiltinStrategy(DefaultStrategy):
     def __init__(self, info: ResourceInfo, columns: tuple[Column, ...] = ()) -> None:
         super().__init__(info)
         self.topologies = schemas.LazyTopologies((info.kind,))
-        self.field_labels = self.selectable
+        self.field_labels = self.selectable_fields
         if columns:
             self.columns = columns
         if self.has_status:
             self._endpoints["status"] = StatusEndpoint(self)
-        self._endpoints.update(self.more_endpoints())
+        self._endpoints.update(self.subresource_endpoints())
 
-    def more_endpoints(self) -> dict[str, WriteRules]:
+    def subresource_endpoints(self) -> dict[str, WriteRules]:
         """Subresources that update the object, besides `status`."""
         return {}
 
@@ -61,44 +61,44 @@ class BuiltinStrategy(DefaultStrategy):
         unknown: list[str] = []
         kind = self.info.kind
         try:
-            kind_shaper(kind.api_version, kind.kind)(document, unknown)
-        except UnmarshalError as fault:
-            raise self.unreadable(fault.text) from None
+            kind_decoder(kind.api_version, kind.kind)(document, unknown)
+        except UnmarshalError as error:
+            raise self.unmarshal_error(error.text) from None
         return document, [f'unknown field "{path}"' for path in dict.fromkeys(unknown)]
 
-    def unreadable(self, text: str) -> Exception:
+    def unmarshal_error(self, text: str) -> Exception:
         kind = self.info.kind
         message = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {text}'
         return bad_request(message)
 
     def default(self, document: Document) -> None:
-        self.fill(document)
+        self.set_defaults(document)
 
     @staticmethod
-    def fill(document: Document, /) -> None:
+    def set_defaults(document: Document, /) -> None:
         """Set the defaults of the kind, in place."""
 
     # Writing.
 
-    def wiped_status(self) -> Any:
+    def initial_status(self) -> Any:
         """The status of a new object."""
         kind = self.info.kind
-        return zero_of_kind(kind.api_version, kind.kind)().get("status", {})
+        return zero_value(kind.api_version, kind.kind)().get("status", {})
 
     def prepare_create(self, new: Document, context: RequestContext) -> None:
         if self.has_status:
-            new["status"] = self.wiped_status()
-        if self.generated_by:
+            new["status"] = self.initial_status()
+        if self.generation_fields:
             new["metadata"]["generation"] = 1
 
     def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
         if self.has_status:
             new["status"] = old["status"]
-        self.count_generation(new, old)
+        self.update_generation(new, old)
 
-    def count_generation(self, new: Document, old: Document) -> None:
+    def update_generation(self, new: Document, old: Document) -> None:
         """Raise the generation when one of the fields that count has changed."""
-        if any(new.get(name) != old.get(name) for name in self.generated_by):
+        if any(new.get(name) != old.get(name) for name in self.generation_fields):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
     def validate(self, new: Document, context: RequestContext) -> list[FieldError]:
@@ -153,19 +153,19 @@ class BuiltinStrategy(DefaultStrategy):
         return super().cells(document, now) if write is None else write(document, now)
 
     def fields(self, document: Document) -> dict[str, str]:
-        return {label: _text_at(document, label.split(".")) for label in self.selectable}
+        return {label: _text_at(document, label.split(".")) for label in self.selectable_fields}
 
     def unknown_field_label(self, label: str) -> str:
-        if self.selectable or self.refuses_labels_by_name:
+        if self.selectable_fields or self.refuses_labels_by_name:
             return f"field label not supported: {label}"
         return super().unknown_field_label(label)
 
     @cached_property
     def schema_name(self) -> str:  # type: ignore[override]
-        return schemas.name_of(self.info.kind)
+        return schemas.schema_name(self.info.kind)
 
     def schemas(self) -> Mapping[str, Any]:
-        return schemas.every_schema()
+        return schemas.all_schemas()
 
 
 def _text_at(document: Document, path: list[str]) -> str:
@@ -177,16 +177,16 @@ def _text_at(document: Document, path: list[str]) -> str:
     return "" if value is None else str(value)
 
 
-def keep_metadata(new: Document, old: Document) -> None:
+def reset_metadata(new: Document, old: Document) -> None:
     """Put back what a status update of some kinds never changes: names, owners, labels and the like."""
     metadata = new["metadata"]
     for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "finalizers"):
-        _put_back(metadata, old["metadata"], key)
+        _reset_field(metadata, old["metadata"], key)
     for key in ("generation", "selfLink", "ownerReferences"):
-        _put_back(metadata, old["metadata"], key)
+        _reset_field(metadata, old["metadata"], key)
 
 
-def _put_back(new: Document, old: Document, key: str) -> None:
+def _reset_field(new: Document, old: Document, key: str) -> None:
     if key in old:
         new[key] = old[key]
     else:
@@ -198,7 +198,7 @@ class StatusEndpoint:
 
     def __init__(self, strategy: BuiltinStrategy) -> None:
         self._strategy = strategy
-        self.reset_fields: tuple[str, ...] = strategy.status_resets
+        self.reset_fields: tuple[str, ...] = strategy.status_reset_fields
 
     def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
         kept = ("metadata", "status", "kind", "apiVersion")
@@ -206,10 +206,10 @@ class StatusEndpoint:
             del new[key]
         new.update({key: value for key, value in old.items() if key not in kept})
         if "metadata" in self.reset_fields:
-            keep_metadata(new, old)
+            reset_metadata(new, old)
         for path in self.reset_fields:
             if path.startswith("metadata."):
-                _put_back(new["metadata"], old["metadata"], path.removeprefix("metadata."))
+                _reset_field(new["metadata"], old["metadata"], path.removeprefix("metadata."))
 
     def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
         return self._strategy.validate_status(new, old, context)

@@ -1,7 +1,7 @@
 """How the Go structs behind the built-in kinds read JSON and what they print, from a table of their fields.
 
 The table (data/builtin-structs.json.gz) is what Go's reflection says about Kubernetes' own types. For each struct a
-function is made when it is first needed; it brings a document into shape in place:
+function is decoders when it is first needed; it brings a document into shape in place:
 
 1. a key that the struct does not have goes, and is noted with its path;
 2. null goes, and so do empty lists and maps, and what is empty in a field that is left out when empty; pointers keep
@@ -29,9 +29,9 @@ from konverge_cluster.builtins.scalars import (
 )
 from konverge_cluster.builtins.unmarshal_errors import UnmarshalError, UnmarshalTypeError, json_type
 
-__all__ = ["kind_shaper", "struct_shaper", "zero_of_kind"]
+__all__ = ["kind_decoder", "struct_decoder", "zero_value"]
 
-Shaper = Callable[[Any, list[str]], Any]
+Decoder = Callable[[Any, list[str]], Any]
 """Takes a value and the list of unknown fields; gives the value in shape."""
 
 _PLAIN: Final = {"string": str, "bool": bool}
@@ -46,7 +46,7 @@ class _Field(NamedTuple):
     """One field as the loop needs it: the Python type that needs no shaping, the shaper, whether empty is kept."""
 
     plain: type | None
-    shape: Shaper
+    decode: Decoder
     keep_empty: bool
     keys: tuple[str, ...]
 
@@ -57,55 +57,55 @@ def _table() -> Any:
 
 
 def _entry(index: int) -> Any:
-    return _table()["shapes"][index]
+    return _table()["types"][index]
 
 
 @cache
 def _index_of(name: str) -> int:
-    return next(index for index, shape in enumerate(_table()["shapes"]) if shape["name"] == name)
+    return next(index for index, type_ in enumerate(_table()["types"]) if type_["name"] == name)
 
 
 @cache
-def kind_shaper(api_version: str, kind: str) -> Shaper:
+def kind_decoder(api_version: str, kind: str) -> Decoder:
     """The shaper of a whole object, but for its identity and metadata: those are already in shape."""
-    return _struct(_table()["kinds"][f"{api_version}/{kind}"], skipped=_COMMON_FIELDS)
+    return _struct_decoder(_table()["kinds"][f"{api_version}/{kind}"], skipped=_COMMON_FIELDS)
 
 
 @cache
-def zero_of_kind(api_version: str, kind: str) -> Callable[[], dict[str, Any]]:
+def zero_value(api_version: str, kind: str) -> Callable[[], dict[str, Any]]:
     """What an empty object of the kind prints, without its metadata."""
     index = _table()["kinds"][f"{api_version}/{kind}"]
 
-    def make() -> dict[str, Any]:
+    def zero() -> dict[str, Any]:
         return {key: value for key, value in _zero(index).items() if key != "metadata"}
 
-    return make
+    return zero
 
 
 @cache
-def struct_shaper(name: str) -> Shaper:
+def struct_decoder(name: str) -> Decoder:
     """The shaper of a struct by its Go name, such as `v1.ObjectMeta`."""
-    return _struct(_index_of(name))
+    return _struct_decoder(_index_of(name))
 
 
 @cache
-def _shaper(index: int) -> Shaper:
+def _decoder(index: int) -> Decoder:
     entry = _entry(index)
     kind = entry["kind"]
     if kind == "pointer":
-        return _shaper(entry["element"])
+        return _decoder(entry["element"])
     if kind == "struct":
-        return _lazy_struct(index)
+        return _lazy_struct_decoder(index)
     if kind == "list":
-        return _list(entry)
+        return _list_decoder(entry)
     if kind == "map":
-        return _map(entry)
+        return _map_decoder(entry)
     if entry["name"] in _SCHEMA_TYPES or entry["name"] == _SCHEMA_OR_BOOL:
-        return _schema_or_other(entry["name"])
-    return _leaf(_leaf_reader(kind, entry["name"]))
+        return _schema_union_decoder(entry["name"])
+    return _scalar_decoder(_scalar_reader(kind, entry["name"]))
 
 
-def _leaf_reader(kind: str, name: str) -> Reader:
+def _scalar_reader(kind: str, name: str) -> Reader:
     if kind in _PLAIN:
         return plain_reader(_PLAIN[kind], name)
     if kind in ("int32", "int64"):
@@ -115,100 +115,100 @@ def _leaf_reader(kind: str, name: str) -> Reader:
     return read_bytes if kind == "bytes" else special_reader(name)
 
 
-def _leaf(read: Reader) -> Shaper:
-    def shape(value: Any, _unknown: list[str]) -> Any:
+def _scalar_decoder(read: Reader) -> Decoder:
+    def decode(value: Any, _unknown: list[str]) -> Any:
         return read(value)
 
-    return shape
+    return decode
 
 
-def _lazy_struct(index: int) -> Shaper:
-    """A struct is made when the first value arrives: types contain themselves, and most are never used."""
-    made: list[Shaper] = []
+def _lazy_struct_decoder(index: int) -> Decoder:
+    """A struct is decoders when the first value arrives: types contain themselves, and most are never used."""
+    decoders: list[Decoder] = []
 
-    def shape(value: Any, unknown: list[str]) -> Any:
-        if not made:
-            made.append(_struct(index))
-        return made[0](value, unknown)
+    def decode(value: Any, unknown: list[str]) -> Any:
+        if not decoders:
+            decoders.append(_struct_decoder(index))
+        return decoders[0](value, unknown)
 
-    return shape
+    return decode
 
 
-def _schema_or_other(name: str) -> Shaper:
+def _schema_union_decoder(name: str) -> Decoder:
     other = _SCHEMA_TYPES.get(name, bool)
-    shape_schema = _lazy_struct(_index_of("v1.JSONSchemaProps"))
+    decode_schema = _lazy_struct_decoder(_index_of("v1.JSONSchemaProps"))
 
-    def shape(value: Any, _unknown: list[str]) -> Any:
+    def decode(value: Any, _unknown: list[str]) -> Any:
         # These types read their JSON with a reader of their own, one that overlooks unknown fields.
         if type(value) is dict:
-            return shape_schema(value, [])
+            return decode_schema(value, [])
         if name == "v1.JSONSchemaPropsOrArray" and type(value) is list:
-            return [shape_schema(each, []) for each in value]
+            return [decode_schema(each, []) for each in value]
         if type(value) is not other and other is bool:
             raise UnmarshalError("boolean or JSON schema expected")
         return value
 
-    return shape
+    return decode
 
 
-def _list(entry: Any) -> Shaper:
+def _list_decoder(entry: Any) -> Decoder:
     element = _entry(entry["element"])
     plain = _PLAIN.get(element["kind"])
-    shape_element = _shaper(entry["element"])
+    decode_element = _decoder(entry["element"])
     name = entry["name"]
 
-    def shape(value: Any, unknown: list[str]) -> Any:
+    def decode(value: Any, unknown: list[str]) -> Any:
         if type(value) is not list:
             raise UnmarshalTypeError(json_type(value), name)
         for at, item in enumerate(value):
             if type(item) is plain:
                 continue
             known = len(unknown)
-            value[at] = _zero(entry["element"]) if item is None else shape_element(item, unknown)
+            value[at] = _zero(entry["element"]) if item is None else decode_element(item, unknown)
             if len(unknown) > known:
-                unknown[known:] = [_joined(f"[{at}]", path) for path in unknown[known:]]
+                unknown[known:] = [_join_path(f"[{at}]", path) for path in unknown[known:]]
         return value
 
-    return shape
+    return decode
 
 
-def _map(entry: Any) -> Shaper:
+def _map_decoder(entry: Any) -> Decoder:
     element = _entry(entry["element"])
     plain = _PLAIN.get(element["kind"])
-    shape_element = _shaper(entry["element"])
+    decode_element = _decoder(entry["element"])
     name = entry["name"]
 
-    def shape(value: Any, unknown: list[str]) -> Any:
+    def decode(value: Any, unknown: list[str]) -> Any:
         if type(value) is not dict:
             raise UnmarshalTypeError(json_type(value), name)
         for key, item in value.items():
             if type(item) is plain:
                 continue
             known = len(unknown)
-            value[key] = _zero(entry["element"]) if item is None else shape_element(item, unknown)
+            value[key] = _zero(entry["element"]) if item is None else decode_element(item, unknown)
             if len(unknown) > known:
-                unknown[known:] = [_joined(key, path) for path in unknown[known:]]
+                unknown[known:] = [_join_path(key, path) for path in unknown[known:]]
         return value
 
-    return shape
+    return decode
 
 
-def _joined(key: str, path: str) -> str:
+def _join_path(key: str, path: str) -> str:
     return key + path if path.startswith("[") else f"{key}.{path}"
 
 
-def _struct(index: int, *, skipped: tuple[str, ...] = ()) -> Shaper:
+def _struct_decoder(index: int, *, skipped: tuple[str, ...] = ()) -> Decoder:
     entry = _entry(index)
     name = entry["name"]
     short = name.rpartition(".")[2]
     fields = {field["key"]: _field(field) for field in entry.get("fields", ())}
-    always = [(field["key"], field["shape"]) for field in entry.get("fields", ()) if _is_always_printed(field)]
+    always = [(field["key"], field["type"]) for field in entry.get("fields", ()) if _is_always_printed(field)]
     for key in skipped:
         fields.pop(key, None)
-    always = [(key, shape) for key, shape in always if key not in skipped]
+    always = [(key, index) for key, index in always if key not in skipped]
     find = fields.get
 
-    def shape(value: Any, unknown: list[str]) -> Any:
+    def decode(value: Any, unknown: list[str]) -> Any:
         if type(value) is not dict:
             raise UnmarshalTypeError(json_type(value), name)
         dropped = []
@@ -223,33 +223,33 @@ def _struct(index: int, *, skipped: tuple[str, ...] = ()) -> Shaper:
                 dropped.append(key)
                 continue
             if type(item) is not field.plain:
-                item = value[key] = _shaped(short, field, item, unknown)
+                item = value[key] = _decode_field(short, field, item, unknown)
             if not item and not field.keep_empty:
                 dropped.append(key)
         for key in dropped:
             del value[key]
         for key, inner in always:
             if key not in value:
-                value[key] = _zero_of_field(inner)
+                value[key] = _field_zero(inner)
         return value
 
-    return shape
+    return decode
 
 
-def _shaped(struct: str, field: _Field, item: Any, unknown: list[str]) -> Any:
+def _decode_field(struct: str, field: _Field, item: Any, unknown: list[str]) -> Any:
     known = len(unknown)
     try:
-        shaped = field.shape(item, unknown)
-    except UnmarshalError as fault:
-        fault.inside(struct, field.keys)
+        decoded = field.decode(item, unknown)
+    except UnmarshalError as error:
+        error.add_context(struct, field.keys)
         raise
     if len(unknown) > known:
-        unknown[known:] = [_joined(field.keys[-1], path) for path in unknown[known:]]
-    return shaped
+        unknown[known:] = [_join_path(field.keys[-1], path) for path in unknown[known:]]
+    return decoded
 
 
 def _field(field: Any) -> _Field:
-    entry = _entry(field["shape"])
+    entry = _entry(field["type"])
     kind = entry["kind"]
     target = _entry(entry["element"])["kind"] if kind == "pointer" else kind
     # Go leaves out empty texts, numbers, lists and maps; never a struct, a pointer that is set, or what prints itself.
@@ -258,13 +258,13 @@ def _field(field: Any) -> _Field:
         field.get("omitEmpty", False) and kind not in ("pointer", "struct", "special")
     )
     keys = (*field.get("through", ()), field["key"])
-    return _Field(_PLAIN.get(target), _shaper(field["shape"]), not leaves_out, keys)
+    return _Field(_PLAIN.get(target), _decoder(field["type"]), not leaves_out, keys)
 
 
 def _is_always_printed(field: Any) -> bool:
     if field.get("omitZero"):
         return False
-    return not field.get("omitEmpty") or _entry(field["shape"])["kind"] in ("struct", "special")
+    return not field.get("omitEmpty") or _entry(field["type"])["kind"] in ("struct", "special")
 
 
 def _zero(index: int) -> Any:
@@ -272,12 +272,12 @@ def _zero(index: int) -> Any:
     kind = entry["kind"]
     if kind == "struct":
         printed = [each for each in entry.get("fields", ()) if _is_always_printed(each)]
-        return {each["key"]: _zero_of_field(each["shape"]) for each in printed}
+        return {each["key"]: _field_zero(each["type"]) for each in printed}
     if kind == "special":
         return _SPECIAL_ZEROS.get(entry["name"])
     return _ZEROS.get(kind)
 
 
-def _zero_of_field(index: int) -> Any:
+def _field_zero(index: int) -> Any:
     # Bytes that nobody gave are none; only as the value of a map do they come back from the storage as an empty text.
     return None if _entry(index)["kind"] == "bytes" else _zero(index)

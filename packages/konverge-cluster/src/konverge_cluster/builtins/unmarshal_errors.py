@@ -22,7 +22,7 @@ class UnmarshalError(ValueError):
     def text(self) -> str:
         return self._text
 
-    def inside(self, struct: str, keys: tuple[str, ...]) -> None:
+    def add_context(self, struct: str, keys: tuple[str, ...]) -> None:
         """Note on the way out which field of which struct held the value; most texts do not say."""
 
 
@@ -41,7 +41,7 @@ class UnmarshalTypeError(UnmarshalError):
         place = f"struct field {self._struct}.{'.'.join(self._keys)}" if self._struct else "value"
         return f"json: cannot unmarshal {self._found} into Go {place} of type {self._expected}"
 
-    def inside(self, struct: str, keys: tuple[str, ...]) -> None:
+    def add_context(self, struct: str, keys: tuple[str, ...]) -> None:
         self._struct = self._struct or struct
         self._keys[:0] = keys
 

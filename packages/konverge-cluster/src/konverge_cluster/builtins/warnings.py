@@ -24,7 +24,7 @@ Spec = dict[str, Any]
 
 _BYTES: Final = ("memory", "ephemeral-storage")
 _CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
-_OLD_LABELS: Final = {
+_DEPRECATED_LABELS: Final = {
     "beta.kubernetes.io/arch": 'deprecated since v1.14; use "kubernetes.io/arch" instead',
     "beta.kubernetes.io/os": 'deprecated since v1.14; use "kubernetes.io/os" instead',
     "failure-domain.beta.kubernetes.io/region": 'deprecated since v1.17; use "topology.kubernetes.io/region" instead',
@@ -32,7 +32,7 @@ _OLD_LABELS: Final = {
     "beta.kubernetes.io/instance-type": 'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead',
     "node-role.kubernetes.io/master": 'use "node-role.kubernetes.io/control-plane" instead',
 }
-_OLD_VOLUMES: Final = {
+_DEPRECATED_VOLUMES: Final = {
     "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
     "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+",
     "scaleIO": "deprecated in v1.16, non-functional in v1.22+",
@@ -64,18 +64,18 @@ def _name_warnings(name: str, use: str) -> Iterator[str]:
 def pod_warnings(spec: Spec, path: str) -> Iterator[str]:
     """What is unwise in a pod's spec; `path` is "spec", or where the spec of a template is."""
     for key in spec.get("nodeSelector", ()):
-        if key in _OLD_LABELS:
-            yield f"{path}.nodeSelector[{key}]: {_OLD_LABELS[key]}"
+        if key in _DEPRECATED_LABELS:
+            yield f"{path}.nodeSelector[{key}]: {_DEPRECATED_LABELS[key]}"
     for index, constraint in enumerate(spec.get("topologySpreadConstraints", ())):
         if "labelSelector" not in constraint:
             where = f"{path}.topologySpreadConstraints[{index}].labelSelector"
             yield f"{where}: a null labelSelector results in matching no pod"
     for index, volume in enumerate(spec.get("volumes", ())):
-        for name, text in _OLD_VOLUMES.items():
+        for name, text in _DEPRECATED_VOLUMES.items():
             if name in volume:
                 yield f"{path}.volumes[{index}].{'storageOS' if name == 'storageos' else name}: {text}"
-    yield from _repeated(spec.get("hostAliases", ()), "ip", f"{path}.hostAliases")
-    yield from _repeated(spec.get("imagePullSecrets", ()), "name", f"{path}.imagePullSecrets")
+    yield from _duplicate_warnings(spec.get("hostAliases", ()), "ip", f"{path}.hostAliases")
+    yield from _duplicate_warnings(spec.get("imagePullSecrets", ()), "name", f"{path}.imagePullSecrets")
     for index, secret in enumerate(spec.get("imagePullSecrets", ())):
         if not secret.get("name"):
             yield f'{path}.imagePullSecrets[{index}].name: invalid empty name ""'
@@ -93,7 +93,7 @@ def pod_warnings(spec: Spec, path: str) -> Iterator[str]:
         yield f"{path}.terminationGracePeriodSeconds: {text}"
 
 
-def _repeated(items: Any, key: str, path: str) -> Iterator[str]:
+def _duplicate_warnings(items: Any, key: str, path: str) -> Iterator[str]:
     seen: set[str] = set()
     for index, item in enumerate(items):
         value = item.get(key, "")
@@ -106,7 +106,7 @@ def _container_warnings(container: Spec, path: str) -> Iterator[str]:
     for name in _BYTES:
         for kind in ("limits", "requests"):
             amount = container["resources"].get(kind, {}).get(name)
-            yield from _whole_bytes(amount, f"{path}.resources.{kind}[{name}]")
+            yield from _fractional_byte_warnings(amount, f"{path}.resources.{kind}[{name}]")
     seen: set[str] = set()
     for index, variable in enumerate(container.get("env", ())):
         name, value = variable["name"], variable.get("value", "")
@@ -117,7 +117,7 @@ def _container_warnings(container: Spec, path: str) -> Iterator[str]:
         seen.add(name)
 
 
-def _whole_bytes(amount: str | None, path: str) -> Iterator[str]:
+def _fractional_byte_warnings(amount: str | None, path: str) -> Iterator[str]:
     if amount is not None and Quantity(amount).milli() % 1000:
         yield f"{path}: fractional byte value {quote(amount)} is invalid, must be an integer"
 
@@ -129,13 +129,13 @@ def _port_warnings(containers: list[tuple[Spec, str]]) -> Iterator[str]:
             where = f"{path}.ports[{index}]"
             others = taken[port["containerPort"], port["protocol"]]
             for other, earlier in others:
-                word = _clash(port, earlier)
+                word = _port_conflict(port, earlier)
                 if word:
                     yield f"{where}: {word} port definition with {other}"
             others.append((where, port))
 
 
-def _clash(port: Spec, other: Spec) -> str:
+def _port_conflict(port: Spec, other: Spec) -> str:
     (ip, number), (other_ip, other_number) = (
         (each.get("hostIP", ""), each.get("hostPort", 0)) for each in (port, other)
     )
@@ -160,7 +160,9 @@ def _port_name_warnings(containers: list[tuple[Spec, str]]) -> Iterator[str]:
 
 def claim_warnings(spec: Spec, path: str) -> Iterator[str]:
     for kind in ("requests", "limits"):
-        yield from _whole_bytes(spec["resources"].get(kind, {}).get("storage"), f"{path}.resources.{kind}[storage]")
+        yield from _fractional_byte_warnings(
+            spec["resources"].get(kind, {}).get("storage"), f"{path}.resources.{kind}[storage]"
+        )
 
 
 def driver_warnings(spec: Spec) -> Iterator[str]:

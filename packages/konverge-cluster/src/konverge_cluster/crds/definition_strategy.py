@@ -27,7 +27,7 @@ class DefinitionStrategy(BuiltinStrategy):
     A definition that is accepted can be served: its schemas are structural, its defaults valid, its rules compiled.
     """
 
-    generated_by = ("spec",)
+    generation_fields = ("spec",)
     unconditional_update = False
 
     def __init__(self, info: ResourceInfo, columns: tuple[Column, ...], rules: RuleCompiler) -> None:
@@ -35,7 +35,7 @@ class DefinitionStrategy(BuiltinStrategy):
         self._rules = rules
 
     @staticmethod
-    def fill(document: Document, /) -> None:
+    def set_defaults(document: Document, /) -> None:
         spec = document.get("spec") or {}
         names = spec.get("names") or {}
         kind = names.get("kind", "")

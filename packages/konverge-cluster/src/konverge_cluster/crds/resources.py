@@ -15,7 +15,7 @@ from konverge_cluster.api.default_strategy import DefaultStrategy
 from konverge_cluster.api.field_errors import FieldError, quote
 from konverge_cluster.api.status_errors import bad_request, forbidden
 from konverge_cluster.api.strategy import Document, RequestContext, ResourceInfo, SubresourceInfo
-from konverge_cluster.builtins.schemas import merging_schemas
+from konverge_cluster.builtins.schemas import merge_schemas
 from konverge_cluster.cel.go_floats import go_float
 from konverge_cluster.crds.columns import TableColumns
 from konverge_cluster.crds.compiled import CompiledSchema
@@ -57,7 +57,7 @@ class _Topologies(Mapping[str, Topology]):
         made = self._made.get(api_version)
         if made is None:
             schema = self._schemas[api_version]
-            made = self._made[api_version] = custom_resource_topology(schema, merging_schemas())
+            made = self._made[api_version] = custom_resource_topology(schema, merge_schemas())
         return made
 
     def __iter__(self) -> Iterator[str]:

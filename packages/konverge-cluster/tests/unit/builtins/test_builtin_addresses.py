@@ -10,7 +10,7 @@ import pytest
 from konverge.wire.messages import Request
 from konverge_cluster.api.status_errors import StatusError
 from konverge_cluster.api.strategy import RequestContext
-from konverge_cluster.builtins.addresses import StoredAddresses
+from konverge_cluster.builtins.addresses import StoredServiceIPs
 from konverge_cluster.builtins.registration import builtin_strategies
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.storage import Entry, Storage
@@ -100,7 +100,7 @@ async def test_an_update_keeps_what_it_does_not_mention() -> None:
 
 
 def test_a_small_range_is_used_to_its_end_and_from_its_start() -> None:
-    addresses = StoredAddresses(Storage(), "10.0.0.0/29")
+    addresses = StoredServiceIPs(Storage(), "10.0.0.0/29")
 
     given = [addresses.next_address() for _ in range(6)]
 
@@ -111,14 +111,14 @@ def test_a_range_without_a_free_address_says_so() -> None:
     storage = Storage()
     raw = json.dumps({"spec": {"clusterIPs": ["10.0.0.2"], "ports": []}}).encode()
     storage.put(storage.collection(("", "services")), Entry("default/a", raw, storage.next_revision, "u"))
-    addresses = StoredAddresses(storage, "10.0.0.0/30")
+    addresses = StoredServiceIPs(storage, "10.0.0.0/30")
 
     with pytest.raises(LookupError, match="range is full"):
         addresses.next_address()
 
 
 def test_a_service_without_an_address_is_the_servers_failure() -> None:
-    class Spent(StoredAddresses):
+    class Spent(StoredServiceIPs):
         def next_address(self) -> str:
             raise LookupError("range is full")
 

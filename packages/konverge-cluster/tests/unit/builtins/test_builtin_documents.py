@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from builtin_documents import Documents
 from konverge_cluster.api.documents import decode_and_default
 from konverge_cluster.api.strategy import RequestContext
-from konverge_cluster.builtins.addresses import StoredAddresses
+from konverge_cluster.builtins.addresses import StoredServiceIPs
 from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.builtins.registration import builtin_strategies
 from konverge_cluster.storage import Storage
 
 STRATEGIES = {
     f"{each.info.kind.api_version}/{each.info.kind.kind}": each
-    for each in builtin_strategies(StoredAddresses(Storage()))
+    for each in builtin_strategies(StoredServiceIPs(Storage()))
 }
 KINDS = [kind for kind in Documents(random.Random(0)).kinds() if kind in STRATEGIES]
 AROUND = RequestContext(now="2026-01-01T00:00:00Z", namespace="ns")

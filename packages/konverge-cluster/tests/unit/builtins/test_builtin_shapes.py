@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from konverge_cluster.builtins.unmarshal_errors import UnmarshalError
-from konverge_cluster.builtins.structs import kind_shaper, struct_shaper
+from konverge_cluster.builtins.structs import kind_decoder, struct_decoder
 
 
 def shape(kind: str, text: str) -> tuple[dict[str, Any], list[str]]:
     unknown: list[str] = []
     api_version, _, name = kind.rpartition("/")
-    return kind_shaper(api_version, name)(json.loads(text), unknown), unknown
+    return kind_decoder(api_version, name)(json.loads(text), unknown), unknown
 
 
 def spec(text: str) -> Any:
@@ -84,7 +84,7 @@ def test_the_identity_and_metadata_of_an_object_are_left_alone() -> None:
 
 
 def test_metadata_inside_a_template_takes_its_shape() -> None:
-    metadata = struct_shaper("v1.ObjectMeta")({"labels": {}, "name": "", "creationTimestamp": None, "uid": "u"}, [])
+    metadata = struct_decoder("v1.ObjectMeta")({"labels": {}, "name": "", "creationTimestamp": None, "uid": "u"}, [])
 
     assert metadata == {"uid": "u"}
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any, Final
 
 __all__ = [
+    "accepts_external_traffic",
     "default_endpoint_slice",
     "default_endpoints",
     "default_ingress_class",
     "default_network_policy",
     "default_service",
-    "is_externally_accessible",
 ]
 
 _AFFINITY_SECONDS: Final = 3 * 60 * 60
 
 
-def is_externally_accessible(spec: dict[str, Any]) -> bool:
+def accepts_external_traffic(spec: dict[str, Any]) -> bool:
     """Whether a service takes traffic from outside the cluster."""
     kind = spec.get("type")
     return kind in ("LoadBalancer", "NodePort") or (kind == "ClusterIP" and bool(spec.get("externalIPs")))
@@ -30,7 +30,7 @@ def default_service(service: dict[str, Any]) -> None:
         port.setdefault("protocol", "TCP")
         if port["targetPort"] in (0, ""):
             port["targetPort"] = port["port"]
-    if is_externally_accessible(spec):
+    if accepts_external_traffic(spec):
         spec.setdefault("externalTrafficPolicy", "Cluster")
     if kind in ("NodePort", "LoadBalancer", "ClusterIP"):
         spec.setdefault("internalTrafficPolicy", "Cluster")

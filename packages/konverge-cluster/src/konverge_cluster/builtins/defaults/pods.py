@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from konverge_cluster.builtins.defaults.images import pull_policy
 from konverge_cluster.builtins.defaults.resources import (
+    allows_overcommit,
     default_requests,
-    is_overcommittable,
     is_pod_level,
     max_amounts,
     round_resources,
@@ -45,7 +45,7 @@ def default_pod_spec(spec: dict[str, Any]) -> None:
     spec.setdefault("securityContext", {})
     spec.setdefault("terminationGracePeriodSeconds", 30)
     spec.setdefault("schedulerName", "default-scheduler")
-    _settle_service_account(spec)
+    _default_service_account(spec)
     for volume in spec.get("volumes", ()):
         default_volume(volume)
     for name in _CONTAINER_LISTS:
@@ -56,7 +56,7 @@ def default_pod_spec(spec: dict[str, Any]) -> None:
         round_resources(spec["resources"].get("limits"), spec["resources"].get("requests"))
 
 
-def _settle_service_account(spec: dict[str, Any]) -> None:
+def _default_service_account(spec: dict[str, Any]) -> None:
     """The account has an old and a new name; both always say the same."""
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
@@ -126,7 +126,7 @@ def _default_pod_resources(spec: dict[str, Any]) -> None:
     wanted = {
         name: amount
         for name, amount in _total(spec, "requests").items()
-        if is_pod_level(name) and is_overcommittable(name)
+        if is_pod_level(name) and allows_overcommit(name)
     }
     capped = {name: amount for name, amount in limits.items() if is_pod_level(name)}
     requests = {**capped, **wanted, **requests}

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from konverge.objects.quantities import Quantity
 
-__all__ = ["default_requests", "is_overcommittable", "is_pod_level", "max_amounts", "round_resources", "sum_amounts"]
+__all__ = ["allows_overcommit", "default_requests", "is_pod_level", "max_amounts", "round_resources", "sum_amounts"]
 
 _MILLI: Final = Decimal("0.001")
 _POD_LEVEL: Final = ("cpu", "memory")
@@ -42,7 +42,7 @@ def is_pod_level(name: str) -> bool:
     return name in _POD_LEVEL or name.startswith("hugepages-")
 
 
-def is_overcommittable(name: str) -> bool:
+def allows_overcommit(name: str) -> bool:
     return not name.startswith("hugepages-") and ("/" not in name or "kubernetes.io/" in name)
 
 

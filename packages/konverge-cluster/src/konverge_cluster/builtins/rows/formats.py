@@ -1,4 +1,4 @@
-"""How the cells of tables are worded: ages, labels, selectors, lists that are cut."""
+"""How the cells of tables are worded: ages, labels, selectors, lists that are join_first."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from konverge_cluster.api.strategy import Document
 from konverge_cluster.api.tables import age_of
 
-__all__ = ["NONE", "UNSET", "access_modes", "age", "container_cells", "cut", "labels_text", "selector_text"]
+__all__ = ["NONE", "UNSET", "access_modes", "age", "container_cells", "join_first", "labels_text", "selector_text"]
 
 NONE: Final = "<none>"
 UNSET: Final = "<unset>"
@@ -51,7 +51,7 @@ def container_cells(spec: Document | None) -> list[str]:
     return [",".join(each["name"] for each in containers), ",".join(each.get("image", "") for each in containers)]
 
 
-def cut(values: Iterable[str], limit: int = 3, empty: str = UNSET) -> str:
+def join_first(values: Iterable[str], limit: int = 3, empty: str = UNSET) -> str:
     """The first values of a list, and how many more there are."""
     every = list(values)
     if not every:

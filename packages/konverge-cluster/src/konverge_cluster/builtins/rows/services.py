@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from konverge_cluster.api.strategy import Document
-from konverge_cluster.builtins.rows.formats import NONE, age, cut, labels_text, selector_text
+from konverge_cluster.builtins.rows.formats import NONE, age, join_first, labels_text, selector_text
 
 __all__ = [
     "endpoint_slice_cells",
@@ -59,7 +59,7 @@ def endpoints_cells(endpoints: Document, now: float) -> list[Any]:
         for port in subset.get("ports") or [None]
         for text in _addresses(subset, port)
     ]
-    shown = cut(addresses, empty="") if endpoints.get("subsets") else NONE
+    shown = join_first(addresses, empty="") if endpoints.get("subsets") else NONE
     return [endpoints["metadata"]["name"], shown, age(endpoints, now)]
 
 
@@ -73,7 +73,12 @@ def _addresses(subset: Document, port: Document | None) -> list[str]:
 def endpoint_slice_cells(endpoint_slice: Document, now: float) -> list[Any]:
     ports = [str(each.get("port") or each.get("name") or "*") for each in endpoint_slice["ports"] or ()]
     addresses = [address for each in endpoint_slice["endpoints"] or () for address in each["addresses"] or ()]
-    shown = [endpoint_slice["metadata"]["name"], endpoint_slice["addressType"], cut(ports), cut(addresses)]
+    shown = [
+        endpoint_slice["metadata"]["name"],
+        endpoint_slice["addressType"],
+        join_first(ports),
+        join_first(addresses),
+    ]
     return [*shown, age(endpoint_slice, now)]
 
 

@@ -55,7 +55,7 @@ class ClusterRoleStrategy(RoleStrategy):
 class RoleBindingStrategy(BuiltinStrategy):
     """Who may do it; what it is never changes."""
 
-    fill = staticmethod(registrations.default_binding)
+    set_defaults = staticmethod(registrations.default_binding)
     create_on_update = True
     check = staticmethod(rules.validate_binding)
     check_change = staticmethod(rules.validate_binding_update)

@@ -22,7 +22,7 @@ _PLURAL: Final = "horizontalpodautoscalers"
 _VERSIONS: Final = tuple(Kind("autoscaling", v, "HorizontalPodAutoscaler", _PLURAL) for v in ("v1", "v2"))
 _PREFIX: Final = "autoscaling.alpha.kubernetes.io/"
 # Where v1 keeps what it has no field for: annotation -> (section, field).
-_PARKED: Final = {
+_ANNOTATED_FIELDS: Final = {
     "metrics": ("spec", "metrics"),
     "behavior": ("spec", "behavior"),
     "current-metrics": ("status", "currentMetrics"),
@@ -33,7 +33,7 @@ _PARKED: Final = {
 class HorizontalPodAutoscalerStrategy(BuiltinStrategy):
     """The current version."""
 
-    fill = staticmethod(autoscaling.default_autoscaler)
+    set_defaults = staticmethod(autoscaling.default_autoscaler)
     encoding_version = "autoscaling/v2"
     check = staticmethod(rules.validate_autoscaler)
     check_status = staticmethod(rules.validate_autoscaler_status)
@@ -50,7 +50,7 @@ class HorizontalPodAutoscalerStrategy(BuiltinStrategy):
 class HorizontalPodAutoscalerV1Strategy(BuiltinStrategy):
     """The old version; its rules are those of the current one."""
 
-    fill = staticmethod(autoscaling.default_autoscaler_v1)
+    set_defaults = staticmethod(autoscaling.default_autoscaler_v1)
     encoding_version = "autoscaling/v1"
     check_status = staticmethod(rules.validate_autoscaler_status)
 
@@ -95,7 +95,7 @@ def _to_v1(document: Document) -> Document:
     if current and "averageUtilization" in current[-1]["resource"].get("current", {}):
         status["currentCPUUtilizationPercentage"] = current[-1]["resource"]["current"]["averageUtilization"]
     parts: Document = {"spec": spec | {"metrics": metrics}, "status": {"currentReplicas": 0} | status}
-    for name, (section, field) in _PARKED.items():
+    for name, (section, field) in _ANNOTATED_FIELDS.items():
         value = parts[section].pop(field, None)
         if value:
             annotations[_PREFIX + name] = msgspec.json.encode(value).decode()
@@ -106,8 +106,8 @@ def _to_v2(document: Document) -> Document:
     spec, status = dict(document["spec"]), dict(document["status"])
     annotations = dict(document["metadata"].get("annotations", {}))
     parts: Document = {"spec": spec, "status": status}
-    for name, (section, field) in _PARKED.items():
-        value = _unparked(annotations.pop(_PREFIX + name, ""))
+    for name, (section, field) in _ANNOTATED_FIELDS.items():
+        value = _decode_annotation(annotations.pop(_PREFIX + name, ""))
         if value:
             parts[section][field] = value
     percentage = spec.pop("targetCPUUtilizationPercentage", None)
@@ -125,7 +125,7 @@ def _to_v2(document: Document) -> Document:
     return _assembled(document, parts, annotations)
 
 
-def _unparked(text: str) -> Any:
+def _decode_annotation(text: str) -> Any:
     try:
         return msgspec.json.decode(text) if text else None
     except msgspec.DecodeError:

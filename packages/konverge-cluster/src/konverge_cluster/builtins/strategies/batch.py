@@ -27,12 +27,12 @@ _ORPHAN_WARNING: Final = (
 class JobStrategy(BuiltinStrategy):
     """Unless its author insists on a selector, a job selects its pods by its own uid."""
 
-    fill = staticmethod(workloads.default_job)
+    set_defaults = staticmethod(workloads.default_job)
     template_path = ("spec", "template")
     names_pods = True
-    generated_by = ("spec",)
+    generation_fields = ("spec",)
     default_propagation = "Orphan"
-    selectable = ("status.successful",)
+    selectable_fields = ("status.successful",)
 
     def prepare_create(self, new: Document, context: RequestContext) -> None:
         super().prepare_create(new, context)
@@ -70,10 +70,10 @@ def _generate_selector(job: Document) -> None:
 class CronJobStrategy(BuiltinStrategy):
     """Jobs at certain times."""
 
-    fill = staticmethod(workloads.default_cron_job)
+    set_defaults = staticmethod(workloads.default_cron_job)
     template_path = ("spec", "jobTemplate", "spec", "template")
     names_pods = True
-    generated_by = ("spec",)
+    generation_fields = ("spec",)
 
     check = staticmethod(jobs.validate_cron_job)
 

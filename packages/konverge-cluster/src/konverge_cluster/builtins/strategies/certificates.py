@@ -18,7 +18,7 @@ __all__ = ["CertificateSigningRequestStrategy"]
 class CertificateSigningRequestStrategy(BuiltinStrategy):
     """A wish for a certificate."""
 
-    selectable = ("spec.signerName",)
+    selectable_fields = ("spec.signerName",)
     check = staticmethod(rules.validate_certificate_request)
     check_status = staticmethod(rules.validate_certificate_conditions)
 
@@ -29,7 +29,7 @@ class CertificateSigningRequestStrategy(BuiltinStrategy):
         super().__init__(*arguments)
         self._endpoints["status"] = CertificateStatusEndpoint(self)
 
-    def more_endpoints(self) -> dict[str, WriteRules]:
+    def subresource_endpoints(self) -> dict[str, WriteRules]:
         return {"approval": CertificateApprovalEndpoint()}
 
     def prepare_create(self, new: Document, context: RequestContext) -> None:
@@ -86,5 +86,5 @@ def _stamp_conditions(new: Document, old: Document, now: str) -> None:
         if not condition.get("lastUpdateTime"):
             condition["lastUpdateTime"] = now
         if not condition.get("lastTransitionTime"):
-            former = known.get((condition["type"], condition["status"]), {})
-            condition["lastTransitionTime"] = former.get("lastTransitionTime") or now
+            previous = known.get((condition["type"], condition["status"]), {})
+            condition["lastTransitionTime"] = previous.get("lastTransitionTime") or now

@@ -21,22 +21,22 @@ __all__ = ["LimitRangeStrategy", "NamespaceStrategy", "NodeStrategy", "ResourceQ
 class NamespaceStrategy(BuiltinStrategy):
     """A namespace is born active with a finalizer of its own kind, which only the `finalize` endpoint takes away."""
 
-    fill = staticmethod(clusters.default_namespace)
+    set_defaults = staticmethod(clusters.default_namespace)
     returns_deleted = True
-    selectable = ("status.phase",)
+    selectable_fields = ("status.phase",)
     check = staticmethod(rules.validate_namespace)
 
     @staticmethod
     def check_status(new: Document, old: Document) -> Iterable[FieldError]:
         return rules.validate_namespace_phase(new)
 
-    def more_endpoints(self) -> dict[str, WriteRules]:
+    def subresource_endpoints(self) -> dict[str, WriteRules]:
         return {"finalize": NamespaceFinalizeEndpoint()}
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
         return label_name_errors(name, prefix=prefix)
 
-    def wiped_status(self) -> Any:
+    def initial_status(self) -> Any:
         return {"phase": "Active"}
 
     def prepare_create(self, new: Document, context: RequestContext) -> None:
@@ -77,8 +77,8 @@ class NamespaceFinalizeEndpoint:
 class NodeStrategy(BuiltinStrategy):
     """A node brings its status along when it is created; later only the status endpoint changes it."""
 
-    fill = staticmethod(clusters.default_node)
-    selectable = ("spec.unschedulable",)
+    set_defaults = staticmethod(clusters.default_node)
+    selectable_fields = ("spec.unschedulable",)
     check = staticmethod(rules.validate_node)
     check_change = staticmethod(rules.validate_node_update)
     check_status = staticmethod(rules.validate_node_update)
@@ -99,7 +99,7 @@ class NodeStrategy(BuiltinStrategy):
 class LimitRangeStrategy(BuiltinStrategy):
     """Bounds and defaults for what pods of a namespace ask for."""
 
-    fill = staticmethod(clusters.default_limit_range)
+    set_defaults = staticmethod(clusters.default_limit_range)
     check = staticmethod(rules.validate_limit_range)
     create_on_update = True
 
@@ -107,7 +107,7 @@ class LimitRangeStrategy(BuiltinStrategy):
 class ResourceQuotaStrategy(BuiltinStrategy):
     """How much a namespace may use in all."""
 
-    fill = staticmethod(clusters.default_resource_quota)
+    set_defaults = staticmethod(clusters.default_resource_quota)
     check = staticmethod(rules.validate_resource_quota)
     check_change = staticmethod(rules.validate_resource_quota_update)
     returns_deleted = True

@@ -25,7 +25,7 @@ class ConfigMapStrategy(BuiltinStrategy):
 class SecretStrategy(BuiltinStrategy):
     """Keys and bytes; what comes as text in `stringData` is folded into `data` and goes."""
 
-    selectable = ("type",)
+    selectable_fields = ("type",)
     check = staticmethod(rules.validate_secret)
 
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:

@@ -46,7 +46,7 @@ class CoreEventStrategy(BuiltinStrategy):
     default_propagation = "Unsupported"
     encoding_version = "v1"
     check = staticmethod(rules.validate_core_event)
-    selectable = (
+    selectable_fields = (
         *_labels("involvedObject"),
         "reason",
         "reportingComponent",
@@ -79,10 +79,10 @@ class EventStrategy(BuiltinStrategy):
     encoding_version = "events.k8s.io/v1"
 
     def validate(self, new: Document, context: RequestContext) -> list[FieldError]:
-        return _refused(new, super().validate(new, context))
+        return _raise_as_core_event(new, super().validate(new, context))
 
     def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
-        return _refused(new, super().validate_update(new, old, context))
+        return _raise_as_core_event(new, super().validate_update(new, old, context))
 
     @staticmethod
     def check(new: Document) -> Iterable[FieldError]:
@@ -91,7 +91,7 @@ class EventStrategy(BuiltinStrategy):
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
         return rules.validate_event_update(_to_core(new), _to_core(old))
 
-    selectable = (
+    selectable_fields = (
         *_labels("regarding"),
         "reason",
         "reportingController",
@@ -116,11 +116,11 @@ class EventStrategy(BuiltinStrategy):
         return {**converted, "apiVersion": api_version}
 
 
-def _refused(event: Document, problems: list[FieldError]) -> list[FieldError]:
+def _raise_as_core_event(event: Document, errors: list[FieldError]) -> list[FieldError]:
     """Refuse in the name of the core group, as the real server does whichever group is asked."""
-    if problems:
-        raise invalid("", "Event", event["metadata"].get("name", ""), problems)
-    return problems
+    if errors:
+        raise invalid("", "Event", event["metadata"].get("name", ""), errors)
+    return errors
 
 
 def _to_events(document: Document) -> Document:

@@ -30,7 +30,7 @@ _CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
 class EndpointsStrategy(BuiltinStrategy):
     """The addresses behind a service, in their old form."""
 
-    fill = staticmethod(networking.default_endpoints)
+    set_defaults = staticmethod(networking.default_endpoints)
     create_on_update = True
 
     @staticmethod
@@ -44,10 +44,10 @@ class EndpointsStrategy(BuiltinStrategy):
 class EndpointSliceStrategy(BuiltinStrategy):
     """Some of the addresses behind a service; labels count as content."""
 
-    fill = staticmethod(networking.default_endpoint_slice)
+    set_defaults = staticmethod(networking.default_endpoint_slice)
     check = staticmethod(rules.validate_endpoint_slice)
     check_change = staticmethod(rules.validate_endpoint_slice_update)
-    generated_by = ("addressType", "endpoints", "ports")
+    generation_fields = ("addressType", "endpoints", "ports")
 
     def prepare_create(self, new: Document, context: RequestContext) -> None:
         super().prepare_create(new, context)
@@ -57,8 +57,8 @@ class EndpointSliceStrategy(BuiltinStrategy):
         _drop_topology(new)
         super().prepare_update(new, old, context)
 
-    def count_generation(self, new: Document, old: Document) -> None:
-        super().count_generation(new, old)
+    def update_generation(self, new: Document, old: Document) -> None:
+        super().update_generation(new, old)
         if new["metadata"].get("labels") != old["metadata"].get("labels"):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
@@ -72,7 +72,7 @@ def _drop_topology(new: Document) -> None:
 class IngressStrategy(BuiltinStrategy):
     """Which requests from outside go to which service."""
 
-    generated_by = ("spec",)
+    generation_fields = ("spec",)
     check = staticmethod(rules.validate_ingress_create)
 
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
@@ -88,8 +88,8 @@ class IngressStrategy(BuiltinStrategy):
 class IngressClassStrategy(BuiltinStrategy):
     """Who serves ingresses."""
 
-    fill = staticmethod(networking.default_ingress_class)
-    generated_by = ("spec",)
+    set_defaults = staticmethod(networking.default_ingress_class)
+    generation_fields = ("spec",)
     check = staticmethod(rules.validate_ingress_class)
 
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
@@ -99,9 +99,9 @@ class IngressClassStrategy(BuiltinStrategy):
 class NetworkPolicyStrategy(BuiltinStrategy):
     """Who may talk to whom."""
 
-    fill = staticmethod(networking.default_network_policy)
+    set_defaults = staticmethod(networking.default_network_policy)
     check = staticmethod(rules.validate_network_policy)
-    generated_by = ("spec",)
+    generation_fields = ("spec",)
 
 
 class IPAddressStrategy(BuiltinStrategy):
@@ -111,4 +111,4 @@ class IPAddressStrategy(BuiltinStrategy):
 class ServiceCIDRStrategy(BuiltinStrategy):
     """A range of addresses for services."""
 
-    status_resets = ("metadata", "spec")
+    status_reset_fields = ("metadata", "spec")

@@ -10,13 +10,13 @@ from typing import Any
 from konverge_cluster.api.field_errors import FieldError, forbidden, invalid
 from konverge_cluster.api.strategy import Document, RequestContext
 from konverge_cluster.builtins.qos import qos_class
-from konverge_cluster.builtins.strategy import keep_metadata
+from konverge_cluster.builtins.strategy import reset_metadata
 from konverge_cluster.builtins.validation.pods import validate_pod
 
 __all__ = ["EphemeralContainersEndpoint", "ResizeEndpoint"]
 
 
-def _count_generation(new: Document, old: Document) -> None:
+def _update_generation(new: Document, old: Document) -> None:
     if new["spec"] != old["spec"]:
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
@@ -31,21 +31,21 @@ class EphemeralContainersEndpoint:
         spec = {key: value for key, value in old["spec"].items() if key != "ephemeralContainers"}
         new["spec"] = {**spec, "ephemeralContainers": added} if added else spec
         new["status"] = old["status"]
-        keep_metadata(new, old)
-        _count_generation(new, old)
+        reset_metadata(new, old)
+        _update_generation(new, old)
 
     def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
-        problems = list(validate_pod(new))
+        errors = list(validate_pod(new))
         present = {each["name"]: each for each in new["spec"].get("ephemeralContainers", ())}
         for container in old["spec"].get("ephemeralContainers", ()):
             name = container["name"]
             if name not in present:
                 text = f'existing ephemeral containers "{name}" may not be removed\\n'
-                problems.append(forbidden("spec.ephemeralContainers", text))
+                errors.append(forbidden("spec.ephemeralContainers", text))
             elif present[name] != container:
                 text = f'existing ephemeral containers "{name}" may not be changed\\n'
-                problems.append(forbidden("spec.ephemeralContainers", text))
-        return problems
+                errors.append(forbidden("spec.ephemeralContainers", text))
+        return errors
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
         return []
@@ -65,28 +65,28 @@ class ResizeEndpoint:
         if "resources" in new["spec"]:
             spec["resources"] = new["spec"]["resources"]
         new["spec"], new["status"] = spec, old["status"]
-        keep_metadata(new, old)
-        _count_generation(new, old)
+        reset_metadata(new, old)
+        _update_generation(new, old)
 
     def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
-        return [*validate_pod(new), *_resize_problems(new, old)]
+        return [*validate_pod(new), *_validate_resize(new, old)]
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
         return []
 
 
-def _resize_problems(new: Document, old: Document) -> Iterator[FieldError]:
+def _validate_resize(new: Document, old: Document) -> Iterator[FieldError]:
     if qos_class(new["spec"]) != qos_class(old["spec"]):
         text = "Pod QOS Class may not change as a result of resizing"
         yield invalid("spec", new["status"].get("qosClass", ""), text)
     for name in ("containers", "initContainers"):
-        present, former = new["spec"].get(name) or [], old["spec"].get(name) or []
-        if [each["name"] for each in present] != [each["name"] for each in former]:
+        containers, old_containers = new["spec"].get(name) or [], old["spec"].get(name) or []
+        if [each["name"] for each in containers] != [each["name"] for each in old_containers]:
             yield forbidden(f"spec.{name}", "containers may not be renamed or reordered on resize")
             return
-        for index, (container, before) in enumerate(zip(present, former, strict=True)):
-            yield from _removals(container["resources"], before["resources"], f"spec.{name}[{index}].resources")
-            if _fixed(container["resources"]) != _fixed(before["resources"]):
+        for index, (container, old_container) in enumerate(zip(containers, old_containers, strict=True)):
+            yield from _removals(container["resources"], old_container["resources"], f"spec.{name}[{index}].resources")
+            if _fixed(container["resources"]) != _fixed(old_container["resources"]):
                 yield forbidden("spec", "only cpu and memory resources are mutable")
 
 
@@ -106,8 +106,8 @@ def _resized(new: list[dict[str, Any]], old: list[dict[str, Any]]) -> list[dict[
     if [each["name"] for each in new] != [each["name"] for each in old]:
         return new
     changed = []
-    for container, former in zip(new, old, strict=True):
-        kept = {key: value for key, value in former.items() if key != "resizePolicy"}
+    for container, old_container in zip(new, old, strict=True):
+        unchanged = {key: value for key, value in old_container.items() if key != "resizePolicy"}
         policy = {"resizePolicy": container["resizePolicy"]} if "resizePolicy" in container else {}
-        changed.append({**kept, "resources": container["resources"], **policy})
+        changed.append({**unchanged, "resources": container["resources"], **policy})
     return changed

@@ -18,7 +18,7 @@ from konverge_cluster.builtins.validation import pod_updates, pods
 
 __all__ = ["PodStrategy"]
 
-_GATED: Final = {
+_SCHEDULING_GATED: Final = {
     "lastProbeTime": None,
     "message": "Scheduling is blocked due to non-empty scheduling gates",
     "reason": "SchedulingGated",
@@ -39,11 +39,11 @@ class _PodStatus(StatusEndpoint):
 class PodStrategy(BuiltinStrategy):
     """A pod itself."""
 
-    fill = staticmethod(default_pod)
-    generated_by = ("spec",)
+    set_defaults = staticmethod(default_pod)
+    generation_fields = ("spec",)
     returns_deleted = True
-    status_resets = ("spec", "metadata.deletionTimestamp", "metadata.ownerReferences")
-    selectable = (
+    status_reset_fields = ("spec", "metadata.deletionTimestamp", "metadata.ownerReferences")
+    selectable_fields = (
         "spec.nodeName",
         "spec.restartPolicy",
         "spec.schedulerName",
@@ -55,7 +55,7 @@ class PodStrategy(BuiltinStrategy):
         "status.nominatedNodeName",
     )
 
-    def more_endpoints(self) -> dict[str, WriteRules]:
+    def subresource_endpoints(self) -> dict[str, WriteRules]:
         return {
             "status": _PodStatus(self),
             "ephemeralcontainers": EphemeralContainersEndpoint(),
@@ -68,7 +68,7 @@ class PodStrategy(BuiltinStrategy):
             new["spec"]["terminationGracePeriodSeconds"] = 1
         new["status"] = {"phase": "Pending", "qosClass": qos_class(new["spec"])}
         if new["spec"].get("schedulingGates"):
-            new["status"]["conditions"] = [{**_GATED, "lastTransitionTime": context.now}]
+            new["status"]["conditions"] = [{**_SCHEDULING_GATED, "lastTransitionTime": context.now}]
 
     check = staticmethod(pods.validate_pod_create)
 

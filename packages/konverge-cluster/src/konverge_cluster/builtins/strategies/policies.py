@@ -13,7 +13,7 @@ __all__ = ["LeaseStrategy", "PodDisruptionBudgetStrategy"]
 class PodDisruptionBudgetStrategy(BuiltinStrategy):
     """How many pods may be missing. The real server asks of its name only that it fits into a URL."""
 
-    generated_by = ("spec",)
+    generation_fields = ("spec",)
     unconditional_update = False
     check = staticmethod(autoscaling.validate_disruption_budget)
     check_status = staticmethod(autoscaling.validate_disruption_budget_status)

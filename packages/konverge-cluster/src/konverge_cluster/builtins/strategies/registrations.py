@@ -27,8 +27,8 @@ __all__ = [
 class ValidatingWebhookStrategy(BuiltinStrategy):
     """Webhooks that may refuse."""
 
-    fill = staticmethod(registrations.default_validating_webhooks)
-    generated_by = ("webhooks",)
+    set_defaults = staticmethod(registrations.default_validating_webhooks)
+    generation_fields = ("webhooks",)
     unconditional_update = False
 
     def validate(self, new: Document, context: RequestContext) -> list[FieldError]:  # noqa: ARG002
@@ -41,53 +41,53 @@ class ValidatingWebhookStrategy(BuiltinStrategy):
 class MutatingWebhookStrategy(ValidatingWebhookStrategy):
     """Webhooks that may change."""
 
-    fill = staticmethod(registrations.default_mutating_webhooks)
+    set_defaults = staticmethod(registrations.default_mutating_webhooks)
 
 
 class AdmissionPolicyStrategy(BuiltinStrategy):
     """Rules in CEL; stored and shown, not carried out."""
 
-    fill = staticmethod(registrations.default_policy)
-    generated_by = ("spec",)
+    set_defaults = staticmethod(registrations.default_policy)
+    generation_fields = ("spec",)
     unconditional_update = False
-    status_resets = ("metadata", "spec")
+    status_reset_fields = ("metadata", "spec")
 
 
 class AdmissionPolicyBindingStrategy(BuiltinStrategy):
     """Where such rules hold; stored and shown, not carried out."""
 
-    fill = staticmethod(registrations.default_policy_binding)
-    generated_by = ("spec",)
+    set_defaults = staticmethod(registrations.default_policy_binding)
+    generation_fields = ("spec",)
     unconditional_update = False
 
 
 class APIServiceStrategy(BuiltinStrategy):
     """Another server behind this one; stored and shown, not asked."""
 
-    fill = staticmethod(registrations.default_api_service)
+    set_defaults = staticmethod(registrations.default_api_service)
     unconditional_update = False
 
 
 class FlowSchemaStrategy(BuiltinStrategy):
     """Which requests belong together; stored and shown, without effect."""
 
-    fill = staticmethod(registrations.default_flow_schema)
-    generated_by = ("spec",)
-    status_resets = ("metadata", "spec")
+    set_defaults = staticmethod(registrations.default_flow_schema)
+    generation_fields = ("spec",)
+    status_reset_fields = ("metadata", "spec")
 
 
 class PriorityLevelStrategy(BuiltinStrategy):
     """How many requests run at the same time; stored and shown, without effect."""
 
-    fill = staticmethod(registrations.default_priority_level)
-    generated_by = ("spec",)
-    status_resets = ("metadata", "spec")
+    set_defaults = staticmethod(registrations.default_priority_level)
+    generation_fields = ("spec",)
+    status_reset_fields = ("metadata", "spec")
 
 
 class PriorityClassStrategy(BuiltinStrategy):
     """How important pods are. Its generation is one, for ever."""
 
-    fill = staticmethod(registrations.default_priority_class)
+    set_defaults = staticmethod(registrations.default_priority_class)
     check = staticmethod(access.validate_priority_class)
 
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:

@@ -13,8 +13,8 @@ from konverge_cluster.api.status_errors import internal_error
 from konverge_cluster.api.strategy import Document, RequestContext, ResourceInfo
 from konverge_cluster.api.tables import Column
 from konverge_cluster.builtins import warnings
-from konverge_cluster.builtins.addresses import ServiceAddresses
-from konverge_cluster.builtins.defaults.networking import default_service, is_externally_accessible
+from konverge_cluster.builtins.addresses import ServiceIPAllocator
+from konverge_cluster.builtins.defaults.networking import accepts_external_traffic, default_service
 from konverge_cluster.builtins.strategies import allocation
 from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.builtins.validation import services as rules
@@ -25,10 +25,10 @@ __all__ = ["ServiceStrategy"]
 class ServiceStrategy(BuiltinStrategy):
     """A service gets its addresses when it is made, and keeps them when an update does not mention them."""
 
-    fill = staticmethod(default_service)
+    set_defaults = staticmethod(default_service)
     returns_deleted = True
     create_on_update = True
-    selectable = ("spec.clusterIP", "spec.type")
+    selectable_fields = ("spec.clusterIP", "spec.type")
     check = staticmethod(rules.validate_service)
 
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
@@ -39,7 +39,7 @@ class ServiceStrategy(BuiltinStrategy):
         return rules.validate_load_balancer_status(new["status"], new["spec"])
 
     def __init__(
-        self, info: ResourceInfo, columns: tuple[Column, ...] = (), addresses: ServiceAddresses | None = None
+        self, info: ResourceInfo, columns: tuple[Column, ...] = (), addresses: ServiceIPAllocator | None = None
     ) -> None:
         super().__init__(info, columns)
         self._addresses = addresses
@@ -55,17 +55,17 @@ class ServiceStrategy(BuiltinStrategy):
 
     def validate(self, new: Document, context: RequestContext) -> list[FieldError]:
         # The real server allocates before it validates, and what it cannot allocate ends the matter.
-        return self._allocation_problems(new, None, context) or super().validate(new, context)
+        return self._allocation_errors(new, None, context) or super().validate(new, context)
 
     def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
-        return self._allocation_problems(new, old["spec"], context) or super().validate_update(new, old, context)
+        return self._allocation_errors(new, old["spec"], context) or super().validate_update(new, old, context)
 
-    def _allocation_problems(self, new: Document, former: Document | None, context: RequestContext) -> list[FieldError]:
+    def _allocation_errors(self, new: Document, old_spec: Document | None, context: RequestContext) -> list[FieldError]:
         if self._addresses is None:
             return []
         metadata = new["metadata"]
         key = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
-        return allocation.problems(new["spec"], self._addresses, key, former=former, rehearsal=context.dry_run)
+        return allocation.validate_allocation(new["spec"], self._addresses, key, old=old_spec, dry_run=context.dry_run)
 
     def prepare_create(self, new: Document, context: RequestContext) -> None:
         super().prepare_create(new, context)
@@ -76,52 +76,52 @@ class ServiceStrategy(BuiltinStrategy):
 
     def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
         super().prepare_update(new, old, context)
-        spec, former = new["spec"], old["spec"]
-        allocation.carry_over(spec, former)
-        allocation.agree_on_addresses(spec, former)
-        _drop_what_the_type_lacks(new, former)
-        self._allocate(new, former)
+        spec, old_spec = new["spec"], old["spec"]
+        allocation.patch_allocated_values(spec, old_spec)
+        allocation.normalize_cluster_ips(spec, old_spec)
+        _drop_fields_of_old_type(new, old_spec)
+        self._allocate(new, old_spec)
 
-    def _allocate(self, new: Document, former: Document | None) -> None:
+    def _allocate(self, new: Document, old_spec: Document | None) -> None:
         if self._addresses is None:
             return
         try:
-            allocation.allocate(new["spec"], self._addresses, former)
+            allocation.allocate(new["spec"], self._addresses, old_spec)
         except LookupError as full:
             name = quote(new["metadata"].get("name", ""))
             raise internal_error(f"failed to allocate addresses or ports for Service {name}: {full}") from None
 
 
-def _drop_what_the_type_lacks(new: Document, former: dict[str, Any]) -> None:
-    """Drop what only the former type had, unless the update changes it on purpose."""
+def _drop_fields_of_old_type(new: Document, old_spec: dict[str, Any]) -> None:
+    """Drop what only the old_spec type had, unless the update changes it on purpose."""
     spec = new["spec"]
-    if allocation.needs_address(former) and not allocation.needs_address(spec):
-        if (spec.get("clusterIP"), spec.get("clusterIPs")) == (former.get("clusterIP"), former.get("clusterIPs")):
+    if allocation.needs_address(old_spec) and not allocation.needs_address(spec):
+        if (spec.get("clusterIP"), spec.get("clusterIPs")) == (old_spec.get("clusterIP"), old_spec.get("clusterIPs")):
             spec.pop("clusterIP", None)
             spec.pop("clusterIPs", None)
-        _drop_unchanged(spec, former, "ipFamilies")
-        _drop_unchanged(spec, former, "ipFamilyPolicy")
-        _drop_unchanged(spec, former, "internalTrafficPolicy")
-    if allocation.needs_node_ports(former) and not allocation.needs_node_ports(spec):
-        _drop_node_ports(spec, former)
-    if allocation.needs_health_port(former) and not allocation.needs_health_port(spec):
-        _drop_unchanged(spec, former, "healthCheckNodePort")
-    if former["type"] == "LoadBalancer" and spec["type"] != "LoadBalancer":
-        _drop_unchanged(spec, former, "allocateLoadBalancerNodePorts")
-        _drop_unchanged(spec, former, "loadBalancerClass")
-    if is_externally_accessible(former) and not is_externally_accessible(spec):
-        _drop_unchanged(spec, former, "externalTrafficPolicy")
+        _drop_unchanged(spec, old_spec, "ipFamilies")
+        _drop_unchanged(spec, old_spec, "ipFamilyPolicy")
+        _drop_unchanged(spec, old_spec, "internalTrafficPolicy")
+    if allocation.needs_node_ports(old_spec) and not allocation.needs_node_ports(spec):
+        _drop_node_ports(spec, old_spec)
+    if allocation.needs_health_port(old_spec) and not allocation.needs_health_port(spec):
+        _drop_unchanged(spec, old_spec, "healthCheckNodePort")
+    if old_spec["type"] == "LoadBalancer" and spec["type"] != "LoadBalancer":
+        _drop_unchanged(spec, old_spec, "allocateLoadBalancerNodePorts")
+        _drop_unchanged(spec, old_spec, "loadBalancerClass")
+    if accepts_external_traffic(old_spec) and not accepts_external_traffic(spec):
+        _drop_unchanged(spec, old_spec, "externalTrafficPolicy")
     if spec["type"] != "LoadBalancer":
         new["status"] = {**new["status"], "loadBalancer": {}}
 
 
-def _drop_unchanged(spec: dict[str, Any], former: dict[str, Any], key: str) -> None:
-    if spec.get(key) == former.get(key):
+def _drop_unchanged(spec: dict[str, Any], old_spec: dict[str, Any], key: str) -> None:
+    if spec.get(key) == old_spec.get(key):
         spec.pop(key, None)
 
 
-def _drop_node_ports(spec: dict[str, Any], former: dict[str, Any]) -> None:
-    had = {port["nodePort"] for port in former.get("ports", ()) if "nodePort" in port}
+def _drop_node_ports(spec: dict[str, Any], old_spec: dict[str, Any]) -> None:
+    had = {port["nodePort"] for port in old_spec.get("ports", ()) if "nodePort" in port}
     has = {port["nodePort"] for port in spec.get("ports", ()) if "nodePort" in port}
     if has <= had:
         for port in spec.get("ports", ()):

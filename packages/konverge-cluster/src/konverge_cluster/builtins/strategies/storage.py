@@ -30,7 +30,7 @@ __all__ = [
 class PersistentVolumeClaimStrategy(BuiltinStrategy):
     """A wish for storage; what it takes its first content from is written in two places, which agree."""
 
-    fill = staticmethod(volumes.default_claim)
+    set_defaults = staticmethod(volumes.default_claim)
     returns_deleted = True
     check_change = staticmethod(claims.validate_claim_update)
 
@@ -44,23 +44,23 @@ class PersistentVolumeClaimStrategy(BuiltinStrategy):
     def warnings_on_update(self, new: Document, old: Document) -> list[str]:
         return list(warnings.claim_warnings(new["spec"], "spec"))
 
-    def wiped_status(self) -> Any:
+    def initial_status(self) -> Any:
         return {"phase": "Pending"}
 
     def prepare_create(self, new: Document, context: RequestContext) -> None:
         super().prepare_create(new, context)
-        _agree_on_source(new["spec"], {})
+        _normalize_data_sources(new["spec"], {})
 
     def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
         super().prepare_update(new, old, context)
-        _agree_on_source(new["spec"], old["spec"])
+        _normalize_data_sources(new["spec"], old["spec"])
 
 
-def _agree_on_source(spec: Document, old: Document) -> None:
+def _normalize_data_sources(spec: Document, old: Document) -> None:
     # Sources in other namespaces are an offer that a 1.36 server makes only when it is told to.
     if spec.get("dataSourceRef", {}).get("namespace") and "dataSourceRef" not in old:
         del spec["dataSourceRef"]
-    is_plain = _is_plain_source(spec.get("dataSource", {}))
+    is_plain = _is_supported_data_source(spec.get("dataSource", {}))
     if "dataSource" not in old and "dataSourceRef" not in spec and not is_plain:
         spec.pop("dataSource", None)
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
@@ -70,16 +70,16 @@ def _agree_on_source(spec: Document, old: Document) -> None:
         spec["dataSource"] = {name: reference[name] for name in ("apiGroup", "kind", "name")}
 
 
-def _is_plain_source(source: Document) -> bool:
+def _is_supported_data_source(source: Document) -> bool:
     """Whether it is of the two kinds that the older field takes; others have always been overlooked there."""
     known = ((None, "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
     return (source.get("apiGroup") or None, source.get("kind")) in known
 
 
 class PersistentVolumeStrategy(BuiltinStrategy):
-    """A piece of storage; when its phase changes, the time is noted."""
+    """A piece of storage; when its phase changes, the time is transition_time."""
 
-    fill = staticmethod(volumes.default_persistent_volume)
+    set_defaults = staticmethod(volumes.default_persistent_volume)
     returns_deleted = True
     check = staticmethod(rules.validate_persistent_volume)
     check_change = staticmethod(rules.validate_persistent_volume_update)
@@ -98,19 +98,19 @@ class PersistentVolumeStatusEndpoint(StatusEndpoint):
 
     def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
         super().prepare_update(new, old, context)
-        present, former = new["status"], old["status"]
-        noted = present.get("lastPhaseTransitionTime")
-        if present.get("phase") == former.get("phase"):
-            if noted is None and "lastPhaseTransitionTime" in former:
-                present["lastPhaseTransitionTime"] = former["lastPhaseTransitionTime"]
-        elif noted is None or noted == former.get("lastPhaseTransitionTime"):
-            present["lastPhaseTransitionTime"] = context.now
+        status, old_status = new["status"], old["status"]
+        transition_time = status.get("lastPhaseTransitionTime")
+        if status.get("phase") == old_status.get("phase"):
+            if transition_time is None and "lastPhaseTransitionTime" in old_status:
+                status["lastPhaseTransitionTime"] = old_status["lastPhaseTransitionTime"]
+        elif transition_time is None or transition_time == old_status.get("lastPhaseTransitionTime"):
+            status["lastPhaseTransitionTime"] = context.now
 
 
 class StorageClassStrategy(BuiltinStrategy):
     """A kind of storage on offer."""
 
-    fill = staticmethod(volumes.default_storage_class)
+    set_defaults = staticmethod(volumes.default_storage_class)
     returns_deleted = True
     check = staticmethod(rules.validate_storage_class)
     check_change = staticmethod(rules.validate_storage_class_update)
@@ -119,7 +119,7 @@ class StorageClassStrategy(BuiltinStrategy):
 class CSIDriverStrategy(BuiltinStrategy):
     """What a storage driver can do. Its generation counts from zero."""
 
-    fill = staticmethod(volumes.default_csi_driver)
+    set_defaults = staticmethod(volumes.default_csi_driver)
     returns_deleted = True
     unconditional_update = False
     check = staticmethod(rules.validate_csi_driver)
@@ -164,7 +164,7 @@ class VolumeAttachmentStrategy(BuiltinStrategy):
 
     returns_deleted = True
     unconditional_update = False
-    status_resets = ("metadata", "spec")
+    status_reset_fields = ("metadata", "spec")
     check = staticmethod(rules.validate_volume_attachment)
 
 

@@ -58,14 +58,14 @@ _TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 class DeploymentStrategy(BuiltinStrategy):
     """Annotations count as part of what is wished for: their change raises the generation too."""
 
-    fill = staticmethod(workloads.default_deployment)
+    set_defaults = staticmethod(workloads.default_deployment)
     template_path = ("spec", "template")
     names_pods = True
-    generated_by = ("spec",)
+    generation_fields = ("spec",)
     scaling = _SCALING
-    status_resets = ("metadata.labels", "spec")
+    status_reset_fields = ("metadata.labels", "spec")
 
-    def count_generation(self, new: Document, old: Document) -> None:
+    def update_generation(self, new: Document, old: Document) -> None:
         if new["spec"] != old["spec"] or new["metadata"].get("annotations") != old["metadata"].get("annotations"):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
@@ -82,12 +82,12 @@ class DeploymentStrategy(BuiltinStrategy):
 class ReplicaSetStrategy(BuiltinStrategy):
     """A number of pods of one template."""
 
-    fill = staticmethod(workloads.default_replica_set)
+    set_defaults = staticmethod(workloads.default_replica_set)
     template_path = ("spec", "template")
     names_pods = True
-    generated_by = ("spec",)
+    generation_fields = ("spec",)
     scaling = _SCALING
-    selectable = ("status.replicas",)
+    selectable_fields = ("status.replicas",)
 
     check = staticmethod(rules.validate_replica_set)
 
@@ -102,9 +102,9 @@ class ReplicaSetStrategy(BuiltinStrategy):
 class StatefulSetStrategy(BuiltinStrategy):
     """Pods with names and volumes that stay."""
 
-    fill = staticmethod(workloads.default_stateful_set)
+    set_defaults = staticmethod(workloads.default_stateful_set)
     template_path = ("spec", "template")
-    generated_by = ("spec",)
+    generation_fields = ("spec",)
     scaling = _SCALING
 
     def prepare_create(self, new: Document, context: RequestContext) -> None:
@@ -150,9 +150,9 @@ def _drop_disabled(stateful_set: Document) -> None:
 class DaemonSetStrategy(BuiltinStrategy):
     """A pod on each node. How often its template changed is kept in an annotation that clients cannot set."""
 
-    fill = staticmethod(workloads.default_daemon_set)
+    set_defaults = staticmethod(workloads.default_daemon_set)
     template_path = ("spec", "template")
-    generated_by = ("spec",)
+    generation_fields = ("spec",)
 
     def default(self, document: Document) -> None:
         super().default(document)
@@ -188,13 +188,13 @@ def _number(text: str) -> int:
 class ReplicationControllerStrategy(BuiltinStrategy):
     """The ancestor of ReplicaSets; its pods stay when it goes, unless the request says otherwise."""
 
-    fill = staticmethod(workloads.default_replication_controller)
+    set_defaults = staticmethod(workloads.default_replication_controller)
     template_path = ("spec", "template")
     names_pods = True
-    generated_by = ("spec",)
+    generation_fields = ("spec",)
     scaling = _SCALING
     default_propagation = "Orphan"
-    selectable = ("status.replicas",)
+    selectable_fields = ("status.replicas",)
 
     check = staticmethod(rules.validate_replication_controller)
 
@@ -206,9 +206,9 @@ class ReplicationControllerStrategy(BuiltinStrategy):
 class PodTemplateStrategy(BuiltinStrategy):
     """A template of its own, which nothing runs."""
 
-    fill = staticmethod(workloads.default_pod_template)
+    set_defaults = staticmethod(workloads.default_pod_template)
     template_path = ("template",)
-    generated_by = ("template",)
+    generation_fields = ("template",)
     returns_deleted = True
 
     @staticmethod

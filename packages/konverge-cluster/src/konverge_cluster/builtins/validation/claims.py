@@ -102,22 +102,22 @@ def _validate_equal_sources(spec: dict[str, Any], path: str) -> FieldErrors:
 
 
 def validate_claim_update(new: dict[str, Any], old: dict[str, Any]) -> FieldErrors:
-    spec, former = new["spec"], old["spec"]
+    spec, old_spec = new["spec"], old["spec"]
     bound = new["status"].get("phase") == "Bound"
-    if _comparable(spec, former, bound=bound) != _comparable(former, former, bound=bound):
+    if _comparable(spec, old_spec, bound=bound) != _comparable(old_spec, old_spec, bound=bound):
         yield forbidden("spec", _IMMUTABLE_SPEC)
-    size, before = (Quantity(each["resources"].get("requests", {}).get("storage", "0")) for each in (spec, former))
+    size, before = (Quantity(each["resources"].get("requests", {}).get("storage", "0")) for each in (spec, old_spec))
     if size < before and size <= Quantity(old["status"].get("capacity", {}).get("storage", "0")):
         yield forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")
-    yield from validate_immutable(spec.get("volumeMode"), former.get("volumeMode"), "volumeMode")
+    yield from validate_immutable(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
 
 
-def _comparable(spec: dict[str, Any], former: dict[str, Any], *, bound: bool) -> dict[str, Any]:
+def _comparable(spec: dict[str, Any], old_spec: dict[str, Any], *, bound: bool) -> dict[str, Any]:
     """A spec without what may change: the volume once, the size and the class of a bound claim."""
     kept = dict(spec)
-    if not former.get("volumeName"):
+    if not old_spec.get("volumeName"):
         kept.pop("volumeName", None)
-    if "storageClassName" not in former:
+    if "storageClassName" not in old_spec:
         kept.pop("storageClassName", None)
     if bound:
         requests = {name: each for name, each in spec["resources"].get("requests", {}).items() if name != "storage"}

@@ -128,7 +128,7 @@ def _validate_node_resources(status: Spec) -> FieldErrors:
 
 
 def validate_node_update(new: Spec, old: Spec) -> FieldErrors:
-    spec, former = new["spec"], old["spec"]
+    spec, old_spec = new["spec"], old["spec"]
     yield from _validate_node_resources(new["status"])
     seen: list[Spec] = []
     for index, address in enumerate(new["status"].get("addresses", ())):
@@ -136,9 +136,9 @@ def validate_node_update(new: Spec, old: Spec) -> FieldErrors:
             shown = {"Type": address["type"], "Address": address["address"]}
             yield duplicate(f"status.addresses[{index}]", shown)
         seen.append(address)
-    if former.get("podCIDRs") and former["podCIDRs"] != spec.get("podCIDRs"):
+    if old_spec.get("podCIDRs") and old_spec["podCIDRs"] != spec.get("podCIDRs"):
         yield forbidden("spec.podCIDRs", _NO_CIDR_CHANGE)
-    if former.get("providerID") and former["providerID"] != spec.get("providerID"):
+    if old_spec.get("providerID") and old_spec["providerID"] != spec.get("providerID"):
         yield forbidden("spec.providerID", _NO_PROVIDER_CHANGE)
     yield from _validate_taints(spec.get("taints", ()), "metadata.taints")
 

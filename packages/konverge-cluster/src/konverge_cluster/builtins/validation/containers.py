@@ -23,7 +23,7 @@ from konverge_cluster.builtins.validation.values import (
 )
 
 __all__ = [
-    "PodFacts",
+    "PodContext",
     "validate_containers",
     "validate_ephemeral_containers",
     "validate_image_whitespace",
@@ -50,7 +50,7 @@ _BLOCK_SOURCES: Final = ("persistentVolumeClaim", "ephemeral")
 
 
 @dataclass(frozen=True, slots=True)
-class PodFacts:
+class PodContext:
     """What containers are checked against: sound volumes by name, resource claims, grace, and who the users are."""
 
     volumes: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -60,31 +60,31 @@ class PodFacts:
     restart_policy: str = "Always"
 
 
-def validate_containers(found: list[Container] | None, facts: PodFacts, path: str) -> FieldErrors:
+def validate_containers(found: list[Container] | None, context: PodContext, path: str) -> FieldErrors:
     if not found:
         yield required(path)
         return
     names: set[str] = set()
     for index, container in enumerate(found):
         where = f"{path}[{index}]"
-        yield from _validate_container(container, facts, where)
+        yield from _validate_container(container, context, where)
         if container["name"] in names:
             yield duplicate(f"{where}.name", container["name"])
         names.add(container["name"])
         if "lifecycle" in container:
-            yield from validate_lifecycle(container["lifecycle"], facts.grace, f"{where}.lifecycle")
-        yield from validate_probes(container, facts.grace, where)
+            yield from validate_lifecycle(container["lifecycle"], context.grace, f"{where}.lifecycle")
+        yield from validate_probes(container, context.grace, where)
         yield from _validate_restart_policy(container, where)
     yield from _validate_host_ports(found, path)
 
 
 def validate_init_containers(
-    found: Iterable[Container], regular: Iterable[Container], facts: PodFacts, path: str
+    found: Iterable[Container], regular: Iterable[Container], context: PodContext, path: str
 ) -> FieldErrors:
     names = {each["name"] for each in regular}
     for index, container in enumerate(found):
         where = f"{path}[{index}]"
-        yield from _validate_container(container, facts, where)
+        yield from _validate_container(container, context, where)
         yield from _validate_restart_policy(container, where)
         if container["name"] in names:
             yield duplicate(f"{where}.name", container["name"])
@@ -94,8 +94,8 @@ def validate_init_containers(
         yield from _validate_host_ports([container], path)
         if container.get("restartPolicy") == "Always":
             if "lifecycle" in container:
-                yield from validate_lifecycle(container["lifecycle"], facts.grace, f"{where}.lifecycle")
-            yield from validate_probes(container, facts.grace, where)
+                yield from validate_lifecycle(container["lifecycle"], context.grace, f"{where}.lifecycle")
+            yield from validate_probes(container, context.grace, where)
         else:
             for name in _PROBES_AND_HOOKS:
                 if name in container:
@@ -103,13 +103,13 @@ def validate_init_containers(
 
 
 def validate_ephemeral_containers(
-    found: Iterable[Container], others: Iterable[Container], facts: PodFacts, path: str
+    found: Iterable[Container], others: Iterable[Container], context: PodContext, path: str
 ) -> FieldErrors:
     targets = {each["name"] for each in others}
     names = set(targets)
     for index, container in enumerate(found):
         where = f"{path}[{index}]"
-        yield from _validate_container(container, facts, where)
+        yield from _validate_container(container, context, where)
         yield from validate_image_whitespace(container, where)
         if container["name"] in names:
             yield duplicate(f"{where}.name", container["name"])
@@ -128,7 +128,7 @@ def validate_ephemeral_containers(
                     yield forbidden(f"{where}.volumeMounts[{at}].{name}", _NOT_EPHEMERAL)
 
 
-def _validate_container(container: Container, facts: PodFacts, path: str) -> FieldErrors:
+def _validate_container(container: Container, context: PodContext, path: str) -> FieldErrors:
     if not container["name"]:
         yield required(f"{path}.name")
     else:
@@ -140,14 +140,14 @@ def _validate_container(container: Container, facts: PodFacts, path: str) -> Fie
     yield from _validate_ports(container.get("ports", ()), f"{path}.ports")
     yield from validate_environment(container.get("env", ()), f"{path}.env")
     yield from validate_environment_sources(container.get("envFrom", ()), f"{path}.envFrom")
-    yield from _validate_mounts(container, facts, f"{path}.volumeMounts")
-    yield from _validate_devices(container, facts, f"{path}.volumeDevices")
+    yield from _validate_mounts(container, context, f"{path}.volumeMounts")
+    yield from _validate_devices(container, context, f"{path}.volumeDevices")
     yield from validate_pull_policy(container["imagePullPolicy"], f"{path}.imagePullPolicy")
-    yield from validate_container_resources(container["resources"], facts.claims, f"{path}.resources")
-    yield from _validate_resize_policies(container.get("resizePolicy", ()), facts, f"{path}.resizePolicy")
+    yield from validate_container_resources(container["resources"], context.claims, f"{path}.resources")
+    yield from _validate_resize_policies(container.get("resizePolicy", ()), context, f"{path}.resizePolicy")
     if "securityContext" in container:
         yield from validate_container_security(
-            container["securityContext"], f"{path}.securityContext", host_users=facts.host_users
+            container["securityContext"], f"{path}.securityContext", host_users=context.host_users
         )
 
 
@@ -193,7 +193,7 @@ def _validate_host_ports(found: list[Container], path: str) -> FieldErrors:
                 seen.add(text)
 
 
-def _validate_mounts(container: Container, facts: PodFacts, path: str) -> FieldErrors:
+def _validate_mounts(container: Container, context: PodContext, path: str) -> FieldErrors:
     devices = {each["name"]: each["devicePath"] for each in container.get("volumeDevices", ())}
     points: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts", ())):
@@ -201,7 +201,7 @@ def _validate_mounts(container: Container, facts: PodFacts, path: str) -> FieldE
         name, point = mount["name"], mount["mountPath"]
         if not name:
             yield required(f"{where}.name")
-        if name not in facts.volumes:
+        if name not in context.volumes:
             yield not_found(f"{where}.name", name)
         if not point:
             yield required(f"{where}.mountPath")
@@ -248,7 +248,7 @@ def _validate_recursive_read_only(mount: dict[str, Any], path: str) -> FieldErro
         yield forbidden(path, "may only be specified when mountPropagation is None or not specified")
 
 
-def _validate_devices(container: Container, facts: PodFacts, path: str) -> FieldErrors:
+def _validate_devices(container: Container, context: PodContext, path: str) -> FieldErrors:
     mounts = {each["name"]: each["mountPath"] for each in container.get("volumeMounts", ())}
     names: set[str] = set()
     places: set[str] = set()
@@ -259,7 +259,7 @@ def _validate_devices(container: Container, facts: PodFacts, path: str) -> Field
             yield required(f"{where}.name")
         if name in names:
             yield invalid(f"{where}.name", name, "must be unique")
-        yield from _validate_device_volume(name, facts.volumes.get(name), f"{where}.name")
+        yield from _validate_device_volume(name, context.volumes.get(name), f"{where}.name")
         if not place:
             yield required(f"{where}.devicePath")
         if place in places:
@@ -283,7 +283,7 @@ def _validate_device_volume(name: str, volume: dict[str, Any] | None, path: str)
         yield invalid(path, name, text)
 
 
-def _validate_resize_policies(policies: Iterable[dict[str, Any]], facts: PodFacts, path: str) -> FieldErrors:
+def _validate_resize_policies(policies: Iterable[dict[str, Any]], context: PodContext, path: str) -> FieldErrors:
     seen: set[str] = set()
     for index, policy in enumerate(policies):
         name, restart = policy["resourceName"], policy["restartPolicy"]
@@ -292,7 +292,7 @@ def _validate_resize_policies(policies: Iterable[dict[str, Any]], facts: PodFact
         seen.add(name)
         yield from validate_enum(name, ("cpu", "memory"), path)
         yield from validate_enum(restart, ("NotRequired", "RestartContainer"), path)
-        if facts.restart_policy == "Never" and restart != "NotRequired":
+        if context.restart_policy == "Never" and restart != "NotRequired":
             yield invalid(path, restart, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")
 
 

@@ -99,18 +99,18 @@ def _validate_transitions(new: Job, old: Job) -> FieldErrors:
     for each in _TERMINAL:
         if _is(old, each) and not _is(new, each):
             yield invalid(_CONDITIONS, OMIT_VALUE, f"cannot disable the terminal {each}=True condition")
-    status, former, spec = new["status"], old["status"], new["spec"]
-    if status.get("failed", 0) < former.get("failed", 0):
+    status, old_status, spec = new["status"], old["status"], new["spec"]
+    if status.get("failed", 0) < old_status.get("failed", 0):
         yield invalid("status.failed", status.get("failed", 0), "cannot decrease the failed counter")
     # An indexed job whose numbers are equal can be made smaller.
     shrinks = spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism")
-    if status.get("succeeded", 0) < former.get("succeeded", 0) and not shrinks:
+    if status.get("succeeded", 0) < old_status.get("succeeded", 0) and not shrinks:
         yield invalid("status.succeeded", status.get("succeeded", 0), "cannot decrease the succeeded counter")
     end = status.get("completionTime")
-    if end and former.get("completionTime") and end != former["completionTime"]:
+    if end and old_status.get("completionTime") and end != old_status["completionTime"]:
         yield invalid("status.completionTime", end, "field is immutable")
     start = status.get("startTime")
-    restarted = former.get("startTime") and start != former["startTime"]
+    restarted = old_status.get("startTime") and start != old_status["startTime"]
     if restarted and not spec.get("suspend") and not _resumes(new, old):
         yield invalid("status.startTime", start, "field is immutable for unsuspended job once set")
     if _is(old, "SuccessCriteriaMet") and not _is(new, "SuccessCriteriaMet"):

@@ -231,28 +231,28 @@ def _validate_restart_policy(spec: Spec, path: str) -> FieldErrors:
 
 
 def validate_job_update(new: Spec, old: Spec) -> FieldErrors:
-    spec, former = new["spec"], old["spec"]
+    spec, old_spec = new["spec"], old["spec"]
     yield from _validate_job_spec(spec, "spec")
     yield from _validate_selector(spec)
-    yield from _validate_completions(spec, former)
-    yield from validate_immutable(spec.get("selector"), former.get("selector"), "spec.selector")
-    yield from _validate_template_update(spec, former, old["status"])
+    yield from _validate_completions(spec, old_spec)
+    yield from validate_immutable(spec.get("selector"), old_spec.get("selector"), "spec.selector")
+    yield from _validate_template_update(spec, old_spec, old["status"])
     for name in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
-        yield from validate_immutable(spec.get(name), former.get(name), f"spec.{name}")
+        yield from validate_immutable(spec.get(name), old_spec.get(name), f"spec.{name}")
 
 
-def _validate_completions(spec: Spec, former: Spec) -> FieldErrors:
-    new, old = spec.get("completions"), former.get("completions")
+def _validate_completions(spec: Spec, old_spec: Spec) -> FieldErrors:
+    new, old = spec.get("completions"), old_spec.get("completions")
     if spec["completionMode"] != "Indexed":
         yield from validate_immutable(new, old, "spec.completions")
     elif new is not None and new != old and new != spec["parallelism"]:
         yield invalid("spec.completions", new, "can only be modified in tandem with spec.parallelism")
 
 
-def _validate_template_update(spec: Spec, former: Spec, status: Spec) -> FieldErrors:
+def _validate_template_update(spec: Spec, old_spec: Spec, status: Spec) -> FieldErrors:
     """A template is fixed; where its pods may run, and with how much, changes while the job is suspended and idle."""
-    template, before = spec["template"], former["template"]
-    if not _is_idle(former, status):
+    template, before = spec["template"], old_spec["template"]
+    if not _is_idle(old_spec, status):
         if template != before:
             yield invalid("spec.template", template, "field is immutable")
     elif _without_directives(template, before) != _without_directives(before, before):
@@ -279,8 +279,8 @@ def _without_directives(template: Spec, before: Spec) -> Spec:
 
 
 def validate_cron_job(new: Spec, old: Spec | None = None) -> FieldErrors:
-    spec, former = new["spec"], (old or {}).get("spec", {})
-    yield from _validate_cron_times(spec, former)
+    spec, old_spec = new["spec"], (old or {}).get("spec", {})
+    yield from _validate_cron_times(spec, old_spec)
     yield from validate_enum(spec["concurrencyPolicy"], ("Allow", "Forbid", "Replace"), "spec.concurrencyPolicy")
     template = spec["jobTemplate"]["spec"]
     path = "spec.jobTemplate.spec"
@@ -296,13 +296,13 @@ def validate_cron_job(new: Spec, old: Spec | None = None) -> FieldErrors:
         yield invalid("metadata.name", name, "must be no more than 52 characters")
 
 
-def _validate_cron_times(spec: Spec, former: Spec) -> FieldErrors:
+def _validate_cron_times(spec: Spec, old_spec: Spec) -> FieldErrors:
     zone = spec.get("timeZone")
     if not spec["schedule"]:
         yield required("spec.schedule")
     else:
-        was_inside = "TZ" in former.get("schedule", "")
+        was_inside = "TZ" in old_spec.get("schedule", "")
         yield from validate_schedule_format(spec["schedule"], "spec.schedule", zone=zone, zone_was_inside=was_inside)
     yield from validate_nonnegative(spec.get("startingDeadlineSeconds"), "spec.startingDeadlineSeconds")
-    if not former or former.get("timeZone") != zone:
+    if not old_spec or old_spec.get("timeZone") != zone:
         yield from validate_time_zone(zone, "spec.timeZone")

@@ -30,21 +30,21 @@ _SYSTEM_CONDITIONS: Final = ("PodScheduled", "Ready", "Initialized")
 
 
 def validate_pod_update(new: dict[str, Any], old: dict[str, Any]) -> FieldErrors:
-    spec, former = new["spec"], old["spec"]
+    spec, old_spec = new["spec"], old["spec"]
     for name in ("containers", "initContainers"):
-        if len(spec.get(name) or ()) != len(former.get(name) or ()):
+        if len(spec.get(name) or ()) != len(old_spec.get(name) or ()):
             yield forbidden(f"spec.{name}", "pod updates may not add or remove containers")
             return
         for index, container in enumerate(spec.get(name) or ()):
             if not container.get("image"):
                 yield required(f"spec.{name}[{index}].image")
-    wrong = list(_validate_deadline(spec.get("activeDeadlineSeconds"), former.get("activeDeadlineSeconds")))
+    wrong = list(_validate_deadline(spec.get("activeDeadlineSeconds"), old_spec.get("activeDeadlineSeconds")))
     yield from wrong
     if wrong and "activeDeadlineSeconds" in spec:
         return
-    yield from _validate_tolerations(spec.get("tolerations", []), former.get("tolerations", []))
-    yield from _validate_scheduling_gates(spec, former)
-    if _comparable(spec, former) != _comparable(former, former):
+    yield from _validate_tolerations(spec.get("tolerations", []), old_spec.get("tolerations", []))
+    yield from _validate_scheduling_gates(spec, old_spec)
+    if _comparable(spec, old_spec) != _comparable(old_spec, old_spec):
         yield forbidden("spec", f"pod updates may not change fields other than {','.join(_UPDATABLE)}")
 
 
@@ -68,8 +68,8 @@ def _validate_tolerations(new: list[dict[str, Any]], old: list[dict[str, Any]]) 
             return
 
 
-def _validate_scheduling_gates(spec: Spec, former: Spec) -> FieldErrors:
-    had = {gate["name"] for gate in former.get("schedulingGates", ())}
+def _validate_scheduling_gates(spec: Spec, old_spec: Spec) -> FieldErrors:
+    had = {gate["name"] for gate in old_spec.get("schedulingGates", ())}
     for index, gate in enumerate(spec.get("schedulingGates", ())):
         name = gate["name"]
         if name not in had:
@@ -77,20 +77,20 @@ def _validate_scheduling_gates(spec: Spec, former: Spec) -> FieldErrors:
             yield forbidden(f"spec.schedulingGates[{index}].name", text)
 
 
-def _comparable(spec: Spec, former: Spec) -> Spec:
+def _comparable(spec: Spec, old_spec: Spec) -> Spec:
     """A spec without what may change."""
     kept = {key: value for key, value in spec.items() if key not in _FREE}
     for name in ("containers", "initContainers"):
         if name in kept:
             kept[name] = [{k: v for k, v in each.items() if k != "image"} for each in kept[name] or ()]
-    before = former.get("terminationGracePeriodSeconds")
+    before = old_spec.get("terminationGracePeriodSeconds")
     if before is not None and before < 0 and spec.get("terminationGracePeriodSeconds") == 1:
         kept["terminationGracePeriodSeconds"] = before
     return kept
 
 
 def validate_pod_status_update(new: dict[str, Any], old: dict[str, Any]) -> FieldErrors:
-    status, former = new["status"], old["status"]
+    status, old_status = new["status"], old["status"]
     for index, condition in enumerate(status.get("conditions", ())):
         if condition.get("observedGeneration", 0) < 0:
             path = f"status.conditions[{index}].observedGeneration"
@@ -98,11 +98,11 @@ def validate_pod_status_update(new: dict[str, Any], old: dict[str, Any]) -> Fiel
         if condition["type"] not in _SYSTEM_CONDITIONS:
             yield from validate_qualified_name(condition["type"], f"status.conditions[{index}].Type")
     nominated = status.get("nominatedNodeName")
-    if nominated and nominated != former.get("nominatedNodeName"):
+    if nominated and nominated != old_status.get("nominatedNodeName"):
         yield from validate_dns_subdomain(nominated, "status.nominatedNodeName")
     if status.get("observedGeneration", 0) < 0:
         yield invalid("status.observedGeneration", status["observedGeneration"], NOT_NEGATIVE)
-    yield from validate_immutable(status.get("qosClass", ""), former.get("qosClass", ""), "status.qosClass")
+    yield from validate_immutable(status.get("qosClass", ""), old_status.get("qosClass", ""), "status.qosClass")
     yield from _validate_state_changes(new, old)
 
 

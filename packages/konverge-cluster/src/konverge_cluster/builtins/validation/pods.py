@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from konverge_cluster.api.field_errors import duplicate, forbidden, invalid, required, too_long, unsupported
 from konverge_cluster.builtins.validation.containers import (
-    PodFacts,
+    PodContext,
     validate_containers,
     validate_ephemeral_containers,
     validate_image_whitespace,
@@ -84,7 +84,7 @@ def validate_pod_spec(spec: Spec, path: str, *, name: str = "", is_pod: bool = F
     sound, wrong = volumes(spec.get("volumes", ()), f"{path}.volumes", pod_name=name, is_pod=is_pod)
     yield from wrong
     yield from _validate_resource_claims(spec.get("resourceClaims", ()), f"{path}.resourceClaims")
-    facts = PodFacts(
+    context = PodContext(
         volumes=sound,
         claims=frozenset(claim["name"] for claim in spec.get("resourceClaims", ())),
         grace=spec.get("terminationGracePeriodSeconds"),
@@ -93,12 +93,12 @@ def validate_pod_spec(spec: Spec, path: str, *, name: str = "", is_pod: bool = F
     )
     regular = spec["containers"] or []
     init = spec.get("initContainers", [])
-    yield from validate_containers(regular, facts, f"{path}.containers")
-    yield from validate_init_containers(init, regular, facts, f"{path}.initContainers")
+    yield from validate_containers(regular, context, f"{path}.containers")
+    yield from validate_init_containers(init, regular, context, f"{path}.initContainers")
     ephemeral = spec.get("ephemeralContainers", ())
-    yield from validate_ephemeral_containers(ephemeral, [*regular, *init], facts, f"{path}.ephemeralContainers")
+    yield from validate_ephemeral_containers(ephemeral, [*regular, *init], context, f"{path}.ephemeralContainers")
     if "resources" in spec:
-        yield from _validate_pod_resources(spec["resources"], facts, f"{path}.resources")
+        yield from _validate_pod_resources(spec["resources"], context, f"{path}.resources")
     yield from _validate_host_network(spec, path, is_pod=is_pod)
     yield from validate_enum(spec["restartPolicy"], ("Always", "OnFailure", "Never"), f"{path}.restartPolicy")
     yield from validate_enum(spec["dnsPolicy"], _DNS_POLICIES, f"{path}.dnsPolicy")
@@ -142,10 +142,10 @@ def _validate_claim_source(claim: dict[str, Any], path: str) -> FieldErrors:
         yield from validate_dns_subdomain(claim[name], f"{path}.{name}")
 
 
-def _validate_pod_resources(resources: dict[str, Any], facts: PodFacts, path: str) -> FieldErrors:
+def _validate_pod_resources(resources: dict[str, Any], context: PodContext, path: str) -> FieldErrors:
     if "claims" in resources:
         yield forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level")
-    yield from validate_resource_requirements(resources, validate_pod_resource_name, facts.claims, path)
+    yield from validate_resource_requirements(resources, validate_pod_resource_name, context.claims, path)
 
 
 def _validate_host_network(spec: Spec, path: str, *, is_pod: bool) -> FieldErrors:

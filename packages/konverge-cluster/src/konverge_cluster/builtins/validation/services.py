@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from konverge_cluster.api.field_errors import duplicate, forbidden, invalid, required, unsupported
-from konverge_cluster.builtins.defaults.networking import is_externally_accessible
+from konverge_cluster.builtins.defaults.networking import accepts_external_traffic
 from konverge_cluster.builtins.validation.labels import validate_labels
 from konverge_cluster.builtins.validation.values import (
     FieldErrors,
@@ -204,7 +204,7 @@ def _validate_load_balancer(spec: Spec) -> FieldErrors:
 def _validate_traffic_policies(spec: Spec) -> FieldErrors:
     policy = spec.get("externalTrafficPolicy")
     path = "spec.externalTrafficPolicy"
-    if not is_externally_accessible(spec):
+    if not accepts_external_traffic(spec):
         if policy:
             yield invalid(path, policy, "may only be set for externally-accessible services")
     else:
@@ -229,11 +229,11 @@ def _validate_health_port(spec: Spec) -> FieldErrors:
 
 
 def validate_service_update(new: dict[str, Any], old: dict[str, Any]) -> FieldErrors:
-    spec, former = new["spec"], old["spec"]
-    if "ExternalName" not in (spec["type"], former["type"]):
-        yield from _validate_address_changes(spec.get("clusterIPs", []), former.get("clusterIPs", []))
-    if spec["type"] == former["type"] == "LoadBalancer":
-        before = former.get("loadBalancerClass")
+    spec, old_spec = new["spec"], old["spec"]
+    if "ExternalName" not in (spec["type"], old_spec["type"]):
+        yield from _validate_address_changes(spec.get("clusterIPs", []), old_spec.get("clusterIPs", []))
+    if spec["type"] == old_spec["type"] == "LoadBalancer":
+        before = old_spec.get("loadBalancerClass")
         if spec.get("loadBalancerClass") != before:
             yield invalid("spec.loadBalancerClass", spec.get("loadBalancerClass"), "may not change once set")
     yield from validate_service(new)

@@ -251,10 +251,10 @@ def _validate_tokens(spec: Spec) -> FieldErrors:
 
 
 def validate_csi_driver_update(new: Spec, old: Spec) -> FieldErrors:
-    spec, former = new["spec"], old["spec"]
-    yield from validate_immutable(spec["attachRequired"], former["attachRequired"], "spec.attachedRequired")
+    spec, old_spec = new["spec"], old["spec"]
+    yield from validate_immutable(spec["attachRequired"], old_spec["attachRequired"], "spec.attachedRequired")
     yield from validate_immutable(
-        spec["volumeLifecycleModes"], former["volumeLifecycleModes"], "spec.volumeLifecycleModes"
+        spec["volumeLifecycleModes"], old_spec["volumeLifecycleModes"], "spec.volumeLifecycleModes"
     )
 
 

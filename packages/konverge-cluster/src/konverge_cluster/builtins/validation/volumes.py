@@ -91,7 +91,7 @@ def volumes(
 ) -> tuple[dict[str, Volume], list[FieldError]]:
     """Check the volumes; return the sound ones by name, for the mounts to refer to."""
     sound: dict[str, Volume] = {}
-    problems: list[FieldError] = []
+    errors: list[FieldError] = []
     for index, volume in enumerate(found):
         where = f"{path}[{index}]"
         wrong = [*_validate_source(volume, where, pod_name=pod_name, is_pod=is_pod)]
@@ -101,10 +101,10 @@ def volumes(
             wrong += validate_dns_label(volume["name"], f"{where}.name")
         if volume["name"] in sound:
             wrong.append(duplicate(f"{where}.name", volume["name"]))
-        problems += wrong
+        errors += wrong
         if not wrong:
             sound[volume["name"]] = volume
-    return sound, problems
+    return sound, errors
 
 
 def _validate_source(volume: Volume, path: str, *, pod_name: str, is_pod: bool) -> FieldErrors:
