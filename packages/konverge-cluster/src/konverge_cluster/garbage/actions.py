@@ -2,7 +2,7 @@
 
 | the node | actions |
 |---|---|
-| is being deleted and orphans_dependents | its dependents lose the reference, then it loses the finalizer |
+| is being deleted and orphans | its dependents lose the reference, then it loses the finalizer |
 | is being deleted and waits | once no dependent blocks it, it loses the finalizer; until then they are processed |
 | is being deleted otherwise | none: other finalizers hold it |
 | has a solid owner | it stays, without its references to owners that are absent or waiting |

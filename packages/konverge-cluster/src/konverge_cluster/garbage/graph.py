@@ -50,7 +50,7 @@ class GraphNode:
 
     @property
     def orphans_dependents(self) -> bool:
-        """Whether it has the finalizer that orphans_dependents its dependents."""
+        """Whether it has the finalizer that orphans its dependents."""
         return "orphan" in self.finalizers
 
     @property
@@ -60,11 +60,11 @@ class GraphNode:
 
     @property
     def is_deleting_dependents(self) -> bool:
-        """Whether it is being deleted and waits_for_dependents for its dependents."""
+        """Whether it is being deleted and waits for its dependents."""
         return self.being_deleted and self.waits_for_dependents
 
     def blocks(self, uid: str) -> bool:
-        """Report whether it blocks the deletion of an owner that waits_for_dependents for its dependents."""
+        """Report whether it blocks the deletion of an owner that waits for its dependents."""
         return any(owner.uid == uid and owner.block_owner_deletion for owner in self.owners)
 
     def matches_reference(self, owner: OwnerReference, namespace: str) -> bool:

@@ -23,7 +23,7 @@ class Terminated:
 
     @property
     def reason_or_default(self) -> str:
-        """The reason, by default the usual one for the exit exit_code."""
+        """The reason, by default the usual one for the exit code."""
         return self.reason or ("Completed" if self.exit_code == 0 else "Error")
 
 
@@ -48,7 +48,7 @@ class ContainerState:
         return self.running is None and self.terminated is None
 
     def wait(self, reason: str, message: str = "") -> ContainerState:
-        """Return the state of waiting for `reason`; a terminated state becomes the last_terminated one."""
+        """Return the state of waiting for `reason`; a terminated state becomes the last one."""
         last_terminated = self.terminated or self.last_terminated
         return replace(
             self,
@@ -121,7 +121,7 @@ def container_status(state: ContainerState, uid: str) -> dict[str, Any]:
     """Return the container status that a kubelet writes."""
     has_started = state.running is not None or state.terminated is not None or state.last_terminated is not None
     container_id = f"konverge://{uid}/{state.name}/{state.restarts}" if has_started else ""
-    # A container that wait for its restart still has the ID of the one that terminated.
+    # A container that waits for its restart still has the ID of the one that terminated.
     last_container_id = container_id if state.is_waiting else f"konverge://{uid}/{state.name}/{state.restarts - 1}"
     status: dict[str, Any] = {
         "name": state.name,

@@ -1,7 +1,7 @@
 """The lifecycle of a pod on a node as a state machine: from a pod's status and the time to its next status.
 
 This module decides; it does not write, sleep or log. All its memory is the status of the pod, in whole seconds, so
-that a restarted simulated kubelet continues where the last_terminated one stopped. Rules that hold here:
+that a restarted simulated kubelet continues where the last one stopped. Rules that hold here:
 
 1. Init containers start in order, each after the one before it exited with 0 (a sidecar: after it has started).
 2. A terminated container restarts as its restart policy says: the first time at once, then 10 s, 20 s, 40 s
@@ -277,7 +277,7 @@ class _PodLifecycle:
     def _run_duration(
         self, container: Container, state: ContainerState, behavior: Behavior
     ) -> tuple[float | None, int]:
-        """Return how long a state delay_text (None: until it is stopped) and its exit exit_code."""
+        """Return how long a run lasts (None: until it is stopped) and its exit code."""
         crashes = behavior.crashes
         if crashes is not None and (crashes < 0 or state.restarts < crashes):
             duration = _CRASH_SECONDS if behavior.runs_for is None else behavior.runs_for

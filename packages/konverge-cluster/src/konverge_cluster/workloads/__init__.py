@@ -1,12 +1,12 @@
-"""The built-in controllers of workloads, as ordinary konverge controllers.
+"""The built-in workload controllers, as ordinary konverge controllers.
 
     manager.add(*workload_controllers())
 
-They do what kube-controller-manager does for ReplicaSets, Deployments, Jobs, EndpointSlices and Endpoints. What they
-decide is in plain functions of objects (`pods`, `deployments`, `jobs`, `services`); reconcilers only read and write.
+They do what kube-controller-manager does for ReplicaSets, Deployments, Jobs, EndpointSlices and Endpoints. Decisions
+are plain functions of objects (`pods`, `deployments`, `jobs`, `services`); reconcilers only read and write.
 
-Not here: hints for topology and traffic distribution, slices that mirror hand-made Endpoints, workloads for gang
-scheduling of Jobs. Of a slice with several ports, and of several subsets, the order is our own.
+Not implemented: hints for topology and traffic distribution, slices that mirror hand-made Endpoints, workloads for gang
+scheduling of Jobs. The order of several ports in a slice, and of several subsets, may differ from the real controller.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from konverge.objects import wall_clock
 from konverge_cluster.clock import Clock
 from konverge_cluster.workloads.deployments.reconciler import deployment_controller
 from konverge_cluster.workloads.jobs.reconciler import job_controller
-from konverge_cluster.workloads.jobs.stale_finalizers import leftover_controller
+from konverge_cluster.workloads.jobs.stale_finalizers import stale_finalizer_controller
 from konverge_cluster.workloads.replica_sets.reconciler import replica_set_controller
 from konverge_cluster.workloads.services.reconciler import endpoints_controller, service_controller
 
@@ -26,7 +26,7 @@ __all__ = ["workload_controllers"]
 
 
 def workload_controllers(*, clock: Clock = wall_clock) -> tuple[Controller[Any], ...]:
-    """Give the controllers of workloads; `clock` is the wall clock of the cluster, in seconds.
+    """Return the workload controllers; `clock` is the wall clock of the cluster, in seconds.
 
     They are for Deployment, ReplicaSet, Job, Service, Endpoints and (`job-pod-finalizers`) Pod.
     """
@@ -34,7 +34,7 @@ def workload_controllers(*, clock: Clock = wall_clock) -> tuple[Controller[Any],
         deployment_controller(clock),
         replica_set_controller(clock),
         job_controller(clock),
-        leftover_controller(),
+        stale_finalizer_controller(),
         service_controller(),
         endpoints_controller(),
     )

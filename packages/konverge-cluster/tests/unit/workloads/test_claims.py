@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from konverge.objects import Key, LabelSelector
-from konverge_cluster.workloads.pods.claims import adoption, claim, release
-from konverge_cluster.workloads.pods.selections import Selections
+from konverge_cluster.workloads.pods.claims import adopt_patch, claim, release_patch
+from konverge_cluster.workloads.pods.selector_index import SelectorIndex
 from workload_objects import NOW, owned_by, pod, replica_set
 
 WEB = LabelSelector.of({"app": "web"})
@@ -26,24 +26,24 @@ OBJECTS = {
 
 def test_an_owner_keeps_adopts_and_lets_go() -> None:
     claims = claim(OWNER, WEB, OBJECTS.values())
-    assert [one.name for one in claims.kept] == ["kept"]
-    assert [one.name for one in claims.adopted] == ["adopted", "beside"]
-    assert [one.name for one in claims.released] == ["released"]
+    assert [one.name for one in claims.owned] == ["kept"]
+    assert [one.name for one in claims.to_adopt] == ["adopted", "beside"]
+    assert [one.name for one in claims.to_release] == ["released"]
 
 
 def test_an_owner_on_its_way_out_keeps_what_it_has_and_changes_nothing() -> None:
     leaving = replica_set("mine", deletionTimestamp="2026-01-01T00:00:00Z")
     claims = claim(leaving, WEB, OBJECTS.values())
-    assert [one.name for one in claims.kept] == ["kept"]
-    assert claims.adopted == claims.released == []
+    assert [one.name for one in claims.owned] == ["kept"]
+    assert claims.to_adopt == claims.to_release == []
 
 
 def test_patches_name_the_object_that_was_read() -> None:
-    taken = adoption(OWNER, OBJECTS["adopted"], finalizers=("x/y",))["metadata"]
+    taken = adopt_patch(OWNER, OBJECTS["adopted"], finalizers=("x/y",))["metadata"]
     assert taken["uid"] == "uid-adopted"
     assert taken["finalizers"] == ["x/y"]
     assert taken["ownerReferences"] == owned_by(OWNER)
-    freed = release(OWNER, OBJECTS["kept"], finalizers=("x/y",))["metadata"]
+    freed = release_patch(OWNER, OBJECTS["kept"], finalizers=("x/y",))["metadata"]
     assert freed == {
         "uid": "uid-kept",
         "ownerReferences": [{"$patch": "delete", "uid": "uid-mine"}],
@@ -60,16 +60,16 @@ LABELS = st.dictionaries(st.sampled_from("ab"), st.sampled_from("12"))
 def test_exactly_the_owners_whose_selector_matches_are_found(
     steps: list[tuple[str, int, str | None]], labels: dict[str, str]
 ) -> None:
-    selections = Selections()
+    selectors = SelectorIndex()
     model: dict[Key, LabelSelector] = {}
     for namespace, number, text in steps:
         key = Key(namespace, str(number))
         if text is None:
-            selections.drop(key)
+            selectors.drop(key)
             model.pop(key, None)
         else:
             model[key] = LabelSelector.parse(text)
-            selections.put(key, model[key])
+            selectors.put(key, model[key])
     for namespace in "xy":
         expected = sorted(key for key, one in model.items() if key.namespace == namespace and one.matches(labels))
-        assert selections.selecting(namespace, labels) == expected
+        assert selectors.matching(namespace, labels) == expected

@@ -11,7 +11,7 @@ from konverge_cluster.workloads.deployments.revisions import DESIRED, MAX
 from konverge_cluster.workloads.deployments.rolling import Step
 from konverge_cluster.workloads.deployments.rollout import is_scaling, scaling_steps
 from konverge_cluster.workloads.deployments.status import (
-    Sets,
+    ReplicaSets,
     is_complete,
     next_check,
     paused_condition,
@@ -28,7 +28,7 @@ def told(status: DeploymentStatus) -> list[tuple[str, str, str | None, str | Non
     return [(one.type, one.status, one.reason, one.message) for one in status.conditions]
 
 
-def rolled(web: Deployment, sets: Sets, now: datetime = NOW) -> list[tuple[str, str, str | None, str | None]]:
+def rolled(web: Deployment, sets: ReplicaSets, now: datetime = NOW) -> list[tuple[str, str, str | None, str | None]]:
     """Take the status of a rollout over, and give its conditions."""
     web.status = rollout_status(web, sets, now)
     return told(web.status)
@@ -40,7 +40,7 @@ def progressing(reason: str, *, since: datetime = NOW, status: str = "True") -> 
 
 
 def test_counts_are_those_of_all_replica_sets() -> None:
-    status = status_of(deployment(), Sets(NEW, [OLD]), NOW)
+    status = status_of(deployment(), ReplicaSets(NEW, [OLD]), NOW)
     assert (status.replicas, status.updated_replicas, status.ready_replicas) == (3, 1, 2)
     assert (status.available_replicas, status.unavailable_replicas, status.terminating_replicas) == (2, 1, 1)
     assert status.observed_generation == 1
@@ -52,15 +52,15 @@ def test_counts_are_those_of_all_replica_sets() -> None:
 def test_a_replica_set_that_was_looked_at_and_does_not_say_leaves_the_number_of_leaving_pods_open() -> None:
     silent, unseen = replica_set("a"), replica_set("b", status={"observedGeneration": 0})
     silent.status.terminating_replicas = unseen.status.terminating_replicas = None
-    assert status_of(deployment(), Sets(unseen, [OLD]), NOW).terminating_replicas == 1
-    assert status_of(deployment(), Sets(unseen, [silent]), NOW).terminating_replicas is None
+    assert status_of(deployment(), ReplicaSets(unseen, [OLD]), NOW).terminating_replicas == 1
+    assert status_of(deployment(), ReplicaSets(unseen, [silent]), NOW).terminating_replicas is None
 
 
 def test_a_rollout_goes_from_progressing_to_available() -> None:
     web = deployment()
-    first = rolled(web, Sets(replica_set("new", 3, available=1), []))
+    first = rolled(web, ReplicaSets(replica_set("new", 3, available=1), []))
     assert first[-1] == ("Progressing", "True", "ReplicaSetUpdated", 'ReplicaSet "new" is progressing.')
-    last = rolled(web, Sets(replica_set("new", 3), []), at(5))
+    last = rolled(web, ReplicaSets(replica_set("new", 3), []), at(5))
     assert last == [
         ("Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability."),
         ("Progressing", "True", "NewReplicaSetAvailable", 'ReplicaSet "new" has successfully progressed.'),
@@ -72,23 +72,23 @@ def test_a_rollout_goes_from_progressing_to_available() -> None:
 
 def test_after_a_rollout_a_lost_pod_is_no_matter_of_progress() -> None:
     web = deployment()
-    rolled(web, Sets(replica_set("new", 3), []))
-    conditions = rolled(web, Sets(replica_set("new", 3, available=1), []), at(9999))
+    rolled(web, ReplicaSets(replica_set("new", 3), []))
+    conditions = rolled(web, ReplicaSets(replica_set("new", 3, available=1), []), at(9999))
     assert conditions[0][2] == "NewReplicaSetAvailable"
     assert conditions[1][2] == "MinimumReplicasUnavailable"
 
 
 def test_progress_moves_the_time_from_which_the_deadline_counts() -> None:
     web = deployment()
-    rolled(web, Sets(replica_set("new", 3, available=1), []))
-    rolled(web, Sets(replica_set("new", 3, available=2), []), at(500))
+    rolled(web, ReplicaSets(replica_set("new", 3, available=1), []))
+    rolled(web, ReplicaSets(replica_set("new", 3, available=2), []), at(500))
     (condition,) = [one for one in web.status.conditions if one.type == "Progressing"]
     assert (condition.last_update_time, condition.last_transition_time) == (at(500), NOW)
 
 
 def test_without_progress_for_the_deadline_a_rollout_has_failed_once_and_stays_so() -> None:
     web = deployment()
-    stuck = Sets(replica_set("new", 3, available=1), [])
+    stuck = ReplicaSets(replica_set("new", 3, available=1), [])
     rolled(web, stuck)
     assert rolled(web, stuck, at(600))[-1][2] == "ReplicaSetUpdated"
     late = rolled(web, stuck, at(601))
@@ -113,7 +113,7 @@ def test_the_deadline_is_looked_at_a_second_after_it() -> None:
 def test_a_deployment_without_a_deadline_says_nothing_of_progress() -> None:
     web = deployment(progressDeadlineSeconds=2**31 - 1)
     web.status = progressing("ReplicaSetUpdated")
-    assert [row[0] for row in rolled(web, Sets(NEW, [OLD]))] == ["Available"]
+    assert [row[0] for row in rolled(web, ReplicaSets(NEW, [OLD]))] == ["Available"]
 
 
 def test_a_pause_stops_the_clock_and_its_end_starts_it_anew() -> None:
@@ -136,31 +136,31 @@ def test_a_failure_of_a_replica_set_is_one_of_the_deployment_the_new_ones_first(
         return replica_set(name, 1, available=0, status={"conditions": [condition]})
 
     web = deployment()
-    assert rolled(web, Sets(failing("new", "a"), [failing("old", "b")]))[-1][3] == "a"
+    assert rolled(web, ReplicaSets(failing("new", "a"), [failing("old", "b")]))[-1][3] == "a"
     web = deployment()
-    assert rolled(web, Sets(NEW, [failing("old", "b")]))[-1] == ("ReplicaFailure", "True", "FailedCreate", "b")
-    assert "ReplicaFailure" not in [row[0] for row in rolled(web, Sets(NEW, []))]
+    assert rolled(web, ReplicaSets(NEW, [failing("old", "b")]))[-1] == ("ReplicaFailure", "True", "FailedCreate", "b")
+    assert "ReplicaFailure" not in [row[0] for row in rolled(web, ReplicaSets(NEW, []))]
 
 
 def test_a_change_of_replicas_is_told_from_a_rollout() -> None:
     current, other = replica_set("a", annotations={DESIRED: "3"}), replica_set("b", annotations={DESIRED: "2"})
-    assert not is_scaling(deployment(3), Sets(current, []))
-    assert is_scaling(deployment(3), Sets(current, [other]))
-    assert not is_scaling(deployment(3), Sets(current, [replica_set("c", 0, annotations={DESIRED: "2"})]))
+    assert not is_scaling(deployment(3), ReplicaSets(current, []))
+    assert is_scaling(deployment(3), ReplicaSets(current, [other]))
+    assert not is_scaling(deployment(3), ReplicaSets(current, [replica_set("c", 0, annotations={DESIRED: "2"})]))
 
 
 def test_a_change_of_replicas_is_followed_by_one_alone_or_by_all_amid_a_rollout() -> None:
     told_of = {DESIRED: "5", MAX: "7"}
     new, old = replica_set("new", 3, annotations=told_of), replica_set("old", 2, annotations=told_of)
     empty = replica_set("empty", 0)
-    assert scaling_steps(deployment(5), Sets(new, [empty])) == [Step("new", 5)]
-    assert scaling_steps(deployment(5), Sets(None, [empty, old])) == [Step("old", 5)]
-    assert scaling_steps(deployment(5), Sets(None, [empty])) == [Step("empty", 5)]
-    assert scaling_steps(deployment(5), Sets(None, [])) == []
-    assert [step.name for step in scaling_steps(deployment(8), Sets(new, [old]))] == ["new", "old"]
-    assert scaling_steps(deployment(8, strategy={"type": "Recreate"}), Sets(new, [old])) == []
+    assert scaling_steps(deployment(5), ReplicaSets(new, [empty])) == [Step("new", 5)]
+    assert scaling_steps(deployment(5), ReplicaSets(None, [empty, old])) == [Step("old", 5)]
+    assert scaling_steps(deployment(5), ReplicaSets(None, [empty])) == [Step("empty", 5)]
+    assert scaling_steps(deployment(5), ReplicaSets(None, [])) == []
+    assert [step.name for step in scaling_steps(deployment(8), ReplicaSets(new, [old]))] == ["new", "old"]
+    assert scaling_steps(deployment(8, strategy={"type": "Recreate"}), ReplicaSets(new, [old])) == []
 
 
 def test_when_the_new_one_serves_in_full_the_others_are_emptied() -> None:
     new = replica_set("new", 3, annotations={DESIRED: "3"})
-    assert scaling_steps(deployment(3), Sets(new, [replica_set("old", 2)])) == [Step("old", 0)]
+    assert scaling_steps(deployment(3), ReplicaSets(new, [replica_set("old", 2)])) == [Step("old", 0)]

@@ -19,9 +19,9 @@ from konverge_cluster.workloads.services.endpoints import (
     port_of,
     ports_of,
 )
-from konverge_cluster.workloads.services.slices import Changes, changes_of
-from konverge_cluster.workloads.services.subsets import labels_of, subsets_of, truncated
-from konverge_cluster.workloads.services.triggers import CHANGED, ChangeTimes, annotated
+from konverge_cluster.workloads.services.slices import Changes, required_changes
+from konverge_cluster.workloads.services.subsets import labels_of, subsets_of, truncate
+from konverge_cluster.workloads.services.trigger_times import CHANGED, TriggerTimeTracker, annotate
 from workload_objects import NOW, at, metadata, owned_by, pod, service
 
 HTTP = {"name": "http", "port": 80, "targetPort": 8080}
@@ -107,8 +107,8 @@ def test_a_port_by_name_is_the_one_of_the_container_with_the_same_protocol() -> 
 
 
 def changes(web: Service, pods: list[Pod], slices: list[EndpointSlice]) -> Changes:
-    wanted = [(ports_of(one, web), endpoint_of(one, web, family="IPv4", node=None)) for one in pods]
-    return changes_of(web, "IPv4", wanted=wanted, slices=slices)
+    desired = [(ports_of(one, web), endpoint_of(one, web, family="IPv4", node=None)) for one in pods]
+    return required_changes(web, "IPv4", desired=desired, slices=slices)
 
 
 def stored(web: Service, pods: list[Pod], slices: list[EndpointSlice]) -> tuple[list[EndpointSlice], int]:
@@ -257,7 +257,7 @@ def test_beyond_a_thousand_ready_addresses_stay_first() -> None:
         )
 
     def cut(*subsets: EndpointSubset) -> tuple[list[tuple[int, int]], bool]:
-        found, was_cut = truncated(subsets)
+        found, was_cut = truncate(subsets)
         return [(len(one.addresses), len(one.not_ready_addresses)) for one in found], was_cut
 
     assert cut(subset(600, 400)) == ([(600, 400)], False)
@@ -269,18 +269,18 @@ def test_beyond_a_thousand_ready_addresses_stay_first() -> None:
 
 
 def test_the_time_of_a_change_is_that_of_the_pod_that_brought_it() -> None:
-    times, web = ChangeTimes(), service(HTTP)
-    assert times.of(web, [backend("a", ready=at(-50))]) == at(-3600)
-    assert times.of(web, [backend("a", ready=at(-50))]) is None
-    assert times.of(web, [backend("a", ready=at(-9)), backend("b", ready=at(-7))]) == at(-9)
+    times, web = TriggerTimeTracker(), service(HTTP)
+    assert times.last_change(web, [backend("a", ready=at(-50))]) == at(-3600)
+    assert times.last_change(web, [backend("a", ready=at(-50))]) is None
+    assert times.last_change(web, [backend("a", ready=at(-9)), backend("b", ready=at(-7))]) == at(-9)
     times.forget(web.key)
-    assert times.of(web, []) == at(-3600)
+    assert times.last_change(web, []) == at(-3600)
 
 
 def test_the_annotation_is_written_as_go_writes_it() -> None:
-    assert annotated({"x": "y", CHANGED: "old"}, at(0.5)) == {"x": "y", CHANGED: "2026-01-01T12:00:00.5Z"}
-    assert annotated({CHANGED: "old"}, NOW) == {CHANGED: "2026-01-01T12:00:00Z"}
-    assert annotated({CHANGED: "old"}, None) == {}
+    assert annotate({"x": "y", CHANGED: "old"}, at(0.5)) == {"x": "y", CHANGED: "2026-01-01T12:00:00.5Z"}
+    assert annotate({CHANGED: "old"}, NOW) == {CHANGED: "2026-01-01T12:00:00Z"}
+    assert annotate({CHANGED: "old"}, None) == {}
 
 
 def test_a_slice_with_a_foreign_owner_is_not_ours() -> None:

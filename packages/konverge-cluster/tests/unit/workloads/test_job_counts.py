@@ -14,13 +14,13 @@ from konverge_cluster.workloads.jobs.backoff import Failures, after, remaining
 from konverge_cluster.workloads.jobs.conditions import new_condition
 from konverge_cluster.workloads.jobs.indexes import (
     INDEX,
-    indexes_text,
+    format_indexes,
+    parse_indexes,
     pending_indexes,
-    read_indexes,
 )
-from konverge_cluster.workloads.jobs.policies import handling_of, success_rule
-from konverge_cluster.workloads.jobs.tallies import FAILURES, TRACKING, tally_of
-from konverge_cluster.workloads.jobs.tracking import count_released, note_ended
+from konverge_cluster.workloads.jobs.pod_counts import FAILURES, TRACKING, count_pods
+from konverge_cluster.workloads.jobs.policies import match_failure_policy, success_rule
+from konverge_cluster.workloads.jobs.uncounted_pods import add_uncounted, flush_uncounted
 from workload_objects import NOW, at, job, pod
 
 FAILED = new_condition("FailureTarget", "True", reason="r", message="m", now=NOW)
@@ -42,50 +42,50 @@ def test_a_pod_is_counted_while_it_is_held_and_not_again() -> None:
         tracked("leaving", "Running", deleting=NOW),
     ]
     work = job(status={"succeeded": 4, "uncountedTerminatedPods": {"succeeded": ["uid-noted"]}})
-    tally = tally_of(work, pods)
-    assert (tally.succeeded, tally.failed) == (6, 2)
-    assert [one.name for one in tally.active] == ["run"]
-    assert [one.name for one in tally.ended_badly] == ["b", "leaving"]
-    assert (tally.ready, len(tally.terminating)) == (1, 1)
+    counts = count_pods(work, pods)
+    assert (counts.succeeded, counts.failed) == (6, 2)
+    assert [one.name for one in counts.active] == ["run"]
+    assert [one.name for one in counts.uncounted_failed] == ["b", "leaving"]
+    assert (counts.ready, len(counts.terminating)) == (1, 1)
 
 
 def test_a_pod_on_its_way_out_has_failed_unless_only_ended_ones_are_replaced() -> None:
     leaving = tracked("leaving", "Running", deleting=NOW)
-    assert tally_of(job(), [leaving]).failed == 1
-    assert tally_of(job(podReplacementPolicy="Failed"), [leaving]).failed == 0
+    assert count_pods(job(), [leaving]).failed == 1
+    assert count_pods(job(podReplacementPolicy="Failed"), [leaving]).failed == 0
 
 
 def test_ended_pods_are_noted_released_and_then_counted() -> None:
     work = job(completions=3)
     pods = [tracked("a", "Succeeded"), tracked("b", "Failed"), tracked("c", "Running")]
-    ledger = note_ended(work, tally_of(work, pods), pods=pods, decided=None)
-    assert [one.name for one in ledger.released] == ["a", "b"]
+    update = add_uncounted(work, count_pods(work, pods), pods=pods, target=None)
+    assert [one.name for one in update.released] == ["a", "b"]
     noted = work.status.uncounted_terminated_pods
     assert noted is not None
     assert (noted.succeeded, noted.failed) == (["uid-a"], ["uid-b"])
     assert not work.status.succeeded
 
-    count_released(work.status, {"uid-b", "uid-c"})
+    flush_uncounted(work.status, {"uid-b", "uid-c"})
     assert (work.status.succeeded, work.status.failed) == (1, None)
-    count_released(work.status, {"uid-c"})
+    flush_uncounted(work.status, {"uid-c"})
     assert (work.status.succeeded, work.status.failed) == (1, 1)
 
 
 def test_when_a_job_fails_what_still_runs_counts_as_failed_but_not_when_it_is_content() -> None:
-    for decided, failures in ((FAILED, ["uid-c"]), (MET, [])):
+    for target, failures in ((FAILED, ["uid-c"]), (MET, [])):
         work = job(completions=3)
         pods = [tracked("c", "Running")]
-        ledger = note_ended(work, tally_of(work, pods), pods=pods, decided=decided)
-        assert [one.name for one in ledger.released] == ["c"]
+        update = add_uncounted(work, count_pods(work, pods), pods=pods, target=target)
+        assert [one.name for one in update.released] == ["c"]
         assert work.status.uncounted_terminated_pods.failed == failures  # type: ignore[union-attr]
 
 
 def test_a_status_holds_no_more_than_five_hundred_pods_at_a_time() -> None:
     work = job(completions=600)
     pods = [tracked(f"p{i}", "Succeeded") for i in range(600)]
-    ledger = note_ended(work, tally_of(work, pods), pods=pods, decided=None)
-    assert ledger.full
-    assert len(ledger.released) == 500
+    update = add_uncounted(work, count_pods(work, pods), pods=pods, target=None)
+    assert update.full
+    assert len(update.released) == 500
 
 
 @settings(max_examples=100)
@@ -101,19 +101,19 @@ def test_a_crash_at_any_step_loses_no_pod_and_counts_none_twice(
     stored = job(completions=99)
     for step, released in crashes:
         pods = [tracked(name, phase) for name, phase in held.items()]
-        tally = tally_of(stored, pods)
-        assert (tally.succeeded, tally.failed) == (phases.count("Succeeded"), phases.count("Failed"))
+        counts = count_pods(stored, pods)
+        assert (counts.succeeded, counts.failed) == (phases.count("Succeeded"), phases.count("Failed"))
         work = from_wire(Job, to_wire(stored))
         everything = [*pods, *(pod(name, phase=phase) for name, phase in free.items())]
-        ledger = note_ended(work, tally, pods=everything, decided=None)
+        update = add_uncounted(work, counts, pods=everything, target=None)
         if step == 0:
             continue
         stored = from_wire(Job, to_wire(work))
-        for place, one in enumerate(ledger.released):
+        for place, one in enumerate(update.released):
             if released >> place & 1:
                 free[one.name] = held.pop(one.name)
         if step == 2:
-            count_released(work.status, {f"uid-{name}" for name in held})
+            flush_uncounted(work.status, {f"uid-{name}" for name in held})
             stored = work
 
 
@@ -121,17 +121,17 @@ def test_a_crash_at_any_step_loses_no_pod_and_counts_none_twice(
 
 
 def test_indexes_are_written_with_ranges_of_three_or_more() -> None:
-    assert indexes_text([5, 1, 2, 3, 7, 8]) == "1-3,5,7,8"
-    assert indexes_text([]) == ""
-    assert read_indexes("1-3,5,7,8", 8) == {1, 2, 3, 5, 7}
-    assert read_indexes("x,2-,3", 9) == {3}
-    assert read_indexes(None, 9) == set()
+    assert format_indexes([5, 1, 2, 3, 7, 8]) == "1-3,5,7,8"
+    assert format_indexes([]) == ""
+    assert parse_indexes("1-3,5,7,8", 8) == {1, 2, 3, 5, 7}
+    assert parse_indexes("x,2-,3", 9) == {3}
+    assert parse_indexes(None, 9) == set()
 
 
 @given(st.sets(st.integers(0, 40)))
 @settings(max_examples=100)
 def test_indexes_come_back_as_they_were(indexes: set[int]) -> None:
-    assert read_indexes(indexes_text(indexes), 41) == indexes
+    assert parse_indexes(format_indexes(indexes), 41) == indexes
 
 
 def test_the_first_free_indexes_are_next() -> None:
@@ -148,10 +148,10 @@ def test_an_indexed_job_counts_indexes_not_pods() -> None:
         tracked("none", "Succeeded"),
         tracked("run", "Running", 2),
     ]
-    tally = tally_of(work, pods)
-    assert (tally.succeeded, tally.done, tally.done_before) == (2, {0, 1}, {0})
-    ledger = note_ended(work, tally, pods=pods, decided=None)
-    assert len(ledger.released) == 4
+    counts = count_pods(work, pods)
+    assert (counts.succeeded, counts.completed, counts.previously_completed) == (2, {0, 1}, {0})
+    update = add_uncounted(work, counts, pods=pods, target=None)
+    assert len(update.released) == 4
     assert (work.status.succeeded, work.status.completed_indexes) == (2, "0,1")
     assert work.status.uncounted_terminated_pods.succeeded == []  # type: ignore[union-attr]
 
@@ -162,11 +162,11 @@ def test_an_index_that_failed_too_often_is_given_up_and_others_are_replaced() ->
         tracked("a", "Failed", 0, annotations={FAILURES: "1"}),
         tracked("b", "Failed", 1, annotations={FAILURES: "0"}),
     ]
-    tally = tally_of(work, pods)
-    assert tally.given_up == {0}
-    assert {index: one.name for index, one in tally.to_replace.items()} == {1: "b"}
-    ledger = note_ended(work, tally, pods=pods, decided=None)
-    assert [one.name for one in ledger.released] == ["a"]
+    counts = count_pods(work, pods)
+    assert counts.failed_indexes == {0}
+    assert {index: one.name for index, one in counts.pods_to_replace.items()} == {1: "b"}
+    update = add_uncounted(work, counts, pods=pods, target=None)
+    assert [one.name for one in update.released] == ["a"]
     assert work.status.failed_indexes == "0"
 
 
@@ -212,17 +212,20 @@ def test_the_first_rule_that_a_failed_pod_matches_decides() -> None:
         {"action": "FailIndex", "onExitCodes": {"containerName": "c", "operator": "NotIn", "values": [1]}},
     )
     message = "Container c for pod default/p failed with exit code 42 matching FailJob rule at index 1"
-    assert handling_of(rules, exited(42)).message == message
-    assert handling_of(rules, exited(3)).action == "FailIndex"
-    assert handling_of(rules, exited(1)) == handling_of(None, exited(1))
+    assert match_failure_policy(rules, exited(42)).message == message
+    assert match_failure_policy(rules, exited(3)).action == "FailIndex"
+    assert match_failure_policy(rules, exited(1)) == match_failure_policy(None, exited(1))
     disrupted = pod("p", phase="Failed", status={"conditions": [{"type": "DisruptionTarget", "status": "True"}]})
-    assert not handling_of(rules, disrupted).counts
+    assert not match_failure_policy(rules, disrupted).counts
 
 
 def test_a_condition_can_fail_the_job() -> None:
     rules = policy({"action": "FailJob", "onPodConditions": [{"type": "ConfigIssue", "status": "True"}]})
     ill = pod("p", phase="Failed", status={"conditions": [{"type": "ConfigIssue", "status": "True"}]})
-    assert handling_of(rules, ill).message == "Pod default/p has condition ConfigIssue matching FailJob rule at index 0"
+    assert (
+        match_failure_policy(rules, ill).message
+        == "Pod default/p has condition ConfigIssue matching FailJob rule at index 0"
+    )
 
 
 def test_a_job_may_be_content_with_some_of_its_indexes() -> None:

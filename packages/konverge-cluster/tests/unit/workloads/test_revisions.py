@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from konverge.objects.names import dns_subdomain_errors
-from konverge_cluster.workloads.deployments.history import beyond_history
-from konverge_cluster.workloads.deployments.revisions import HISTORY, REVISION, highest_revision, numbered
-from konverge_cluster.workloads.deployments.rollout import sets_of
+from konverge_cluster.workloads.deployments.history import cleanup_candidates
+from konverge_cluster.workloads.deployments.revisions import HISTORY, REVISION, highest_revision, revision_annotations
+from konverge_cluster.workloads.deployments.rollout import find_replica_sets
 from konverge_cluster.workloads.deployments.templates import (
     HASH,
-    labelled,
+    replica_set_name,
     same_template,
-    set_name,
     template_hash,
+    with_hash_label,
 )
 from workload_objects import deployment, replica_set
 
@@ -26,27 +26,27 @@ APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 def test_a_new_replica_set_gets_the_next_number_and_the_annotations_of_its_deployment() -> None:
     noted = {"team": "shop", APPLIED: "{}", REVISION: "7"}
-    assert numbered({}, noted, 8) == {"team": "shop", REVISION: "8"}
+    assert revision_annotations({}, noted, 8) == {"team": "shop", REVISION: "8"}
 
 
 def test_going_back_gives_a_new_number_and_remembers_the_old_ones() -> None:
-    once = numbered({REVISION: "1", "x": "y"}, {}, 3)
+    once = revision_annotations({REVISION: "1", "x": "y"}, {}, 3)
     assert once == {REVISION: "3", HISTORY: "1", "x": "y"}
-    assert numbered(once, {}, 5)[HISTORY] == "1,3"
+    assert revision_annotations(once, {}, 5)[HISTORY] == "1,3"
 
 
 def test_a_number_never_goes_down() -> None:
-    assert numbered({REVISION: "9"}, {}, 4) == {REVISION: "9"}
-    assert numbered({REVISION: "what"}, {}, 4) == {REVISION: "what"}
+    assert revision_annotations({REVISION: "9"}, {}, 4) == {REVISION: "9"}
+    assert revision_annotations({REVISION: "what"}, {}, 4) == {REVISION: "what"}
 
 
 def test_the_history_is_cut_at_its_oldest_end() -> None:
     long = ",".join(str(number) for number in range(1000, 1399))
-    history = numbered({REVISION: "1999", HISTORY: long}, {}, 2000)[HISTORY]
+    history = revision_annotations({REVISION: "1999", HISTORY: long}, {}, 2000)[HISTORY]
     assert len(history) <= 2000
     assert history.startswith("1000,")
     assert history.endswith(",1398,1999")
-    longer = numbered({REVISION: "2000", HISTORY: history}, {}, 2001)[HISTORY]
+    longer = revision_annotations({REVISION: "2000", HISTORY: history}, {}, 2001)[HISTORY]
     assert longer.startswith("1001,")
     assert longer.endswith(",1999,2000")
 
@@ -59,7 +59,7 @@ def test_the_highest_revision_skips_what_cannot_be_read() -> None:
 
 def test_templates_are_the_same_whatever_hash_they_carry() -> None:
     template = deployment().spec.template
-    assert same_template(template, labelled(template, "abc"))
+    assert same_template(template, with_hash_label(template, "abc"))
     other = copy.deepcopy(template)
     other.spec.containers[0].image = "i:2"
     assert not same_template(template, other)
@@ -70,7 +70,7 @@ def test_the_hash_follows_the_template_and_the_collisions() -> None:
     hashes = {template_hash(template, collisions) for collisions in (None, 0, 1, 2)}
     assert len(hashes) == 4
     assert template_hash(template, 1) == template_hash(copy.deepcopy(template), 1)
-    assert labelled(template, "h").metadata.labels == {"app": "web", HASH: "h"}  # type: ignore[union-attr]
+    assert with_hash_label(template, "h").metadata.labels == {"app": "web", HASH: "h"}  # type: ignore[union-attr]
 
 
 @settings(max_examples=50)
@@ -79,7 +79,7 @@ def test_every_name_that_a_deployment_may_have_gives_a_name_of_a_replica_set(
     length: int, collisions: int | None
 ) -> None:
     hash_ = template_hash(deployment().spec.template, collisions)
-    name = set_name("d" * length, hash_)
+    name = replica_set_name("d" * length, hash_)
     assert dns_subdomain_errors(name) == []
     assert name.endswith(f"-{hash_}")
 
@@ -88,7 +88,7 @@ def test_of_several_with_the_present_template_the_oldest_is_the_one() -> None:
     younger = replica_set("a", creationTimestamp="2026-01-01T02:00:00Z")
     older = replica_set("b", creationTimestamp="2026-01-01T01:00:00Z")
     other = replica_set("c", template={"spec": {"containers": [{"name": "c", "image": "i:2"}]}})
-    sets = sets_of(deployment(), [younger, older, other])
+    sets = find_replica_sets(deployment(), [younger, older, other])
     assert sets.new is older
     assert {one.name for one in sets.old} == {"a", "c"}
     assert sets.all[-1] is older
@@ -99,6 +99,6 @@ def test_old_replica_sets_beyond_the_limit_go_by_revision_if_they_are_empty() ->
         return replica_set(name, size, annotations={REVISION: str(revision)}, **more)
 
     sets = [old("d", 4), old("b", 2, 1), old("a", 1), old("c", 3, status={"observedGeneration": 0}), old("e", 5)]
-    assert [one.name for one in beyond_history(deployment(revisionHistoryLimit=1), sets)] == ["a", "d"]
-    assert beyond_history(deployment(revisionHistoryLimit=5), sets) == []
-    assert beyond_history(deployment(revisionHistoryLimit=2**31 - 1), sets) == []
+    assert [one.name for one in cleanup_candidates(deployment(revisionHistoryLimit=1), sets)] == ["a", "d"]
+    assert cleanup_candidates(deployment(revisionHistoryLimit=5), sets) == []
+    assert cleanup_candidates(deployment(revisionHistoryLimit=2**31 - 1), sets) == []

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from konverge.k8s.apps.v1 import ReplicaSet
-from konverge_cluster.workloads.deployments.proportions import proportional_steps
+from konverge_cluster.workloads.deployments.proportional_scaling import proportional_steps
 from konverge_cluster.workloads.deployments.revisions import MAX
-from konverge_cluster.workloads.deployments.rolling import Step, new_size, old_steps
+from konverge_cluster.workloads.deployments.rolling import Step, new_replicas, scale_down_steps
 from konverge_cluster.workloads.deployments.sizes import Limits, limits_of
 from workload_objects import deployment, replica_set
 
@@ -45,18 +45,18 @@ def test_a_recreated_deployment_has_no_room_to_either_side() -> None:
 
 def test_the_new_one_grows_into_the_room_that_is_left() -> None:
     limits = Limits(10, surge=3, unavailable=2)
-    assert new_size(limits, 0, [replica_set("old", 10)]) == 3
-    assert new_size(limits, 5, [replica_set("old", 8), replica_set("new", 5)]) == 5
-    assert new_size(limits, 9, [replica_set("new", 9)]) == 10
-    assert new_size(limits, 12, [replica_set("new", 12)]) == 10
-    assert new_size(Limits(10, rolling=False), 0, [replica_set("old", 10)]) == 10
+    assert new_replicas(limits, 0, [replica_set("old", 10)]) == 3
+    assert new_replicas(limits, 5, [replica_set("old", 8), replica_set("new", 5)]) == 5
+    assert new_replicas(limits, 9, [replica_set("new", 9)]) == 10
+    assert new_replicas(limits, 12, [replica_set("new", 12)]) == 10
+    assert new_replicas(Limits(10, rolling=False), 0, [replica_set("old", 10)]) == 10
 
 
 def test_old_ones_shrink_as_far_as_enough_stay_available() -> None:
     limits = Limits(10, surge=3, unavailable=2)
-    assert old_steps(limits, replica_set("new", 3, available=0), [replica_set("old", 10)]) == [Step("old", 8)]
-    assert old_steps(limits, replica_set("new", 5, available=0), [replica_set("old", 8)]) == []
-    assert old_steps(limits, replica_set("new", 5, available=5), [replica_set("old", 8)]) == [Step("old", 3)]
+    assert scale_down_steps(limits, replica_set("new", 3, available=0), [replica_set("old", 10)]) == [Step("old", 8)]
+    assert scale_down_steps(limits, replica_set("new", 5, available=0), [replica_set("old", 8)]) == []
+    assert scale_down_steps(limits, replica_set("new", 5, available=5), [replica_set("old", 8)]) == [Step("old", 3)]
 
 
 def test_ill_pods_of_old_ones_go_first_and_by_a_step_of_their_own() -> None:
@@ -65,21 +65,21 @@ def test_ill_pods_of_old_ones_go_first_and_by_a_step_of_their_own() -> None:
         replica_set("a", 5, available=5, creationTimestamp="2026-01-01T01:00:00Z"),
         replica_set("b", 5, available=1, creationTimestamp="2026-01-01T02:00:00Z"),
     ]
-    assert old_steps(limits, replica_set("new", 3, available=3), old) == [Step("b", 1), Step("a", 4)]
+    assert scale_down_steps(limits, replica_set("new", 3, available=3), old) == [Step("b", 1), Step("a", 4)]
 
 
 def test_a_rollover_takes_from_the_newest_failure_what_it_needs() -> None:
     limits = Limits(10, surge=3, unavailable=2)
     stuck = replica_set("stuck", 5, available=0, creationTimestamp="2026-01-01T02:00:00Z")
     good = replica_set("good", 8, creationTimestamp="2026-01-01T01:00:00Z")
-    assert new_size(limits, 0, [good, stuck]) == 0
-    assert old_steps(limits, replica_set("new", 0), [good, stuck]) == [Step("stuck", 0)]
+    assert new_replicas(limits, 0, [good, stuck]) == 0
+    assert scale_down_steps(limits, replica_set("new", 0), [good, stuck]) == [Step("stuck", 0)]
 
 
 def test_nothing_shrinks_while_a_replica_set_has_not_followed_its_last_step() -> None:
     limits = Limits(5, surge=1, unavailable=1)
     behind = replica_set("old", 3, available=5)
-    assert old_steps(limits, replica_set("new", 3, available=3), [behind]) == []
+    assert scale_down_steps(limits, replica_set("new", 3, available=3), [behind]) == []
 
 
 @settings(max_examples=150)
@@ -99,16 +99,16 @@ def test_a_rollout_keeps_its_limits_at_every_step_and_ends(
     old = [replica_set(f"old{i}", size, available=min(size, ready)) for i, (size, ready) in enumerate(sizes)]
     for turn in range(200):
         before = sum(available_of(one) for one in [new, *old])
-        wanted = new_size(limits, size_of(new), [new, *old])
-        steps = [Step("new", wanted)] if wanted != size_of(new) else old_steps(limits, new, old)
-        assert sum(map(size_of, [new, *old])) <= max(limits.most, sum(size for size, _ in sizes)) or wanted == 0
+        wanted = new_replicas(limits, size_of(new), [new, *old])
+        steps = [Step("new", wanted)] if wanted != size_of(new) else scale_down_steps(limits, new, old)
+        assert sum(map(size_of, [new, *old])) <= max(limits.max_replicas, sum(size for size, _ in sizes)) or wanted == 0
         for name, size in steps:
             one = next(each for each in [new, *old] if each.name == name)
             one.spec.replicas = size
             # Those that are not available go first.
             one.status.available_replicas = min(available_of(one), size)
         after = sum(available_of(one) for one in [new, *old])
-        assert after >= min(before, limits.fewest)
+        assert after >= min(before, limits.min_available)
         # Pods become available at some pace, and in every third turn none does.
         new.status.available_replicas = min(size_of(new), available_of(new) + pace * (turn % 3 > 0))
         if not steps and available_of(new) == desired and not any(map(size_of, old)):
@@ -161,5 +161,5 @@ def test_proportional_scaling_fills_exactly_what_is_allowed(desired: int, surge:
     web = deployment(desired, strategy=strategy(surge, 1))
     limits = limits_of(web)
     steps = proportional_steps(web, limits, [scaled(f"s{i}", size, sum(sizes)) for i, size in enumerate(sizes)])
-    assert sum(step.size for step in steps) == limits.most
+    assert sum(step.size for step in steps) == limits.max_replicas
     assert all(step.size >= 0 for step in steps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from konverge.errors import Forbidden
-from konverge_cluster.workloads.pods.batches import batch_sizes, in_batches, together
+from konverge_cluster.workloads.pods.batches import batch_sizes, run_all, slow_start
 
 
 def test_batches_double_and_the_last_takes_the_rest() -> None:
@@ -24,10 +24,10 @@ async def test_after_a_failure_the_batch_is_finished_and_no_other_begun() -> Non
             raise Forbidden("no more")
         return item
 
-    outcome = await in_batches(range(10), write)
+    result = await slow_start(range(10), write)
     assert tried == [0, 1, 2]
-    assert outcome.done == [0, 2]
-    assert [str(error) for error in outcome.failed] == ["no more"]
+    assert result.done == [0, 2]
+    assert [str(error) for error in result.failed] == ["no more"]
 
 
 async def test_what_is_written_together_takes_the_time_of_one() -> None:
@@ -36,5 +36,5 @@ async def test_what_is_written_together_takes_the_time_of_one() -> None:
         return item
 
     before = asyncio.get_running_loop().time()
-    assert sorted((await together(range(50), write)).done) == [*range(50)]
+    assert sorted((await run_all(range(50), write)).done) == [*range(50)]
     assert asyncio.get_running_loop().time() - before == 5

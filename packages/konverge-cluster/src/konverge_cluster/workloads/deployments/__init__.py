@@ -1,1 +1,1 @@
-"""Deployments: a replica set for each template, and pods moved from the old ones to the new."""
+"""Deployments: a ReplicaSet for each template, and pods moved from the old ones to the new one."""

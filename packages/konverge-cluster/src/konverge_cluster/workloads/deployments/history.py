@@ -1,4 +1,4 @@
-"""Old ReplicaSets: which of them are no longer kept."""
+"""Old ReplicaSets that exceed the revision history limit."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from konverge_cluster.workloads.deployments.rolling import by_age
 from konverge_cluster.workloads.deployments.sizes import size
 from konverge_cluster.workloads.pods.facts import is_being_deleted
 
-__all__ = ["beyond_history"]
+__all__ = ["cleanup_candidates"]
 
 _NO_LIMIT: Final = 2**31 - 1
 
 
-def beyond_history(deployment: Deployment, old: Sequence[ReplicaSet]) -> list[ReplicaSet]:
-    """Give the old ReplicaSets beyond the number that is kept, those of the lowest revisions, if they have no pods."""
+def cleanup_candidates(deployment: Deployment, old: Sequence[ReplicaSet]) -> list[ReplicaSet]:
+    """Return the old ReplicaSets beyond the history limit, those with the lowest revisions, if they have no pods."""
     limit = deployment.spec.revision_history_limit
     if limit is None or limit == _NO_LIMIT:
         return []
-    kept = [one for one in old if not is_being_deleted(one)]
-    ordered = sorted(by_age(kept), key=lambda one: revision_of(one) or 0)
-    surplus = ordered[: max(len(kept) - limit, 0)]
+    existing = [one for one in old if not is_being_deleted(one)]
+    ordered = sorted(by_age(existing), key=lambda one: revision_of(one) or 0)
+    surplus = ordered[: max(len(existing) - limit, 0)]
     return [one for one in surplus if _is_empty(one)]
 
 
 def _is_empty(one: ReplicaSet) -> bool:
-    followed = (one.metadata.generation or 0) <= (one.status.observed_generation or 0)
-    return followed and not one.status.replicas and not size(one)
+    observed = (one.metadata.generation or 0) <= (one.status.observed_generation or 0)
+    return observed and not one.status.replicas and not size(one)

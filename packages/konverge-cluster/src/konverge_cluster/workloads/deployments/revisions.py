@@ -1,7 +1,7 @@
-"""Revisions: the annotations by which a Deployment and its ReplicaSets remember the order of rollouts.
+"""Revisions: the annotations that record the order of rollouts on a Deployment and its ReplicaSets.
 
-The ReplicaSet of the present template has the highest number. Going back to an older template gives its ReplicaSet a
-new number, and the numbers that it had before are kept beside it.
+The ReplicaSet of the current template has the highest revision. A rollback gives the old ReplicaSet a new revision and
+adds its earlier ones to its history.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ __all__ = [
     "REVISION",
     "count_in",
     "highest_revision",
-    "numbered",
+    "replica_annotations",
+    "revision_annotations",
     "revision_of",
-    "sized",
 ]
 
 REVISION: Final = "deployment.kubernetes.io/revision"
@@ -40,35 +40,37 @@ _OWN: Final = frozenset(
         "deprecated.deployment.rollback.to",
     }
 )
-_LONGEST_HISTORY: Final = 2000
+_MAX_HISTORY: Final = 2000
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _COUNT: Final = re.compile(r"[0-9]+", re.ASCII)
 
 
 def revision_of(obj: Resource) -> int | None:
-    """Give the revision of an object, 0 without one; None when its annotation is no number."""
+    """Return the revision of an object, 0 without one; None if its annotation is not a number."""
     text = obj.metadata.annotations.get(REVISION, "0")
     return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def highest_revision(sets: Iterable[ReplicaSet]) -> int:
-    """Give the highest revision of ReplicaSets; those that cannot be read do not count."""
+    """Return the highest revision of ReplicaSets; invalid ones are ignored."""
     return max((revision_of(one) or 0 for one in sets), default=0)
 
 
 def count_in(replica_set: ReplicaSet, annotation: str) -> int | None:
-    """Read a number of pods from an annotation; None when there is none that can be read."""
+    """Return a number of pods from an annotation; None without a valid one."""
     text = replica_set.metadata.annotations.get(annotation, "")
     count = int(text) if _COUNT.fullmatch(text) else None
     return count if count is None or count < 2**31 else None
 
 
-def numbered(annotations: Mapping[str, str], of_deployment: Mapping[str, str], revision: int) -> dict[str, str]:
-    """Give the annotations of the present ReplicaSet: those of its Deployment, and a number no lower than `revision`.
+def revision_annotations(
+    annotations: Mapping[str, str], deployment_annotations: Mapping[str, str], revision: int
+) -> dict[str, str]:
+    """Return the annotations of the new ReplicaSet: those of its Deployment, and at least `revision`.
 
-    A revision that cannot be read is left as it is.
+    An invalid revision is left unchanged.
     """
-    copied = {name: value for name, value in of_deployment.items() if name not in _OWN}
+    copied = {name: value for name, value in deployment_annotations.items() if name not in _OWN}
     result = {**annotations, **copied}
     old = annotations.get(REVISION, "")
     if old and not _NUMBER.fullmatch(old):
@@ -77,20 +79,20 @@ def numbered(annotations: Mapping[str, str], of_deployment: Mapping[str, str], r
         return result
     result[REVISION] = str(revision)
     if REVISION in annotations:
-        result[HISTORY] = _longer_history(annotations.get(HISTORY, ""), old)
+        result[HISTORY] = _append_history(annotations.get(HISTORY, ""), old)
     return result
 
 
-def sized(annotations: Mapping[str, str], limits: Limits) -> dict[str, str]:
-    """Give annotations that say how many pods the Deployment wants and may have."""
-    return {**annotations, DESIRED: str(limits.desired), MAX: str(limits.most)}
+def replica_annotations(annotations: Mapping[str, str], limits: Limits) -> dict[str, str]:
+    """Return annotations with the desired and the maximum replicas of the Deployment."""
+    return {**annotations, DESIRED: str(limits.desired), MAX: str(limits.max_replicas)}
 
 
-def _longer_history(history: str, revision: str) -> str:
-    """Add a revision, and drop the oldest ones for which there is no room."""
+def _append_history(history: str, revision: str) -> str:
+    """Append a revision, and drop the oldest ones beyond the length limit."""
     if not history:
         return revision
-    kept = [*history.split(","), revision]
-    while len(",".join(kept)) > _LONGEST_HISTORY:
-        kept.pop(0)
-    return ",".join(kept)
+    revisions = [*history.split(","), revision]
+    while len(",".join(revisions)) > _MAX_HISTORY:
+        revisions.pop(0)
+    return ",".join(revisions)

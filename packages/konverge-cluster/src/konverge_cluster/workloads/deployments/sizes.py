@@ -1,4 +1,4 @@
-"""How many pods a Deployment may have: what it asks for, and how far it may go above and below meanwhile."""
+"""The limits on the number of pods of a Deployment: its replicas, the surge and the unavailability."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Limits", "active", "available", "limits_of", "replicas", "size", "to
 
 @dataclass(frozen=True)
 class Limits:
-    """The numbers of a Deployment: wanted replicas, and how many more or fewer there may be while it rolls."""
+    """The desired replicas of a Deployment, and how many more or fewer pods there may be during a rolling update."""
 
     desired: int
     surge: int = 0
@@ -21,18 +21,18 @@ class Limits:
     rolling: bool = True
 
     @property
-    def most(self) -> int:
-        """How many pods there may be."""
+    def max_replicas(self) -> int:
+        """The maximum number of pods."""
         return self.desired + self.surge
 
     @property
-    def fewest(self) -> int:
-        """How many pods must be available."""
+    def min_available(self) -> int:
+        """The minimum number of available pods."""
         return self.desired - self.unavailable
 
 
 def limits_of(deployment: Deployment) -> Limits:
-    """Work out the numbers: a surge is rounded up, unavailability down, and both may not come out as nothing."""
+    """Return the limits: the surge is rounded up, unavailability down, and they cannot both be zero."""
     desired = replicas(deployment)
     strategy = deployment.spec.strategy
     if strategy is not None and strategy.type == "Recreate":
@@ -46,25 +46,25 @@ def limits_of(deployment: Deployment) -> Limits:
 
 
 def replicas(deployment: Deployment) -> int:
-    """Say how many pods a Deployment asks for."""
+    """Return the desired replicas of a Deployment."""
     return 1 if deployment.spec.replicas is None else deployment.spec.replicas
 
 
 def size(replica_set: ReplicaSet) -> int:
-    """Say how many pods a ReplicaSet asks for."""
+    """Return the desired replicas of a ReplicaSet."""
     return 1 if replica_set.spec.replicas is None else replica_set.spec.replicas
 
 
 def total(sets: Iterable[ReplicaSet]) -> int:
-    """Add up what ReplicaSets ask for."""
+    """Return the sum of desired replicas of ReplicaSets."""
     return sum(map(size, sets))
 
 
 def available(sets: Iterable[ReplicaSet]) -> int:
-    """Add up the available pods of ReplicaSets."""
+    """Return the sum of available pods of ReplicaSets."""
     return sum(one.status.available_replicas or 0 for one in sets)
 
 
 def active(sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
-    """Give the ReplicaSets that ask for pods."""
+    """Return the ReplicaSets with desired replicas."""
     return [one for one in sets if size(one) > 0]

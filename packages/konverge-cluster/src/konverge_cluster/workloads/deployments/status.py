@@ -1,4 +1,4 @@
-"""What a Deployment says of itself, from its ReplicaSets, and whether its rollout comes forward."""
+"""The status of a Deployment, derived from its ReplicaSets, and the progress of its rollout."""
 
 from __future__ import annotations
 
@@ -13,14 +13,22 @@ from konverge_cluster.workloads.deployments.conditions import (
     FAILURE,
     PROGRESSING,
     condition_of,
-    failure_of,
+    failure_condition,
     new_condition,
-    with_,
-    without,
+    remove_condition,
+    set_condition,
 )
 from konverge_cluster.workloads.deployments.sizes import available, limits_of, replicas, total
 
-__all__ = ["Sets", "has_deadline", "is_complete", "next_check", "paused_condition", "rollout_status", "status_of"]
+__all__ = [
+    "ReplicaSets",
+    "has_deadline",
+    "is_complete",
+    "next_check",
+    "paused_condition",
+    "rollout_status",
+    "status_of",
+]
 
 _NO_LIMIT: Final = 2**31 - 1
 _TIMED_OUT: Final = "ProgressDeadlineExceeded"
@@ -29,8 +37,8 @@ _PAUSED: Final = "DeploymentPaused"
 
 
 @dataclass(frozen=True)
-class Sets:
-    """The ReplicaSets of a Deployment: the one of its present template, if there is one, and all others."""
+class ReplicaSets:
+    """The ReplicaSets of a Deployment: the one of its current template, if any, and all others."""
 
     new: ReplicaSet | None
     old: list[ReplicaSet]
@@ -41,12 +49,12 @@ class Sets:
         return [*self.old, self.new] if self.new is not None else list(self.old)
 
 
-def status_of(deployment: Deployment, sets: Sets, now: datetime) -> DeploymentStatus:
-    """Make the status that fits these ReplicaSets; counters that are not written when zero are None."""
+def status_of(deployment: Deployment, sets: ReplicaSets, now: datetime) -> DeploymentStatus:
+    """Return the status for these ReplicaSets; counters that are omitted when zero are None."""
     everything = sets.all
     ready = available(everything)
     limits = limits_of(deployment)
-    if ready >= limits.fewest:
+    if ready >= limits.min_available:
         condition = new_condition(
             AVAILABLE,
             "True",
@@ -71,61 +79,61 @@ def status_of(deployment: Deployment, sets: Sets, now: datetime) -> DeploymentSt
         unavailable_replicas=max(total(everything) - ready, 0) or None,
         terminating_replicas=_terminating(everything),
         collision_count=deployment.status.collision_count,
-        conditions=with_(deployment.status.conditions, condition),
+        conditions=set_condition(deployment.status.conditions, condition),
     )
 
 
-def rollout_status(deployment: Deployment, sets: Sets, now: datetime) -> DeploymentStatus:
-    """Make the status amid a rollout: with what is to be said about its progress, and failures of ReplicaSets."""
+def rollout_status(deployment: Deployment, sets: ReplicaSets, now: datetime) -> DeploymentStatus:
+    """Return the status during a rollout: with the progress, and failures of ReplicaSets."""
     status = status_of(deployment, sets, now)
     if not has_deadline(deployment):
-        status.conditions = without(status.conditions, PROGRESSING)
-    elif not _is_over(deployment, status):
+        status.conditions = remove_condition(status.conditions, PROGRESSING)
+    elif not _is_rollout_complete(deployment, status):
         status.conditions = _progress(deployment, status, sets.new, now)
-    failure = failure_of(sets.new, sets.all)
+    failure = failure_condition(sets.new, sets.all)
     if failure is None:
-        status.conditions = without(status.conditions, FAILURE)
+        status.conditions = remove_condition(status.conditions, FAILURE)
     else:
-        status.conditions = with_(status.conditions, failure)
+        status.conditions = set_condition(status.conditions, failure)
     return status
 
 
 def paused_condition(deployment: Deployment, now: datetime) -> DeploymentCondition | None:
-    """Give the condition that a pause, or the end of one, makes necessary: what waits makes no progress."""
+    """Return the condition for a pause or a resume, if it is missing: a paused rollout makes no progress."""
     condition = condition_of(deployment.status.conditions, PROGRESSING)
     reason = condition.reason if condition is not None else ""
     paused = bool(deployment.spec.paused)
     if not has_deadline(deployment) or reason == _TIMED_OUT or paused == (reason == _PAUSED):
         return None
-    word, message = (_PAUSED, "Deployment is paused") if paused else ("DeploymentResumed", "Deployment is resumed")
-    return new_condition(PROGRESSING, "Unknown", reason=word, message=message, now=now)
+    reason, message = (_PAUSED, "Deployment is paused") if paused else ("DeploymentResumed", "Deployment is resumed")
+    return new_condition(PROGRESSING, "Unknown", reason=reason, message=message, now=now)
 
 
 def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
-    """Tell whether every wanted pod is of the present template and available, and no other is left."""
-    wanted = replicas(deployment)
+    """Report whether all desired pods are of the current template and available, and no others are left."""
+    desired = replicas(deployment)
     counters = (status.updated_replicas, status.replicas, status.available_replicas)
-    seen = (status.observed_generation or 0) >= (deployment.metadata.generation or 0)
-    return seen and all((counter or 0) == wanted for counter in counters)
+    observed = (status.observed_generation or 0) >= (deployment.metadata.generation or 0)
+    return observed and all((counter or 0) == desired for counter in counters)
 
 
 def next_check(deployment: Deployment, now: datetime) -> float | None:
-    """Say in how many seconds the deadline of progress is to be looked at; None when it is not."""
+    """Return in how many seconds the progress deadline is to be checked; None if never."""
     condition = condition_of(deployment.status.conditions, PROGRESSING)
-    over = condition is None or condition.reason == _TIMED_OUT or is_complete(deployment, deployment.status)
-    if over or not has_deadline(deployment):
+    finished = condition is None or condition.reason == _TIMED_OUT or is_complete(deployment, deployment.status)
+    if finished or not has_deadline(deployment):
         return None
     due = _deadline(deployment, condition)
     return max((due - now).total_seconds(), 0.0) + 1.0 if due is not None else None
 
 
 def has_deadline(deployment: Deployment) -> bool:
-    """Tell whether a rollout has to come forward within a time."""
+    """Report whether a rollout has a progress deadline."""
     return deployment.spec.progress_deadline_seconds not in (None, _NO_LIMIT)
 
 
-def _is_over(deployment: Deployment, status: DeploymentStatus) -> bool:
-    """Tell whether the last rollout has ended: what changes then is no progress of one."""
+def _is_rollout_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
+    """Report whether the last rollout is complete: later changes are no progress."""
     condition = condition_of(deployment.status.conditions, PROGRESSING)
     return status.replicas == status.updated_replicas and condition is not None and condition.reason == _FINISHED
 
@@ -133,30 +141,34 @@ def _is_over(deployment: Deployment, status: DeploymentStatus) -> bool:
 def _progress(
     deployment: Deployment, status: DeploymentStatus, new: ReplicaSet | None, now: datetime
 ) -> list[DeploymentCondition]:
-    who = f'ReplicaSet "{new.name}"' if new is not None else f'Deployment "{deployment.name}"'
+    subject = f'ReplicaSet "{new.name}"' if new is not None else f'Deployment "{deployment.name}"'
     if is_complete(deployment, status):
-        message = f"{who} has successfully progressed."
-        return with_(status.conditions, new_condition(PROGRESSING, "True", reason=_FINISHED, message=message, now=now))
-    if _comes_forward(deployment.status, status):
-        message = f"{who} is progressing."
-        moved = new_condition(PROGRESSING, "True", reason="ReplicaSetUpdated", message=message, now=now)
-        return _refreshed(status.conditions, moved)
+        message = f"{subject} has successfully progressed."
+        return set_condition(
+            status.conditions, new_condition(PROGRESSING, "True", reason=_FINISHED, message=message, now=now)
+        )
+    if _has_progressed(deployment.status, status):
+        message = f"{subject} is progressing."
+        progressing = new_condition(PROGRESSING, "True", reason="ReplicaSetUpdated", message=message, now=now)
+        return _set_progressing(status.conditions, progressing)
     if _has_timed_out(deployment, now):
-        message = f"{who} has timed out progressing."
-        late = new_condition(PROGRESSING, "False", reason=_TIMED_OUT, message=message, now=now)
-        return with_(status.conditions, late)
+        message = f"{subject} has timed out progressing."
+        timed_out = new_condition(PROGRESSING, "False", reason=_TIMED_OUT, message=message, now=now)
+        return set_condition(status.conditions, timed_out)
     return status.conditions
 
 
-def _refreshed(conditions: Sequence[DeploymentCondition], moved: DeploymentCondition) -> list[DeploymentCondition]:
-    """Note progress even where the condition says the same already: its time is what the deadline counts from."""
+def _set_progressing(
+    conditions: Sequence[DeploymentCondition], progressing: DeploymentCondition
+) -> list[DeploymentCondition]:
+    """Record progress even if the condition stays the same: the deadline starts at its update time."""
     old = condition_of(conditions, PROGRESSING)
     if old is not None and old.status == "True":
-        moved.last_transition_time = old.last_transition_time
-    return [*without(conditions, PROGRESSING), moved]
+        progressing.last_transition_time = old.last_transition_time
+    return [*remove_condition(conditions, PROGRESSING), progressing]
 
 
-def _comes_forward(before: DeploymentStatus, after: DeploymentStatus) -> bool:
+def _has_progressed(before: DeploymentStatus, after: DeploymentStatus) -> bool:
     def outdated(status: DeploymentStatus) -> int:
         return (status.replicas or 0) - (status.updated_replicas or 0)
 
@@ -187,6 +199,6 @@ def _existing(sets: Sequence[ReplicaSet]) -> int:
 
 
 def _terminating(sets: Sequence[ReplicaSet]) -> int | None:
-    """Add up the pods on their way out; None when a ReplicaSet that has been looked at does not say."""
+    """Return the sum of terminating pods; None if an observed ReplicaSet does not report it."""
     counts = [one.status.terminating_replicas for one in sets if one.status.observed_generation]
     return None if None in counts else sum(count or 0 for count in counts)

@@ -1,7 +1,7 @@
-"""Pod templates of Deployments: when two are the same, and the hash that names a ReplicaSet after its template.
+"""Pod templates of Deployments: their comparison, and the hash that names a ReplicaSet after its template.
 
-The hash is stable from run to run and differs when a template does. It is not the one that another control plane
-computes: nothing may rely on its value, only on its being the same in name, label and selector.
+The hash is stable across runs and differs between templates. Another control plane computes a different one: nothing
+may rely on its value, only on its being the same in name, label and selector.
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ from konverge.k8s.core.v1 import PodTemplateSpec
 from konverge.objects import ObjectMeta, to_wire
 from konverge.objects.names import GENERATED_NAME_ALPHABET, MAX_SUBDOMAIN_LENGTH
 
-__all__ = ["HASH", "labelled", "same_template", "set_name", "template_hash"]
+__all__ = ["HASH", "replica_set_name", "same_template", "template_hash", "with_hash_label"]
 
 HASH: Final = "pod-template-hash"
 
 
 def same_template(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
-    """Tell whether two templates make the same pods; the label with the hash does not count."""
-    return one.spec == other.spec and _shared(one) == _shared(other)
+    """Report whether two templates produce the same pods; the hash label is ignored."""
+    return one.spec == other.spec and _metadata_without_hash(one) == _metadata_without_hash(other)
 
 
 def template_hash(template: PodTemplateSpec, collisions: int | None) -> str:
-    """Give the hash of a template; `collisions` is how often another template had the same one."""
+    """Return the hash of a template; `collisions` is the number of collisions with other templates so far."""
     text = json.dumps([to_wire(template), collisions], sort_keys=True, separators=(",", ":"))
     number = int.from_bytes(hashlib.blake2s(text.encode(), digest_size=4).digest(), "big")
     return "".join(GENERATED_NAME_ALPHABET[ord(digit) % len(GENERATED_NAME_ALPHABET)] for digit in f"{number:010}")
 
 
-def set_name(deployment: str, hash_: str) -> str:
-    """Name a ReplicaSet after its Deployment and template, cut to what a name may be long."""
+def replica_set_name(deployment: str, hash_: str) -> str:
+    """Return the name of a ReplicaSet: Deployment and hash, truncated to the maximum length."""
     return f"{deployment[: MAX_SUBDOMAIN_LENGTH - 1 - len(hash_)]}-{hash_}"
 
 
-def labelled(template: PodTemplateSpec, hash_: str) -> PodTemplateSpec:
-    """Give a copy of a template whose pods carry the hash."""
+def with_hash_label(template: PodTemplateSpec, hash_: str) -> PodTemplateSpec:
+    """Return a copy of a template with the hash label."""
     metadata = copy.copy(template.metadata or ObjectMeta())
     metadata.labels = {**metadata.labels, HASH: hash_}
     return PodTemplateSpec(metadata=metadata, spec=template.spec)
 
 
-def _shared(template: PodTemplateSpec) -> ObjectMeta:
+def _metadata_without_hash(template: PodTemplateSpec) -> ObjectMeta:
     metadata = copy.copy(template.metadata or ObjectMeta())
     metadata.labels = {name: value for name, value in metadata.labels.items() if name != HASH}
     return metadata

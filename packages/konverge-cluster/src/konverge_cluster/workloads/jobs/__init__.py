@@ -1,1 +1,1 @@
-"""Jobs: pods that run to their end, counted once each."""
+"""Jobs: pods that run to completion, each counted once."""

@@ -1,4 +1,4 @@
-"""How long a Job waits before it replaces a failed pod: 10 s, 20 s, 40 s and so on to 10 min, until one succeeds."""
+"""The backoff of a Job before it replaces a failed pod: 10 s, 20 s, 40 s and so on up to 10 min, reset by a success."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from konverge.k8s.core.v1 import Pod
 from konverge_cluster.workloads.pods.facts import finished_at
 
-__all__ = ["Failures", "after", "remaining"]
+__all__ = ["Failures", "remaining_backoff", "update_failures"]
 
 _FIRST: Final = 10.0
 _MOST: Final = 600.0
@@ -18,24 +18,24 @@ _MOST: Final = 600.0
 
 @dataclass(frozen=True)
 class Failures:
-    """How many pods failed since one succeeded, and when the last did."""
+    """The number of pods that failed since the last success, and the time of the last failure."""
 
     count: int = 0
     last: datetime | None = None
 
 
-def after(known: Failures, succeeded: Iterable[Pod], failed: Iterable[Pod]) -> Failures:
-    """Add pods that have newly ended; failures before the last success do not count any more."""
+def update_failures(previous: Failures, succeeded: Iterable[Pod], failed: Iterable[Pod]) -> Failures:
+    """Add newly terminated pods; a success resets the failures before it."""
     failures = sorted(map(finished_at, failed))
     success = max(map(finished_at, succeeded), default=None)
     if success is not None:
-        later = [moment for moment in failures if moment > success]
+        later = [time for time in failures if time > success]
         return Failures(len(later), later[-1] if later else None)
-    return Failures(known.count + len(failures), failures[-1]) if failures else known
+    return Failures(previous.count + len(failures), failures[-1]) if failures else previous
 
 
-def remaining(failures: Failures, now: datetime) -> float:
-    """Say how many seconds are still to be waited."""
+def remaining_backoff(failures: Failures, now: datetime) -> float:
+    """Return how many seconds of the backoff remain."""
     if not failures.count or failures.last is None:
         return 0.0
     wait = min(_FIRST * 2 ** min(failures.count - 1, 10), _MOST)

@@ -1,4 +1,4 @@
-"""When a finished Job goes by itself."""
+"""The TTL of finished Jobs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["until_expiry"]
 
 
 def until_expiry(job: Job, now: datetime) -> float | None:
-    """Say in how many seconds a finished Job is to be deleted, 0 or less for now; None when it is not."""
+    """Return in how many seconds a finished Job is to be deleted, 0 or less for now; None if never."""
     conditions = job.status.conditions
     finished = condition_of(conditions, COMPLETE) or condition_of(conditions, FAILED)
-    kept = job.spec.ttl_seconds_after_finished
-    if finished is None or finished.last_transition_time is None or kept is None or is_being_deleted(job):
+    ttl = job.spec.ttl_seconds_after_finished
+    if finished is None or finished.last_transition_time is None or ttl is None or is_being_deleted(job):
         return None
-    return (finished.last_transition_time + timedelta(seconds=kept) - now).total_seconds()
+    return (finished.last_transition_time + timedelta(seconds=ttl) - now).total_seconds()

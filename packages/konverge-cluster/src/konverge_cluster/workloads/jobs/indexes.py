@@ -1,4 +1,4 @@
-"""Indexes of an indexed Job: which are done, as the status writes them ("0,2-4,9"), and which pod has which."""
+"""Completion indexes of an indexed Job: their form in the status ("0,2-4,9"), and the index of each pod."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from konverge.k8s.core.v1 import Pod
 
-__all__ = ["INDEX", "index_of", "indexes_of", "indexes_text", "pending_indexes", "read_indexes"]
+__all__ = ["INDEX", "format_indexes", "index_of", "indexes_of", "parse_indexes", "pending_indexes"]
 
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
 _NUMBER: Final = re.compile(r"[0-9]+", re.ASCII)
@@ -17,18 +17,18 @@ _SHORTEST_RANGE: Final = 3
 
 
 def index_of(pod: Pod) -> int | None:
-    """Give the index of a pod; None without one that can be read."""
+    """Return the index of a pod; None without a valid one."""
     text = pod.metadata.annotations.get(INDEX, "")
     return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def indexes_of(pods: Iterable[Pod]) -> set[int]:
-    """Give the indexes that pods have."""
+    """Return the indexes of pods."""
     return {index for pod in pods if (index := index_of(pod)) is not None}
 
 
-def read_indexes(text: str | None, completions: int) -> set[int]:
-    """Read indexes below `completions`; parts that cannot be read are left out."""
+def parse_indexes(text: str | None, completions: int) -> set[int]:
+    """Parse indexes below `completions`; invalid parts are skipped."""
     found: set[int] = set()
     for part in (text or "").split(","):
         match = _PART.fullmatch(part)
@@ -38,10 +38,10 @@ def read_indexes(text: str | None, completions: int) -> set[int]:
     return found
 
 
-def indexes_text(indexes: Iterable[int]) -> str:
-    """Write indexes in order, three or more in a row as a range."""
+def format_indexes(indexes: Iterable[int]) -> str:
+    """Format indexes in order, three or more in a row as a range."""
     parts: list[str] = []
-    for first, last in _runs(indexes):
+    for first, last in _ranges(indexes):
         if last - first + 1 >= _SHORTEST_RANGE:
             parts.append(f"{first}-{last}")
         else:
@@ -49,22 +49,22 @@ def indexes_text(indexes: Iterable[int]) -> str:
     return ",".join(parts)
 
 
-def pending_indexes(taken: set[int], *, completions: int, count: int) -> list[int]:
-    """Give the first `count` indexes that are not taken."""
+def pending_indexes(used: set[int], *, completions: int, count: int) -> list[int]:
+    """Return the first `count` indexes that are not in use."""
     found: list[int] = []
     for index in range(completions):
         if len(found) >= count:
             break
-        if index not in taken:
+        if index not in used:
             found.append(index)
     return found
 
 
-def _runs(indexes: Iterable[int]) -> list[tuple[int, int]]:
-    runs: list[tuple[int, int]] = []
+def _ranges(indexes: Iterable[int]) -> list[tuple[int, int]]:
+    ranges: list[tuple[int, int]] = []
     for index in sorted(set(indexes)):
-        if runs and runs[-1][1] == index - 1:
-            runs[-1] = (runs[-1][0], index)
+        if ranges and ranges[-1][1] == index - 1:
+            ranges[-1] = (ranges[-1][0], index)
         else:
-            runs.append((index, index))
-    return runs
+            ranges.append((index, index))
+    return ranges

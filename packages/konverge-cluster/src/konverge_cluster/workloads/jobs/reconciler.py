@@ -16,91 +16,91 @@ from konverge_cluster.status_writes import controller_client
 from konverge_cluster.workloads.jobs.backoff import Failures
 from konverge_cluster.workloads.jobs.conditions import is_finished, until_deadline
 from konverge_cluster.workloads.jobs.expiry import until_expiry
-from konverge_cluster.workloads.jobs.run import JobRun
-from konverge_cluster.workloads.jobs.tallies import TRACKING
-from konverge_cluster.workloads.pods.holdings import hold
-from konverge_cluster.workloads.pods.orphans import wanted_by
-from konverge_cluster.workloads.pods.selections import Selections
+from konverge_cluster.workloads.jobs.pod_counts import TRACKING
+from konverge_cluster.workloads.jobs.sync import JobSync
+from konverge_cluster.workloads.pods.controller_refs import claim_objects
+from konverge_cluster.workloads.pods.orphans import to_matching_owners
+from konverge_cluster.workloads.pods.selector_index import SelectorIndex
 
 __all__ = ["JobReconciler", "job_controller"]
 
 _CONTROLLER: Final = "kubernetes.io/job-controller"
-_MOST_PASSES: Final = 20
+_MAX_SYNCS: Final = 20
 
 
 class JobReconciler(Reconciler[Job]):
-    """Runs Jobs to their end, one pass after the other, until a pass has nothing to write; and deletes old ones.
+    """Runs Jobs to completion, sync after sync until one writes nothing; deletes expired Jobs.
 
-    How often pods of a Job failed in a row is kept in memory: after a restart the first wait is the shortest.
+    The number of consecutive failures is kept in memory: after a restart the backoff starts with its shortest delay.
     """
 
     reconcile_terminating: ClassVar[bool] = True
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._selections = Selections()
+        self._selectors = SelectorIndex()
         self._failures: dict[Key, Failures] = {}
 
-    def wanting(self, event: Event) -> Iterable[Key]:
+    def map_orphan(self, event: Event) -> Iterable[Key]:
         """Map a pod without a controller to the Jobs that select it."""
-        return wanted_by(self._selections, event)
+        return to_matching_owners(self._selectors, event)
 
     def gone(self, key: Key) -> None:
-        """Forget what a Job selected and how it failed."""
-        self._selections.drop(key)
+        """Forget the selector and the failures of a Job."""
+        self._selectors.drop(key)
         self._failures.pop(key, None)
 
     async def reconcile(self, obj: Job, ctx: Context) -> Result | None:
-        """Take a Job as far as it goes now."""
+        """Sync a Job until there is nothing to do now."""
         if obj.spec.managed_by not in (None, _CONTROLLER):
             return Result.done()
         selector = LabelSelector.from_spec(obj.spec.selector)
-        self._selections.put(obj.key, selector)
+        self._selectors.put(obj.key, selector)
         current: Job | None = obj
-        for _ in range(_MOST_PASSES):
+        for _ in range(_MAX_SYNCS):
             if current is None or current.uid != obj.uid:
                 return Result.done()
             if is_finished(current):
                 self.gone(obj.key)
                 return await self._expire(current, ctx)
-            run = await self._pass(current, selector, ctx)
+            run = await self._sync(current, selector, ctx)
             if not run.wrote:
                 return self._next(run)
             current = await ctx.get(Job, obj.key)
-        return Result.requeue(reason="the Job goes on")
+        return Result.requeue(reason="the Job is not finished")
 
-    async def _pass(self, job: Job, selector: LabelSelector, ctx: Context) -> JobRun:
-        pods = await hold(job, Pod, selector=selector, ctx=ctx, finalizers=(TRACKING,))
+    async def _sync(self, job: Job, selector: LabelSelector, ctx: Context) -> JobSync:
+        pods = await claim_objects(job, Pod, selector=selector, ctx=ctx, finalizers=(TRACKING,))
         failures = self._failures.get(job.key, Failures())
-        run = JobRun(job, pods, ctx, failures=failures, now=utc_now(self._clock))
+        run = JobSync(job, pods, ctx, failures=failures, now=utc_now(self._clock))
         try:
             await run.run()
         finally:
             self._failures[job.key] = run.failures
         return run
 
-    def _next(self, run: JobRun) -> Result:
-        waits = (run.wait, until_deadline(run.job, utc_now(self._clock)))
-        # A deadline that has passed has been judged.
-        due = min((wait for wait in waits if wait is not None and wait > 0), default=None)
-        return Result.done() if due is None else Result.requeue(due, reason="a wait of the Job is over")
+    def _next(self, run: JobSync) -> Result:
+        delays = (run.wait, until_deadline(run.job, utc_now(self._clock)))
+        # A deadline that has passed was handled by the sync.
+        due = min((wait for wait in delays if wait is not None and wait > 0), default=None)
+        return Result.done() if due is None else Result.requeue(due, reason="a backoff or deadline is due")
 
     async def _expire(self, job: Job, ctx: Context) -> Result:
-        """Delete a finished Job when its time has come, if the server says so too."""
+        """Delete a finished Job when its TTL has expired, also according to the live object."""
         left = until_expiry(job, utc_now(self._clock))
         if left is None:
             return Result.done()
         if left > 0:
-            return Result.requeue(left, reason="the time of a finished Job is over")
-        fresh = await ctx.client.get(Job, job.key)
-        left = until_expiry(fresh, utc_now(self._clock))
+            return Result.requeue(left, reason="the TTL of the finished Job")
+        live = await ctx.client.get(Job, job.key)
+        left = until_expiry(live, utc_now(self._clock))
         if left is not None and left <= 0:
-            await controller_client(ctx).delete(fresh, propagation="Foreground", missing_ok=True)
+            await controller_client(ctx).delete(live, propagation="Foreground", missing_ok=True)
         return Result.done()
 
 
 def job_controller(clock: Clock) -> Controller[Job]:
-    """Give the controller of Jobs."""
+    """Return the controller of Jobs."""
     reconciler = JobReconciler(clock)
-    builder = controller_for(Job).named("job-controller").owns(Pod).watches(Pod, reconciler.wanting)
+    builder = controller_for(Job).named("job-controller").owns(Pod).watches(Pod, reconciler.map_orphan)
     return builder.build(reconciler)

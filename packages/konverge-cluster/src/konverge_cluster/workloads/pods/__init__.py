@@ -1,1 +1,1 @@
-"""What every workload asks of pods: facts, the order of removal, claims, and pods made from templates."""
+"""What all workload controllers need for pods: facts, deletion order, claims, and pods from templates."""

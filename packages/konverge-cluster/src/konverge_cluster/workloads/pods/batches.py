@@ -1,4 +1,4 @@
-"""Slow start: many alike writes in batches that double, so that what fails for all is tried for few."""
+"""Slow start: many similar writes in batches that double, so that an error that affects all is hit by few."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Generic, TypeVar
 
 from konverge.errors import KonvergeError
 
-__all__ = ["Outcome", "batch_sizes", "in_batches", "together"]
+__all__ = ["BatchResult", "batch_sizes", "run_all", "slow_start"]
 
 A = TypeVar("A")
 R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[R]):
-    """What came of a number of writes: the answers, and the refusals."""
+class BatchResult(Generic[R]):
+    """The results of a number of writes, and the errors."""
 
     done: list[R] = field(default_factory=list)
     failed: list[KonvergeError] = field(default_factory=list)
 
 
 def batch_sizes(count: int) -> Iterator[int]:
-    """Give the sizes of the batches for so many writes: 1, 2, 4 and so on, the last with what is left."""
+    """Return the batch sizes for `count` writes: 1, 2, 4 and so on, the last with the rest."""
     size = 1
     while count > 0:
         size = min(size, count)
@@ -33,34 +33,34 @@ def batch_sizes(count: int) -> Iterator[int]:
         size *= 2
 
 
-async def in_batches(items: Sequence[A], write: Callable[[A], Awaitable[R]]) -> Outcome[R]:
-    """Write for each item, batch by batch; after a batch with a failure no other is begun."""
-    outcome: Outcome[R] = Outcome()
+async def slow_start(items: Sequence[A], write: Callable[[A], Awaitable[R]]) -> BatchResult[R]:
+    """Write each item, batch by batch; a batch with an error is the last one."""
+    result: BatchResult[R] = BatchResult()
     start = 0
     for size in batch_sizes(len(items)):
-        batch = await together(items[start : start + size], write)
-        outcome.done.extend(batch.done)
-        outcome.failed.extend(batch.failed)
+        batch = await run_all(items[start : start + size], write)
+        result.done.extend(batch.done)
+        result.failed.extend(batch.failed)
         if batch.failed:
             break
         start += size
-    return outcome
+    return result
 
 
-async def together(items: Sequence[A], write: Callable[[A], Awaitable[R]]) -> Outcome[R]:
-    """Write for all items at the same time; a refusal of one stops no other."""
-    outcome: Outcome[R] = Outcome()
+async def run_all(items: Sequence[A], write: Callable[[A], Awaitable[R]]) -> BatchResult[R]:
+    """Write all items concurrently; an error of one does not stop the others."""
+    result: BatchResult[R] = BatchResult()
 
     async def attempt(item: A) -> None:
         try:
-            outcome.done.append(await write(item))
+            result.done.append(await write(item))
         except KonvergeError as error:
-            outcome.failed.append(error)
+            result.failed.append(error)
 
     if len(items) == 1:
         await attempt(items[0])
-        return outcome
+        return result
     async with asyncio.TaskGroup() as group:
         for item in items:
             group.create_task(attempt(item))
-    return outcome
+    return result

@@ -1,7 +1,7 @@
-"""Whose objects are these: which an owner keeps, adopts or lets go, by its selector and the controller reference.
+"""Which objects an owner owns, adopts or releases, by its selector and the controller references.
 
-An object has at most one controller. One that another has is left alone; one without is adopted when the selector picks
-it; one of ours that the selector no longer picks is let go. An owner on its way out neither adopts nor lets go.
+An object has at most one controller. An object of another controller is left alone; an orphan is adopted if it matches
+the selector; an owned object that no longer matches is released. An owner being deleted neither adopts nor releases.
 """
 
 from __future__ import annotations
@@ -13,44 +13,44 @@ from typing import Any, Generic, TypeVar
 from konverge.objects import LabelSelector, OwnerReference, Resource, to_wire
 from konverge_cluster.workloads.pods.facts import is_being_deleted
 
-__all__ = ["Claims", "adoption", "claim", "controller_of", "owner_reference", "release"]
+__all__ = ["Claims", "adopt_patch", "claim", "controller_of", "owner_reference", "release_patch"]
 
 T = TypeVar("T", bound=Resource)
 
 
 @dataclass(frozen=True)
 class Claims(Generic[T]):
-    """What an owner has to do with the objects it looked at; all others are none of its business."""
+    """The objects of an owner; all others do not concern it."""
 
-    kept: list[T] = field(default_factory=list)
-    adopted: list[T] = field(default_factory=list)
-    released: list[T] = field(default_factory=list)
+    owned: list[T] = field(default_factory=list)
+    to_adopt: list[T] = field(default_factory=list)
+    to_release: list[T] = field(default_factory=list)
 
 
 def claim(owner: Resource, selector: LabelSelector, objects: Iterable[T]) -> Claims[T]:
-    """Decide for each object of the owner's namespace whose it is; nothing is written."""
+    """Decide for each object of the owner's namespace; nothing is written."""
     claims: Claims[T] = Claims()
-    leaving = is_being_deleted(owner)
+    deleting = is_being_deleted(owner)
     for obj in objects:
         reference = controller_of(obj)
-        picked = selector.matches(obj.metadata.labels)
+        matches = selector.matches(obj.metadata.labels)
         if reference is not None:
-            if reference.uid == owner.uid and picked:
-                claims.kept.append(obj)
-            elif reference.uid == owner.uid and not leaving:
-                claims.released.append(obj)
-        elif picked and not leaving and not is_being_deleted(obj):
-            claims.adopted.append(obj)
+            if reference.uid == owner.uid and matches:
+                claims.owned.append(obj)
+            elif reference.uid == owner.uid and not deleting:
+                claims.to_release.append(obj)
+        elif matches and not deleting and not is_being_deleted(obj):
+            claims.to_adopt.append(obj)
     return claims
 
 
 def controller_of(obj: Resource) -> OwnerReference | None:
-    """Give the reference to the controller of an object."""
+    """Return the controller reference of an object."""
     return next((reference for reference in obj.metadata.owner_references if reference.controller), None)
 
 
 def owner_reference(owner: Resource) -> OwnerReference:
-    """Make the reference by which an owner controls what it makes."""
+    """Return the controller reference to an owner."""
     return OwnerReference(
         api_version=owner.__kind__.api_version,
         kind=owner.__kind__.kind,
@@ -61,16 +61,16 @@ def owner_reference(owner: Resource) -> OwnerReference:
     )
 
 
-def adoption(owner: Resource, obj: Resource, *, finalizers: Iterable[str] = ()) -> dict[str, Any]:
-    """Make the strategic merge patch that adopts an object, if it is still that one."""
+def adopt_patch(owner: Resource, obj: Resource, *, finalizers: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the strategic merge patch that adopts an object, with its uid as precondition."""
     metadata: dict[str, Any] = {"ownerReferences": [to_wire(owner_reference(owner))], "uid": obj.uid}
     if finalizers:
         metadata["finalizers"] = list(finalizers)
     return {"metadata": metadata}
 
 
-def release(owner: Resource, obj: Resource, *, finalizers: Iterable[str] = ()) -> dict[str, Any]:
-    """Make the strategic merge patch that lets an object go, if it is still that one."""
+def release_patch(owner: Resource, obj: Resource, *, finalizers: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the strategic merge patch that releases an object, with its uid as precondition."""
     metadata: dict[str, Any] = {"uid": obj.uid, "ownerReferences": [{"$patch": "delete", "uid": owner.uid}]}
     if finalizers:
         metadata["$deleteFromPrimitiveList/finalizers"] = list(finalizers)

@@ -1,4 +1,4 @@
-"""Making and removing the pods of one owner, each with its event."""
+"""Creation and deletion of the pods of one owner, with events."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["PodControl"]
 
 
 class PodControl:
-    """Creates and deletes pods, and records events about their owner: the object that is reconciled."""
+    """Creates and deletes pods, and records events about the owner: the object that is reconciled."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._client = controller_client(ctx)
 
     async def create(self, pod: Pod) -> Pod | None:
-        """Create a pod; None when its namespace is being deleted, since there is nothing to be done about that.
+        """Create a pod; return None if its namespace is being deleted, since a retry cannot help.
 
-        Raises: KonvergeError when it is refused, after an event.
+        Raises: KonvergeError when the request fails, after an event.
         """
         try:
             created = await self._client.create(pod)
@@ -34,9 +34,9 @@ class PodControl:
         return created
 
     async def delete(self, pod: Pod) -> Pod:
-        """Delete a pod; one that is gone already is as good as deleted, and gets no event.
+        """Delete a pod; one that is already gone counts as deleted, without an event.
 
-        Raises: KonvergeError when it is refused, after an event.
+        Raises: KonvergeError when the request fails, after an event.
         """
         try:
             await self._client.delete(Pod, pod.key)

@@ -1,1 +1,1 @@
-"""ReplicaSets: as many pods as they ask for."""
+"""ReplicaSets: maintain a number of pods."""

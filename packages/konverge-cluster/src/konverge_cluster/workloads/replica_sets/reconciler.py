@@ -1,4 +1,4 @@
-"""The controller of ReplicaSets: creates pods while there are too few, deletes some while there are too many."""
+"""The controller of ReplicaSets: creates pods while there are too few, deletes pods while there are too many."""
 
 from __future__ import annotations
 
@@ -15,95 +15,95 @@ from konverge.reconcile import Context, Reconciler, Result
 from konverge_cluster.clock import Clock, utc_now
 from konverge_cluster.server_messages import server_message
 from konverge_cluster.status_writes import write_status
-from konverge_cluster.workloads.pods.batches import Outcome, in_batches, together
+from konverge_cluster.workloads.pods.batches import BatchResult, run_all, slow_start
 from konverge_cluster.workloads.pods.claims import controller_of
 from konverge_cluster.workloads.pods.control import PodControl
+from konverge_cluster.workloads.pods.controller_refs import claim_objects
+from konverge_cluster.workloads.pods.deletion_order import pods_to_delete
 from konverge_cluster.workloads.pods.facts import is_active, is_being_deleted, is_terminating, until_available
-from konverge_cluster.workloads.pods.holdings import hold
-from konverge_cluster.workloads.pods.orphans import wanted_by
-from konverge_cluster.workloads.pods.removal import to_remove
-from konverge_cluster.workloads.pods.selections import Selections
-from konverge_cluster.workloads.pods.templates import pod_of
+from konverge_cluster.workloads.pods.orphans import to_matching_owners
+from konverge_cluster.workloads.pods.selector_index import SelectorIndex
+from konverge_cluster.workloads.pods.templates import new_pod
 from konverge_cluster.workloads.replica_sets.status import Failure, status_of
 
 __all__ = ["ReplicaSetReconciler", "replica_set_controller"]
 
-_MOST_AT_ONCE: Final = 500
+_MAX_BURST: Final = 500
 
 
 class ReplicaSetReconciler(Reconciler[ReplicaSet]):
-    """Keeps as many pods as a ReplicaSet asks for, and its status.
+    """Maintains the desired number of pods of a ReplicaSet, and its status.
 
-    Pods are created in batches that double, and deleted in the order of `pods.removal`. The status counts the pods as
-    they are after that. A failure is written to the status first and raised then, so that it is tried again.
+    Pods are created in batches that double, and deleted in the order of `pods.deletion_order`. The status counts the
+    pods afterwards. A failure is written to the status first and raised then, so that it is retried.
     """
 
     reconcile_terminating: ClassVar[bool] = True
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._selections = Selections()
+        self._selectors = SelectorIndex()
 
-    def wanting(self, event: Event) -> Iterable[Key]:
+    def map_orphan(self, event: Event) -> Iterable[Key]:
         """Map a pod without a controller to the ReplicaSets that select it."""
-        return wanted_by(self._selections, event)
+        return to_matching_owners(self._selectors, event)
 
-    def gone(self, key: Key) -> None:
-        """Forget what a ReplicaSet selected."""
-        self._selections.drop(key)
+    def deleted_uids(self, key: Key) -> None:
+        """Forget the selector of a ReplicaSet."""
+        self._selectors.drop(key)
 
     async def reconcile(self, obj: ReplicaSet, ctx: Context) -> Result | None:
-        """Bring the pods of a ReplicaSet to the number that it asks for, and write its status."""
+        """Create or delete pods of a ReplicaSet as needed, and write its status."""
         selector = LabelSelector.from_spec(obj.spec.selector)
-        self._selections.put(obj.key, selector)
-        pods = await hold(obj, Pod, selector=selector, ctx=ctx, among=is_active)
-        problem: KonvergeError | None = None
+        self._selectors.put(obj.key, selector)
+        pods = await claim_objects(obj, Pod, selector=selector, ctx=ctx, predicate=is_active)
+        error: KonvergeError | None = None
         missing = abs(len(pods) - _replicas(obj))
         if not is_being_deleted(obj):
-            pods, problem = await self._manage(obj, pods, ctx)
+            pods, error = await self._manage(obj, pods, ctx)
         terminating = sum(is_terminating(pod) and selector.matches(pod.metadata.labels) for pod in ctx.owned(Pod))
         now = utc_now(self._clock)
-        failure = _failure(obj, pods, problem)
+        failure = _failure(obj, pods, error)
         status = status_of(obj, pods, terminating=terminating, failure=failure, now=now)
         await write_status(ctx, obj, status)
-        if problem is not None:
-            raise problem
-        if missing > _MOST_AT_ONCE:
-            return Result.requeue(reason="more pods than are made or removed at once")
+        if error is not None:
+            raise error
+        if missing > _MAX_BURST:
+            return Result.requeue(reason="more pods than one burst")
         wait = until_available(pods, obj.spec.min_ready_seconds or 0, now)
         return Result.done() if wait is None else Result.requeue(wait, reason="a pod becomes available")
 
     async def _manage(self, obj: ReplicaSet, pods: list[Pod], ctx: Context) -> tuple[list[Pod], KonvergeError | None]:
         surplus = len(pods) - _replicas(obj)
         if surplus < 0:
-            made = await self._create(obj, min(-surplus, _MOST_AT_ONCE), ctx)
-            return pods + [pod for pod in made.done if pod is not None], _first(made.failed)
+            created = await self._create(obj, min(-surplus, _MAX_BURST), ctx)
+            return pods + [pod for pod in created.done if pod is not None], _first(created.failed)
         if surplus > 0:
-            removed = await self._remove(obj, pods, min(surplus, _MOST_AT_ONCE), ctx)
-            gone = {pod.uid for pod in removed.done}
-            return [pod for pod in pods if pod.uid not in gone], _first(removed.failed)
+            deleted = await self._remove(obj, pods, min(surplus, _MAX_BURST), ctx)
+            deleted_uids = {pod.uid for pod in deleted.done}
+            return [pod for pod in pods if pod.uid not in deleted_uids], _first(deleted.failed)
         return pods, None
 
-    async def _create(self, obj: ReplicaSet, count: int, ctx: Context) -> Outcome[Pod | None]:
+    async def _create(self, obj: ReplicaSet, count: int, ctx: Context) -> BatchResult[Pod | None]:
         control = PodControl(ctx)
-        wanted = [pod_of(obj.spec.template, obj) for _ in range(count)]
-        return await in_batches(wanted, control.create)
+        new_pods = [new_pod(obj.spec.template, obj) for _ in range(count)]
+        return await slow_start(new_pods, control.create)
 
-    async def _remove(self, obj: ReplicaSet, pods: Sequence[Pod], count: int, ctx: Context) -> Outcome[Pod]:
-        family = await _family(obj, ctx) if count < len(pods) else ()
-        chosen = to_remove(pods, count, family=family, now=utc_now(self._clock))
-        return await together(chosen, PodControl(ctx).delete)
+    async def _remove(self, obj: ReplicaSet, pods: Sequence[Pod], count: int, ctx: Context) -> BatchResult[Pod]:
+        related = await _related_pods(obj, ctx) if count < len(pods) else ()
+        selected = pods_to_delete(pods, count, related=related, now=utc_now(self._clock))
+        return await run_all(selected, PodControl(ctx).delete)
 
 
 def replica_set_controller(clock: Clock) -> Controller[ReplicaSet]:
-    """Give the controller of ReplicaSets."""
+    """Return the controller of ReplicaSets."""
     reconciler = ReplicaSetReconciler(clock)
-    builder = controller_for(ReplicaSet).named("replicaset-controller").owns(Pod).watches(Pod, reconciler.wanting)
+    builder = controller_for(ReplicaSet).named("replicaset-controller").owns(Pod).watches(Pod, reconciler.map_orphan)
     return builder.build(reconciler)
 
 
-async def _family(obj: ReplicaSet, ctx: Context) -> list[Pod]:
-    """Give the pods that are selected by the ReplicaSets with the same controller, this one included."""
+async def _related_pods(obj: ReplicaSet, ctx: Context) -> list[Pod]:
+    """Return the pods selected by the ReplicaSets with the same controller, this one included."""
     owner = controller_of(obj)
     siblings = [obj] if owner is None else ctx.cache.lister(ReplicaSet).owned_by(owner.uid)
     found: dict[str, Pod] = {}
@@ -113,12 +113,12 @@ async def _family(obj: ReplicaSet, ctx: Context) -> list[Pod]:
     return list(found.values())
 
 
-def _failure(obj: ReplicaSet, pods: Sequence[Pod], problem: KonvergeError | None) -> Failure | None:
-    if problem is None:
+def _failure(obj: ReplicaSet, pods: Sequence[Pod], error: KonvergeError | None) -> Failure | None:
+    if error is None:
         return None
     if len(pods) < _replicas(obj):
-        return Failure("FailedCreate", server_message(problem))
-    return Failure("FailedDelete", f"unable to delete pods: {server_message(problem)}")
+        return Failure("FailedCreate", server_message(error))
+    return Failure("FailedDelete", f"unable to delete pods: {server_message(error)}")
 
 
 def _replicas(obj: ReplicaSet) -> int:

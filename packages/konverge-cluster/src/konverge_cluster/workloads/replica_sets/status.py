@@ -1,4 +1,4 @@
-"""What a ReplicaSet says of itself, from the pods that it has."""
+"""The status of a ReplicaSet, derived from its pods."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FAILURE: Final = "ReplicaFailure"
 
 @dataclass(frozen=True)
 class Failure:
-    """Why pods could not be made, or removed."""
+    """Why pods could not be created or deleted."""
 
     reason: str
     message: str
@@ -29,15 +29,15 @@ class Failure:
 def status_of(
     replica_set: ReplicaSet, active: Sequence[Pod], *, terminating: int, failure: Failure | None, now: datetime
 ) -> ReplicaSetStatus:
-    """Make the status that fits these pods; counters that are not written when zero are None."""
+    """Return the status for these pods; counters that are omitted when zero are None."""
     template = replica_set.spec.template.metadata or ObjectMeta()
-    labelled = LabelSelector.of(template.labels)
-    wait = replica_set.spec.min_ready_seconds or 0
+    template_selector = LabelSelector.of(template.labels)
+    min_ready_seconds = replica_set.spec.min_ready_seconds or 0
     return ReplicaSetStatus(
         replicas=len(active),
-        fully_labeled_replicas=sum(labelled.matches(pod.metadata.labels) for pod in active) or None,
+        fully_labeled_replicas=sum(template_selector.matches(pod.metadata.labels) for pod in active) or None,
         ready_replicas=sum(map(is_ready, active)) or None,
-        available_replicas=sum(is_available(pod, wait, now) for pod in active) or None,
+        available_replicas=sum(is_available(pod, min_ready_seconds, now) for pod in active) or None,
         terminating_replicas=terminating,
         observed_generation=replica_set.metadata.generation,
         conditions=_conditions(replica_set.status.conditions, failure, now),
@@ -47,7 +47,7 @@ def status_of(
 def _conditions(
     old: Sequence[ReplicaSetCondition], failure: Failure | None, now: datetime
 ) -> list[ReplicaSetCondition]:
-    """Keep the failure that was first reported until there is none; all other conditions are not ours."""
+    """Keep the failure that was reported first until there is none; other conditions are kept."""
     if failure is None:
         return [condition for condition in old if condition.type != FAILURE]
     if any(condition.type == FAILURE for condition in old):

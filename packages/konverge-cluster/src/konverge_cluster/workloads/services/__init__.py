@@ -1,1 +1,1 @@
-"""Services: which pods stand behind them, as EndpointSlices and as Endpoints."""
+"""Services: their endpoints, as EndpointSlices and as Endpoints."""

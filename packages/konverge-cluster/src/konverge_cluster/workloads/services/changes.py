@@ -1,4 +1,4 @@
-"""Which changes of a pod matter to the services in front of it."""
+"""Which changes of a pod affect the endpoints of services."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ class _Status(Model):
 
 
 class _Pod(Model):
-    """The little of a pod that endpoints are made of; all else is skipped, unread."""
+    """The fields of a pod that endpoints depend on; all others are skipped while decoding."""
 
     spec: _Spec = field(default_factory=_Spec)
     status: _Status = field(default_factory=_Status)
 
 
 def endpoints_changed(event: Event) -> bool:
-    """Tell whether a pod came, went, or changed in what its endpoints say."""
+    """Report whether a pod was added, deleted, or changed in a way that affects its endpoints."""
     old, new = event.old, event.new
     if old is None or new is None or old.deleting != new.deleting or old.labels != new.labels:
         return True
-    return _facts(old) != _facts(new)
+    return _relevant_fields(old) != _relevant_fields(new)
 
 
-def _facts(entry: Entry) -> tuple[object, ...]:
+def _relevant_fields(entry: Entry) -> tuple[object, ...]:
     pod = entry.read(_Pod)
     ready = [(one.status, one.last_transition_time) for one in pod.status.conditions if one.type == "Ready"]
     return pod.spec, pod.status.phase, pod.status.pod_ips, ready

@@ -1,4 +1,4 @@
-"""One pod behind a service: whether it is one, under which addresses and ports, and in which state."""
+"""The endpoint of one pod of a service: whether it has one, its addresses, ports and conditions."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _FAMILIES: Final = ("IPv4", "IPv6")
 
 
 def is_headless(service: Service) -> bool:
-    """Tell whether a service has no address of its own."""
+    """Report whether a service has no cluster IP."""
     return service.spec.cluster_ip in (None, "", "None")
 
 
 def families_of(service: Service) -> list[str]:
-    """Give the address types that a service has slices of."""
+    """Return the address types of a service's slices."""
     named = [family for family in service.spec.ip_families if family in _FAMILIES]
     if named:
         return named
@@ -44,14 +44,14 @@ def families_of(service: Service) -> list[str]:
 
 
 def has_address(pod: Pod, *, with_terminating: bool) -> bool:
-    """Tell whether a pod can stand behind a service: it has not ended, and has an address."""
+    """Report whether a pod can be an endpoint: it is not finished, and has an address."""
     if is_finished(pod) or not (pod.status.pod_ip or pod.status.pod_ips):
         return False
     return with_terminating or not is_being_deleted(pod)
 
 
 def endpoint_of(pod: Pod, service: Service, *, family: str, node: Node | None) -> Endpoint:
-    """Make the endpoint of a pod in a slice."""
+    """Return the endpoint of a pod in a slice."""
     serving, terminating = is_ready(pod), is_being_deleted(pod)
     ready = bool(service.spec.publish_not_ready_addresses) or (serving and not terminating)
     return Endpoint(
@@ -65,23 +65,23 @@ def endpoint_of(pod: Pod, service: Service, *, family: str, node: Node | None) -
 
 
 def addresses_of(pod: Pod, family: str) -> list[str]:
-    """Give the addresses that a pod has of a family."""
+    """Return the addresses of a pod of one family."""
     parsed = [ipaddress.ip_address(one.ip) for one in pod.status.pod_ips if one.ip]
     return [str(address) for address in parsed if f"IPv{address.version}" == family]
 
 
 def target_of(pod: Pod) -> ObjectReference:
-    """Make the reference to a pod."""
+    """Return the reference to a pod."""
     return ObjectReference(kind="Pod", namespace=pod.namespace, name=pod.name, uid=pod.uid)
 
 
 def hostname_of(pod: Pod, service: Service) -> str | None:
-    """Give the name that a pod has under its service, if it asks for one."""
+    """Return the hostname of a pod under its service, if it requests one."""
     return pod.spec.hostname or None if pod.spec.subdomain == service.name else None
 
 
 def ports_of(pod: Pod, service: Service) -> list[EndpointPort]:
-    """Give the ports of a service as this pod has them; those that it does not have are left out."""
+    """Return the ports of a service in this pod; those that it does not have are left out."""
     found = ((port, port_of(pod, port)) for port in service.spec.ports)
     return [
         EndpointPort(name=port.name or "", port=number, protocol=port.protocol, app_protocol=port.app_protocol)
@@ -91,7 +91,7 @@ def ports_of(pod: Pod, service: Service) -> list[EndpointPort]:
 
 
 def port_of(pod: Pod, port: ServicePort) -> int | None:
-    """Find the number that a port of a service has in a pod: as it is given, or by the name in a container."""
+    """Return the number of a service port in a pod: the given number, or that of the named container port."""
     target = port.target_port if port.target_port is not None else port.port
     if isinstance(target, int):
         return target

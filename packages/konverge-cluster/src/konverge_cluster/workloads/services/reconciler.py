@@ -1,4 +1,4 @@
-"""The controller that keeps EndpointSlices and Endpoints of services, and the one that removes left Endpoints."""
+"""The controllers of EndpointSlices and Endpoints: one maintains them for services, one deletes stale Endpoints."""
 
 from __future__ import annotations
 
@@ -18,57 +18,57 @@ from konverge.triggers import Predicate
 from konverge_cluster.server_messages import is_namespace_terminating
 from konverge_cluster.status_writes import controller_client
 from konverge_cluster.workloads.pods.facts import is_being_deleted
-from konverge_cluster.workloads.pods.selections import Selections
+from konverge_cluster.workloads.pods.selector_index import SelectorIndex
 from konverge_cluster.workloads.services.changes import endpoints_changed
 from konverge_cluster.workloads.services.endpoints import endpoint_of, families_of, has_address, ports_of
-from konverge_cluster.workloads.services.slices import MANAGED_BY, MANAGER, SERVICE, Changes, changes_of
-from konverge_cluster.workloads.services.subsets import OVER_CAPACITY, labels_of, subsets_of, truncated
-from konverge_cluster.workloads.services.triggers import ChangeTimes, annotated
+from konverge_cluster.workloads.services.slices import MANAGED_BY, MANAGER, SERVICE, Changes, required_changes
+from konverge_cluster.workloads.services.subsets import OVER_CAPACITY, labels_of, subsets_of, truncate
+from konverge_cluster.workloads.services.trigger_times import TriggerTimeTracker, annotate
 
 __all__ = ["EndpointsReconciler", "ServiceReconciler", "endpoints_controller", "service_controller"]
 
 
 class ServiceReconciler(Reconciler[Service]):
-    """Keeps the endpoints of services with a selector; all others are left to whoever makes theirs.
+    """Maintains the endpoints of services with a selector; endpoints of other services are left alone.
 
-    A pod on a node that is not there is left out, unless the service publishes what is not ready; when the node comes,
-    the service is looked at again.
+    A pod on a missing node is left out unless the service publishes unready addresses; when the node is created,
+    the service is reconciled again.
     """
 
     reconcile_terminating: ClassVar[bool] = True
 
     def __init__(self) -> None:
-        self._selections = Selections()
-        self._times = ChangeTimes()
+        self._selectors = SelectorIndex()
+        self._trigger_times = TriggerTimeTracker()
         self._waiting: defaultdict[str, set[Key]] = defaultdict(set)
 
-    def of_pod(self, event: Event) -> Iterable[Key]:
-        """Map a pod to the services that select it, or did."""
+    def pod_to_services(self, event: Event) -> Iterable[Key]:
+        """Map a pod to the services that select it, or did before the change."""
         found: set[Key] = set()
         for entry in (event.old, event.new):
             if entry is not None:
                 labels = dict(zip(entry.labels[::2], entry.labels[1::2], strict=True))
-                found.update(self._selections.selecting(entry.key.namespace, labels))
+                found.update(self._selectors.matching(entry.key.namespace, labels))
         return sorted(found)
 
-    def of_node(self, event: Event) -> Iterable[Key]:
-        """Map a node that came to the services that miss it."""
+    def node_to_services(self, event: Event) -> Iterable[Key]:
+        """Map a new node to the services that wait for it."""
         return sorted(self._waiting.pop(event.key.name, ())) if event.type is EventType.ADDED else ()
 
     def gone(self, key: Key) -> None:
         """Forget a service."""
-        self._selections.drop(key)
-        self._times.forget(key)
+        self._selectors.drop(key)
+        self._trigger_times.forget(key)
 
     async def reconcile(self, obj: Service, ctx: Context) -> Result | None:
-        """Bring the endpoints of a service up to date."""
+        """Update the endpoints of a service."""
         if obj.spec.type == "ExternalName" or not obj.spec.selector:
             self.gone(obj.key)
             return Result.done()
         selector = LabelSelector.of(obj.spec.selector)
-        self._selections.put(obj.key, selector)
+        self._selectors.put(obj.key, selector)
         pods = sorted(await ctx.list(Pod, labels=str(selector)), key=lambda pod: pod.key)
-        changed = self._times.of(obj, pods)
+        changed = self._trigger_times.last_change(obj, pods)
         try:
             for changes in await self._changes(obj, pods, ctx):
                 await _write_slices(obj, changes, ctx, changed)
@@ -84,10 +84,10 @@ class ServiceReconciler(Reconciler[Service]):
         families = families_of(service)
         found = [Changes(delete=[one for one in slices if one.address_type not in families])]
         for family in families:
-            wanted = [await self._endpoint(pod, service, family, ctx) for pod in pods]
+            desired = [await self._endpoint(pod, service, family, ctx) for pod in pods]
             of_family = [one for one in slices if one.address_type == family]
-            present = [one for one in wanted if one is not None]
-            found.append(changes_of(service, family, wanted=present, slices=of_family))
+            present = [one for one in desired if one is not None]
+            found.append(required_changes(service, family, desired=present, slices=of_family))
         return found
 
     async def _endpoint(
@@ -104,68 +104,68 @@ class ServiceReconciler(Reconciler[Service]):
 
 
 class EndpointsReconciler(Reconciler[Endpoints]):
-    """Deletes Endpoints whose service went."""
+    """Deletes Endpoints whose service is gone."""
 
     async def reconcile(self, obj: Endpoints, ctx: Context) -> Result | None:
-        """Delete Endpoints, unless there is a service of their name again."""
+        """Delete Endpoints unless a service of their name exists."""
         if await ctx.get(Service, obj.key) is None:
             await controller_client(ctx).delete(obj, missing_ok=True)
         return Result.done()
 
 
 def service_controller() -> Controller[Service]:
-    """Give the controller of the endpoints of services."""
+    """Return the controller of the endpoints of services."""
     reconciler = ServiceReconciler()
     builder = controller_for(Service).named("endpoint-slice-controller").owns(EndpointSlice)
-    builder = builder.watches(Pod, reconciler.of_pod, predicate=Predicate(endpoints_changed))
-    builder = builder.watches(Node, reconciler.of_node)
-    return builder.watches(Endpoints, _if_removed).build(reconciler)
+    builder = builder.watches(Pod, reconciler.pod_to_services, predicate=Predicate(endpoints_changed))
+    builder = builder.watches(Node, reconciler.node_to_services)
+    return builder.watches(Endpoints, _if_deleted).build(reconciler)
 
 
 def endpoints_controller() -> Controller[Endpoints]:
-    """Give the controller that removes Endpoints together with their service."""
+    """Return the controller that deletes Endpoints together with their service."""
     builder = controller_for(Endpoints).named("endpoint-controller").predicate(Predicate(_never))
-    return builder.watches(Service, _if_removed).build(EndpointsReconciler())
+    return builder.watches(Service, _if_deleted).build(EndpointsReconciler())
 
 
 async def _write_slices(service: Service, changes: Changes, ctx: Context, changed: datetime | None) -> None:
     client = controller_client(ctx)
     if not is_being_deleted(service):
         for one in changes.create:
-            one.metadata.annotations = annotated(one.metadata.annotations, changed)
+            one.metadata.annotations = annotate(one.metadata.annotations, changed)
             await client.create(one)
     for one in changes.update:
-        one.metadata.annotations = annotated(one.metadata.annotations, changed)
+        one.metadata.annotations = annotate(one.metadata.annotations, changed)
         await client.update(one)
     for one in changes.delete:
         await client.delete(one, missing_ok=True)
 
 
 async def _write_endpoints(service: Service, pods: Sequence[Pod], ctx: Context, changed: datetime | None) -> None:
-    subsets, cut = truncated(subsets_of(service, pods))
+    subsets, truncated = truncate(subsets_of(service, pods))
     labels = labels_of(service)
     found = await ctx.get(Endpoints, service.key)
     if found is None:
         metadata = ObjectMeta(name=service.name, namespace=service.namespace, labels=labels)
-        metadata.annotations = _annotations({}, changed, cut=cut)
+        metadata.annotations = _annotations({}, changed, truncated=truncated)
         if not is_being_deleted(service):
             await controller_client(ctx).create(Endpoints(metadata=metadata, subsets=subsets))
         return
     marked = OVER_CAPACITY in found.metadata.annotations
-    if (found.subsets, found.metadata.labels, marked) != (subsets, labels, cut):
+    if (found.subsets, found.metadata.labels, marked) != (subsets, labels, truncated):
         found.subsets, found.metadata.labels = subsets, labels
-        found.metadata.annotations = _annotations(found.metadata.annotations, changed, cut=cut)
+        found.metadata.annotations = _annotations(found.metadata.annotations, changed, truncated=truncated)
         await controller_client(ctx).update(found)
 
 
-def _annotations(present: dict[str, str], changed: datetime | None, *, cut: bool) -> dict[str, str]:
-    timed = {name: value for name, value in annotated(present, changed).items() if name != OVER_CAPACITY}
-    return timed | ({OVER_CAPACITY: "truncated"} if cut else {})
+def _annotations(present: dict[str, str], changed: datetime | None, *, truncated: bool) -> dict[str, str]:
+    timed = {name: value for name, value in annotate(present, changed).items() if name != OVER_CAPACITY}
+    return timed | ({OVER_CAPACITY: "truncated"} if truncated else {})
 
 
-def _if_removed(event: Event) -> Iterable[Key]:
-    """Map an object that went to what has its name."""
-    return (event.key,) if event.type is EventType.REMOVED else ()
+def _if_deleted(event: Event) -> Iterable[Key]:
+    """Map a deleted object to the object of the same name."""
+    return (event.key,) if event.type is EventType.DELETED else ()
 
 
 def _never(_: Event) -> bool:

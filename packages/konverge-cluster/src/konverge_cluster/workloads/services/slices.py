@@ -1,8 +1,8 @@
-"""EndpointSlices: all endpoints of a service, a hundred in each, with as few writes as it takes.
+"""EndpointSlices: all endpoints of a service, a hundred in each, with as few writes as possible.
 
-Endpoints with the same ports share slices. What stays, stays where it is; what comes goes into slices that change
-anyway, then into one that has room for all of it, and then into new ones. A slice that is left empty becomes one of the
-new ones, or goes. A service without endpoints has one empty slice.
+Endpoints with the same ports share slices. Existing endpoints stay in their slice. New ones go into slices that change
+anyway, then into one with room for all of them, and then into new slices. A slice that becomes empty is reused as a
+new one, or deleted. A service without endpoints has one empty slice.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from konverge.objects import ObjectMeta
 from konverge_cluster.workloads.pods.claims import owner_reference
 from konverge_cluster.workloads.services.endpoints import HEADLESS, is_headless
 
-__all__ = ["MANAGED_BY", "MANAGER", "SERVICE", "Changes", "Group", "changes_of"]
+__all__ = ["MANAGED_BY", "MANAGER", "SERVICE", "Changes", "Group", "required_changes"]
 
 SERVICE: Final = "kubernetes.io/service-name"
 MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 MANAGER: Final = "endpointslice-controller.k8s.io"
 _RESERVED: Final = (SERVICE, MANAGED_BY, HEADLESS)
-_MOST: Final = 100
+_MAX_ENDPOINTS: Final = 100
 
 Ports: TypeAlias = tuple[tuple[str, int, str, str], ...]
 Identity: TypeAlias = tuple[tuple[str, ...], str, str, str]
@@ -32,7 +32,7 @@ Identity: TypeAlias = tuple[tuple[str, ...], str, str, str]
 
 @dataclass
 class Group:
-    """Endpoints that share their ports."""
+    """Endpoints with the same ports."""
 
     ports: list[EndpointPort]
     endpoints: list[Endpoint] = field(default_factory=list)
@@ -40,48 +40,48 @@ class Group:
 
 @dataclass
 class Changes:
-    """What is to be written."""
+    """The slices to write."""
 
     create: list[EndpointSlice] = field(default_factory=list)
     update: list[EndpointSlice] = field(default_factory=list)
     delete: list[EndpointSlice] = field(default_factory=list)
 
     def add(self, other: Changes) -> None:
-        """Take the changes of another group along."""
+        """Add the changes of another group."""
         self.create += other.create
         self.update += other.update
         self.delete += other.delete
 
 
-def changes_of(
+def required_changes(
     service: Service,
     family: str,
     *,
-    wanted: Iterable[tuple[list[EndpointPort], Endpoint]],
+    desired: Iterable[tuple[list[EndpointPort], Endpoint]],
     slices: Sequence[EndpointSlice],
 ) -> Changes:
-    """Say what has to be written so that the slices of an address type hold exactly these endpoints.
+    """Return the changes after which the slices of an address type have exactly these endpoints.
 
-    `wanted` gives each endpoint with its ports. Slices that look like the service's but are another one's go.
+    `desired` has each endpoint with its ports. Slices of another owner with the labels of this service are deleted.
     """
     owned = [one for one in slices if _is_owned(one, service)]
     changes = Changes(delete=[one for one in slices if not _is_owned(one, service)])
     existing: dict[Ports, list[EndpointSlice]] = {}
     for one in owned:
         existing.setdefault(_ports_key(one.ports), []).append(one)
-    groups = _grouped(wanted)
+    groups = _grouped(desired)
     for key, group in groups.items():
         changes.add(_change_group(service, family, group, existing.get(key, [])))
-    changes.delete += [one for key, left in existing.items() if key not in groups for one in left]
+    changes.delete += [one for key, remaining in existing.items() if key not in groups for one in remaining]
     if len(changes.delete) == len(slices) and not changes.create:
         _keep_one(service, family, changes)
     _reuse(service, changes)
     return changes
 
 
-def _grouped(wanted: Iterable[tuple[list[EndpointPort], Endpoint]]) -> dict[Ports, Group]:
+def _grouped(desired: Iterable[tuple[list[EndpointPort], Endpoint]]) -> dict[Ports, Group]:
     groups: dict[Ports, Group] = {}
-    for ports, endpoint in wanted:
+    for ports, endpoint in desired:
         group = groups.setdefault(_ports_key(ports), Group(ports))
         if endpoint.addresses:
             group.endpoints.append(endpoint)
@@ -89,56 +89,62 @@ def _grouped(wanted: Iterable[tuple[list[EndpointPort], Endpoint]]) -> dict[Port
 
 
 def _change_group(service: Service, family: str, group: Group, slices: Sequence[EndpointSlice]) -> Changes:
-    left = {_identity(endpoint): endpoint for endpoint in group.endpoints}
-    changes, unchanged = _sort_out(service, slices, left)
+    remaining = {_identity(endpoint): endpoint for endpoint in group.endpoints}
+    changes, unchanged = _partition(service, slices, remaining)
     for one in sorted(changes.update, key=lambda one: len(one.endpoints), reverse=True):
-        _fill(one, left)
-    while left:
-        roomy = _with_room(unchanged, len(left))
-        if roomy is None:
-            made = _new_slice(service, family, group.ports)
-            _fill(made, left)
-            changes.create.append(made)
+        _fill(one, remaining)
+    while remaining:
+        candidate = _with_room(unchanged, len(remaining))
+        if candidate is None:
+            created = _new_slice(service, family, group.ports)
+            _fill(created, remaining)
+            changes.create.append(created)
         else:
-            unchanged.remove(roomy)
-            filled = _copied(roomy)
-            _fill(filled, left)
+            unchanged.remove(candidate)
+            filled = _copy(candidate)
+            _fill(filled, remaining)
             changes.update.append(filled)
     return changes
 
 
-def _sort_out(
-    service: Service, slices: Sequence[EndpointSlice], left: dict[Identity, Endpoint]
+def _partition(
+    service: Service, slices: Sequence[EndpointSlice], remaining: dict[Identity, Endpoint]
 ) -> tuple[Changes, list[EndpointSlice]]:
-    """Take what is in slices already from what is left, and tell the slices that change from those that do not."""
+    """Remove existing endpoints from `remaining`, and separate slices that change from those that do not."""
     changes, unchanged = Changes(), []
     for one in slices:
-        kept = [found for endpoint in one.endpoints if (found := left.pop(_identity(endpoint), None)) is not None]
+        existing_endpoints = [
+            found for endpoint in one.endpoints if (found := remaining.pop(_identity(endpoint), None)) is not None
+        ]
         labels = _labels(service)
-        if len(kept) == len(one.endpoints) and all(map(_is_same, kept, one.endpoints)) and _fits(one, service):
+        if (
+            len(existing_endpoints) == len(one.endpoints)
+            and all(map(_is_same, existing_endpoints, one.endpoints))
+            and _has_service_labels(one, service)
+        ):
             unchanged.append(one)
-        elif not kept and one.endpoints:
+        elif not existing_endpoints and one.endpoints:
             changes.delete.append(one)
         else:
-            changed = _copied(one)
-            changed.endpoints, changed.metadata.labels = kept, labels
+            changed = _copy(one)
+            changed.endpoints, changed.metadata.labels = existing_endpoints, labels
             changes.update.append(changed)
     return changes, unchanged
 
 
-def _fill(one: EndpointSlice, left: dict[Identity, Endpoint]) -> None:
-    for identity in list(left)[: max(_MOST - len(one.endpoints), 0)]:
-        one.endpoints.append(left.pop(identity))
+def _fill(one: EndpointSlice, remaining: dict[Identity, Endpoint]) -> None:
+    for identity in list(remaining)[: max(_MAX_ENDPOINTS - len(one.endpoints), 0)]:
+        one.endpoints.append(remaining.pop(identity))
 
 
 def _with_room(slices: Sequence[EndpointSlice], count: int) -> EndpointSlice | None:
-    """Find the fullest slice with room for all that is left."""
-    roomy = [one for one in slices if count < _MOST and len(one.endpoints) + count <= _MOST]
-    return max(roomy, key=lambda one: len(one.endpoints), default=None)
+    """Return the fullest slice with room for all remaining endpoints."""
+    candidate = [one for one in slices if count < _MAX_ENDPOINTS and len(one.endpoints) + count <= _MAX_ENDPOINTS]
+    return max(candidate, key=lambda one: len(one.endpoints), default=None)
 
 
 def _keep_one(service: Service, family: str, changes: Changes) -> None:
-    """Have an empty slice where there would be none."""
+    """Keep one empty slice if there would be none."""
     empty = _new_slice(service, family, [])
     if len(changes.delete) == 1 and _is_placeholder(changes.delete[0], empty):
         changes.delete.clear()
@@ -147,13 +153,17 @@ def _keep_one(service: Service, family: str, changes: Changes) -> None:
 
 
 def _reuse(service: Service, changes: Changes) -> None:
-    """Turn slices that would go into those that would come."""
+    """Update slices that would be deleted instead of creating new ones."""
     for one in [one for one in changes.delete if _is_owned(one, service)]:
         if not changes.create:
             break
-        made = changes.create.pop()
-        reused = _copied(one)
-        reused.endpoints, reused.ports, reused.metadata.labels = made.endpoints, made.ports, made.metadata.labels
+        created = changes.create.pop()
+        reused = _copy(one)
+        reused.endpoints, reused.ports, reused.metadata.labels = (
+            created.endpoints,
+            created.ports,
+            created.metadata.labels,
+        )
         changes.delete.remove(one)
         changes.update.append(reused)
 
@@ -168,12 +178,12 @@ def _new_slice(service: Service, family: str, ports: Sequence[EndpointPort]) -> 
     return EndpointSlice(metadata=metadata, address_type=family, ports=list(ports))
 
 
-def _copied(one: EndpointSlice) -> EndpointSlice:
-    """Give a slice whose labels, ports and endpoints can be replaced; what it was read from goes along."""
-    twin = copy.copy(one)
-    twin.metadata = copy.copy(one.metadata)
-    twin.endpoints = list(one.endpoints)
-    return twin
+def _copy(one: EndpointSlice) -> EndpointSlice:
+    """Return a copy whose labels, ports and endpoints can be replaced; its source is shared."""
+    clone = copy.copy(one)
+    clone.metadata = copy.copy(one.metadata)
+    clone.endpoints = list(one.endpoints)
+    return clone
 
 
 def _labels(service: Service) -> dict[str, str]:
@@ -182,10 +192,10 @@ def _labels(service: Service) -> dict[str, str]:
     return copied | own | ({HEADLESS: ""} if is_headless(service) else {})
 
 
-def _fits(one: EndpointSlice, service: Service) -> bool:
-    """Tell whether a slice has the labels of its service; the reserved ones are not compared."""
-    mine = {name: value for name, value in one.metadata.labels.items() if name not in _RESERVED}
-    return mine == {name: value for name, value in service.metadata.labels.items() if name not in _RESERVED}
+def _has_service_labels(one: EndpointSlice, service: Service) -> bool:
+    """Report whether a slice has the labels of its service, reserved ones aside."""
+    own = {name: value for name, value in one.metadata.labels.items() if name not in _RESERVED}
+    return own == {name: value for name, value in service.metadata.labels.items() if name not in _RESERVED}
 
 
 def _is_owned(one: EndpointSlice, service: Service) -> bool:
@@ -208,7 +218,7 @@ def _identity(endpoint: Endpoint) -> Identity:
 
 
 def _is_same(one: Endpoint, other: Endpoint) -> bool:
-    """Compare what an endpoint says beside its identity."""
+    """Compare the fields of an endpoint that are not part of its identity."""
     return (one.node_name, one.zone, one.conditions, one.target_ref) == (
         other.node_name,
         other.zone,

@@ -1,4 +1,4 @@
-"""Endpoints: all addresses of a service in one object, grouped by the ports that they offer. At most a thousand."""
+"""Endpoints: all addresses of a service in one object, grouped by their ports. At most a thousand."""
 
 from __future__ import annotations
 
@@ -19,59 +19,59 @@ from konverge_cluster.workloads.services.endpoints import (
     target_of,
 )
 
-__all__ = ["MANAGED_BY", "MANAGER", "OVER_CAPACITY", "labels_of", "subsets_of", "truncated"]
+__all__ = ["MANAGED_BY", "MANAGER", "OVER_CAPACITY", "labels_of", "subsets_of", "truncate"]
 
 MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
 MANAGER: Final = "endpoint-controller"
 OVER_CAPACITY: Final = "endpoints.kubernetes.io/over-capacity"
-_MOST: Final = 1000
+_MAX_ADDRESSES: Final = 1000
 
 _Port: TypeAlias = tuple[str, int, str, str]
 _Members: TypeAlias = tuple[tuple[str, str, bool], ...]
 
 
 def labels_of(service: Service) -> dict[str, str]:
-    """Give the labels of a service's Endpoints."""
+    """Return the labels of a service's Endpoints."""
     labels = {name: value for name, value in service.metadata.labels.items() if name != HEADLESS}
     return labels | ({HEADLESS: ""} if is_headless(service) else {}) | {MANAGED_BY: MANAGER}
 
 
 def subsets_of(service: Service, pods: Iterable[Pod]) -> list[EndpointSubset]:
-    """Group the pods behind a service: those that offer the same ports make one subset."""
-    tolerant = bool(service.spec.publish_not_ready_addresses)
+    """Group the pods of a service: those with the same ports form one subset."""
+    publish_not_ready = bool(service.spec.publish_not_ready_addresses)
     family = families_of(service)[0]
     members: defaultdict[_Port | None, dict[tuple[str, str], bool]] = defaultdict(dict)
-    known: dict[tuple[str, str], EndpointAddress] = {}
+    addresses: dict[tuple[str, str], EndpointAddress] = {}
     for pod in pods:
-        found = addresses_of(pod, family) if has_address(pod, with_terminating=tolerant) else []
+        found = addresses_of(pod, family) if has_address(pod, with_terminating=publish_not_ready) else []
         if not found:
             continue
         address = _address(found[0], pod, service)
         key = (address.ip, pod.uid)
-        known[key] = address
+        addresses[key] = address
         for port in _ports(pod, service):
-            members[port][key] = tolerant or is_ready(pod)
-    return _packed(members, known)
+            members[port][key] = publish_not_ready or is_ready(pod)
+    return _build_subsets(members, addresses)
 
 
-def truncated(subsets: Sequence[EndpointSubset]) -> tuple[list[EndpointSubset], bool]:
-    """Cut subsets to what one object may hold, ready addresses before others; tell whether that was necessary."""
+def truncate(subsets: Sequence[EndpointSubset]) -> tuple[list[EndpointSubset], bool]:
+    """Truncate subsets to the capacity of one object, ready addresses first; report whether that was necessary."""
     ready = sum(len(subset.addresses) for subset in subsets)
     waiting = sum(len(subset.not_ready_addresses) for subset in subsets)
-    if ready + waiting <= _MOST:
+    if ready + waiting <= _MAX_ADDRESSES:
         return list(subsets), False
-    cut_ready = ready > _MOST
-    room, whole = (_MOST, ready) if cut_ready else (_MOST - ready, waiting)
-    left = room
+    truncates_ready = ready > _MAX_ADDRESSES
+    capacity, total = (_MAX_ADDRESSES, ready) if truncates_ready else (_MAX_ADDRESSES - ready, waiting)
+    remaining = capacity
     result = []
     for subset in subsets:
-        count = len(subset.addresses) if cut_ready else len(subset.not_ready_addresses)
-        share = min(-(-count * room // whole), left)
-        left -= min(share, count)
+        count = len(subset.addresses) if truncates_ready else len(subset.not_ready_addresses)
+        share = min(-(-count * capacity // total), remaining)
+        remaining -= min(share, count)
         result.append(
             EndpointSubset(
-                addresses=subset.addresses[:share] if cut_ready else subset.addresses,
-                not_ready_addresses=[] if cut_ready else subset.not_ready_addresses[:share],
+                addresses=subset.addresses[:share] if truncates_ready else subset.addresses,
+                not_ready_addresses=[] if truncates_ready else subset.not_ready_addresses[:share],
                 ports=subset.ports,
             )
         )
@@ -88,7 +88,7 @@ def _address(ip: str, pod: Pod, service: Service) -> EndpointAddress:
 
 
 def _ports(pod: Pod, service: Service) -> list[_Port | None]:
-    """Give the ports of a service that a pod has; None is the one of a headless service without any."""
+    """Return the ports of a service that a pod has; [None] for a headless service without ports."""
     if not service.spec.ports:
         return [None] if service.spec.cluster_ip == "None" else []
     found = ((port, port_of(pod, port)) for port in service.spec.ports)
@@ -99,21 +99,26 @@ def _ports(pod: Pod, service: Service) -> list[_Port | None]:
     ]
 
 
-def _packed(
-    members: dict[_Port | None, dict[tuple[str, str], bool]], known: dict[tuple[str, str], EndpointAddress]
+def _build_subsets(
+    members: dict[_Port | None, dict[tuple[str, str], bool]], addresses: dict[tuple[str, str], EndpointAddress]
 ) -> list[EndpointSubset]:
-    together: defaultdict[_Members, list[_Port]] = defaultdict(list)
-    for port, offering in members.items():
-        ports = together[tuple(sorted((*key, ready) for key, ready in offering.items()))]
+    ports_by_members: defaultdict[_Members, list[_Port]] = defaultdict(list)
+    for port, port_members in members.items():
+        ports = ports_by_members[tuple(sorted((*key, ready) for key, ready in port_members.items()))]
         if port is not None:
             ports.append(port)
-    return [_subset(who, ports, known) for who, ports in sorted(together.items(), key=lambda item: sorted(item[1]))]
+    return [
+        _subset(members, ports, addresses)
+        for members, ports in sorted(ports_by_members.items(), key=lambda item: sorted(item[1]))
+    ]
 
 
-def _subset(who: _Members, ports: Sequence[_Port], known: dict[tuple[str, str], EndpointAddress]) -> EndpointSubset:
+def _subset(
+    members: _Members, ports: Sequence[_Port], addresses: dict[tuple[str, str], EndpointAddress]
+) -> EndpointSubset:
     return EndpointSubset(
-        addresses=[known[ip, uid] for ip, uid, ready in who if ready],
-        not_ready_addresses=[known[ip, uid] for ip, uid, ready in who if not ready],
+        addresses=[addresses[ip, uid] for ip, uid, ready in members if ready],
+        not_ready_addresses=[addresses[ip, uid] for ip, uid, ready in members if not ready],
         ports=[
             EndpointPort(name=name or None, port=number, protocol=protocol or None, app_protocol=app or None)
             for name, number, protocol, app in ports

@@ -1,4 +1,4 @@
-"""Which owners select an object: selectors by what they ask for, so that few are tried for each object."""
+"""An index of selectors by the labels that they require, so that few are evaluated for each object."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from konverge.objects import Key, LabelSelector
 from konverge.objects.labels import Operator
 
-__all__ = ["Selections"]
+__all__ = ["SelectorIndex"]
 
 _Bucket: TypeAlias = tuple[str, str, str]
 
@@ -17,12 +17,12 @@ _ANY: Final = ("", "")
 _EXACT: Final = (Operator.EQUALS, Operator.DOUBLE_EQUALS, Operator.IN)
 
 
-class Selections:
-    """The selectors of owners, found by the labels of what they may select.
+class SelectorIndex:
+    """The selectors of owners, found by the labels of an object.
 
-    Promises: `selecting` gives exactly the owners in the namespace whose selector matches. A selector that asks for one
-    label value is looked at only for objects that have it; of several such labels the one that fewest others ask for
-    counts.
+    Promises: `matching` returns exactly the owners in the namespace whose selector matches. A selector that requires
+    one label value is evaluated only for objects that have it; of several such labels, the one with the fewest other
+    selectors is used.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Selections:
         self._buckets: defaultdict[_Bucket, set[Key]] = defaultdict(set)
 
     def put(self, owner: Key, selector: LabelSelector) -> None:
-        """Note what an owner selects."""
+        """Set the selector of an owner."""
         if self._selectors.get(owner) == selector:
             return
         self.drop(owner)
@@ -41,7 +41,7 @@ class Selections:
         self._buckets[bucket].add(owner)
 
     def drop(self, owner: Key) -> None:
-        """Forget an owner."""
+        """Remove an owner."""
         self._selectors.pop(owner, None)
         bucket = self._bucket_of.pop(owner, None)
         if bucket is not None:
@@ -49,8 +49,8 @@ class Selections:
             if not self._buckets[bucket]:
                 del self._buckets[bucket]
 
-    def selecting(self, namespace: str, labels: Mapping[str, str]) -> list[Key]:
-        """Give the owners that select an object with these labels, in order."""
+    def matching(self, namespace: str, labels: Mapping[str, str]) -> list[Key]:
+        """Return the owners whose selector matches an object with these labels, in order."""
         buckets = [(namespace, *_ANY), *((namespace, name, value) for name, value in labels.items())]
         owners = (owner for bucket in buckets for owner in self._buckets.get(bucket, ()))
         return sorted(owner for owner in owners if self._selectors[owner].matches(labels))

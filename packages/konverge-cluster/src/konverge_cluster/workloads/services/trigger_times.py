@@ -1,4 +1,4 @@
-"""Since when a change of endpoints was due: the time that slices and Endpoints carry as an annotation."""
+"""The last-change trigger time of endpoints: the annotation of slices and Endpoints."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from konverge.k8s.core.v1 import Pod, Service
 from konverge.objects import Key
 from konverge_cluster.workloads.pods.facts import ready_condition
 
-__all__ = ["CHANGED", "ChangeTimes", "annotated"]
+__all__ = ["CHANGED", "TriggerTimeTracker", "annotate"]
 
 CHANGED: Final = "endpoints.kubernetes.io/last-change-trigger-time"
 
 
 @dataclass
-class _Known:
+class _Observed:
     service: datetime | None = None
     pods: dict[str, datetime] = field(default_factory=dict)
 
 
-class ChangeTimes:
-    """Remembers for each service when its pods last changed their readiness."""
+class TriggerTimeTracker:
+    """Tracks for each service when its pods last changed their readiness."""
 
     def __init__(self) -> None:
-        self._known: dict[Key, _Known] = {}
+        self._known: dict[Key, _Observed] = {}
 
-    def of(self, service: Service, pods: Iterable[Pod]) -> datetime | None:
-        """Give the earliest change since the last call; for a service not seen before, when it was made."""
+    def last_change(self, service: Service, pods: Iterable[Pod]) -> datetime | None:
+        """Return the earliest change since the last call; for a new service, its creation time."""
         made = service.metadata.creation_timestamp
         times = {pod.name: at for pod in pods if (at := _readiness_changed(pod)) is not None}
         before = self._known.get(service.key)
-        self._known[service.key] = _Known(made, times)
+        self._known[service.key] = _Observed(made, times)
         if before is None:
             return made
         changed = [at for name, at in times.items() if name not in before.pods or at > before.pods[name]]
@@ -45,10 +45,10 @@ class ChangeTimes:
         self._known.pop(key, None)
 
 
-def annotated(annotations: dict[str, str], changed: datetime | None) -> dict[str, str]:
-    """Give annotations with the time of the change, or without one where there is none."""
+def annotate(annotations: dict[str, str], changed: datetime | None) -> dict[str, str]:
+    """Return annotations with the trigger time, or without it if there is none."""
     others = {name: value for name, value in annotations.items() if name != CHANGED}
-    return others if changed is None else {**others, CHANGED: _text(changed)}
+    return others if changed is None else {**others, CHANGED: _format_time(changed)}
 
 
 def _readiness_changed(pod: Pod) -> datetime | None:
@@ -56,7 +56,7 @@ def _readiness_changed(pod: Pod) -> datetime | None:
     return condition.last_transition_time if condition is not None else None
 
 
-def _text(at: datetime) -> str:
-    """Write a time as Go does, with only the decimals that it needs."""
+def _format_time(at: datetime) -> str:
+    """Format a time as Go does, with only the necessary decimals."""
     text = at.astimezone(UTC).replace(tzinfo=None).isoformat()
     return (text.rstrip("0") if "." in text else text) + "Z"

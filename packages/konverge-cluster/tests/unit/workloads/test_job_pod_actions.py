@@ -11,18 +11,18 @@ from konverge.k8s.batch.v1 import Job
 from konverge.k8s.core.v1 import Pod
 from konverge_cluster.workloads.jobs.backoff import Failures
 from konverge_cluster.workloads.jobs.conditions import (
-    finish_of,
+    completions_condition,
+    finished_condition,
     new_condition,
-    reached_completions,
-    suspension,
+    suspended_conditions,
+    target_condition,
     until_deadline,
-    verdict,
 )
 from konverge_cluster.workloads.jobs.expiry import until_expiry
 from konverge_cluster.workloads.jobs.indexes import INDEX
-from konverge_cluster.workloads.jobs.plan import Plan, plan_of
-from konverge_cluster.workloads.jobs.tallies import FAILURES, IGNORED_FAILURES, TRACKING, tally_of
-from konverge_cluster.workloads.jobs.templates import pod_of_job
+from konverge_cluster.workloads.jobs.pod_actions import PodActions, next_pod_actions
+from konverge_cluster.workloads.jobs.pod_counts import FAILURES, IGNORED_FAILURES, TRACKING, count_pods
+from konverge_cluster.workloads.jobs.templates import new_job_pod
 from workload_objects import NOW, at, job, pod, wire_time
 
 
@@ -31,8 +31,8 @@ def tracked(name: str, phase: str = "Running", index: int | None = None, **more:
     return pod(name, phase=phase, finalizers=[TRACKING], annotations=annotations, **more)
 
 
-def plan(work: Job, pods: list[Pod], failures: Failures | None = None, now: datetime = NOW) -> Plan:
-    return plan_of(work, tally_of(work, pods), failures=failures or Failures(), now=now)
+def plan(work: Job, pods: list[Pod], failures: Failures | None = None, now: datetime = NOW) -> PodActions:
+    return next_pod_actions(work, count_pods(work, pods), failures=failures or Failures(), now=now)
 
 
 @pytest.mark.parametrize(
@@ -52,24 +52,24 @@ def test_as_many_pods_run_as_are_missing_and_allowed(
     completions: int | None, parallelism: int, succeeded: int, active: int, created: int
 ) -> None:
     work = job(completions=completions, parallelism=parallelism, status={"succeeded": succeeded})
-    assert plan(work, [tracked(f"p{i}") for i in range(active)]) == Plan(create=[None] * created)
+    assert plan(work, [tracked(f"p{i}") for i in range(active)]) == PodActions(create=[None] * created)
 
 
 def test_too_many_pods_are_removed_the_least_advanced_first() -> None:
     work = job(completions=5, parallelism=1)
     pods = [tracked("ready", ready=True), tracked("pending", "Pending"), tracked("unready", ready=False)]
-    assert [one.name for one in plan(work, pods).remove] == ["pending", "unready"]
+    assert [one.name for one in plan(work, pods).delete] == ["pending", "unready"]
 
 
 def test_a_suspended_job_has_no_pods() -> None:
-    assert [one.name for one in plan(job(suspend=True), [tracked("a")]).remove] == ["a"]
+    assert [one.name for one in plan(job(suspend=True), [tracked("a")]).delete] == ["a"]
 
 
 def test_after_a_failure_there_is_a_wait_and_not_a_pod() -> None:
     work = job()
-    assert plan(work, [], Failures(2, at(-5))) == Plan(wait=15)
-    assert plan(work, [], Failures(2, at(-19.5))) == Plan(wait=1)
-    assert plan(work, [], Failures(2, at(-30))) == Plan(create=[None])
+    assert plan(work, [], Failures(2, at(-5))) == PodActions(wait=15)
+    assert plan(work, [], Failures(2, at(-19.5))) == PodActions(wait=1)
+    assert plan(work, [], Failures(2, at(-30))) == PodActions(create=[None])
 
 
 def test_a_pod_on_its_way_out_is_replaced_at_once_or_when_it_has_ended() -> None:
@@ -80,7 +80,7 @@ def test_a_pod_on_its_way_out_is_replaced_at_once_or_when_it_has_ended() -> None
 
 def test_an_indexed_job_creates_the_first_free_indexes() -> None:
     work = job(completionMode="Indexed", completions=6, parallelism=3, status={"completedIndexes": "1"})
-    assert plan(work, [tracked("a", index=0)]) == Plan(create=[2, 3])
+    assert plan(work, [tracked("a", index=0)]) == PodActions(create=[2, 3])
 
 
 def test_pods_with_a_wrong_or_taken_index_are_removed_first() -> None:
@@ -91,22 +91,22 @@ def test_pods_with_a_wrong_or_taken_index_are_removed_first() -> None:
         tracked("out", index=3),
         tracked("none"),
     ]
-    assert [one.name for one in plan(work, pods).remove] == ["none", "twin", "out"]
+    assert [one.name for one in plan(work, pods).delete] == ["none", "twin", "out"]
 
 
 def test_an_index_waits_for_itself_alone() -> None:
     work = job(completionMode="Indexed", completions=2, parallelism=2, backoffLimitPerIndex=3)
     failed = tracked("a", "Failed", 0, ready=False, annotations={FAILURES: "1"})
-    assert plan(work, [failed], now=at(-590)) == Plan(create=[1])
+    assert plan(work, [failed], now=at(-590)) == PodActions(create=[1])
     running = tracked("b", index=1)
-    assert plan(work, [failed, running], now=at(-590)) == Plan(wait=10)
-    assert plan(work, [failed, running]) == Plan(create=[0])
+    assert plan(work, [failed, running], now=at(-590)) == PodActions(wait=10)
+    assert plan(work, [failed, running]) == PodActions(create=[0])
 
 
 def test_a_pod_of_a_job_carries_the_finalizer_and_its_index() -> None:
     work = job(completionMode="Indexed", completions=2, backoffLimitPerIndex=3)
     replaced = tracked("a", "Failed", 1, annotations={FAILURES: "1"})
-    made = pod_of_job(work, 1, replaced)
+    made = new_job_pod(work, 1, replaced)
     assert made.metadata.generate_name == "work-1-"
     assert made.metadata.finalizers == [TRACKING]
     assert made.metadata.labels == {"app": "web", INDEX: "1"}
@@ -120,7 +120,7 @@ def test_a_pod_of_a_job_carries_the_finalizer_and_its_index() -> None:
 
 
 def test_a_pod_without_an_index_is_the_template() -> None:
-    made = pod_of_job(job(), None)
+    made = new_job_pod(job(), None)
     assert made.metadata.generate_name == "work-"
     assert made.metadata.annotations == {}
     assert made.spec.containers[0].env == []
@@ -131,14 +131,14 @@ def test_failures_that_do_not_count_are_counted_apart() -> None:
     work = job(completionMode="Indexed", backoffLimitPerIndex=3, podFailurePolicy={"rules": [rule]})
     status = {"conditions": [{"type": "DisruptionTarget", "status": "True"}]}
     replaced = tracked("a", "Failed", 0, status=status)
-    assert pod_of_job(work, 0, replaced).metadata.annotations == {INDEX: "0", FAILURES: "0", IGNORED_FAILURES: "1"}
+    assert new_job_pod(work, 0, replaced).metadata.annotations == {INDEX: "0", FAILURES: "0", IGNORED_FAILURES: "1"}
 
 
 # How it ends
 
 
 def judged(work: Job, *pods: Pod, now: datetime = NOW) -> tuple[str, str | None] | None:
-    condition = verdict(work, tally_of(work, pods), pods=pods, now=now)
+    condition = target_condition(work, count_pods(work, pods), pods=pods, now=now)
     return (condition.type, condition.reason) if condition is not None else None
 
 
@@ -204,7 +204,7 @@ def test_a_policy_can_fail_or_finish_a_job() -> None:
 
 def test_a_job_is_complete_with_its_successes_when_nothing_runs() -> None:
     def reached(work: Job, succeeded: int, active: int) -> bool:
-        return reached_completions(work, succeeded=succeeded, active=active, now=NOW) is not None
+        return completions_condition(work, succeeded=succeeded, active=active, now=NOW) is not None
 
     assert reached(job(completions=2), 2, 0)
     assert not reached(job(completions=2), 2, 1)
@@ -215,23 +215,23 @@ def test_a_job_is_complete_with_its_successes_when_nothing_runs() -> None:
 
 
 def test_the_end_repeats_what_was_decided() -> None:
-    decided = new_condition("FailureTarget", "True", reason="DeadlineExceeded", message="late", now=at(-5))
-    end = finish_of(decided, NOW)
+    target = new_condition("FailureTarget", "True", reason="DeadlineExceeded", message="late", now=at(-5))
+    end = finished_condition(target, NOW)
     assert (end.type, end.reason, end.message, end.last_transition_time) == ("Failed", "DeadlineExceeded", "late", NOW)
 
 
 def test_a_suspension_is_told_and_so_is_its_end() -> None:
     work = job(suspend=True)
-    conditions = suspension(work, NOW)
+    conditions = suspended_conditions(work, NOW)
     assert conditions is not None
     assert [(one.type, one.status, one.reason) for one in conditions] == [("Suspended", "True", "JobSuspended")]
     work.status.conditions = conditions
-    assert suspension(work, NOW) is None
+    assert suspended_conditions(work, NOW) is None
     work.spec.suspend = False
-    resumed = suspension(work, at(5))
+    resumed = suspended_conditions(work, at(5))
     assert resumed is not None
     assert [(one.status, one.reason, one.message) for one in resumed] == [("False", "JobResumed", "Job resumed")]
-    assert suspension(job(), NOW) is None
+    assert suspended_conditions(job(), NOW) is None
 
 
 def test_a_finished_job_goes_after_its_time() -> None:

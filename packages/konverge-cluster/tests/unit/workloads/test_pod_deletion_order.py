@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from konverge.k8s.core.v1 import Pod
-from konverge_cluster.workloads.pods.removal import COST, deletion_cost, to_remove, to_remove_of_job
+from konverge_cluster.workloads.pods.deletion_order import COST, deletion_cost, job_pods_to_delete, pods_to_delete
 from workload_objects import NOW, at, pod
 
 
@@ -18,10 +18,10 @@ def restarted(count: int, name: str = "c") -> dict[str, object]:
     return {"containerStatuses": [{"name": name, "restartCount": count, "image": "i", "imageID": "", "ready": True}]}
 
 
-def order(pods: Iterable[Pod], family: Iterable[Pod] = ()) -> list[str]:
+def order(pods: Iterable[Pod], related: Iterable[Pod] = ()) -> list[str]:
     pods = list(pods)
     # One less than all, since all of them are not put into any order.
-    return [one.name for one in to_remove(pods, len(pods) - 1, family=family, now=NOW)]
+    return [one.name for one in pods_to_delete(pods, len(pods) - 1, related=related, now=NOW)]
 
 
 PAIRS = {
@@ -47,14 +47,14 @@ def test_each_rule_decides_where_those_before_it_do_not(pair: tuple[Pod, Pod]) -
 
 def test_of_equally_dear_pods_those_on_a_crowded_node_go_first() -> None:
     crowded, alone = pod("x", node="n1", ready=at(-2000)), pod("y", node="n2", ready=at(-1))
-    family = [crowded, alone, pod("z", node="n1"), pod("gone", node="n2", phase="Failed")]
-    assert order([alone, crowded], family) == ["x"]
+    related = [crowded, alone, pod("z", node="n1"), pod("gone", node="n2", phase="Failed")]
+    assert order([alone, crowded], related) == ["x"]
 
 
 def test_pods_of_about_the_same_age_go_by_their_uid() -> None:
     older, younger = pod("b", ready=at(-1000)), pod("c", ready=at(-900))
     assert order([younger, older]) == ["b"]
-    assert [one.name for one in to_remove_of_job([older, younger], 1)] == ["c"]
+    assert [one.name for one in job_pods_to_delete([older, younger], 1)] == ["c"]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_cost_that_the_server_would_refuse_counts_as_none(text: str, cost: int
 
 def test_when_all_go_there_is_no_order() -> None:
     pods = [pod("b"), pod("a")]
-    assert to_remove(pods, 5, family=[], now=NOW) == pods
+    assert pods_to_delete(pods, 5, related=[], now=NOW) == pods
 
 
 @settings(max_examples=60)

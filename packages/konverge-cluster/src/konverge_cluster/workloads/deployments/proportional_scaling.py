@@ -1,4 +1,4 @@
-"""Scaling a Deployment amid a rollout: what comes or goes is shared among its ReplicaSets by their size."""
+"""Proportional scaling: a change of replicas during a rollout is divided among the ReplicaSets by their size."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _HALF: Final = 2
 
 
 def proportional_steps(deployment: Deployment, limits: Limits, sets: Sequence[ReplicaSet]) -> list[Step]:
-    """Say what each active ReplicaSet shall ask for, so that together they fill what the Deployment may have.
+    """Return the replicas of each active ReplicaSet so that together they use what the Deployment may have.
 
-    The larger ones are served first, among equals the newer when growing and the older when shrinking, and the first
-    gets what rounding leaves over.
+    Larger ones come first; among equals the newer when scaling up and the older when scaling down. The first
+    gets the rounding difference.
     """
-    allowed = limits.most if limits.desired > 0 else 0
+    allowed = limits.max_replicas if limits.desired > 0 else 0
     to_add = allowed - total(active(sets))
-    ordered = _ordered(active(sets), growing=to_add > 0)
+    ordered = _ordered(active(sets), scaling_up=to_add > 0)
     left = to_add
     sizes = []
     for one in ordered:
@@ -32,29 +32,29 @@ def proportional_steps(deployment: Deployment, limits: Limits, sets: Sequence[Re
         left -= share
     if ordered and to_add:
         sizes[0] = max(sizes[0] + left, 0)
-    return [Step(one.name, wanted) for one, wanted in zip(ordered, sizes, strict=True)]
+    return [Step(one.name, desired) for one, desired in zip(ordered, sizes, strict=True)]
 
 
-def _ordered(sets: Sequence[ReplicaSet], *, growing: bool) -> list[ReplicaSet]:
-    aged = by_age(sets)
-    if growing:
-        aged.reverse()
-    return sorted(aged, key=size, reverse=True)
+def _ordered(sets: Sequence[ReplicaSet], *, scaling_up: bool) -> list[ReplicaSet]:
+    oldest_first = by_age(sets)
+    if scaling_up:
+        oldest_first.reverse()
+    return sorted(oldest_first, key=size, reverse=True)
 
 
 def _share(one: ReplicaSet, deployment: Deployment, limits: Limits, *, left: int) -> int:
-    """Give the pods that a ReplicaSet gets (or loses, below 0), within what is left to be shared."""
+    """Return how many pods a ReplicaSet gets (loses, if negative), limited by what is left."""
     if not left:
         return 0
-    wanted = _fraction(one, deployment, limits)
-    return min(wanted, left) if left > 0 else max(wanted, left)
+    desired = _fraction(one, deployment, limits)
+    return min(desired, left) if left > 0 else max(desired, left)
 
 
 def _fraction(one: ReplicaSet, deployment: Deployment, limits: Limits) -> int:
     if not limits.desired:
         return -size(one)
     before = count_in(one, MAX) or deployment.status.replicas or 0
-    return _rounded(size(one) * limits.most, before) - size(one) if before else 0
+    return _rounded(size(one) * limits.max_replicas, before) - size(one) if before else 0
 
 
 def _rounded(number: int, divisor: int) -> int:
