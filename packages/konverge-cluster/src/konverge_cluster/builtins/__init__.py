@@ -1,1 +1,1 @@
-"""The built-in kinds of the embedded control plane: their shape, defaults, rules and tables."""
+"""The built-in kinds of the embedded API server: JSON decoding, defaults, validation and tables."""

@@ -1,8 +1,8 @@
-"""The addresses and node ports of services: which are taken, and which comes next.
+"""Cluster IPs and node ports of services: which are in use, and which comes next.
 
-What is taken is read from the stored services, so it is always what the storage says. The next one comes from a counter
-that only goes forward: two services that are made at the same time never get the same, and what a refused or rehearsed
-request was offered is lost to nobody.
+The stored services are the only record of what is in use. The next free one comes from a counter that only moves
+forward, so two services that are created at the same time never get the same one. A rejected request or a dry run leaks
+nothing: its address is free again when the counter wraps around.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ from konverge_cluster.storage import Entry, Storage
 __all__ = ["NODE_PORTS", "ServiceIPAllocator", "StoredServiceIPs"]
 
 NODE_PORTS: Final = (30000, 32767)
-# The real server leaves the first addresses to those who choose one themselves.
+# The real server reserves the first addresses for services that request a specific one.
 _FIRST_DYNAMIC: Final = 256
 
 
 class ServiceIPAllocator(Protocol):
-    """Where services get their addresses from; `network` is the range of all of them."""
+    """Source of cluster IPs and node ports; `network` is the range of the cluster IPs."""
 
     @property
     def network(self) -> ipaddress.IPv4Network: ...
 
     def next_address(self) -> str:
-        """An address that no service has.
+        """Return an address that no service uses.
 
-        Raises: LookupError when every one is taken.
+        Raises: LookupError when all are in use.
         """
         ...
 
     def next_port(self) -> int:
-        """A node port that no service has.
+        """Return a node port that no service uses.
 
-        Raises: LookupError when every one is taken.
+        Raises: LookupError when all are in use.
         """
         ...
 
     def address_holder(self, address: str) -> str | None:
-        """The key of the service that has the address."""
+        """Return the key of the service that uses the address."""
         ...
 
     def port_holder(self, port: int) -> str | None:
-        """The key of the service that has the node port, for whatever protocol."""
+        """Return the key of the service that uses the node port, with any protocol."""
         ...
 
 
 class StoredServiceIPs:
-    """Addresses as the stored services have them."""
+    """Cluster IPs and node ports, as the stored services use them."""
 
     def __init__(self, storage: Storage, network: str = "10.96.0.0/16") -> None:
         self.network = ipaddress.IPv4Network(network)
@@ -60,23 +60,23 @@ class StoredServiceIPs:
         self._port = NODE_PORTS[0]
 
     def next_address(self) -> str:
-        taken = self._holders.addresses()
+        used = self._holders.addresses()
         for _ in range(self.network.num_addresses):
             offset = self._address_offset
-            # The first address is the network's, the last one its broadcast, and the second one the server's own.
+            # The first address is the network, the second one the API server's service, the last one the broadcast.
             self._address_offset = offset + 1 if offset + 2 < self.network.num_addresses else 2
             address = str(self.network[offset])
-            if address not in taken:
+            if address not in used:
                 return address
         raise LookupError("range is full")
 
     def next_port(self) -> int:
-        taken = self._holders.ports()
+        used = self._holders.ports()
         low, high = NODE_PORTS
         for _ in range(low, high + 1):
             port = self._port
             self._port = port + 1 if port < high else low
-            if port not in taken:
+            if port not in used:
                 return port
         raise LookupError("range is full")
 
@@ -88,7 +88,7 @@ class StoredServiceIPs:
 
 
 class _Holders:
-    """Who has what, kept up to date by reading the history of the services from where it was read last."""
+    """The services that use each address and port, updated incrementally from the change history of the services."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -98,14 +98,14 @@ class _Holders:
         self._ports: dict[int, str] = {}
 
     def addresses(self) -> dict[str, str]:
-        self._catch_up()
+        self._update()
         return self._addresses
 
     def ports(self) -> dict[int, str]:
-        self._catch_up()
+        self._update()
         return self._ports
 
-    def _catch_up(self) -> None:
+    def _update(self) -> None:
         changes = self._services.changes_from(self._position)
         if changes is None:
             self._read_all()

@@ -1,7 +1,7 @@
-"""The built-in admission plug-ins that objects depend on, in the order of the real server.
+"""The built-in admission plugins that objects depend on, in the order of the real server.
 
-Each is a small class with one question (is this request mine?) and one change. What they know of other objects they
-ask the cluster for.
+Each is a small class with one predicate, `handles`, and one change, `mutate`. Plugins look up other objects in the
+cluster.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _TOKEN_SECONDS: Final = 3607
 
 
 def builtin_admission(cluster: Cluster, *, service_accounts: bool = False) -> list[Admission]:
-    """All plug-ins, to stand between the rules of namespaces and the webhooks.
+    """Return all plugins; they run after NamespaceLifecycle and before the webhooks.
 
-    `service_accounts` says whether pods need an account that exists, and get its token mounted. It needs somebody who
-    makes the account `default` in every namespace.
+    With `service_accounts`, a pod needs a service account that exists, and gets its token mounted. This requires a
+    controller that creates the account `default` in every namespace.
     """
     accounts: list[Admission] = [ServiceAccount(cluster.lookup)] if service_accounts else []
     pods: list[Admission] = [Priority(cluster), DefaultTolerationSeconds()]
@@ -60,12 +60,12 @@ def _is_write(request: AdmissionRequest, group: str, plural: str) -> bool:
 
 
 def _name_of(request: AdmissionRequest) -> str:
-    """The name of an object, or what its name will begin with."""
+    """Return the name of an object, or the prefix of its generated name."""
     return request.name or str(_object(request)["metadata"].get("generateName", ""))
 
 
-def _keep(spec: dict[str, Any], old: dict[str, Any]) -> None:
-    """Put back what an update left out: clients that do not know these fields drop them."""
+def _restore_fields(spec: dict[str, Any], old: dict[str, Any]) -> None:
+    """Restore fields that an update omits: clients that do not know these fields drop them."""
     for name in ("priority", "preemptionPolicy"):
         if name not in spec and name in old:
             spec[name] = old[name]
@@ -77,14 +77,14 @@ def _object(request: AdmissionRequest) -> dict[str, Any]:
 
 
 class _MutatingPlugin:
-    """A plug-in that only changes objects."""
+    """A plugin that changes objects and never rejects a request in its validating phase."""
 
     async def validate(self, request: AdmissionRequest) -> None:
-        """Refuse nothing."""
+        """Accept every request."""
 
 
 class ServiceAccount(_MutatingPlugin):
-    """Pods run as the account `default` unless they say otherwise, and get its token, the CA and their namespace."""
+    """Set the service account of a pod, `default` unless specified, and mount its token, the CA and the namespace."""
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
@@ -101,8 +101,8 @@ class ServiceAccount(_MutatingPlugin):
         spec["serviceAccountName"] = spec["serviceAccount"] = name
         account = self._lookup("", "serviceaccounts", request.namespace, name)
         if account is None:
-            why = f"error looking up service account {request.namespace}/{name}: serviceaccount {name!r} not found"
-            raise status_errors.forbidden("", "pods", _name_of(request), why.replace("'", '"'))
+            reason = f"error looking up service account {request.namespace}/{name}: serviceaccount {name!r} not found"
+            raise status_errors.forbidden("", "pods", _name_of(request), reason.replace("'", '"'))
         if spec.get("automountServiceAccountToken", account.get("automountServiceAccountToken", True)):
             _mount_token(spec)
         if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
@@ -111,11 +111,11 @@ class ServiceAccount(_MutatingPlugin):
 
 def _mount_token(spec: dict[str, Any]) -> None:
     containers = [*spec.get("initContainers", ()), *(spec["containers"] or ())]
-    without = [each for each in containers if not _mounts_token(each)]
-    if not without:
+    missing = [each for each in containers if not _mounts_token(each)]
+    if not missing:
         return
     volume = _token_volume(spec)
-    for container in without:
+    for container in missing:
         mount = {"name": volume, "readOnly": True, "mountPath": _TOKEN_PATH}
         container["volumeMounts"] = [*container.get("volumeMounts", ()), mount]
 
@@ -125,11 +125,11 @@ def _mounts_token(container: dict[str, Any]) -> bool:
 
 
 def _token_volume(spec: dict[str, Any]) -> str:
-    """The name of the volume that holds the token, made when the pod has none."""
+    """Return the name of the volume with the token; add the volume if the pod has none."""
     for volume in spec.get("volumes", ()):
         if volume["name"].startswith("kube-api-access-"):
             return str(volume["name"])
-    # A pod has one such volume, so its name needs no chance to be unique.
+    # A pod has one such volume, so its name is unique without a random suffix.
     name = "kube-api-access-pxzvl"
     sources = [
         {"serviceAccountToken": {"expirationSeconds": _TOKEN_SECONDS, "path": "token"}},
@@ -145,7 +145,7 @@ _NAMESPACE_FIELD: Final = {"apiVersion": "v1", "fieldPath": "metadata.namespace"
 
 
 class TaintNodesByCondition(_MutatingPlugin):
-    """A new node is not ready, and says so."""
+    """Add the not-ready taint to a new node."""
 
     def handles(self, request: AdmissionRequest) -> bool:
         return _is_new(request, "", "nodes")
@@ -158,7 +158,7 @@ class TaintNodesByCondition(_MutatingPlugin):
 
 
 class Priority(_MutatingPlugin):
-    """The name of a priority class becomes a number; without one the default class counts, or zero."""
+    """Resolve the priority class of a pod to its value; without a name the default class applies, or zero."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._lookup = cluster.lookup
@@ -170,7 +170,7 @@ class Priority(_MutatingPlugin):
     async def mutate(self, request: AdmissionRequest) -> None:
         spec = _object(request)["spec"]
         if request.old_object is not None:
-            _keep(spec, request.old_object["spec"])
+            _restore_fields(spec, request.old_object["spec"])
             return
         name = spec.get("priorityClassName", "")
         found = self._class_of(name, request) if name else self._default_class()
@@ -187,26 +187,26 @@ class Priority(_MutatingPlugin):
             return found
         if name in _SYSTEM_PRIORITIES:
             return {"value": _SYSTEM_PRIORITIES[name], "metadata": {"name": name}}
-        why = f"no PriorityClass with name {name} was found"
-        raise status_errors.forbidden("", "pods", _name_of(request), why)
+        reason = f"no PriorityClass with name {name} was found"
+        raise status_errors.forbidden("", "pods", _name_of(request), reason)
 
     def _default_class(self) -> Document:
-        every = (decode(entry.raw) for entry in self._classes.entries())
-        classes = [each for each in every if each.get("globalDefault")]
+        documents = (decode(entry.raw) for entry in self._classes.entries())
+        classes = [each for each in documents if each.get("globalDefault")]
         return min(classes, key=lambda each: each.get("value", 0), default={})
 
     @staticmethod
     def _check(request: AdmissionRequest, what: str, sent: Any, computed: Any) -> None:
         if sent is not None and sent != computed:
-            why = (
+            reason = (
                 f"the {what} ({sent}) must not be provided in pod spec; priority admission controller computed"
                 f" {computed} from the given PriorityClass name"
             )
-            raise status_errors.forbidden("", "pods", _name_of(request), why)
+            raise status_errors.forbidden("", "pods", _name_of(request), reason)
 
 
 class DefaultTolerationSeconds:
-    """Pods stay five minutes on a node that is not ready or cannot be reached, unless they say otherwise."""
+    """Let pods tolerate a not-ready or unreachable node for five minutes, unless they have such tolerations."""
 
     def handles(self, request: AdmissionRequest) -> bool:
         kind = request.strategy.info.kind
@@ -221,7 +221,7 @@ class DefaultTolerationSeconds:
             spec["tolerations"] = [*tolerations, *({"key": key, **common} for key in missing)]
 
     async def validate(self, request: AdmissionRequest) -> None:
-        """Refuse nothing."""
+        """Accept every request."""
 
 
 def _covers(toleration: dict[str, Any], key: str) -> bool:
@@ -229,7 +229,7 @@ def _covers(toleration: dict[str, Any], key: str) -> bool:
 
 
 class RuntimeClass(_MutatingPlugin):
-    """The runtime class that a pod names must be there; what it costs is added to the pod."""
+    """Require the runtime class that a pod names, and set the overhead of the pod from it."""
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
@@ -242,15 +242,18 @@ class RuntimeClass(_MutatingPlugin):
         name = spec["runtimeClassName"]
         found = self._lookup("node.k8s.io", "runtimeclasses", "", name)
         if found is None:
-            why = f'pod rejected: RuntimeClass "{name}" not found'
-            raise status_errors.forbidden("", "pods", _name_of(request), why)
+            reason = f'pod rejected: RuntimeClass "{name}" not found'
+            raise status_errors.forbidden("", "pods", _name_of(request), reason)
         overhead = found.get("overhead", {}).get("podFixed")
         if overhead:
             spec["overhead"] = dict(overhead)
 
 
 class PodTopologyLabels(_MutatingPlugin):
-    """A pod that comes with a node gets the labels of where that node is; one that is bound gets them then."""
+    """Copy the topology labels of the node to a pod that is created with a node name.
+
+    The binding subresource does the same for a pod that is bound later.
+    """
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
@@ -266,7 +269,7 @@ class PodTopologyLabels(_MutatingPlugin):
 
 
 class StorageObjectInUseProtection(_MutatingPlugin):
-    """Claims and volumes get a finalizer, so that they do not go while they are in use."""
+    """Add a finalizer to claims and volumes, so that they are not removed while in use."""
 
     _NAMES: Final = {"persistentvolumeclaims": "pvc", "persistentvolumes": "pv"}
 

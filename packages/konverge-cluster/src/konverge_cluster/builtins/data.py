@@ -1,4 +1,4 @@
-"""What is known about the built-in kinds, shipped as data and read when it is first asked for."""
+"""Data files about the built-in kinds, loaded on first use."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ __all__ = ["load"]
 
 
 def load(name: str) -> Any:
-    """Read one of the files that `tools/generate_builtins.py` makes; callers keep what they read."""
+    """Load a file that `tools/generate_builtins.py` wrote. The result is not cached here; callers cache it."""
     packed = files("konverge_cluster").joinpath("data", f"builtin-{name}.json.gz").read_bytes()
     return msgspec.json.decode(gzip.decompress(packed))

@@ -1,4 +1,4 @@
-"""The quality of service that a pod gets, by what its containers request and where they are limited."""
+"""The quality-of-service class of a pod, computed from the requests and limits of its containers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COMPUTE: Final = ("cpu", "memory")
 
 
 def qos_class(spec: dict[str, Any]) -> str:
-    """BestEffort when nothing is asked for, Guaranteed when every container gets exactly its limits, else Burstable."""
+    """Return BestEffort without requests and limits, Guaranteed if requests equal limits, Burstable otherwise."""
     own = spec.get("resources")
     if own is not None:
         parts = [own]
@@ -22,17 +22,17 @@ def qos_class(spec: dict[str, Any]) -> str:
         parts = [container["resources"] for container in containers]
     requests: dict[str, str] = {}
     limits: dict[str, str] = {}
-    every_limit = True
+    has_all_limits = True
     for part in parts:
         requests = sum_amounts(requests, _compute(part, "requests"))
         limits = sum_amounts(limits, _compute(part, "limits"))
-        every_limit = every_limit and len(_compute(part, "limits")) == len(_COMPUTE)
+        has_all_limits = has_all_limits and len(_compute(part, "limits")) == len(_COMPUTE)
     if not requests and not limits:
         return "BestEffort"
     same = requests.keys() == limits.keys() and all(
         Quantity(requests[name]) == Quantity(limits[name]) for name in requests
     )
-    return "Guaranteed" if every_limit and same else "Burstable"
+    return "Guaranteed" if has_all_limits and same else "Burstable"
 
 
 def _compute(resources: dict[str, Any], kind: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""All built-in resources, in the order of the real server's discovery: `register_builtins(registry, storage)`."""
+"""Registration of all built-in resources, in the order of the real server's discovery."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _DEPRECATIONS: Final = {
 
 
 def register_builtins(registry: Registry, storage: Storage) -> None:
-    """Serve every built-in resource; services get addresses that no stored service has."""
+    """Register every built-in resource. Services get addresses that no stored service uses."""
     for strategy in builtin_strategies(StoredServiceIPs(storage)):
         registry.add(strategy)
 
 
 def builtin_strategies(addresses: ServiceIPAllocator | None = None) -> list[BuiltinStrategy]:
-    """One strategy for each built-in resource and version; without `addresses` services get none."""
+    """Return one strategy for each built-in resource and version. Without `addresses`, services get no addresses."""
     return [_strategy(each, addresses) for each in _discovery()]
 
 
@@ -43,8 +43,11 @@ def _discovery() -> Any:
 def _strategy(resource: Any, addresses: ServiceIPAllocator | None) -> BuiltinStrategy:
     info = _info(resource)
     columns = tuple(_column(each) for each in resource.get("columns", ()))
-    made = STRATEGIES.get((info.kind.group, info.kind.version, info.kind.plural), BuiltinStrategy)
-    strategy = made(info, columns, addresses) if issubclass(made, ServiceStrategy) else made(info, columns)
+    strategy_class = STRATEGIES.get((info.kind.group, info.kind.version, info.kind.plural), BuiltinStrategy)
+    if issubclass(strategy_class, ServiceStrategy):
+        strategy: BuiltinStrategy = strategy_class(info, columns, addresses)
+    else:
+        strategy = strategy_class(info, columns)
     strategy.deprecation = _DEPRECATIONS.get(info.kind.resource, "")
     return strategy
 
@@ -52,7 +55,7 @@ def _strategy(resource: Any, addresses: ServiceIPAllocator | None) -> BuiltinStr
 def _info(resource: Any) -> ResourceInfo:
     group, version, plural = resource["group"], resource["version"], resource["resource"]
     kind = Kind(group, version, resource["responseKind"]["kind"], plural, Scope(resource["scope"]))
-    # Events are one collection, whichever group shows them.
+    # Both event groups share one collection.
     storage = ("", "events") if plural == "events" else (group, plural)
     return ResourceInfo(
         kind=kind,

@@ -1,7 +1,7 @@
-"""The values at the ends of the Go structs: numbers, texts, quantities, times, base64, and what may be several of them.
+"""Scalar values in Go structs: numbers, strings, quantities, times, base64, and unions of them.
 
-A reader takes a JSON value that is not null and returns what the real server would print for it. It raises `UnmarshalError`
-when the Go type cannot hold the value.
+A reader takes a JSON value that is not null and returns the value that the real server would print. It raises
+`UnmarshalError` if the value does not fit the Go type.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Reader = Callable[[Any], Any]
 
 _BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", re.ASCII)
 _BASE64_LETTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
-_QUANTITY_SHAPE: Final = re.compile(r"[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*", re.ASCII)
-_QUANTITY_SHAPE_TEXT: Final = (
+_QUANTITY_FORMAT: Final = re.compile(r"[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*", re.ASCII)
+_QUANTITY_FORMAT_TEXT: Final = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
 
 
 def plain_reader(kind: type, name: str) -> Reader:
-    """Read a text or a truth value; `name` is the Go type."""
+    """Return a reader of strings or booleans; `name` is the Go type."""
 
     def read(value: Any) -> Any:
         if type(value) is not kind:
@@ -45,8 +45,8 @@ def int_reader(bits: int, name: str) -> Reader:
     def read(value: Any) -> Any:
         if type(value) is int and low <= value < high:
             return value
-        found = json_type(value)
-        raise UnmarshalTypeError(f"number {value!r}" if found == "number" else found, name)
+        kind = json_type(value)
+        raise UnmarshalTypeError(f"number {value!r}" if kind == "number" else kind, name)
 
     return read
 
@@ -81,7 +81,7 @@ def _read_quantity(value: Any) -> Any:
         return _canonical(value)
     if type(value) is int or type(value) is float:
         return _canonical(str(value))
-    raise UnmarshalError(_QUANTITY_SHAPE_TEXT)
+    raise UnmarshalError(_QUANTITY_FORMAT_TEXT)
 
 
 @lru_cache(maxsize=4096)
@@ -90,12 +90,12 @@ def _canonical(text: str) -> str:
     try:
         return Quantity(text).canonical()
     except ValueError:
-        is_shaped = _QUANTITY_SHAPE.fullmatch(text) is not None
-        raise UnmarshalError("unable to parse quantity's suffix" if is_shaped else _QUANTITY_SHAPE_TEXT) from None
+        has_format = _QUANTITY_FORMAT.fullmatch(text) is not None
+        raise UnmarshalError("unable to parse quantity's suffix" if has_format else _QUANTITY_FORMAT_TEXT) from None
 
 
 def read_bytes(value: Any) -> Any:
-    """Check base64 and write it without line breaks."""
+    """Validate base64 and return it without line breaks."""
     if type(value) is not str:
         raise UnmarshalTypeError(json_type(value), "[]uint8")
     if not _BASE64.fullmatch(value):
@@ -103,12 +103,12 @@ def read_bytes(value: Any) -> Any:
         if illegal is not None:
             raise UnmarshalError(f"illegal base64 data at input byte {illegal}")
         value = value.replace("\n", "").replace("\r", "")
-    # Bits that belong to no byte are overlooked by both, and not printed again.
+    # Go and Python both ignore trailing bits that form no byte; encoding again drops them.
     return base64.b64encode(base64.b64decode(value)).decode()
 
 
 def _first_illegal(text: str) -> int | None:
-    """Find the letter that Go's decoder stops at; it reads four at a time and forgives line breaks."""
+    """Return the offset at which Go's decoder stops. It reads four letters at a time and skips line breaks."""
     at = 0
     while True:
         count = 0
@@ -126,7 +126,7 @@ def _first_illegal(text: str) -> int | None:
 
 
 def _bad_padding(text: str, at: int, count: int) -> int | None:
-    """Find what is wrong from the first "=" on; `at` is the place behind it, `count` the letters before it."""
+    """Return the offset of an error in the padding; `at` follows the first "=", `count` letters precede it."""
     if count < 2:
         return at - 1
     if count == 2:
@@ -146,7 +146,7 @@ def _skip_breaks(text: str, at: int) -> int:
     return at
 
 
-def _read_anything(value: Any) -> Any:
+def _read_any(value: Any) -> Any:
     return value
 
 
@@ -155,12 +155,12 @@ _SPECIAL: Final[dict[str, Reader]] = {
     "v1.MicroTime": _read_micro_time,
     "resource.Quantity": _read_quantity,
     "intstr.IntOrString": _read_int_or_string,
-    "v1.FieldsV1": _read_anything,
-    "v1.JSON": _read_anything,
-    "runtime.RawExtension": _read_anything,
+    "v1.FieldsV1": _read_any,
+    "v1.JSON": _read_any,
+    "runtime.RawExtension": _read_any,
 }
 
 
 def special_reader(name: str) -> Reader:
-    """The reader of a Go type that reads its JSON by itself."""
+    """Return the reader of a Go type with its own UnmarshalJSON."""
     return _SPECIAL[name]

@@ -1,4 +1,4 @@
-"""The OpenAPI schemas of the built-in kinds: bare ones for merging, described ones for whoever asks."""
+"""OpenAPI schemas of the built-in kinds: without descriptions for merging, with descriptions for clients."""
 
 from __future__ import annotations
 
@@ -16,42 +16,43 @@ __all__ = ["LazyTopologies", "merge_schemas", "schema_name", "with_references"]
 
 @cache
 def merge_schemas() -> Schemas:
-    """Every schema without its prose, ready to tell how lists and maps merge."""
+    """Return all schemas without descriptions; they define how lists and maps merge."""
     return Schemas(load("schemas"))
 
 
 @cache
 def _described() -> dict[str, Any]:
-    found: dict[str, Any] = load("openapi")
-    return found
+    schemas: dict[str, Any] = load("openapi")
+    return schemas
 
 
 @cache
 def _names() -> dict[tuple[str, str, str], str]:
-    found: dict[tuple[str, str, str], str] = {}
+    names: dict[tuple[str, str, str], str] = {}
     for name, schema in load("schemas").items():
         for each in schema.get("x-kubernetes-group-version-kind", ()):
-            found.setdefault((each["group"], each["version"], each["kind"]), name)
-    return found
+            names.setdefault((each["group"], each["version"], each["kind"]), name)
+    return names
 
 
 def schema_name(kind: Kind) -> str:
-    """The name of a kind's schema, such as io.k8s.api.apps.v1.Deployment."""
+    """Return the name of a kind's schema, such as io.k8s.api.apps.v1.Deployment."""
     return _names()[kind.group, kind.version, kind.kind]
 
 
 class LazyTopologies(Mapping[str, Topology]):
-    """How the lists and maps of a resource merge, by apiVersion; the schemas are read when somebody asks."""
+    """How the lists and maps of a resource merge, by apiVersion. Schemas are loaded on first access."""
 
     def __init__(self, versions: tuple[Kind, ...]) -> None:
         self._versions = {kind.api_version: kind for kind in versions}
-        self._made: dict[str, Topology] = {}
+        self._topologies: dict[str, Topology] = {}
 
     def __getitem__(self, api_version: str) -> Topology:
-        made = self._made.get(api_version)
-        if made is None:
-            made = self._made[api_version] = merge_schemas().topology(schema_name(self._versions[api_version]))
-        return made
+        topology = self._topologies.get(api_version)
+        if topology is None:
+            topology = merge_schemas().topology(schema_name(self._versions[api_version]))
+            self._topologies[api_version] = topology
+        return topology
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._versions)
@@ -61,21 +62,21 @@ class LazyTopologies(Mapping[str, Topology]):
 
 
 def all_schemas() -> Mapping[str, Any]:
-    """All schemas of the built-in kinds, lists and options included."""
+    """Return all schemas of the built-in kinds, including lists and options."""
     return _described()
 
 
 @cache
 def with_references(name: str) -> Mapping[str, Any]:
-    """A schema and all that it refers to."""
-    found: dict[str, Any] = {}
-    waiting = [name]
-    while waiting:
-        each = waiting.pop()
-        if each not in found:
-            found[each] = _described()[each]
-            waiting += _references(found[each])
-    return found
+    """Return a schema and all schemas that it references, directly or indirectly."""
+    schemas: dict[str, Any] = {}
+    pending = [name]
+    while pending:
+        each = pending.pop()
+        if each not in schemas:
+            schemas[each] = _described()[each]
+            pending += _references(schemas[each])
+    return schemas
 
 
 def _references(schema: Any) -> list[str]:

@@ -1,7 +1,7 @@
-"""A built-in kind as the API core sees it: shape, defaults and tables from data, the rules from its own module.
+"""The base strategy of the built-in kinds: decoding and tables from data, rules from the subclass.
 
-Kinds with rules of their own subclass `BuiltinStrategy`; the flags below say what differs for most of them. The rules
-of deletion and of writing are those of the real server's registry, kind by kind.
+Kinds with their own rules subclass `BuiltinStrategy` and set its flags. The rules for writes and deletes are those of
+the real server's registry, kind by kind.
 """
 
 # ruff: noqa: ARG002, ARG004
@@ -26,18 +26,17 @@ __all__ = ["BuiltinStrategy", "StatusEndpoint", "reset_metadata"]
 
 
 class BuiltinStrategy(DefaultStrategy):
-    """A kind that passes through a Go struct.
+    """The strategy of a kind with a Go struct.
 
-    `generation_fields` names the top-level fields whose change raises the generation; empty when the kind counts none, and
-    then a generation that a client sends stays. `set_defaults` sets the defaults. `selectable_fields` are the paths that field
-    selectors may name. `status_reset_fields` are the paths that the status endpoint never changes.
-    `template_path` is where the kind holds a pod template, `names_pods` says whether pods are named after its objects.
+    A change of one of the top-level `generation_fields` increments the generation. If there are none, the kind has no
+    generation, and one that a client sends stays. Field selectors may use the paths in `selectable_fields`. The status
+    endpoint never changes the paths in `status_reset_fields`. `template_path` leads to the pod template of the kind.
+    `names_pods` is true if pods are named after objects of the kind.
     """
 
     generation_fields: ClassVar[tuple[str, ...]] = ()
     status_reset_fields: ClassVar[tuple[str, ...]] = ("spec",)
     selectable_fields: ClassVar[tuple[str, ...]] = ()
-    refuses_labels_by_name: ClassVar[bool] = False
     template_path: ClassVar[tuple[str, ...]] = ()
     names_pods: ClassVar[bool] = False
 
@@ -52,10 +51,10 @@ class BuiltinStrategy(DefaultStrategy):
         self._endpoints.update(self.subresource_endpoints())
 
     def subresource_endpoints(self) -> dict[str, WriteRules]:
-        """Subresources that update the object, besides `status`."""
+        """Return the subresources besides `status` that update the object."""
         return {}
 
-    # Shape.
+    # Decoding.
 
     def decode(self, document: Document) -> tuple[Document, list[str]]:
         unknown: list[str] = []
@@ -76,12 +75,12 @@ class BuiltinStrategy(DefaultStrategy):
 
     @staticmethod
     def set_defaults(document: Document, /) -> None:
-        """Set the defaults of the kind, in place."""
+        """Set the defaults of the kind in place."""
 
-    # Writing.
+    # Writes.
 
     def initial_status(self) -> Any:
-        """The status of a new object."""
+        """Return the status of a new object."""
         kind = self.info.kind
         return zero_value(kind.api_version, kind.kind)().get("status", {})
 
@@ -97,7 +96,7 @@ class BuiltinStrategy(DefaultStrategy):
         self.update_generation(new, old)
 
     def update_generation(self, new: Document, old: Document) -> None:
-        """Raise the generation when one of the fields that count has changed."""
+        """Increment the generation if one of `generation_fields` has changed."""
         if any(new.get(name) != old.get(name) for name in self.generation_fields):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
@@ -128,21 +127,21 @@ class BuiltinStrategy(DefaultStrategy):
 
     @staticmethod
     def check(new: Document, /) -> Iterable[FieldError]:
-        """What is wrong with a new object."""
+        """Return the errors of a new object."""
         return ()
 
     def check_update(self, new: Document, old: Document) -> Iterable[FieldError]:
-        """What is wrong with a changed object: as with a new one, and with the change."""
+        """Return the errors of an updated object: those of the object and those of the change."""
         return (*self.check(new), *self.check_change(new, old))
 
     @staticmethod
     def check_change(new: Document, old: Document, /) -> Iterable[FieldError]:
-        """What is wrong with a change, besides what is wrong with its result."""
+        """Return the errors of a change, without those of the resulting object."""
         return ()
 
     @staticmethod
     def check_status(new: Document, old: Document, /) -> Iterable[FieldError]:
-        """What is wrong with a change through the status subresource."""
+        """Return the errors of an update through the status subresource."""
         return ()
 
     # Views.
@@ -156,7 +155,7 @@ class BuiltinStrategy(DefaultStrategy):
         return {label: _text_at(document, label.split(".")) for label in self.selectable_fields}
 
     def unknown_field_label(self, label: str) -> str:
-        if self.selectable_fields or self.refuses_labels_by_name:
+        if self.selectable_fields:
             return f"field label not supported: {label}"
         return super().unknown_field_label(label)
 
@@ -178,7 +177,7 @@ def _text_at(document: Document, path: list[str]) -> str:
 
 
 def reset_metadata(new: Document, old: Document) -> None:
-    """Put back what a status update of some kinds never changes: names, owners, labels and the like."""
+    """Restore the metadata that a status update of some kinds never changes, such as labels and owner references."""
     metadata = new["metadata"]
     for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "labels", "annotations", "finalizers"):
         _reset_field(metadata, old["metadata"], key)
@@ -194,17 +193,17 @@ def _reset_field(new: Document, old: Document, key: str) -> None:
 
 
 class StatusEndpoint:
-    """The status subresource: everything but status and metadata is put back; few kinds put back metadata too."""
+    """The status subresource: restores all fields but status and metadata, and for some kinds metadata too."""
 
     def __init__(self, strategy: BuiltinStrategy) -> None:
         self._strategy = strategy
         self.reset_fields: tuple[str, ...] = strategy.status_reset_fields
 
     def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
-        kept = ("metadata", "status", "kind", "apiVersion")
-        for key in [key for key in new if key not in kept]:
+        writable = ("metadata", "status", "kind", "apiVersion")
+        for key in [key for key in new if key not in writable]:
             del new[key]
-        new.update({key: value for key, value in old.items() if key not in kept})
+        new.update({key: value for key, value in old.items() if key not in writable})
         if "metadata" in self.reset_fields:
             reset_metadata(new, old)
         for path in self.reset_fields:

@@ -1,15 +1,15 @@
-"""How the Go structs behind the built-in kinds read JSON and what they print, from a table of their fields.
+"""Decode JSON documents as the Go structs of the built-in kinds do, from a table of their fields.
 
-The table (data/builtin-structs.json.gz) is what Go's reflection says about Kubernetes' own types. For each struct a
-function is decoders when it is first needed; it brings a document into shape in place:
+The table (data/builtin-structs.json.gz) contains what Go's reflection reports about Kubernetes' types. The decoder of a
+struct is built on first use. It changes a document in place into what Go would print after decoding it:
 
-1. a key that the struct does not have goes, and is noted with its path;
-2. null goes, and so do empty lists and maps, and what is empty in a field that is left out when empty; pointers keep
-   their zero;
-3. what is missing in a field that is always printed comes: `{}` for a struct, null for a list, "" for a text;
-4. a value of the wrong type raises `UnmarshalError` with Go's text.
+1. A key that the struct does not have is removed, and its path is reported.
+2. Nulls, empty lists and empty maps are removed, and so are empty values of `omitempty` fields. Pointers keep their
+   zero.
+3. A missing field that is always printed is added: `{}` for a struct, null for a list, "" for a string.
+4. A value of the wrong type raises `UnmarshalError` with Go's text.
 
-Keys keep the order in which they came: documents are compared as values.
+Keys keep their order: documents are compared as values.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from konverge_cluster.builtins.unmarshal_errors import UnmarshalError, Unmarshal
 __all__ = ["kind_decoder", "struct_decoder", "zero_value"]
 
 Decoder = Callable[[Any, list[str]], Any]
-"""Takes a value and the list of unknown fields; gives the value in shape."""
+"""Decodes a value, in place where possible, and appends the paths of unknown fields to the list."""
 
 _PLAIN: Final = {"string": str, "bool": bool}
 _ZEROS: Final[dict[str, Any]] = {"bytes": "", "string": "", "bool": False, "int64": 0, "int32": 0, "float64": 0}
@@ -43,7 +43,7 @@ _COMMON_FIELDS: Final = ("kind", "apiVersion", "metadata")
 
 
 class _Field(NamedTuple):
-    """One field as the loop needs it: the Python type that needs no shaping, the shaper, whether empty is kept."""
+    """A field: the Python type that needs no decoding, the decoder, whether empty values stay, and its keys."""
 
     plain: type | None
     decode: Decoder
@@ -67,13 +67,13 @@ def _index_of(name: str) -> int:
 
 @cache
 def kind_decoder(api_version: str, kind: str) -> Decoder:
-    """The shaper of a whole object, but for its identity and metadata: those are already in shape."""
+    """Return the decoder of an object without apiVersion, kind and metadata, which are decoded before."""
     return _struct_decoder(_table()["kinds"][f"{api_version}/{kind}"], skipped=_COMMON_FIELDS)
 
 
 @cache
 def zero_value(api_version: str, kind: str) -> Callable[[], dict[str, Any]]:
-    """What an empty object of the kind prints, without its metadata."""
+    """Return a factory of what an empty object of the kind prints, without its metadata."""
     index = _table()["kinds"][f"{api_version}/{kind}"]
 
     def zero() -> dict[str, Any]:
@@ -84,7 +84,7 @@ def zero_value(api_version: str, kind: str) -> Callable[[], dict[str, Any]]:
 
 @cache
 def struct_decoder(name: str) -> Decoder:
-    """The shaper of a struct by its Go name, such as `v1.ObjectMeta`."""
+    """Return the decoder of a struct by its Go name, such as `v1.ObjectMeta`."""
     return _struct_decoder(_index_of(name))
 
 
@@ -123,7 +123,7 @@ def _scalar_decoder(read: Reader) -> Decoder:
 
 
 def _lazy_struct_decoder(index: int) -> Decoder:
-    """A struct is decoders when the first value arrives: types contain themselves, and most are never used."""
+    """Return a decoder that is built for its first value: types are recursive, and most are never used."""
     decoders: list[Decoder] = []
 
     def decode(value: Any, unknown: list[str]) -> Any:
@@ -139,7 +139,7 @@ def _schema_union_decoder(name: str) -> Decoder:
     decode_schema = _lazy_struct_decoder(_index_of("v1.JSONSchemaProps"))
 
     def decode(value: Any, _unknown: list[str]) -> Any:
-        # These types read their JSON with a reader of their own, one that overlooks unknown fields.
+        # These types have their own UnmarshalJSON, which ignores unknown fields.
         if type(value) is dict:
             return decode_schema(value, [])
         if name == "v1.JSONSchemaPropsOrArray" and type(value) is list:
@@ -252,13 +252,13 @@ def _field(field: Any) -> _Field:
     entry = _entry(field["type"])
     kind = entry["kind"]
     target = _entry(entry["element"])["kind"] if kind == "pointer" else kind
-    # Go leaves out empty texts, numbers, lists and maps; never a struct, a pointer that is set, or what prints itself.
-    # What the server stores it reads again, and an empty list or map comes back as none.
-    leaves_out = kind in ("list", "map") or (
+    # Go omits empty strings, numbers, lists and maps, but never a struct, a pointer that is set, or a type with its own
+    # MarshalJSON. The server decodes what it stores, and an empty list or map comes back as none.
+    omits_empty = kind in ("list", "map") or (
         field.get("omitEmpty", False) and kind not in ("pointer", "struct", "special")
     )
     keys = (*field.get("through", ()), field["key"])
-    return _Field(_PLAIN.get(target), _decoder(field["type"]), not leaves_out, keys)
+    return _Field(_PLAIN.get(target), _decoder(field["type"]), not omits_empty, keys)
 
 
 def _is_always_printed(field: Any) -> bool:
@@ -279,5 +279,5 @@ def _zero(index: int) -> Any:
 
 
 def _field_zero(index: int) -> Any:
-    # Bytes that nobody gave are none; only as the value of a map do they come back from the storage as an empty text.
+    # Missing bytes are null. Only as the value of a map do they come back from storage as an empty string.
     return None if _entry(index)["kind"] == "bytes" else _zero(index)

@@ -1,6 +1,6 @@
-"""Times on the wire as the built-in kinds read and write them: whole seconds, or exactly six decimals, always UTC.
+"""Timestamps of the built-in kinds: whole seconds, or exactly six decimals, always in UTC.
 
-What Go says about a text that is no time depends on how far its parser comes; `read` retraces that.
+Go's error text for an invalid time depends on how far its parser gets; `_read` follows the same steps.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _STEPS: Final = (
     ("05", r"\d\d"),
 )
 _DATE_STEPS: Final = tuple((name, re.compile(pattern, re.ASCII)) for name, pattern in _STEPS)
-# Go takes a fraction of the seconds even where the layout has none.
+# Go accepts fractional seconds even if the layout has none.
 _ANY_FRACTION: Final = ("", re.compile(r"([.,]\d+)?", re.ASCII))
 _SIX_DECIMALS: Final = (".000000", re.compile(r"\.\d{6}", re.ASCII))
 _ZONE: Final = ("Z07:00", re.compile(r"Z|[+-]\d\d:\d\d", re.ASCII))
@@ -50,7 +50,7 @@ def read_time(text: str) -> str:
 
 
 def read_micro_time(text: str) -> str:
-    """Return the time in UTC with six decimals; a text with fewer or more is refused, as by the real server.
+    """Return the time in UTC with six decimals. Like the real server, reject any other number of decimals.
 
     Raises: UnmarshalError.
     """
@@ -67,7 +67,7 @@ def _exists(text: str) -> bool:
 
 def _read(text: str, layout: str) -> datetime:
     fraction = _ANY_FRACTION if layout == _SECONDS else _SIX_DECIMALS
-    found = []
+    parts = []
     rest = text
     for name, pattern in (*_DATE_STEPS, fraction, _ZONE):
         match = pattern.match(rest)
@@ -75,16 +75,16 @@ def _read(text: str, layout: str) -> datetime:
             raise UnmarshalError(
                 f"parsing time {quote(text)} as {quote(layout)}: cannot parse {quote(rest)} as {quote(name)}"
             )
-        found.append(match[0])
+        parts.append(match[0])
         rest = rest[match.end() :]
-    numbers = [int(found[index]) for index in (0, 2, 4, 6, 8, 10)]
-    wrong = _out_of_range(*numbers)
-    if wrong:
-        raise UnmarshalError(f"parsing time {quote(text)}: {wrong} out of range")
+    numbers = [int(parts[index]) for index in (0, 2, 4, 6, 8, 10)]
+    unit = _out_of_range(*numbers)
+    if unit:
+        raise UnmarshalError(f"parsing time {quote(text)}: {unit} out of range")
     if rest:
         raise UnmarshalError(f"parsing time {quote(text)}: extra text: {quote(rest)}")
-    micros = found[11][1:7].ljust(6, "0")
-    offset = "+00:00" if found[12] == "Z" else found[12]
+    micros = parts[11][1:7].ljust(6, "0")
+    offset = "+00:00" if parts[12] == "Z" else parts[12]
     year, month, day, hour, minute, second = numbers
     whole = f"{year:04d}-{month:02d}-{day:02d}T{hour:02d}:{minute:02d}:{second:02d}.{micros}{offset}"
     return datetime.fromisoformat(whole).astimezone(UTC)

@@ -1,7 +1,7 @@
-"""A value that its Go type cannot hold, in the words of Go.
+"""Errors for JSON values that do not fit their Go type, with the texts of Go's encoding/json.
 
 Go names the innermost struct, the keys that lead to the field (embedded structs by their Go name, no list indices), and
-the Go type of the field. The readers of the structs complete the path while the exception passes through them.
+the Go type of the field. The struct decoders complete the path while the exception propagates.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["UnmarshalError", "UnmarshalTypeError", "json_type"]
 
 
 class UnmarshalError(ValueError):
-    """A value that cannot be read; `text` is what Go says."""
+    """A value that cannot be decoded; `text` is the error text of Go."""
 
     def __init__(self, text: str = "") -> None:
         super().__init__(text)
@@ -23,15 +23,15 @@ class UnmarshalError(ValueError):
         return self._text
 
     def add_context(self, struct: str, keys: tuple[str, ...]) -> None:
-        """Note on the way out which field of which struct held the value; most texts do not say."""
+        """Record the struct and the field of the value. Most error texts do not contain them."""
 
 
 class UnmarshalTypeError(UnmarshalError):
-    """A JSON value of the wrong type; `found` describes it as Go does ("string", "number 1.5")."""
+    """A JSON value of the wrong type; `value` describes it as Go does ("string", "number 1.5")."""
 
-    def __init__(self, found: str, expected: str) -> None:
+    def __init__(self, value: str, expected: str) -> None:
         super().__init__()
-        self._found = found
+        self._value = value
         self._expected = expected
         self._struct = ""
         self._keys: list[str] = []
@@ -39,7 +39,7 @@ class UnmarshalTypeError(UnmarshalError):
     @property
     def text(self) -> str:
         place = f"struct field {self._struct}.{'.'.join(self._keys)}" if self._struct else "value"
-        return f"json: cannot unmarshal {self._found} into Go {place} of type {self._expected}"
+        return f"json: cannot unmarshal {self._value} into Go {place} of type {self._expected}"
 
     def add_context(self, struct: str, keys: tuple[str, ...]) -> None:
         self._struct = self._struct or struct
@@ -47,7 +47,7 @@ class UnmarshalTypeError(UnmarshalError):
 
 
 def json_type(value: Any) -> str:
-    """Name the type of a JSON value as Go does."""
+    """Return the name of a JSON value's type in Go's errors."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int | float):

@@ -1,4 +1,4 @@
-"""What the server warns of: what it accepts and thinks unwise."""
+"""Warnings of the API server about accepted but inadvisable fields."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _DEPRECATED_VOLUMES: Final = {
 
 
 def workload_warnings(name: str) -> Iterator[str]:
-    """A workload's name becomes part of the names of its pods."""
+    """Yield warnings about a name that becomes part of the names of pods."""
     return _name_warnings(name, "this is used in Pod names and hostnames")
 
 
@@ -55,14 +55,14 @@ def pod_name_warnings(name: str) -> Iterator[str]:
 
 
 def _name_warnings(name: str, use: str) -> Iterator[str]:
-    wrong = dns_label_errors(name)
-    if wrong:
+    errors = dns_label_errors(name)
+    if errors:
         text = "which can result in surprising behavior; a DNS label is recommended"
-        yield f"metadata.name: {use}, {text}: [{' '.join(wrong)}]"
+        yield f"metadata.name: {use}, {text}: [{' '.join(errors)}]"
 
 
 def pod_warnings(spec: Spec, path: str) -> Iterator[str]:
-    """What is unwise in a pod's spec; `path` is "spec", or where the spec of a template is."""
+    """Yield warnings about a pod spec; `path` is "spec", or the path of a template's spec."""
     for key in spec.get("nodeSelector", ()):
         if key in _DEPRECATED_LABELS:
             yield f"{path}.nodeSelector[{key}]: {_DEPRECATED_LABELS[key]}"
@@ -110,8 +110,8 @@ def _container_warnings(container: Spec, path: str) -> Iterator[str]:
     seen: set[str] = set()
     for index, variable in enumerate(container.get("env", ())):
         name, value = variable["name"], variable.get("value", "")
-        builds_on = f"$({name})" in value and value != f"$({name})" and "valueFrom" not in variable
-        if name in seen and not builds_on:
+        extends_previous = f"$({name})" in value and value != f"$({name})" and "valueFrom" not in variable
+        if name in seen and not extends_previous:
             text = f"hides previous definition of {quote(name)}, which may be dropped when using apply"
             yield f"{path}.env[{index}]: {text}"
         seen.add(name)
@@ -129,9 +129,9 @@ def _port_warnings(containers: list[tuple[Spec, str]]) -> Iterator[str]:
             where = f"{path}.ports[{index}]"
             others = taken[port["containerPort"], port["protocol"]]
             for other, earlier in others:
-                word = _port_conflict(port, earlier)
-                if word:
-                    yield f"{where}: {word} port definition with {other}"
+                conflict = _port_conflict(port, earlier)
+                if conflict:
+                    yield f"{where}: {conflict} port definition with {other}"
             others.append((where, port))
 
 

@@ -1,5 +1,5 @@
-"""What a field of a built-in kind holds when nobody sets it.
+"""Defaults of the built-in kinds.
 
-Each function fills in one struct of the API, in place, and sets only what is missing. They run on documents that are
-in shape: structs that are always there are there.
+Each function sets the defaults of one API struct in place, and only for missing fields. Documents are decoded before:
+structs that Go always prints are present.
 """

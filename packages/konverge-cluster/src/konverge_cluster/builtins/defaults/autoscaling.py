@@ -1,4 +1,4 @@
-"""Horizontal pod autoscalers, in both versions."""
+"""Defaults of HorizontalPodAutoscalers, in both versions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _down_rules() -> dict[str, Any]:
 
 
 def default_autoscaler_v1(autoscaler: dict[str, Any]) -> None:
-    """The old version has a target for the CPU; its other metrics, if any, are in an annotation."""
+    """Default an autoscaling/v1 object. It has a CPU target; other metrics are in an annotation."""
     autoscaler["spec"].setdefault("minReplicas", 1)
     if _OTHER_METRICS not in autoscaler["metadata"].get("annotations", ()):
         autoscaler["spec"].setdefault("targetCPUUtilizationPercentage", 80)

@@ -1,4 +1,4 @@
-"""Namespaces, nodes, limits: what a cluster is made of."""
+"""Defaults of namespaces, nodes, limit ranges and quotas."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def default_namespace(namespace: dict[str, Any]) -> None:
 
 def default_node(node: dict[str, Any]) -> None:
     spec, status = node["spec"], node["status"]
-    # The single range is the first of the list; whoever gives one of them gives both.
+    # podCIDR is the first of podCIDRs; setting one of them sets both.
     ranges = spec.get("podCIDRs") or ([spec["podCIDR"]] if spec.get("podCIDR") else [])
     if ranges:
         spec["podCIDR"], spec["podCIDRs"] = ranges[0], ranges

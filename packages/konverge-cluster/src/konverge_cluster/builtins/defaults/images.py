@@ -1,4 +1,4 @@
-"""Names of images, read as far as defaults and rules need: which tag is meant, and whether it is a name at all."""
+"""Parsing of image names, as far as the default pull policy needs it: tag, digest, and whether the name is valid."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _IDENTIFIER: Final = re.compile("[a-f0-9]{64}")
 
 
 def pull_policy(image: str) -> str:
-    """Always for what may change under the same name: the tag "latest", and a name without tag and digest."""
+    """Return Always for the tag "latest" and for a name without tag and digest, IfNotPresent otherwise."""
     match = None if _IDENTIFIER.fullmatch(image) else _NAME.fullmatch(image)
     if match is None:
         return "IfNotPresent"

@@ -1,4 +1,4 @@
-"""Services, the endpoints behind them, and who may talk to whom."""
+"""Defaults of services, endpoints, network policies and ingress classes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _AFFINITY_SECONDS: Final = 3 * 60 * 60
 
 
 def accepts_external_traffic(spec: dict[str, Any]) -> bool:
-    """Whether a service takes traffic from outside the cluster."""
+    """Report whether a service accepts traffic from outside the cluster."""
     kind = spec.get("type")
     return kind in ("LoadBalancer", "NodePort") or (kind == "ClusterIP" and bool(spec.get("externalIPs")))
 

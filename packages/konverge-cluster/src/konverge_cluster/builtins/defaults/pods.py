@@ -1,4 +1,4 @@
-"""Pods, and the pod templates in every workload."""
+"""Defaults of pods and of the pod templates in workloads."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from konverge_cluster.builtins.defaults.images import pull_policy
 from konverge_cluster.builtins.defaults.resources import (
-    allows_overcommit,
     default_requests,
+    is_overcommit_allowed,
     is_pod_level,
     max_amounts,
     round_resources,
@@ -22,7 +22,7 @@ _CONTAINER_LISTS: Final = ("initContainers", "containers", "ephemeralContainers"
 
 
 def default_pod(pod: dict[str, Any]) -> None:
-    """A pod itself gets more than a template: requests from limits, and host ports on the host's network."""
+    """Default a pod. Unlike a template, it gets requests from limits, and host ports if it uses the host network."""
     spec = pod["spec"]
     for container in (*(spec["containers"] or ()), *spec.get("initContainers", ())):
         default_requests(container)
@@ -37,8 +37,8 @@ def default_pod(pod: dict[str, Any]) -> None:
 
 
 def default_pod_spec(spec: dict[str, Any]) -> None:
-    """The spec of a pod or of a template."""
-    # Known to a 1.36 server, and offered only when it is told to.
+    """Default the spec of a pod or of a pod template."""
+    # A feature that a 1.36 server disables by default.
     spec.pop("schedulingGroup", None)
     spec.setdefault("dnsPolicy", "ClusterFirst")
     spec.setdefault("restartPolicy", "Always")
@@ -57,7 +57,7 @@ def default_pod_spec(spec: dict[str, Any]) -> None:
 
 
 def _default_service_account(spec: dict[str, Any]) -> None:
-    """The account has an old and a new name; both always say the same."""
+    """Set both fields of the service account, the old one and the new one, to the same name."""
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
@@ -86,7 +86,7 @@ def _default_container(container: dict[str, Any]) -> None:
 
 def _default_lifecycle(container: dict[str, Any]) -> None:
     lifecycle = container["lifecycle"]
-    # Known to a 1.36 server, and offered only when it is told to.
+    # A feature that a 1.36 server disables by default.
     if lifecycle.pop("stopSignal", None) and not lifecycle:
         del container["lifecycle"]
     for hook in lifecycle.values():
@@ -114,28 +114,28 @@ def _default_pod_resources(spec: dict[str, Any]) -> None:
     resources = spec["resources"]
     limits, requests = resources.get("limits", {}), resources.get("requests", {})
     if limits or requests:
-        huge = {
+        huge_pages = {
             name: amount
             for name, amount in _total(spec, "limits").items()
             if name.startswith("hugepages-") and name not in requests
         }
-        limits = resources["limits"] = {**huge, **limits}
+        limits = resources["limits"] = {**huge_pages, **limits}
     if not limits:
         resources.pop("limits", None)
         return
-    wanted = {
+    container_requests = {
         name: amount
         for name, amount in _total(spec, "requests").items()
-        if is_pod_level(name) and allows_overcommit(name)
+        if is_pod_level(name) and is_overcommit_allowed(name)
     }
     capped = {name: amount for name, amount in limits.items() if is_pod_level(name)}
-    requests = {**capped, **wanted, **requests}
+    requests = {**capped, **container_requests, **requests}
     if requests:
         resources["requests"] = requests
 
 
 def _total(spec: dict[str, Any], kind: str) -> dict[str, str]:
-    """What all containers ask for at the worst moment: side by side, or while one of the init containers runs."""
+    """Return the peak requests or limits of all containers: running together, or while an init container runs."""
     sidecars: dict[str, str] = {}
     peak: dict[str, str] = {}
     for container in spec.get("initContainers", ()):

@@ -64,7 +64,7 @@ def _default_match_resources(match: dict[str, Any]) -> None:
 
 
 def default_binding(binding: dict[str, Any]) -> None:
-    """Role bindings and cluster role bindings."""
+    """Default a RoleBinding or a ClusterRoleBinding."""
     binding["roleRef"]["apiGroup"] = binding["roleRef"].get("apiGroup") or _RBAC
     for subject in binding.get("subjects", ()):
         if subject.get("kind") in ("User", "Group"):

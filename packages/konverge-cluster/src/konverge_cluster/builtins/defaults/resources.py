@@ -1,4 +1,4 @@
-"""Amounts: finer than a thousandth is rounded up, wherever resources are listed."""
+"""Resource lists: rounding to thousandths, default requests, sums and maxima."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from konverge.objects.quantities import Quantity
 
-__all__ = ["allows_overcommit", "default_requests", "is_pod_level", "max_amounts", "round_resources", "sum_amounts"]
+__all__ = ["default_requests", "is_overcommit_allowed", "is_pod_level", "max_amounts", "round_resources", "sum_amounts"]
 
 _MILLI: Final = Decimal("0.001")
 _POD_LEVEL: Final = ("cpu", "memory")
 
 
 def round_resources(*lists: dict[str, str] | None) -> None:
-    """Round the amounts of resource lists up to thousandths."""
+    """Round the amounts of resource lists up to thousandths, in place."""
     for each in lists:
         for name, amount in (each or {}).items():
             if amount[-1] in "nu" or "e-" in amount or "." in amount:
@@ -30,7 +30,7 @@ def _rounded(amount: str) -> str:
 
 
 def default_requests(container: dict[str, Any]) -> None:
-    """Request what is limited, where a limit stands alone."""
+    """Set missing requests of a container to its limits."""
     resources = container["resources"]
     limits = resources.get("limits")
     if limits:
@@ -38,16 +38,16 @@ def default_requests(container: dict[str, Any]) -> None:
 
 
 def is_pod_level(name: str) -> bool:
-    """Whether a resource can be asked for by the pod as a whole."""
+    """Report whether a resource can be requested at pod level."""
     return name in _POD_LEVEL or name.startswith("hugepages-")
 
 
-def allows_overcommit(name: str) -> bool:
+def is_overcommit_allowed(name: str) -> bool:
     return not name.startswith("hugepages-") and ("/" not in name or "kubernetes.io/" in name)
 
 
 def sum_amounts(left: dict[str, str], right: dict[str, str]) -> dict[str, str]:
-    """Add two resource lists."""
+    """Return the sum of two resource lists."""
     total = dict(left)
     for name, amount in right.items():
         total[name] = (Quantity(total[name]) + Quantity(amount)).canonical() if name in total else amount
@@ -55,7 +55,7 @@ def sum_amounts(left: dict[str, str], right: dict[str, str]) -> dict[str, str]:
 
 
 def max_amounts(left: dict[str, str], right: dict[str, str]) -> dict[str, str]:
-    """Take the larger amount of each resource."""
+    """Return the larger amount of each resource."""
     largest = dict(left)
     for name, amount in right.items():
         if name not in largest or Quantity(amount) > Quantity(largest[name]):

@@ -1,4 +1,4 @@
-"""Volumes of pods, and the claims and volumes behind them."""
+"""Defaults of pod volumes, claims, persistent volumes and storage classes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _FILE_MODE: Final = 0o644
 
 
 def default_volume(volume: dict[str, Any]) -> None:
-    """A volume without a source is an empty directory."""
+    """Default a pod volume. A volume without a source is an emptyDir."""
     sources = [name for name in volume if name != "name"]
     if not sources:
         volume["emptyDir"] = {}
     for name in sources:
-        fill = _SOURCES.get(name)
-        if fill is not None:
-            fill(volume[name])
+        set_defaults = _SOURCES.get(name)
+        if set_defaults is not None:
+            set_defaults(volume[name])
 
 
 def _default_host_path(source: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Workloads: what keeps pods running, and what runs them to their end."""
+"""Defaults of workloads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
     "default_stateful_set",
 ]
 
-_MOST_RETRIES: Final = 2**31 - 1
+_MAX_BACKOFF_LIMIT: Final = 2**31 - 1
 
 
 def default_deployment(deployment: dict[str, Any]) -> None:
@@ -66,7 +66,7 @@ def default_stateful_set(stateful_set: dict[str, Any]) -> None:
     spec.setdefault("revisionHistoryLimit", 10)
     default_pod_spec(spec["template"]["spec"])
     for claim in spec.get("volumeClaimTemplates", ()):
-        # Claims in a template say what they are, whether their author did or not.
+        # The server always sets apiVersion and kind of claims in a template.
         claim["kind"], claim["apiVersion"] = "PersistentVolumeClaim", "v1"
         default_claim(claim)
 
@@ -92,10 +92,10 @@ def default_job(job: dict[str, Any]) -> None:
     if "completions" not in spec and "parallelism" not in spec:
         spec["completions"] = 1
     spec.setdefault("parallelism", 1)
-    spec.setdefault("backoffLimit", _MOST_RETRIES if "backoffLimitPerIndex" in spec else 6)
+    spec.setdefault("backoffLimit", _MAX_BACKOFF_LIMIT if "backoffLimitPerIndex" in spec else 6)
     labels = spec["template"]["metadata"].get("labels")
     if labels:
-        # The same dict on purpose: what the server adds to the template's labels shows in the job's own.
+        # The same dict on purpose: labels that the server adds to the template also appear on the job.
         job["metadata"].setdefault("labels", labels)
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
@@ -107,7 +107,7 @@ def default_job(job: dict[str, Any]) -> None:
 def _default_job_template(spec: dict[str, Any]) -> None:
     for rule in spec.get("podFailurePolicy", {}).get("rules") or ():
         for pattern in rule.get("onPodConditions", ()):
-            # The field is always printed, so it is there, and empty.
+            # The field is always printed, so it is present and empty.
             pattern["status"] = pattern["status"] or "True"
     default_pod_spec(spec["template"]["spec"])
 

@@ -1,4 +1,4 @@
-"""The rows of the tables that `kubectl get` shows; the columns come with the data of the real server."""
+"""Table rows for `kubectl get`. The columns come from the real server's data."""
 
 from __future__ import annotations
 
@@ -75,4 +75,4 @@ CELLS: Final[dict[tuple[str, str], Cells]] = {
     (_STORAGE, "volumeattachments"): clusters.volume_attachment_cells,
     (_STORAGE, "volumeattributesclasses"): clusters.volume_attributes_class_cells,
 }
-"""What is not listed shows its name and when it was made."""
+"""Functions that return the cells of a row. A kind that is not listed shows its name and creation time."""

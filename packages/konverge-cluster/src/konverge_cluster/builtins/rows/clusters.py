@@ -1,4 +1,4 @@
-"""The rows of namespaces, nodes, storage, configuration and events."""
+"""Table rows of namespaces, nodes, storage, configuration and events."""
 
 from __future__ import annotations
 
@@ -110,14 +110,14 @@ def persistent_volume_cells(volume: Document, now: float) -> list[Any]:
 
 
 def _phase(document: Document) -> str:
-    gone = "deletionTimestamp" in document["metadata"]
-    return "Terminating" if gone else str(document["status"].get("phase", ""))
+    is_deleted = "deletionTimestamp" in document["metadata"]
+    return "Terminating" if is_deleted else str(document["status"].get("phase", ""))
 
 
 def _storage_class(document: Document) -> str:
     annotations = document["metadata"].get("annotations", {})
-    chosen = document["spec"].get("storageClassName", "")
-    return str(annotations.get("volume.beta.kubernetes.io/storage-class", chosen))
+    default = document["spec"].get("storageClassName", "")
+    return str(annotations.get("volume.beta.kubernetes.io/storage-class", default))
 
 
 def persistent_volume_claim_cells(claim: Document, now: float) -> list[Any]:
@@ -193,7 +193,7 @@ def resource_quota_cells(quota: Document, now: float) -> list[Any]:
 
 
 def event_cells(event: Document, now: float) -> list[Any]:
-    """The row of an event in the form of the core group."""
+    """Return the row of an event in the form of the core group."""
     series, involved = event.get("series"), event["involvedObject"]
     first = age_of(event.get("firstTimestamp") or event.get("eventTime"), now)
     last = age_of(event["lastTimestamp"], now) if event.get("lastTimestamp") else first

@@ -1,4 +1,4 @@
-"""How the cells of tables are worded: ages, labels, selectors, lists that are join_first."""
+"""Formats of table cells: ages, labels, selectors, truncated lists."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def labels_text(values: dict[str, str] | None) -> str:
 
 
 def selector_text(selector: Document | None, empty: str = NONE) -> str:
-    """A label selector as kubectl would take it on its command line."""
+    """Return a label selector in the syntax of kubectl's command line."""
     if selector is None:
         return empty
     parts = [(key, f"{key}={value}") for key, value in selector.get("matchLabels", {}).items()]
@@ -46,18 +46,18 @@ def _requirement(requirement: Document) -> str:
 
 
 def container_cells(spec: Document | None) -> list[str]:
-    """The names and the images of the containers of a pod's spec."""
+    """Return two cells: the names and the images of the containers of a pod spec."""
     containers = (spec or {}).get("containers") or ()
     return [",".join(each["name"] for each in containers), ",".join(each.get("image", "") for each in containers)]
 
 
 def join_first(values: Iterable[str], limit: int = 3, empty: str = UNSET) -> str:
-    """The first values of a list, and how many more there are."""
-    every = list(values)
-    if not every:
+    """Join the first values of a list, and append how many more there are."""
+    items = list(values)
+    if not items:
         return empty
-    shown = ",".join(every[:limit])
-    return f"{shown} + {len(every) - limit} more..." if len(every) > limit else shown
+    shown = ",".join(items[:limit])
+    return f"{shown} + {len(items) - limit} more..." if len(items) > limit else shown
 
 
 def access_modes(modes: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""The row of a pod: how far it is, in one word."""
+"""Table row of a pod."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from konverge_cluster.builtins.rows.formats import NONE, age
 
 __all__ = ["pod_cells"]
 
-_ENDED: Final = ("Failed", "Succeeded")
+_TERMINAL_PHASES: Final = ("Failed", "Succeeded")
 
 
 def pod_cells(pod: Document, now: float) -> list[Any]:
@@ -35,7 +35,7 @@ def _gates(pod: Document) -> str:
 
 
 class _Summary:
-    """What a pod's row says about its containers: `reason` is the phase unless something more telling happened."""
+    """Container counts and the status column of a pod; `reason` is the phase unless a container has a better one."""
 
     def __init__(self, pod: Document) -> None:
         self._pod = pod
@@ -50,7 +50,7 @@ class _Summary:
         self.reason = self._phase()
         if not self._initializing() or self._has_condition("Initialized"):
             self._count_containers()
-        self._note_deletion()
+        self._apply_deletion()
 
     def _phase(self) -> str:
         reason = str(self._status.get("reason") or self._status.get("phase", ""))
@@ -69,7 +69,7 @@ class _Summary:
         self.last_restart = max(self.last_restart, ended)
 
     def _initializing(self) -> bool:
-        """Look at the init containers up to the first that is not done; say whether there is one."""
+        """Inspect the init containers up to the first unfinished one; report whether there is one."""
         statuses = self._status.get("initContainerStatuses", ())
         for index, status in enumerate(statuses):
             self._count_restarts(status)
@@ -80,7 +80,7 @@ class _Summary:
                 self.ready += bool(status.get("ready"))
                 continue
             if ended is not None:
-                self.reason = f"Init:{_end(ended)}"
+                self.reason = f"Init:{_termination_reason(ended)}"
             elif waiting.get("reason") and waiting["reason"] != "PodInitializing":
                 self.reason = f"Init:{waiting['reason']}"
             else:
@@ -101,7 +101,7 @@ class _Summary:
             if waiting:
                 self.reason = waiting
             elif ended is not None:
-                self.reason = _end(ended)
+                self.reason = _termination_reason(ended)
                 failure = self.reason if ended["exitCode"] else failure
             elif status["ready"] and "running" in state:
                 running = True
@@ -114,16 +114,16 @@ class _Summary:
             return "Running"
         return failure or ("NotReady" if running else "Completed")
 
-    def _note_deletion(self) -> None:
+    def _apply_deletion(self) -> None:
         if "deletionTimestamp" not in self._pod["metadata"]:
             return
         if self._status.get("reason") == "NodeLost":
             self.reason = "Unknown"
-        elif self._status.get("phase") not in _ENDED:
+        elif self._status.get("phase") not in _TERMINAL_PHASES:
             self.reason = "Terminating"
 
 
-def _end(ended: Document) -> str:
+def _termination_reason(ended: Document) -> str:
     if ended.get("reason"):
         return str(ended["reason"])
     if ended.get("signal"):

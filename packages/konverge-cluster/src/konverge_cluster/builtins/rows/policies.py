@@ -1,4 +1,4 @@
-"""The rows of autoscalers, budgets, bindings and registrations."""
+"""Table rows of autoscalers, disruption budgets, bindings and registrations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _name(document: Document) -> str:
 
 
 def autoscaler_cells(autoscaler: Document, now: float) -> list[Any]:
-    """The row of an autoscaler in its current version."""
+    """Return the row of an autoscaler in its current version."""
     spec, status = autoscaler["spec"], autoscaler["status"]
     target = spec["scaleTargetRef"]
     low = spec.get("minReplicas")
@@ -74,8 +74,8 @@ def _metric(spec: Document, status: Document) -> str:
 def _utilization(target: Document, current: Document, *, is_known: bool) -> str:
     if "averageValue" in target:
         return f"{current.get('averageValue', '0') if is_known else '<unknown>'}/{target['averageValue']}"
-    percent, wanted = current.get("averageUtilization"), target.get("averageUtilization")
-    return f"{'<unknown>' if percent is None else f'{percent}%'}/{'<auto>' if wanted is None else f'{wanted}%'}"
+    percent, desired = current.get("averageUtilization"), target.get("averageUtilization")
+    return f"{'<unknown>' if percent is None else f'{percent}%'}/{'<auto>' if desired is None else f'{desired}%'}"
 
 
 def disruption_budget_cells(budget: Document, now: float) -> list[Any]:

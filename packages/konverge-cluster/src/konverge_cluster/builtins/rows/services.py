@@ -1,4 +1,4 @@
-"""The rows of services and of what lies behind and before them."""
+"""Table rows of services, endpoints, ingresses and network policies."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ def _port(port: Document) -> str:
 
 def _external(service: Document) -> str:
     spec = service["spec"]
-    given = spec.get("externalIPs", [])
+    external_ips = spec.get("externalIPs", [])
     match spec["type"]:
         case "ClusterIP" | "NodePort":
-            return ",".join(given) or NONE
+            return ",".join(external_ips) or NONE
         case "LoadBalancer":
-            balanced = _balanced(service["status"])
-            return ",".join([*balanced, *given]) or "<pending>"
+            ingress = _load_balancer_addresses(service["status"])
+            return ",".join([*ingress, *external_ips]) or "<pending>"
         case "ExternalName":
             return str(spec.get("externalName", ""))
         case _:
             return "<unknown>"
 
 
-def _balanced(status: Document) -> list[str]:
+def _load_balancer_addresses(status: Document) -> list[str]:
     ingresses = status["loadBalancer"].get("ingress", ())
     return sorted({each.get("ip") or each.get("hostname", "") for each in ingresses} - {""})
 
@@ -86,7 +86,7 @@ def ingress_cells(ingress: Document, now: float) -> list[Any]:
     spec = ingress["spec"]
     ports = "80, 443" if spec.get("tls") else "80"
     shown = [ingress["metadata"]["name"], spec.get("ingressClassName", NONE), _hosts(spec.get("rules", []))]
-    return [*shown, ",".join(_balanced(ingress["status"])), ports, age(ingress, now)]
+    return [*shown, ",".join(_load_balancer_addresses(ingress["status"])), ports, age(ingress, now)]
 
 
 def _hosts(rules: list[Document]) -> str:

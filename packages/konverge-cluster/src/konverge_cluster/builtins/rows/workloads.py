@@ -1,4 +1,4 @@
-"""The rows of workloads."""
+"""Table rows of workloads."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ def _duration(status: Document, now: float) -> str:
     return human_duration(end - _seconds(status["startTime"]))
 
 
-def _seconds(moment: str) -> float:
-    return datetime.fromisoformat(moment).timestamp()
+def _seconds(timestamp: str) -> float:
+    return datetime.fromisoformat(timestamp).timestamp()
 
 
 def cron_job_cells(cron_job: Document, now: float) -> list[Any]:

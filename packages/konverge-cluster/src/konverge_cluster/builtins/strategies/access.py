@@ -1,4 +1,4 @@
-"""Accounts, roles and bindings."""
+"""Strategies of service accounts, roles and bindings."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ __all__ = [
 
 
 class ServiceAccountStrategy(BuiltinStrategy):
-    """An account of pods; of the secrets it names only the names are kept."""
+    """ServiceAccounts. References to secrets are reduced to their names."""
 
     returns_deleted = True
 
     def prepare_create(self, new: Document, context: RequestContext) -> None:
         super().prepare_create(new, context)
-        _keep_names(new)
+        _drop_all_but_names(new)
 
     def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
         super().prepare_update(new, old, context)
-        _keep_names(new)
+        _drop_all_but_names(new)
 
 
-def _keep_names(account: Document) -> None:
+def _drop_all_but_names(account: Document) -> None:
     if "secrets" in account:
         account["secrets"] = [{"name": each["name"]} if "name" in each else {} for each in account["secrets"]]
 
 
 class RoleStrategy(BuiltinStrategy):
-    """What may be done in a namespace."""
+    """Roles."""
 
     create_on_update = True
     check = staticmethod(rules.validate_role)
@@ -47,13 +47,13 @@ class RoleStrategy(BuiltinStrategy):
 
 
 class ClusterRoleStrategy(RoleStrategy):
-    """What may be done everywhere."""
+    """ClusterRoles."""
 
     check = staticmethod(rules.validate_cluster_role)
 
 
 class RoleBindingStrategy(BuiltinStrategy):
-    """Who may do it; what it is never changes."""
+    """RoleBindings. The role reference is immutable."""
 
     set_defaults = staticmethod(registrations.default_binding)
     create_on_update = True
@@ -65,6 +65,6 @@ class RoleBindingStrategy(BuiltinStrategy):
 
 
 class ClusterRoleBindingStrategy(RoleBindingStrategy):
-    """Who may do it everywhere."""
+    """ClusterRoleBindings."""
 
     check = staticmethod(rules.validate_cluster_binding)

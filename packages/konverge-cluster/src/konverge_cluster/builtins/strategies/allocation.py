@@ -1,6 +1,6 @@
-"""What the server gives a service: families, cluster addresses, node ports; and what an update carries over.
+"""Allocation of IP families, cluster IPs and node ports of services, and what updates preserve of them.
 
-The cluster has one family of addresses, IPv4.
+The cluster has one IP family, IPv4.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def needs_health_port(spec: Spec) -> bool:
 
 
 def patch_allocated_values(spec: Spec, old: Spec) -> None:
-    """Fill in what was given before and the update does not mention."""
+    """Restore allocated values that an update omits."""
     if needs_address(old) and needs_address(spec):
         if not spec.get("clusterIP") and old.get("clusterIP"):
             spec["clusterIP"] = old["clusterIP"]
@@ -54,17 +54,17 @@ def patch_allocated_values(spec: Spec, old: Spec) -> None:
 
 
 def _patch_node_ports(spec: Spec, old: Spec) -> None:
-    given = {port.get("name", ""): port.get("nodePort", 0) for port in old.get("ports", ())}
-    used = set(given.values()) & {port.get("nodePort", 0) for port in spec.get("ports", ())}
+    old_ports = {port.get("name", ""): port.get("nodePort", 0) for port in old.get("ports", ())}
+    used = set(old_ports.values()) & {port.get("nodePort", 0) for port in spec.get("ports", ())}
     for port in spec.get("ports", ()):
-        number = given.get(port.get("name", ""), 0)
+        number = old_ports.get(port.get("name", ""), 0)
         if not port.get("nodePort") and number and number not in used:
             port["nodePort"] = number
             used.add(number)
 
 
 def normalize_cluster_ips(spec: Spec, old: Spec) -> None:
-    """The single address and the list say the same; whoever changes one of them changes both."""
+    """Keep clusterIP and clusterIPs equal: a change of one of them changes both."""
     if old.get("clusterIPs") and not spec.get("clusterIPs") and old.get("clusterIP") == spec.get("clusterIP"):
         spec["clusterIPs"] = list(old["clusterIPs"])
     if old.get("clusterIP") != spec.get("clusterIP") and spec.get("clusterIPs") == old.get("clusterIPs"):
@@ -75,7 +75,7 @@ def normalize_cluster_ips(spec: Spec, old: Spec) -> None:
 
 
 def allocate(spec: Spec, addresses: ServiceIPAllocator, old: Spec | None = None) -> None:
-    """Give a service what it needs and does not have yet."""
+    """Allocate the addresses and ports that a service needs and does not have."""
     if needs_address(spec):
         _default_ip_families(spec, old or {})
         if not (old and needs_address(old)):
@@ -87,13 +87,13 @@ def allocate(spec: Spec, addresses: ServiceIPAllocator, old: Spec | None = None)
 
 
 def _default_ip_families(spec: Spec, old: Spec) -> None:
-    has_no_pods = spec.get("clusterIP") == HEADLESS and not spec.get("selector")
+    has_no_selector = spec.get("clusterIP") == HEADLESS and not spec.get("selector")
     if "ipFamilyPolicy" not in spec:
-        own = "RequireDualStack" if has_no_pods else "SingleStack"
-        spec["ipFamilyPolicy"] = old.get("ipFamilyPolicy", own)
+        default = "RequireDualStack" if has_no_selector else "SingleStack"
+        spec["ipFamilyPolicy"] = old.get("ipFamilyPolicy", default)
     if not spec.get("ipFamilies"):
         spec["ipFamilies"] = old.get("ipFamilies") or ["IPv4"]
-    if has_no_pods and spec["ipFamilyPolicy"] != "SingleStack" and len(spec["ipFamilies"]) == 1:
+    if has_no_selector and spec["ipFamilyPolicy"] != "SingleStack" and len(spec["ipFamilies"]) == 1:
         other = "IPv6" if spec["ipFamilies"][0] == "IPv4" else "IPv4"
         spec["ipFamilies"] = [*spec["ipFamilies"], other]
 
@@ -107,27 +107,27 @@ def _allocate_cluster_ip(spec: Spec, addresses: ServiceIPAllocator) -> None:
 def _allocate_node_ports(spec: Spec, addresses: ServiceIPAllocator) -> None:
     if spec["type"] == "LoadBalancer" and not spec.get("allocateLoadBalancerNodePorts"):
         return
-    # Ports of one number share a node port, whatever their protocols.
-    wanted = {port["port"]: port["nodePort"] for port in reversed(spec.get("ports", ())) if port.get("nodePort")}
+    # Ports with the same number share a node port, regardless of their protocols.
+    node_ports = {port["port"]: port["nodePort"] for port in reversed(spec.get("ports", ())) if port.get("nodePort")}
     for port in spec.get("ports", ()):
         if not port.get("nodePort"):
-            port["nodePort"] = wanted.setdefault(port["port"], 0) or addresses.next_port()
-            wanted[port["port"]] = port["nodePort"]
+            port["nodePort"] = node_ports.setdefault(port["port"], 0) or addresses.next_port()
+            node_ports[port["port"]] = port["nodePort"]
 
 
 def validate_allocation(
     spec: Spec, addresses: ServiceIPAllocator, key: str, *, old: Spec | None = None, dry_run: bool = False
 ) -> list[FieldError]:
-    """What cannot be given: the first thing, as the real server stops there. `key` is the service's own.
+    """Return the errors of the first value that cannot be allocated; the real server stops there too.
 
-    In a dry_run (dry run) nobody asks whether node ports are to be had.
+    `key` is the key of the service. A dry run does not check whether node ports are free.
     """
     if not needs_address(spec):
         return []
-    wrong = list(validate_cluster_addresses(spec)) or list(_validate_ip_families(spec))
-    if not wrong and not (old and needs_address(old)):
-        wrong = list(_validate_cluster_ip(spec, addresses, key))
-    return wrong or list(_validate_node_ports(spec, None if dry_run else addresses, key))[:1]
+    errors = list(validate_cluster_addresses(spec)) or list(_validate_ip_families(spec))
+    if not errors and not (old and needs_address(old)):
+        errors = list(_validate_cluster_ip(spec, addresses, key))
+    return errors or list(_validate_node_ports(spec, None if dry_run else addresses, key))[:1]
 
 
 def _validate_ip_families(spec: Spec) -> Iterator[FieldError]:
@@ -142,15 +142,15 @@ def _validate_ip_families(spec: Spec) -> Iterator[FieldError]:
 
 
 def _validate_cluster_ip(spec: Spec, addresses: ServiceIPAllocator, key: str) -> Iterator[FieldError]:
-    given = spec.get("clusterIPs", [])
-    if len(given) != 1 or given == [HEADLESS]:
+    cluster_ips = spec.get("clusterIPs", [])
+    if len(cluster_ips) != 1 or cluster_ips == [HEADLESS]:
         return
-    address, prefix = given[0], f"failed to allocate IP {given[0]}:"
+    address, prefix = cluster_ips[0], f"failed to allocate IP {cluster_ips[0]}:"
     if ip_address(address) not in addresses.network:
-        why = f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {addresses.network}"
-        yield invalid("spec.clusterIPs", given, f"{prefix} {why}")
+        detail = f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {addresses.network}"
+        yield invalid("spec.clusterIPs", cluster_ips, f"{prefix} {detail}")
     elif addresses.address_holder(address) not in (None, key):
-        yield invalid("spec.clusterIPs", given, f"{prefix} provided IP is already allocated")
+        yield invalid("spec.clusterIPs", cluster_ips, f"{prefix} provided IP is already allocated")
 
 
 def _validate_node_ports(spec: Spec, addresses: ServiceIPAllocator | None, key: str) -> Iterator[FieldError]:
@@ -166,7 +166,7 @@ def _validate_node_ports(spec: Spec, addresses: ServiceIPAllocator | None, key: 
         if addresses is not None and not low <= number <= high:
             text = f"provided port is not in the valid range. The range of valid ports is {low}-{high}"
             yield invalid(path, number, text)
-        # Ports of one number share a node port, whatever their protocols.
+        # Ports with the same number share a node port, regardless of their protocols.
         elif taken.get(number, port["port"]) != port["port"] or (
             addresses is not None and addresses.port_holder(number) not in (None, key)
         ):

@@ -1,4 +1,4 @@
-"""Horizontal pod autoscalers: stored as v2; v1 shows their CPU target, and the rest of them in annotations."""
+"""Strategies of HorizontalPodAutoscalers: stored as v2; v1 has the CPU target, and annotations for the rest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["HorizontalPodAutoscalerStrategy", "HorizontalPodAutoscalerV1Strategy
 _PLURAL: Final = "horizontalpodautoscalers"
 _VERSIONS: Final = tuple(Kind("autoscaling", v, "HorizontalPodAutoscaler", _PLURAL) for v in ("v1", "v2"))
 _PREFIX: Final = "autoscaling.alpha.kubernetes.io/"
-# Where v1 keeps what it has no field for: annotation -> (section, field).
+# Annotations of v1 for fields that only v2 has: annotation -> (section, field).
 _ANNOTATED_FIELDS: Final = {
     "metrics": ("spec", "metrics"),
     "behavior": ("spec", "behavior"),
@@ -31,7 +31,7 @@ _ANNOTATED_FIELDS: Final = {
 
 
 class HorizontalPodAutoscalerStrategy(BuiltinStrategy):
-    """The current version."""
+    """HorizontalPodAutoscalers of autoscaling/v2."""
 
     set_defaults = staticmethod(autoscaling.default_autoscaler)
     encoding_version = "autoscaling/v2"
@@ -48,7 +48,7 @@ class HorizontalPodAutoscalerStrategy(BuiltinStrategy):
 
 
 class HorizontalPodAutoscalerV1Strategy(BuiltinStrategy):
-    """The old version; its rules are those of the current one."""
+    """HorizontalPodAutoscalers of autoscaling/v1, validated as v2."""
 
     set_defaults = staticmethod(autoscaling.default_autoscaler_v1)
     encoding_version = "autoscaling/v1"
@@ -99,7 +99,7 @@ def _to_v1(document: Document) -> Document:
         value = parts[section].pop(field, None)
         if value:
             annotations[_PREFIX + name] = msgspec.json.encode(value).decode()
-    return _assembled(document, parts, annotations)
+    return _with_annotations(document, parts, annotations)
 
 
 def _to_v2(document: Document) -> Document:
@@ -113,16 +113,16 @@ def _to_v2(document: Document) -> Document:
     percentage = spec.pop("targetCPUUtilizationPercentage", None)
     if percentage is not None:
         target = {"type": "Utilization", "averageUtilization": percentage}
-        own = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
-        spec["metrics"] = [*spec.get("metrics", ()), own]
+        metric = {"type": "Resource", "resource": {"name": "cpu", "target": target}}
+        spec["metrics"] = [*spec.get("metrics", ()), metric]
     percentage = status.pop("currentCPUUtilizationPercentage", None)
     if "currentMetrics" not in status:
-        reading = {"name": "cpu", "current": {"averageUtilization": percentage}}
-        status["currentMetrics"] = None if percentage is None else [{"type": "Resource", "resource": reading}]
-    # The new version leaves out a zero that the old one prints.
+        resource = {"name": "cpu", "current": {"averageUtilization": percentage}}
+        status["currentMetrics"] = None if percentage is None else [{"type": "Resource", "resource": resource}]
+    # v2 omits a zero that v1 prints.
     if not status.get("currentReplicas"):
         status.pop("currentReplicas", None)
-    return _assembled(document, parts, annotations)
+    return _with_annotations(document, parts, annotations)
 
 
 def _decode_annotation(text: str) -> Any:
@@ -132,7 +132,7 @@ def _decode_annotation(text: str) -> Any:
         return None
 
 
-def _assembled(document: Document, parts: Document, annotations: Document) -> Document:
+def _with_annotations(document: Document, parts: Document, annotations: Document) -> Document:
     metadata = dict(document["metadata"])
     if annotations:
         metadata["annotations"] = annotations

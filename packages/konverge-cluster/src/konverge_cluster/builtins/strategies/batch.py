@@ -1,4 +1,4 @@
-"""Jobs and CronJobs."""
+"""Strategies of Jobs and CronJobs."""
 
 # ruff: noqa: ARG002
 
@@ -25,7 +25,7 @@ _ORPHAN_WARNING: Final = (
 
 
 class JobStrategy(BuiltinStrategy):
-    """Unless its author insists on a selector, a job selects its pods by its own uid."""
+    """Jobs. Without `manualSelector`, a job selects its pods by its uid."""
 
     set_defaults = staticmethod(workloads.default_job)
     template_path = ("spec", "template")
@@ -46,8 +46,8 @@ class JobStrategy(BuiltinStrategy):
         return f'field label "{label}" not supported for Job'
 
     def warnings_on_delete(self, document: Document, options: Mapping[str, Any]) -> list[str]:
-        chosen = options.get("propagationPolicy") is not None or options.get("orphanDependents") is not None
-        return [] if chosen else [_ORPHAN_WARNING]
+        is_set = options.get("propagationPolicy") is not None or options.get("orphanDependents") is not None
+        return [] if is_set else [_ORPHAN_WARNING]
 
     check = staticmethod(jobs.validate_job)
 
@@ -68,7 +68,7 @@ def _generate_selector(job: Document) -> None:
 
 
 class CronJobStrategy(BuiltinStrategy):
-    """Jobs at certain times."""
+    """CronJobs."""
 
     set_defaults = staticmethod(workloads.default_cron_job)
     template_path = ("spec", "jobTemplate", "spec", "template")

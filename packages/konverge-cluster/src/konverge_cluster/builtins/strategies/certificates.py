@@ -1,4 +1,4 @@
-"""Certificate signing requests: who asks is written down by the server, and nothing of the wish changes later."""
+"""Strategy of CertificateSigningRequests. The server records the requesting user; the spec never changes."""
 
 # ruff: noqa: ARG002
 
@@ -16,7 +16,7 @@ __all__ = ["CertificateSigningRequestStrategy"]
 
 
 class CertificateSigningRequestStrategy(BuiltinStrategy):
-    """A wish for a certificate."""
+    """CertificateSigningRequests."""
 
     selectable_fields = ("spec.signerName",)
     check = staticmethod(rules.validate_certificate_request)
@@ -46,27 +46,27 @@ class CertificateSigningRequestStrategy(BuiltinStrategy):
 
 
 class CertificateStatusEndpoint(StatusEndpoint):
-    """The signer's answer; whether it was approved is not the signer's to say."""
+    """The status subresource, for signers. It cannot change the Approved and Denied conditions."""
 
     def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
         super().prepare_update(new, old, context)
-        decided = ("Approved", "Denied")
-        kept = [each for each in old["status"].get("conditions", ()) if each["type"] in decided]
-        own = [each for each in new["status"].get("conditions", ()) if each["type"] not in decided]
-        if kept or own:
-            new["status"]["conditions"] = kept + own
+        decisions = ("Approved", "Denied")
+        decided = [each for each in old["status"].get("conditions", ()) if each["type"] in decisions]
+        others = [each for each in new["status"].get("conditions", ()) if each["type"] not in decisions]
+        if decided or others:
+            new["status"]["conditions"] = decided + others
         else:
             new["status"].pop("conditions", None)
-        _stamp_conditions(new, old, context.now)
+        _set_condition_times(new, old, context.now)
 
 
 class CertificateApprovalEndpoint:
-    """The answer of whoever decides: conditions, nothing else."""
+    """The approval subresource, for approvers. It changes conditions only."""
 
     reset_fields = ("spec", "status.certificate")
 
     def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
-        _stamp_conditions(new, old, context.now)
+        _set_condition_times(new, old, context.now)
         conditions = new["status"].get("conditions")
         new["spec"] = old["spec"]
         new["status"] = {key: value for key, value in old["status"].items() if key != "conditions"}
@@ -80,7 +80,7 @@ class CertificateApprovalEndpoint:
         return []
 
 
-def _stamp_conditions(new: Document, old: Document, now: str) -> None:
+def _set_condition_times(new: Document, old: Document, now: str) -> None:
     known = {(each["type"], each["status"]): each for each in old["status"].get("conditions", ())}
     for condition in new["status"].get("conditions", ()):
         if not condition.get("lastUpdateTime"):

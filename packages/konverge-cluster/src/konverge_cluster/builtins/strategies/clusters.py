@@ -1,4 +1,4 @@
-"""Namespaces, nodes, and what limits a namespace."""
+"""Strategies of namespaces, nodes, limit ranges and quotas."""
 
 # ruff: noqa: ARG002, ARG004
 
@@ -19,7 +19,7 @@ __all__ = ["LimitRangeStrategy", "NamespaceStrategy", "NodeStrategy", "ResourceQ
 
 
 class NamespaceStrategy(BuiltinStrategy):
-    """A namespace is born active with a finalizer of its own kind, which only the `finalize` endpoint takes away."""
+    """Namespaces. A new one is Active and has a spec finalizer that only the `finalize` subresource removes."""
 
     set_defaults = staticmethod(clusters.default_namespace)
     returns_deleted = True
@@ -41,7 +41,7 @@ class NamespaceStrategy(BuiltinStrategy):
 
     def prepare_create(self, new: Document, context: RequestContext) -> None:
         super().prepare_create(new, context)
-        # A generated name is known only now.
+        # Before this point a generated name is unknown.
         clusters.default_namespace(new)
         finalizers = new["spec"].get("finalizers", [])
         if "kubernetes" not in finalizers:
@@ -59,7 +59,7 @@ class NamespaceStrategy(BuiltinStrategy):
 
 
 class NamespaceFinalizeEndpoint:
-    """The endpoint through which the namespace controller says that the content is gone."""
+    """The finalize subresource: the namespace controller reports that the content is deleted."""
 
     reset_fields = ("status",)
 
@@ -75,7 +75,7 @@ class NamespaceFinalizeEndpoint:
 
 
 class NodeStrategy(BuiltinStrategy):
-    """A node brings its status along when it is created; later only the status endpoint changes it."""
+    """Nodes. The status can be set on creation; later only the status subresource changes it."""
 
     set_defaults = staticmethod(clusters.default_node)
     selectable_fields = ("spec.unschedulable",)
@@ -97,7 +97,7 @@ class NodeStrategy(BuiltinStrategy):
 
 
 class LimitRangeStrategy(BuiltinStrategy):
-    """Bounds and defaults for what pods of a namespace ask for."""
+    """LimitRanges."""
 
     set_defaults = staticmethod(clusters.default_limit_range)
     check = staticmethod(rules.validate_limit_range)
@@ -105,7 +105,7 @@ class LimitRangeStrategy(BuiltinStrategy):
 
 
 class ResourceQuotaStrategy(BuiltinStrategy):
-    """How much a namespace may use in all."""
+    """ResourceQuotas."""
 
     set_defaults = staticmethod(clusters.default_resource_quota)
     check = staticmethod(rules.validate_resource_quota)

@@ -1,4 +1,4 @@
-"""ConfigMaps and Secrets."""
+"""Strategies of ConfigMaps and Secrets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ConfigMapStrategy", "SecretStrategy"]
 
 
 class ConfigMapStrategy(BuiltinStrategy):
-    """Keys and values; nothing is counted, nothing is split off."""
+    """ConfigMaps. They have no generation and no subresources."""
 
     check = staticmethod(rules.validate_config_map)
 
@@ -23,7 +23,7 @@ class ConfigMapStrategy(BuiltinStrategy):
 
 
 class SecretStrategy(BuiltinStrategy):
-    """Keys and bytes; what comes as text in `stringData` is folded into `data` and goes."""
+    """Secrets. `stringData` is merged into `data` and removed."""
 
     selectable_fields = ("type",)
     check = staticmethod(rules.validate_secret)
@@ -33,9 +33,9 @@ class SecretStrategy(BuiltinStrategy):
 
     def default(self, document: Document) -> None:
         document.setdefault("type", "Opaque")
-        texts = document.pop("stringData", None)
-        if texts:
-            encoded = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
+        strings = document.pop("stringData", None)
+        if strings:
+            encoded = {key: base64.b64encode(text.encode()).decode() for key, text in strings.items()}
             document["data"] = {**document.get("data", {}), **encoded}
 
     def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:

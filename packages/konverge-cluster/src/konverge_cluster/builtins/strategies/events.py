@@ -1,4 +1,4 @@
-"""Events: one collection, seen through two groups with different names for the same fields."""
+"""Strategies of Events: one collection, served by two groups with different names for the same fields."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RENAMED: Final = {
     "reportingComponent": "reportingController",
 }
 _RENAMED_BACK: Final = {new: old for old, new in _RENAMED.items()}
-# The core group prints these even when they are empty, the other one leaves them out.
+# The core group prints these even if empty; events.k8s.io omits them.
 _ALWAYS_IN_CORE: Final = ("reportingComponent", "reportingInstance")
 _INVOLVED: Final = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 
@@ -40,7 +40,7 @@ def _labels(prefix: str) -> tuple[str, ...]:
 
 
 class CoreEventStrategy(BuiltinStrategy):
-    """Events of the core group; they are stored in this form."""
+    """Events of the core group, the stored form."""
 
     create_on_update = True
     default_propagation = "Unsupported"
@@ -62,9 +62,9 @@ class CoreEventStrategy(BuiltinStrategy):
         return path_segment_name_errors(name, prefix=prefix)
 
     def fields(self, document: Document) -> dict[str, str]:
-        found = super().fields(document)
-        found["source"] = document["source"].get("component") or found["reportingComponent"]
-        return found
+        fields = super().fields(document)
+        fields["source"] = document["source"].get("component") or fields["reportingComponent"]
+        return fields
 
     def convert(self, document: Document, api_version: str) -> Document:
         converted = _to_events(document) if api_version == _EVENTS.api_version else dict(document)
@@ -117,7 +117,7 @@ class EventStrategy(BuiltinStrategy):
 
 
 def _raise_as_core_event(event: Document, errors: list[FieldError]) -> list[FieldError]:
-    """Refuse in the name of the core group, as the real server does whichever group is asked."""
+    """Raise the errors in the name of the core group, as the real server does for both groups."""
     if errors:
         raise invalid("", "Event", event["metadata"].get("name", ""), errors)
     return errors

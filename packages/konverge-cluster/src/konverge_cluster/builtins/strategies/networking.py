@@ -1,4 +1,4 @@
-"""Ingresses, network policies, endpoints, and the addresses of services."""
+"""Strategies of ingresses, network policies, endpoints, and service addresses."""
 
 # ruff: noqa: ARG002
 
@@ -28,7 +28,7 @@ _CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
 
 
 class EndpointsStrategy(BuiltinStrategy):
-    """The addresses behind a service, in their old form."""
+    """Endpoints, the predecessor of EndpointSlices."""
 
     set_defaults = staticmethod(networking.default_endpoints)
     create_on_update = True
@@ -42,7 +42,7 @@ class EndpointsStrategy(BuiltinStrategy):
 
 
 class EndpointSliceStrategy(BuiltinStrategy):
-    """Some of the addresses behind a service; labels count as content."""
+    """EndpointSlices. A change of labels increments the generation."""
 
     set_defaults = staticmethod(networking.default_endpoint_slice)
     check = staticmethod(rules.validate_endpoint_slice)
@@ -64,13 +64,13 @@ class EndpointSliceStrategy(BuiltinStrategy):
 
 
 def _drop_topology(new: Document) -> None:
-    """Only a version that is no longer served could say it."""
+    """Drop a field that only v1beta1 could set, which is not served."""
     for endpoint in new["endpoints"] or ():
         endpoint.pop("deprecatedTopology", None)
 
 
 class IngressStrategy(BuiltinStrategy):
-    """Which requests from outside go to which service."""
+    """Ingresses."""
 
     generation_fields = ("spec",)
     check = staticmethod(rules.validate_ingress_create)
@@ -86,7 +86,7 @@ class IngressStrategy(BuiltinStrategy):
 
 
 class IngressClassStrategy(BuiltinStrategy):
-    """Who serves ingresses."""
+    """IngressClasses."""
 
     set_defaults = staticmethod(networking.default_ingress_class)
     generation_fields = ("spec",)
@@ -97,7 +97,7 @@ class IngressClassStrategy(BuiltinStrategy):
 
 
 class NetworkPolicyStrategy(BuiltinStrategy):
-    """Who may talk to whom."""
+    """NetworkPolicies."""
 
     set_defaults = staticmethod(networking.default_network_policy)
     check = staticmethod(rules.validate_network_policy)
@@ -105,10 +105,10 @@ class NetworkPolicyStrategy(BuiltinStrategy):
 
 
 class IPAddressStrategy(BuiltinStrategy):
-    """An address that a service holds."""
+    """IPAddresses: addresses that services use."""
 
 
 class ServiceCIDRStrategy(BuiltinStrategy):
-    """A range of addresses for services."""
+    """ServiceCIDRs: address ranges for services."""
 
     status_reset_fields = ("metadata", "spec")

@@ -1,4 +1,4 @@
-"""The doors of a pod besides its own and its status: debugging containers, and other resources for running ones."""
+"""The pod subresources `ephemeralcontainers` and `resize`."""
 
 # ruff: noqa: ARG002
 
@@ -22,7 +22,7 @@ def _update_generation(new: Document, old: Document) -> None:
 
 
 class EphemeralContainersEndpoint:
-    """Adds containers to a pod that runs; nothing else changes, and what was added stays as it is."""
+    """Add ephemeral containers to a running pod. Nothing else changes, and existing ones are immutable."""
 
     reset_fields = ("status",)
 
@@ -52,7 +52,7 @@ class EphemeralContainersEndpoint:
 
 
 class ResizeEndpoint:
-    """Gives running containers more or less; their number and everything else stays."""
+    """Change the resources of running containers, and nothing else."""
 
     reset_fields = ("status",)
 
@@ -85,24 +85,26 @@ def _validate_resize(new: Document, old: Document) -> Iterator[FieldError]:
             yield forbidden(f"spec.{name}", "containers may not be renamed or reordered on resize")
             return
         for index, (container, old_container) in enumerate(zip(containers, old_containers, strict=True)):
-            yield from _removals(container["resources"], old_container["resources"], f"spec.{name}[{index}].resources")
-            if _fixed(container["resources"]) != _fixed(old_container["resources"]):
+            yield from _validate_removals(
+                container["resources"], old_container["resources"], f"spec.{name}[{index}].resources"
+            )
+            if _immutable_amounts(container["resources"]) != _immutable_amounts(old_container["resources"]):
                 yield forbidden("spec", "only cpu and memory resources are mutable")
 
 
-def _removals(new: dict[str, Any], old: dict[str, Any], path: str) -> Iterator[FieldError]:
+def _validate_removals(new: dict[str, Any], old: dict[str, Any], path: str) -> Iterator[FieldError]:
     for kind in ("requests", "limits"):
         if old.get(kind, {}).keys() - new.get(kind, {}).keys():
             yield forbidden(f"{path}.{kind}", f"resource {kind} cannot be removed")
 
 
-def _fixed(resources: dict[str, Any]) -> dict[str, Any]:
+def _immutable_amounts(resources: dict[str, Any]) -> dict[str, Any]:
     amounts = {kind: resources.get(kind, {}) for kind in ("requests", "limits")}
     return {kind: {k: v for k, v in each.items() if k not in ("cpu", "memory")} for kind, each in amounts.items()}
 
 
 def _resized(new: list[dict[str, Any]], old: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The old containers with the resources of the new ones; the new ones as they are when they are others."""
+    """Return the old containers with the new resources, or the new containers if their names differ."""
     if [each["name"] for each in new] != [each["name"] for each in old]:
         return new
     changed = []

@@ -1,4 +1,4 @@
-"""Pods: born pending, nearly all of their spec fixed, deleted with grace once they are on a node."""
+"""Strategy of pods: Pending at creation, a mostly immutable spec, graceful deletion once bound to a node."""
 
 # ruff: noqa: ARG002
 
@@ -28,7 +28,7 @@ _SCHEDULING_GATED: Final = {
 
 
 class _PodStatus(StatusEndpoint):
-    """The status of a pod; its class of service stays, also when a writer leaves it out."""
+    """The status subresource. The QoS class stays if a client omits it."""
 
     def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
         super().prepare_update(new, old, context)
@@ -37,7 +37,7 @@ class _PodStatus(StatusEndpoint):
 
 
 class PodStrategy(BuiltinStrategy):
-    """A pod itself."""
+    """Pods."""
 
     set_defaults = staticmethod(default_pod)
     generation_fields = ("spec",)
@@ -84,11 +84,11 @@ class PodStrategy(BuiltinStrategy):
     check_status = staticmethod(pod_updates.validate_pod_status_update)
 
     def fields(self, document: Document) -> dict[str, str]:
-        found = super().fields(document)
-        found["spec.hostNetwork"] = found["spec.hostNetwork"] or "false"
-        # The list of addresses can be named, but never matches anything.
-        found["status.podIPs"] = ""
-        return found
+        fields = super().fields(document)
+        fields["spec.hostNetwork"] = fields["spec.hostNetwork"] or "false"
+        # A selector may name the list of addresses, but never matches.
+        fields["status.podIPs"] = ""
+        return fields
 
     def grace_period(self, document: Document, requested: int | None) -> int | None:
         spec: dict[str, Any] = document["spec"]

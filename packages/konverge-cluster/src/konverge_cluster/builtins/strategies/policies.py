@@ -1,4 +1,4 @@
-"""Disruption budgets and leases."""
+"""Strategies of disruption budgets and leases."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["LeaseStrategy", "PodDisruptionBudgetStrategy"]
 
 
 class PodDisruptionBudgetStrategy(BuiltinStrategy):
-    """How many pods may be missing. The real server asks of its name only that it fits into a URL."""
+    """PodDisruptionBudgets. The real server only requires a name that is valid in a URL path."""
 
     generation_fields = ("spec",)
     unconditional_update = False
@@ -23,7 +23,7 @@ class PodDisruptionBudgetStrategy(BuiltinStrategy):
 
 
 class LeaseStrategy(BuiltinStrategy):
-    """Who leads."""
+    """Leases."""
 
     create_on_update = True
     unconditional_update = False
@@ -39,6 +39,6 @@ class LeaseStrategy(BuiltinStrategy):
 
 
 def _drop_disabled(lease: Document) -> None:
-    """Drop what a 1.36 server knows but does not offer unless it is told to."""
+    """Drop fields of features that a 1.36 server disables by default."""
     for name in ("strategy", "preferredHolder"):
         lease["spec"].pop(name, None)

@@ -1,4 +1,4 @@
-"""What is registered with the API server: webhooks, policies, API services, flow control, priorities."""
+"""Strategies of webhooks, policies, API services, flow control and priorities."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class ValidatingWebhookStrategy(BuiltinStrategy):
-    """Webhooks that may refuse."""
+    """ValidatingWebhookConfigurations."""
 
     set_defaults = staticmethod(registrations.default_validating_webhooks)
     generation_fields = ("webhooks",)
@@ -39,13 +39,13 @@ class ValidatingWebhookStrategy(BuiltinStrategy):
 
 
 class MutatingWebhookStrategy(ValidatingWebhookStrategy):
-    """Webhooks that may change."""
+    """MutatingWebhookConfigurations."""
 
     set_defaults = staticmethod(registrations.default_mutating_webhooks)
 
 
 class AdmissionPolicyStrategy(BuiltinStrategy):
-    """Rules in CEL; stored and shown, not carried out."""
+    """Admission policies in CEL. They are stored but not enforced."""
 
     set_defaults = staticmethod(registrations.default_policy)
     generation_fields = ("spec",)
@@ -54,7 +54,7 @@ class AdmissionPolicyStrategy(BuiltinStrategy):
 
 
 class AdmissionPolicyBindingStrategy(BuiltinStrategy):
-    """Where such rules hold; stored and shown, not carried out."""
+    """Bindings of admission policies. They are stored but not enforced."""
 
     set_defaults = staticmethod(registrations.default_policy_binding)
     generation_fields = ("spec",)
@@ -62,14 +62,14 @@ class AdmissionPolicyBindingStrategy(BuiltinStrategy):
 
 
 class APIServiceStrategy(BuiltinStrategy):
-    """Another server behind this one; stored and shown, not asked."""
+    """APIServices. They are stored; requests are not forwarded to aggregated servers."""
 
     set_defaults = staticmethod(registrations.default_api_service)
     unconditional_update = False
 
 
 class FlowSchemaStrategy(BuiltinStrategy):
-    """Which requests belong together; stored and shown, without effect."""
+    """FlowSchemas. They are stored and have no effect."""
 
     set_defaults = staticmethod(registrations.default_flow_schema)
     generation_fields = ("spec",)
@@ -77,7 +77,7 @@ class FlowSchemaStrategy(BuiltinStrategy):
 
 
 class PriorityLevelStrategy(BuiltinStrategy):
-    """How many requests run at the same time; stored and shown, without effect."""
+    """PriorityLevelConfigurations. They are stored and have no effect."""
 
     set_defaults = staticmethod(registrations.default_priority_level)
     generation_fields = ("spec",)
@@ -85,7 +85,7 @@ class PriorityLevelStrategy(BuiltinStrategy):
 
 
 class PriorityClassStrategy(BuiltinStrategy):
-    """How important pods are. Its generation is one, for ever."""
+    """PriorityClasses. The generation is always 1."""
 
     set_defaults = staticmethod(registrations.default_priority_class)
     check = staticmethod(access.validate_priority_class)
@@ -99,7 +99,7 @@ class PriorityClassStrategy(BuiltinStrategy):
 
 
 class RuntimeClassStrategy(BuiltinStrategy):
-    """What runs the containers."""
+    """RuntimeClasses."""
 
     create_on_update = True
     unconditional_update = False

@@ -1,4 +1,4 @@
-"""Services: what they are given (addresses, node ports), and what they lose when their type changes."""
+"""Strategy of services: allocation of addresses and node ports, and cleanup when the type changes."""
 
 # ruff: noqa: ARG002, ARG004
 
@@ -23,7 +23,7 @@ __all__ = ["ServiceStrategy"]
 
 
 class ServiceStrategy(BuiltinStrategy):
-    """A service gets its addresses when it is made, and keeps them when an update does not mention them."""
+    """Services. Addresses are allocated on creation and stay if an update omits them."""
 
     set_defaults = staticmethod(default_service)
     returns_deleted = True
@@ -54,7 +54,7 @@ class ServiceStrategy(BuiltinStrategy):
         return label_name_errors(name, prefix=prefix)
 
     def validate(self, new: Document, context: RequestContext) -> list[FieldError]:
-        # The real server allocates before it validates, and what it cannot allocate ends the matter.
+        # The real server allocates before it validates, and stops at the first allocation error.
         return self._allocation_errors(new, None, context) or super().validate(new, context)
 
     def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
@@ -87,13 +87,13 @@ class ServiceStrategy(BuiltinStrategy):
             return
         try:
             allocation.allocate(new["spec"], self._addresses, old_spec)
-        except LookupError as full:
+        except LookupError as error:
             name = quote(new["metadata"].get("name", ""))
-            raise internal_error(f"failed to allocate addresses or ports for Service {name}: {full}") from None
+            raise internal_error(f"failed to allocate addresses or ports for Service {name}: {error}") from None
 
 
 def _drop_fields_of_old_type(new: Document, old_spec: dict[str, Any]) -> None:
-    """Drop what only the old_spec type had, unless the update changes it on purpose."""
+    """Drop fields that only the old type supports, unless the update changes them."""
     spec = new["spec"]
     if allocation.needs_address(old_spec) and not allocation.needs_address(spec):
         if (spec.get("clusterIP"), spec.get("clusterIPs")) == (old_spec.get("clusterIP"), old_spec.get("clusterIPs")):
@@ -121,8 +121,8 @@ def _drop_unchanged(spec: dict[str, Any], old_spec: dict[str, Any], key: str) ->
 
 
 def _drop_node_ports(spec: dict[str, Any], old_spec: dict[str, Any]) -> None:
-    had = {port["nodePort"] for port in old_spec.get("ports", ()) if "nodePort" in port}
-    has = {port["nodePort"] for port in spec.get("ports", ()) if "nodePort" in port}
-    if has <= had:
+    old_ports = {port["nodePort"] for port in old_spec.get("ports", ()) if "nodePort" in port}
+    ports = {port["nodePort"] for port in spec.get("ports", ()) if "nodePort" in port}
+    if ports <= old_ports:
         for port in spec.get("ports", ()):
             port.pop("nodePort", None)

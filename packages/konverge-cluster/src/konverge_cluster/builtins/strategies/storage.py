@@ -1,4 +1,4 @@
-"""Volumes, claims, storage classes, and what drivers say about themselves."""
+"""Strategies of volumes, claims, storage classes and CSI objects."""
 
 # ruff: noqa: ARG002
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class PersistentVolumeClaimStrategy(BuiltinStrategy):
-    """A wish for storage; what it takes its first content from is written in two places, which agree."""
+    """PersistentVolumeClaims. `dataSource` and `dataSourceRef` are kept equal."""
 
     set_defaults = staticmethod(volumes.default_claim)
     returns_deleted = True
@@ -57,7 +57,7 @@ class PersistentVolumeClaimStrategy(BuiltinStrategy):
 
 
 def _normalize_data_sources(spec: Document, old: Document) -> None:
-    # Sources in other namespaces are an offer that a 1.36 server makes only when it is told to.
+    # Data sources in other namespaces are a feature that a 1.36 server disables by default.
     if spec.get("dataSourceRef", {}).get("namespace") and "dataSourceRef" not in old:
         del spec["dataSourceRef"]
     is_plain = _is_supported_data_source(spec.get("dataSource", {}))
@@ -71,13 +71,13 @@ def _normalize_data_sources(spec: Document, old: Document) -> None:
 
 
 def _is_supported_data_source(source: Document) -> bool:
-    """Whether it is of the two kinds that the older field takes; others have always been overlooked there."""
+    """Report whether `dataSource` supports the kind; the server has always dropped others there."""
     known = ((None, "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
     return (source.get("apiGroup") or None, source.get("kind")) in known
 
 
 class PersistentVolumeStrategy(BuiltinStrategy):
-    """A piece of storage; when its phase changes, the time is transition_time."""
+    """PersistentVolumes. The time of a phase change is recorded."""
 
     set_defaults = staticmethod(volumes.default_persistent_volume)
     returns_deleted = True
@@ -94,7 +94,7 @@ class PersistentVolumeStrategy(BuiltinStrategy):
 
 
 class PersistentVolumeStatusEndpoint(StatusEndpoint):
-    """The status of a volume."""
+    """The status subresource of a PersistentVolume."""
 
     def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
         super().prepare_update(new, old, context)
@@ -108,7 +108,7 @@ class PersistentVolumeStatusEndpoint(StatusEndpoint):
 
 
 class StorageClassStrategy(BuiltinStrategy):
-    """A kind of storage on offer."""
+    """StorageClasses."""
 
     set_defaults = staticmethod(volumes.default_storage_class)
     returns_deleted = True
@@ -117,7 +117,7 @@ class StorageClassStrategy(BuiltinStrategy):
 
 
 class CSIDriverStrategy(BuiltinStrategy):
-    """What a storage driver can do. Its generation counts from zero."""
+    """CSIDrivers. The generation starts at zero."""
 
     set_defaults = staticmethod(volumes.default_csi_driver)
     returns_deleted = True
@@ -135,7 +135,7 @@ class CSIDriverStrategy(BuiltinStrategy):
 
     def prepare_create(self, new: Document, context: RequestContext) -> None:
         super().prepare_create(new, context)
-        # Known to a 1.36 server, and offered only when it is told to.
+        # A feature that a 1.36 server disables by default.
         new["spec"].pop("preventPodSchedulingIfMissing", None)
 
     def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
@@ -146,7 +146,7 @@ class CSIDriverStrategy(BuiltinStrategy):
 
 
 class CSINodeStrategy(BuiltinStrategy):
-    """Which storage drivers a node has."""
+    """CSINodes."""
 
     returns_deleted = True
     unconditional_update = False
@@ -154,13 +154,13 @@ class CSINodeStrategy(BuiltinStrategy):
 
 
 class CSIStorageCapacityStrategy(BuiltinStrategy):
-    """How much storage a driver has left."""
+    """CSIStorageCapacities."""
 
     unconditional_update = False
 
 
 class VolumeAttachmentStrategy(BuiltinStrategy):
-    """That a volume is, or shall be, attached to a node."""
+    """VolumeAttachments."""
 
     returns_deleted = True
     unconditional_update = False
@@ -169,6 +169,6 @@ class VolumeAttachmentStrategy(BuiltinStrategy):
 
 
 class VolumeAttributesClassStrategy(BuiltinStrategy):
-    """Settings of volumes that can change."""
+    """VolumeAttributesClasses."""
 
     returns_deleted = True

@@ -1,4 +1,4 @@
-"""Deployments, ReplicaSets, StatefulSets, DaemonSets, and what they are made of."""
+"""Strategies of Deployments, ReplicaSets, StatefulSets, DaemonSets, and their templates and revisions."""
 
 # ruff: noqa: ARG004
 
@@ -56,7 +56,7 @@ _TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 
 
 class DeploymentStrategy(BuiltinStrategy):
-    """Annotations count as part of what is wished for: their change raises the generation too."""
+    """Deployments. A change of annotations also increments the generation."""
 
     set_defaults = staticmethod(workloads.default_deployment)
     template_path = ("spec", "template")
@@ -80,7 +80,7 @@ class DeploymentStrategy(BuiltinStrategy):
 
 
 class ReplicaSetStrategy(BuiltinStrategy):
-    """A number of pods of one template."""
+    """ReplicaSets."""
 
     set_defaults = staticmethod(workloads.default_replica_set)
     template_path = ("spec", "template")
@@ -100,7 +100,7 @@ class ReplicaSetStrategy(BuiltinStrategy):
 
 
 class StatefulSetStrategy(BuiltinStrategy):
-    """Pods with names and volumes that stay."""
+    """StatefulSets."""
 
     set_defaults = staticmethod(workloads.default_stateful_set)
     template_path = ("spec", "template")
@@ -143,12 +143,12 @@ def _claim_warnings(stateful_set: Document) -> Iterable[str]:
 
 
 def _drop_disabled(stateful_set: Document) -> None:
-    """Drop what a 1.36 server knows but does not offer unless it is told to."""
+    """Drop fields of features that a 1.36 server disables by default."""
     stateful_set["spec"]["updateStrategy"].get("rollingUpdate", {}).pop("maxUnavailable", None)
 
 
 class DaemonSetStrategy(BuiltinStrategy):
-    """A pod on each node. How often its template changed is kept in an annotation that clients cannot set."""
+    """DaemonSets. An annotation that clients cannot set counts the changes of the template."""
 
     set_defaults = staticmethod(workloads.default_daemon_set)
     template_path = ("spec", "template")
@@ -156,7 +156,7 @@ class DaemonSetStrategy(BuiltinStrategy):
 
     def default(self, document: Document) -> None:
         super().default(document)
-        # It is there before owners are noted, so whoever creates the object owns it.
+        # It is set before managed fields are recorded, so the manager that creates the object owns it.
         document["metadata"].setdefault("annotations", {}).setdefault(_TEMPLATE_GENERATION, "0")
 
     def prepare_create(self, new: Document, context: RequestContext) -> None:
@@ -186,7 +186,7 @@ def _number(text: str) -> int:
 
 
 class ReplicationControllerStrategy(BuiltinStrategy):
-    """The ancestor of ReplicaSets; its pods stay when it goes, unless the request says otherwise."""
+    """ReplicationControllers. By default a delete orphans their pods."""
 
     set_defaults = staticmethod(workloads.default_replication_controller)
     template_path = ("spec", "template")
@@ -204,7 +204,7 @@ class ReplicationControllerStrategy(BuiltinStrategy):
 
 
 class PodTemplateStrategy(BuiltinStrategy):
-    """A template of its own, which nothing runs."""
+    """PodTemplates."""
 
     set_defaults = staticmethod(workloads.default_pod_template)
     template_path = ("template",)
@@ -217,7 +217,7 @@ class PodTemplateStrategy(BuiltinStrategy):
 
 
 class ControllerRevisionStrategy(BuiltinStrategy):
-    """A state of a StatefulSet or DaemonSet, kept for going back; its data never changes."""
+    """ControllerRevisions. The data is immutable."""
 
     @staticmethod
     def check(new: Document) -> Iterable[FieldError]:

@@ -1,5 +1,5 @@
-"""What is wrong with an object of a built-in kind, in the words of the real server.
+"""Validation of the built-in kinds, with the error texts of the real server.
 
-Each function looks at one struct of the API and yields its problems in the order in which the real server finds them.
-Documents are in shape and have their defaults; paths are wire paths.
+Each function validates one API struct and yields its errors in the order of the real server. Documents are decoded and
+have their defaults. Paths are wire paths.
 """

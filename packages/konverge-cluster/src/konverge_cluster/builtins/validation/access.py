@@ -1,4 +1,4 @@
-"""Roles, bindings, leases and priorities."""
+"""Validation of roles, bindings, leases, priority classes and runtime classes."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def validate_cluster_role(new: Spec) -> FieldErrors:
     if not selectors:
         yield required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil")
     for index, selector in enumerate(selectors):
-        wrong = list(validate_label_selector(selector, f"{path}[{index}]"))
-        yield from wrong
-        if wrong:
+        errors = list(validate_label_selector(selector, f"{path}[{index}]"))
+        yield from errors
+        if errors:
             yield invalid(f"{path}[{index}]", None, "invalid label selector.")
 
 

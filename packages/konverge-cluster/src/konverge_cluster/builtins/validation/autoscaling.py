@@ -1,4 +1,4 @@
-"""Autoscalers and disruption budgets."""
+"""Validation of autoscalers and disruption budgets."""
 
 from __future__ import annotations
 

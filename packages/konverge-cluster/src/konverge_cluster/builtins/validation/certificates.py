@@ -1,4 +1,4 @@
-"""Certificate signing requests."""
+"""Validation of CertificateSigningRequests."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ def _validate_signer(name: str, path: str) -> FieldErrors:
 
 def _validate_labels(name: str, rule: Any, path: str) -> FieldErrors:
     for label in name.split("."):
-        wrong = rule(label)
-        for text in wrong:
+        errors = rule(label)
+        for text in errors:
             yield invalid(path, name, f"validating label {quote(label)}: {text}")
-        if wrong:
+        if errors:
             return
 
 

@@ -1,4 +1,4 @@
-"""Claims for storage, on their own and as templates inside other objects."""
+"""Validation of PersistentVolumeClaims, standalone and as templates in other objects."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _IMMUTABLE_SPEC: Final = (
 
 
 def validate_claim_template(template: dict[str, Any], path: str) -> FieldErrors:
-    """A claim that is made for each pod."""
+    """Validate the template of a claim that is created for each pod."""
     metadata = template["metadata"]
     yield from validate_annotation_values(metadata.get("annotations"), f"{path}.metadata.annotations")
     yield from validate_labels(metadata.get("labels"), f"{path}.metadata.labels")
@@ -94,7 +94,7 @@ def _validate_equal_sources(spec: dict[str, Any], path: str) -> FieldErrors:
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     if source is None or reference is None:
         return
-    # The value shown is the path of the field, which prints as an empty object.
+    # The real server passes the field's path as the value, which prints as an empty object.
     if reference.get("namespace"):
         yield invalid(path, {}, "may not be specified when dataSourceRef.namespace is specified")
     elif any((source.get(name) or "") != (reference.get(name) or "") for name in ("apiGroup", "kind", "name")):
@@ -106,21 +106,21 @@ def validate_claim_update(new: dict[str, Any], old: dict[str, Any]) -> FieldErro
     bound = new["status"].get("phase") == "Bound"
     if _comparable(spec, old_spec, bound=bound) != _comparable(old_spec, old_spec, bound=bound):
         yield forbidden("spec", _IMMUTABLE_SPEC)
-    size, before = (Quantity(each["resources"].get("requests", {}).get("storage", "0")) for each in (spec, old_spec))
-    if size < before and size <= Quantity(old["status"].get("capacity", {}).get("storage", "0")):
+    size, old_size = (Quantity(each["resources"].get("requests", {}).get("storage", "0")) for each in (spec, old_spec))
+    if size < old_size and size <= Quantity(old["status"].get("capacity", {}).get("storage", "0")):
         yield forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")
     yield from validate_immutable(spec.get("volumeMode"), old_spec.get("volumeMode"), "volumeMode")
 
 
 def _comparable(spec: dict[str, Any], old_spec: dict[str, Any], *, bound: bool) -> dict[str, Any]:
-    """A spec without what may change: the volume once, the size and the class of a bound claim."""
-    kept = dict(spec)
+    """Return a spec without mutable fields: an unset volume, and the size and attributes class of a bound claim."""
+    comparable = dict(spec)
     if not old_spec.get("volumeName"):
-        kept.pop("volumeName", None)
+        comparable.pop("volumeName", None)
     if "storageClassName" not in old_spec:
-        kept.pop("storageClassName", None)
+        comparable.pop("storageClassName", None)
     if bound:
         requests = {name: each for name, each in spec["resources"].get("requests", {}).items() if name != "storage"}
-        kept["resources"] = {**spec["resources"], "requests": requests}
-        kept.pop("volumeAttributesClassName", None)
-    return kept
+        comparable["resources"] = {**spec["resources"], "requests": requests}
+        comparable.pop("volumeAttributesClassName", None)
+    return comparable

@@ -1,4 +1,4 @@
-"""Namespaces, nodes, quotas and limits."""
+"""Validation of namespaces, nodes, quotas and limit ranges."""
 
 from __future__ import annotations
 
@@ -92,11 +92,11 @@ def validate_node(new: Spec) -> FieldErrors:
     yield from _validate_taints(new["spec"].get("taints", ()), "metadata.taints")
     yield from _validate_node_resources(new["status"])
     ranges = new["spec"].get("podCIDRs", [])
-    wrong = [
+    errors = [
         problem for index, value in enumerate(ranges) for problem in validate_cidr(value, f"spec.podCIDRs[{index}]")
     ]
-    yield from wrong
-    if len(ranges) > 2 or (len(ranges) == 2 and not wrong and len({":" in each for each in ranges}) == 1):
+    yield from errors
+    if len(ranges) > 2 or (len(ranges) == 2 and not errors and len({":" in each for each in ranges}) == 1):
         yield invalid("spec.podCIDRs", ranges, "may specify no more than one CIDR for each IP family")
 
 
@@ -105,9 +105,9 @@ def _validate_taints(taints: Iterable[Spec], path: str) -> FieldErrors:
     for index, taint in enumerate(taints):
         where = f"{path}[{index}]"
         yield from validate_qualified_name(taint["key"], f"{where}.key")
-        wrong = label_value_errors(taint.get("value", ""))
-        if wrong:
-            yield invalid(f"{where}.value", taint["value"], ";".join(wrong))
+        errors = label_value_errors(taint.get("value", ""))
+        if errors:
+            yield invalid(f"{where}.value", taint["value"], ";".join(errors))
         if not taint["effect"]:
             yield required(f"{where}.effect")
         else:
@@ -181,7 +181,7 @@ def _validate_scope_selector(spec: Spec) -> FieldErrors:
             yield invalid(f"{path}.scopeName", scope, "unsupported scope")
         for name in sorted(spec.get("hard", {})):
             if _is_quota_name(name) and not _scope_fits(scope, name):
-                yield invalid(path, _selector_in_words(requirements), "unsupported scope applied to resource")
+                yield invalid(path, _internal_selector(requirements), "unsupported scope applied to resource")
         if operator != "Exists" and scope in _BARE_SCOPES:
             yield invalid(f"{path}.operator", operator, _EXISTS_ONLY)
         values = requirement.get("values", [])
@@ -197,8 +197,8 @@ def _validate_scope_selector(spec: Spec) -> FieldErrors:
             yield invalid(path, spec.get("scopes"), "conflicting scopes")
 
 
-def _selector_in_words(requirements: list[Spec]) -> Spec:
-    """A selector as the server's internal type spells it."""
+def _internal_selector(requirements: list[Spec]) -> Spec:
+    """Return a selector with the field names of the server's internal type."""
     shown = [
         {"ScopeName": each["scopeName"], "Operator": each["operator"], "Values": each.get("values")}
         for each in requirements
@@ -238,9 +238,9 @@ _LIMIT_KINDS: Final = ("max", "min", "default", "defaultRequest", "maxLimitReque
 
 
 def _validate_limit_type(name: str, path: str) -> FieldErrors:
-    wrong = list(validate_qualified_name(name, path))
-    yield from wrong
-    if not wrong and "/" not in name and name not in _LIMIT_TYPES:
+    errors = list(validate_qualified_name(name, path))
+    yield from errors
+    if not errors and "/" not in name and name not in _LIMIT_TYPES:
         yield invalid(path, name, "must be a standard limit type or fully qualified")
 
 

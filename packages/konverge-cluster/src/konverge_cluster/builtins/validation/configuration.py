@@ -1,4 +1,4 @@
-"""ConfigMaps and Secrets."""
+"""Validation of ConfigMaps and Secrets."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ def _validate_docker_config(data: dict[str, str], key: str) -> FieldErrors:
     content = base64.b64decode(data[key])
     try:
         value, _ = read_json(content)
-    except (BodyDecodeError, msgspec.DecodeError) as wrong:
-        yield invalid(f"data[{key}]", _REDACTED, str(wrong))
+    except (BodyDecodeError, msgspec.DecodeError) as error:
+        yield invalid(f"data[{key}]", _REDACTED, str(error))
         return
     if value is not None and not isinstance(value, dict):
         text = f"json: cannot unmarshal {json_type(value)} into Go value of type map[string]interface {{}}"

@@ -1,4 +1,4 @@
-"""Containers: names, images, ports, mounts, and who may have which probes."""
+"""Validation of containers: names, images, ports, mounts, and which probes are allowed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _BLOCK_SOURCES: Final = ("persistentVolumeClaim", "ephemeral")
 
 @dataclass(frozen=True, slots=True)
 class PodContext:
-    """What containers are checked against: sound volumes by name, resource claims, grace, and who the users are."""
+    """Facts about the pod that the validation of its containers needs. `volumes` are the valid ones, by name."""
 
     volumes: dict[str, dict[str, Any]] = field(default_factory=dict)
     claims: frozenset[str] = frozenset()
@@ -60,12 +60,12 @@ class PodContext:
     restart_policy: str = "Always"
 
 
-def validate_containers(found: list[Container] | None, context: PodContext, path: str) -> FieldErrors:
-    if not found:
+def validate_containers(containers: list[Container] | None, context: PodContext, path: str) -> FieldErrors:
+    if not containers:
         yield required(path)
         return
     names: set[str] = set()
-    for index, container in enumerate(found):
+    for index, container in enumerate(containers):
         where = f"{path}[{index}]"
         yield from _validate_container(container, context, where)
         if container["name"] in names:
@@ -75,14 +75,14 @@ def validate_containers(found: list[Container] | None, context: PodContext, path
             yield from validate_lifecycle(container["lifecycle"], context.grace, f"{where}.lifecycle")
         yield from validate_probes(container, context.grace, where)
         yield from _validate_restart_policy(container, where)
-    yield from _validate_host_ports(found, path)
+    yield from _validate_host_ports(containers, path)
 
 
 def validate_init_containers(
-    found: Iterable[Container], regular: Iterable[Container], context: PodContext, path: str
+    containers: Iterable[Container], main_containers: Iterable[Container], context: PodContext, path: str
 ) -> FieldErrors:
-    names = {each["name"] for each in regular}
-    for index, container in enumerate(found):
+    names = {each["name"] for each in main_containers}
+    for index, container in enumerate(containers):
         where = f"{path}[{index}]"
         yield from _validate_container(container, context, where)
         yield from _validate_restart_policy(container, where)
@@ -90,7 +90,7 @@ def validate_init_containers(
             yield duplicate(f"{where}.name", container["name"])
         elif container["name"]:
             names.add(container["name"])
-        # The real server looks at each init container alone, as if it were the first.
+        # The real server checks each init container on its own, with the index 0.
         yield from _validate_host_ports([container], path)
         if container.get("restartPolicy") == "Always":
             if "lifecycle" in container:
@@ -103,11 +103,11 @@ def validate_init_containers(
 
 
 def validate_ephemeral_containers(
-    found: Iterable[Container], others: Iterable[Container], context: PodContext, path: str
+    containers: Iterable[Container], others: Iterable[Container], context: PodContext, path: str
 ) -> FieldErrors:
     targets = {each["name"] for each in others}
     names = set(targets)
-    for index, container in enumerate(found):
+    for index, container in enumerate(containers):
         where = f"{path}[{index}]"
         yield from _validate_container(container, context, where)
         yield from validate_image_whitespace(container, where)
@@ -156,7 +156,7 @@ def validate_pull_policy(policy: str, path: str) -> FieldErrors:
 
 
 def validate_image_whitespace(container: Container, path: str) -> FieldErrors:
-    """Pods are stricter with images than templates are."""
+    """Reject surrounding whitespace in an image name; only pods are checked, not templates."""
     image = container.get("image", "")
     if image != image.strip():
         yield invalid(f"{path}.image", image, "must not have leading or trailing whitespace")
@@ -168,9 +168,9 @@ def _validate_ports(ports: Iterable[dict[str, Any]], path: str) -> FieldErrors:
         where = f"{path}[{index}]"
         name = port.get("name")
         if name:
-            wrong = list(validate_name(name, port_name_errors, f"{where}.name"))
-            yield from wrong
-            if not wrong and name in names:
+            errors = list(validate_name(name, port_name_errors, f"{where}.name"))
+            yield from errors
+            if not errors and name in names:
                 yield duplicate(f"{where}.name", name)
             names.add(name)
         if not port["containerPort"]:
@@ -182,9 +182,9 @@ def _validate_ports(ports: Iterable[dict[str, Any]], path: str) -> FieldErrors:
         yield from validate_enum(port["protocol"], ("SCTP", "TCP", "UDP"), f"{where}.protocol")
 
 
-def _validate_host_ports(found: list[Container], path: str) -> FieldErrors:
+def _validate_host_ports(containers: list[Container], path: str) -> FieldErrors:
     seen: set[str] = set()
-    for index, container in enumerate(found):
+    for index, container in enumerate(containers):
         for at, port in enumerate(container.get("ports", ())):
             if port.get("hostPort"):
                 text = f"{port['protocol']}/{port.get('hostIP', '')}/{port['hostPort']}"
@@ -216,7 +216,7 @@ def _validate_mounts(container: Container, context: PodContext, path: str) -> Fi
 
 
 def _validate_mount_details(mount: dict[str, Any], container: Container, path: str, where: str) -> FieldErrors:
-    # The server leaves the index out of the paths of these.
+    # The real server omits the index from these paths.
     if mount.get("subPath"):
         yield from validate_relative_path(mount["subPath"], f"{path}.subPath")
     if mount.get("subPathExpr"):

@@ -1,4 +1,4 @@
-"""Environment variables, and the fields of pods and containers that they and volumes may show."""
+"""Validation of environment variables, and of the pod fields and resources that they and volumes reference."""
 
 from __future__ import annotations
 
@@ -102,15 +102,15 @@ def _validate_key_reference(reference: dict[str, Any], path: str) -> FieldErrors
 
 
 def validate_field_reference(reference: dict[str, Any], allowed: tuple[str, ...], path: str) -> FieldErrors:
-    """A reference to a field of the pod."""
+    """Validate a reference to a field of the pod."""
     field = reference["fieldPath"]
     if not field:
         yield required(f"{path}.fieldPath")
         return
     subscript = _SUBSCRIPT.fullmatch(field)
-    wrong = _unconvertible(reference.get("apiVersion", ""), field, subscript)
-    if wrong:
-        yield invalid(f"{path}.fieldPath", field, f"error converting fieldPath: {wrong}")
+    error = _conversion_error(reference.get("apiVersion", ""), field, subscript)
+    if error:
+        yield invalid(f"{path}.fieldPath", field, f"error converting fieldPath: {error}")
     elif subscript is not None:
         key = subscript[2].lower() if subscript[1] == "metadata.annotations" else subscript[2]
         yield from validate_qualified_name(key, path)
@@ -118,7 +118,7 @@ def validate_field_reference(reference: dict[str, Any], allowed: tuple[str, ...]
         yield unsupported(f"{path}.fieldPath", field, allowed)
 
 
-def _unconvertible(version: str, field: str, subscript: re.Match[str] | None) -> str:
+def _conversion_error(version: str, field: str, subscript: re.Match[str] | None) -> str:
     if version != "v1":
         return f"unsupported pod version: {version}"
     if subscript is not None:
@@ -128,7 +128,7 @@ def _unconvertible(version: str, field: str, subscript: re.Match[str] | None) ->
 
 
 def validate_resource_reference(reference: dict[str, Any], path: str, *, in_volume: bool = False) -> FieldErrors:
-    """A reference to what a container asks for."""
+    """Validate a reference to the resources of a container."""
     name = reference["resource"]
     if in_volume and not reference.get("containerName"):
         yield required(f"{path}.containerName")
@@ -155,7 +155,7 @@ def _validate_divisor(name: str, divisor: str, path: str) -> FieldErrors:
 
 
 def validate_environment_sources(sources: Iterable[dict[str, Any]], path: str) -> FieldErrors:
-    """Whole ConfigMaps and Secrets as variables."""
+    """Validate references to ConfigMaps and Secrets whose keys become variables."""
     for index, source in enumerate(sources):
         where = f"{path}[{index}]"
         if source.get("prefix"):

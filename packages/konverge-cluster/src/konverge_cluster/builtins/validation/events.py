@@ -1,4 +1,4 @@
-"""Events, as both groups see them; the rules speak of the fields by their names in the core group."""
+"""Validation of Events of both groups, in the form of the core group."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FIXED: Final = (
 
 
 def validate_core_event(new: Spec, *, controller_field: str = "reportingComponent") -> FieldErrors:
-    """What both groups ask of an event."""
+    """Validate the rules that both groups share."""
     namespace, involved = new["metadata"].get("namespace", ""), new["involvedObject"].get("namespace", "")
     path = "involvedObject.namespace"
     if new.get("eventTime") is None:
@@ -62,7 +62,7 @@ def _validate_length(value: str, limit: int, path: str) -> FieldErrors:
 
 
 def validate_event(new: Spec) -> FieldErrors:
-    """What the newer group asks of a new event."""
+    """Validate a new event of events.k8s.io."""
     yield from validate_core_event(new, controller_field="reportingController")
     yield from _validate_series(new)
     if new.get("eventTime") is None:
@@ -85,7 +85,7 @@ def _validate_series(new: Spec) -> FieldErrors:
 
 
 def validate_event_update(new: Spec, old: Spec) -> FieldErrors:
-    """What the newer group asks of a change: only the series goes on."""
+    """Validate an update of an event of events.k8s.io: only the series may change."""
     yield from validate_core_event(new, controller_field="reportingController")
     if new.get("series") != old.get("series"):
         yield from _validate_series(new)

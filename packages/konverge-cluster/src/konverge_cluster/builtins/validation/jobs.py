@@ -1,4 +1,4 @@
-"""Jobs and cron jobs."""
+"""Validation of Jobs and CronJobs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from konverge_cluster.api.field_errors import (
     too_many,
     unsupported,
 )
-from konverge_cluster.builtins.validation.labels import in_order, selector_matches, validate_label_selector
+from konverge_cluster.builtins.validation.labels import selector_matches, sorted_labels, validate_label_selector
 from konverge_cluster.builtins.validation.pods import validate_pod_template
 from konverge_cluster.builtins.validation.schedules import validate_schedule_format, validate_time_zone
 from konverge_cluster.builtins.validation.values import (
@@ -64,13 +64,13 @@ def _validate_generated_selector(metadata: Spec, spec: Spec) -> FieldErrors:
         return
     uid, name = metadata.get("uid", ""), metadata.get("name", "")
     expected = {_UID_LABELS[0]: uid, _NAME_LABELS[0]: name, _UID_LABELS[1]: uid, _NAME_LABELS[1]: name}
-    found = spec["template"]["metadata"].get("labels", {})
+    labels = spec["template"]["metadata"].get("labels", {})
     for key, value in expected.items():
         path = f"spec.template.metadata.labels[{key}]"
-        if key not in found:
+        if key not in labels:
             yield required(path, f"must be '{value}'")
-        elif found[key] != value:
-            yield invalid(path, in_order(found), f"must be '{value}'")
+        elif labels[key] != value:
+            yield invalid(path, sorted_labels(labels), f"must be '{value}'")
     selector = spec["selector"]
     if not list(validate_label_selector(selector, "")) and not selector_matches(selector, expected):
         yield invalid("spec.selector", selector, "`selector` not auto-generated")
@@ -78,13 +78,13 @@ def _validate_generated_selector(metadata: Spec, spec: Spec) -> FieldErrors:
 
 def _validate_selector(spec: Spec) -> FieldErrors:
     selector = spec.get("selector")
-    found = spec["template"]["metadata"].get("labels")
-    wrong = list(validate_label_selector(selector, "spec.selector"))
+    labels = spec["template"]["metadata"].get("labels")
+    errors = list(validate_label_selector(selector, "spec.selector"))
     if selector is None:
         yield required("spec.selector")
-    yield from wrong
-    if not wrong and (selector is None or not selector_matches(selector, found or {})):
-        yield invalid("spec.template.metadata.labels", in_order(found), MISMATCH)
+    yield from errors
+    if not errors and (selector is None or not selector_matches(selector, labels or {})):
+        yield invalid("spec.template.metadata.labels", sorted_labels(labels), MISMATCH)
 
 
 def _validate_job_spec(spec: Spec, path: str) -> FieldErrors:
@@ -105,7 +105,7 @@ def _validate_job_spec(spec: Spec, path: str) -> FieldErrors:
 
 
 def _validate_completion_mode(spec: Spec, path: str) -> FieldErrors:
-    # A job inside a cron job has no mode yet; the default is the plain one.
+    # The job template of a CronJob may have no mode; the default is NonIndexed.
     mode = spec.get("completionMode", "NonIndexed")
     if mode not in ("NonIndexed", "Indexed"):
         yield unsupported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed"))
@@ -250,31 +250,31 @@ def _validate_completions(spec: Spec, old_spec: Spec) -> FieldErrors:
 
 
 def _validate_template_update(spec: Spec, old_spec: Spec, status: Spec) -> FieldErrors:
-    """A template is fixed; where its pods may run, and with how much, changes while the job is suspended and idle."""
-    template, before = spec["template"], old_spec["template"]
+    """Validate a changed template: only scheduling directives and resources may change, while the job is idle."""
+    template, old_template = spec["template"], old_spec["template"]
     if not _is_idle(old_spec, status):
-        if template != before:
+        if template != old_template:
             yield invalid("spec.template", template, "field is immutable")
-    elif _without_directives(template, before) != _without_directives(before, before):
+    elif _without_directives(template, old_template) != _without_directives(old_template, old_template):
         yield invalid("spec.template.spec", template["spec"], "field is immutable")
 
 
 def _is_idle(spec: Spec, status: Spec) -> bool:
     conditions = status.get("conditions", ())
-    stopped = any(each.get("type") == "Suspended" and each.get("status") == "True" for each in conditions)
-    fresh = "startTime" not in status or stopped
-    return spec.get("suspend") is True and fresh and status.get("active", 0) == 0
+    is_suspended = any(each.get("type") == "Suspended" and each.get("status") == "True" for each in conditions)
+    is_stopped = "startTime" not in status or is_suspended
+    return spec.get("suspend") is True and is_stopped and status.get("active", 0) == 0
 
 
-def _without_directives(template: Spec, before: Spec) -> Spec:
-    """The spec of a template without what may change; resources may where the containers are those of `before`."""
+def _without_directives(template: Spec, old_template: Spec) -> Spec:
+    """Return a pod spec without its mutable fields. Resources are mutable if the container names are unchanged."""
     dropped = ("nodeSelector", "tolerations", "schedulingGates", "affinity")
     spec = {k: v for k, v in template["spec"].items() if k not in dropped}
     affinity = {k: v for k, v in template["spec"].get("affinity", {}).items() if k != "nodeAffinity"}
     for name in ("containers", "initContainers"):
-        ours, theirs = spec.get(name) or [], before["spec"].get(name) or []
-        if [each["name"] for each in ours] == [each["name"] for each in theirs]:
-            spec[name] = [{k: v for k, v in each.items() if k != "resources"} for each in ours]
+        containers, old_containers = spec.get(name) or [], old_template["spec"].get(name) or []
+        if [each["name"] for each in containers] == [each["name"] for each in old_containers]:
+            spec[name] = [{k: v for k, v in each.items() if k != "resources"} for each in containers]
     return {**spec, **({"affinity": affinity} if affinity else {})}
 
 
@@ -301,8 +301,10 @@ def _validate_cron_times(spec: Spec, old_spec: Spec) -> FieldErrors:
     if not spec["schedule"]:
         yield required("spec.schedule")
     else:
-        was_inside = "TZ" in old_spec.get("schedule", "")
-        yield from validate_schedule_format(spec["schedule"], "spec.schedule", zone=zone, zone_was_inside=was_inside)
+        allow_time_zone = "TZ" in old_spec.get("schedule", "")
+        yield from validate_schedule_format(
+            spec["schedule"], "spec.schedule", zone=zone, allow_time_zone=allow_time_zone
+        )
     yield from validate_nonnegative(spec.get("startingDeadlineSeconds"), "spec.startingDeadlineSeconds")
     if not old_spec or old_spec.get("timeZone") != zone:
         yield from validate_time_zone(zone, "spec.timeZone")

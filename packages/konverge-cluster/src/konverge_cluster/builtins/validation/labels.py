@@ -1,4 +1,4 @@
-"""Labels, annotations and selectors inside objects."""
+"""Validation of labels, annotations and selectors."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from konverge_cluster.api.field_errors import forbidden, invalid, required, too_
 from konverge_cluster.builtins.validation.values import FieldErrors, validate_qualified_name
 
 __all__ = [
-    "in_order",
     "selector_is_empty",
     "selector_matches",
+    "sorted_labels",
     "validate_annotation_values",
     "validate_label_selector",
     "validate_labels",
@@ -66,27 +66,27 @@ def selector_is_empty(selector: Selector) -> bool:
     return not selector.get("matchLabels") and not selector.get("matchExpressions")
 
 
-def selector_matches(selector: Selector, found: dict[str, str]) -> bool:
-    """Whether a selector that is not wrong in itself selects these labels."""
+def selector_matches(selector: Selector, labels: dict[str, str]) -> bool:
+    """Report whether a valid selector matches labels."""
     for key, value in selector.get("matchLabels", {}).items():
-        if found.get(key) != value:
+        if labels.get(key) != value:
             return False
-    return all(_is_met(each, found) for each in selector.get("matchExpressions", ()))
+    return all(_is_met(each, labels) for each in selector.get("matchExpressions", ()))
 
 
-def _is_met(requirement: Selector, found: dict[str, str]) -> bool:
+def _is_met(requirement: Selector, labels: dict[str, str]) -> bool:
     key, values = requirement["key"], requirement.get("values", ())
     match requirement["operator"]:
         case "In":
-            return found.get(key) in values
+            return labels.get(key) in values
         case "NotIn":
-            return found.get(key) not in values
+            return labels.get(key) not in values
         case "Exists":
-            return key in found
+            return key in labels
         case _:
-            return key not in found
+            return key not in labels
 
 
-def in_order(values: dict[str, str] | None) -> dict[str, str] | None:
-    """Labels as the server shows them in a message."""
+def sorted_labels(values: dict[str, str] | None) -> dict[str, str] | None:
+    """Return labels in the order in which the server prints them."""
     return None if values is None else dict(sorted(values.items()))

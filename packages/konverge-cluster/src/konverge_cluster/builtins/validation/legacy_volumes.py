@@ -1,4 +1,4 @@
-"""Volumes of plug-ins that are on their way out: what they cannot do without."""
+"""Validation of deprecated volume plugins: their required fields."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SPELT: Final = {"gcePersistentDisk": "persistentDisk"}
 
 
 def validate_legacy_volume(name: str, source: dict[str, Any], path: str) -> FieldErrors:
-    """What a source lacks; `path` is where the volume is."""
+    """Validate the source of a deprecated plugin; `path` is the path of the volume."""
     for field in _NEEDED.get(name, ()):
         if not source.get(field):
             yield required(f"{path}.{_SPELT.get(name, name)}.{field}")

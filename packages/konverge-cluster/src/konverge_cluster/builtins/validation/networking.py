@@ -1,4 +1,4 @@
-"""Ingresses, network policies, and slices of endpoints."""
+"""Validation of ingresses, network policies and EndpointSlices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from konverge_cluster.builtins.validation.services import PROTOCOLS, validate_en
 from konverge_cluster.builtins.validation.values import (
     FieldErrors,
     is_ip,
-    network_of,
+    parse_network,
     port_name_errors,
     regex_error,
     validate_canonical_ip,
@@ -64,8 +64,8 @@ _ADDRESS_TYPES: Final = ("FQDN", "IPv4", "IPv6")
 def validate_ingress_create(new: Spec) -> FieldErrors:
     yield from validate_ingress(new)
     annotated = new["metadata"].get("annotations", {}).get(_CLASS_ANNOTATION)
-    chosen = new["spec"].get("ingressClassName")
-    if annotated is not None and chosen is not None and annotated != chosen:
+    class_name = new["spec"].get("ingressClassName")
+    if annotated is not None and class_name is not None and annotated != class_name:
         text = "must match `ingressClassName` when both are specified"
         yield invalid(f"annotations.{_CLASS_ANNOTATION}", annotated, text)
 
@@ -162,7 +162,7 @@ def _validate_service_backend(service: Spec, path: str) -> FieldErrors:
 
 
 def validate_path_reference(reference: Spec, path: str) -> FieldErrors:
-    """A reference by group, kind and name, each of which must fit into a URL."""
+    """Validate a reference by group, kind and name, each of which must be valid in a URL path."""
     if reference.get("apiGroup") is not None:
         yield from validate_dns_subdomain(reference["apiGroup"], f"{path}.apiGroup")
     for name in ("kind", "name"):
@@ -253,15 +253,15 @@ def _validate_ip_block(block: Spec, path: str) -> FieldErrors:
     if not block["cidr"]:
         yield required(f"{path}.cidr")
         return
-    whole = network_of(block["cidr"])
-    if whole is None:
+    network = parse_network(block["cidr"])
+    if network is None:
         yield from validate_cidr(block["cidr"], f"{path}.cidr")
         return
     for index, value in enumerate(block.get("except", ())):
-        part = network_of(value)
+        part = parse_network(value)
         if part is None:
             yield from validate_cidr(value, f"{path}.except[{index}]")
-        elif part.version != whole.version or part == whole or not part.subnet_of(whole):  # type: ignore[arg-type]
+        elif part.version != network.version or part == network or not part.subnet_of(network):  # type: ignore[arg-type]
             yield invalid(f"{path}.except[{index}]", value, "must be a strict subset of `cidr`")
 
 
@@ -322,9 +322,9 @@ def _validate_slice_addresses(addresses: Iterable[str], kind: str, path: str) ->
         if kind == "FQDN":
             yield from _validate_domain_name(address, where)
             continue
-        wrong = list((validate_canonical_ip if kind == "IPv6" else validate_ip)(address, where))
-        yield from wrong
-        if kind in ("IPv4", "IPv6") and not wrong:
+        errors = list((validate_canonical_ip if kind == "IPv6" else validate_ip)(address, where))
+        yield from errors
+        if kind in ("IPv4", "IPv6") and not errors:
             if (":" in address) != (kind == "IPv6"):
                 yield invalid(path, address, f"must be an {kind} address")
             yield from validate_endpoint_ip(address, where)
@@ -335,8 +335,8 @@ def _validate_domain_name(name: str, path: str) -> FieldErrors:
         yield required(path)
         return
     name = name.removesuffix(".")
-    wrong = dns_subdomain_errors(name)
-    if wrong:
-        yield invalid(path, name, ",".join(wrong))
+    errors = dns_subdomain_errors(name)
+    if errors:
+        yield invalid(path, name, ",".join(errors))
     elif "." not in name:
         yield invalid(path, name, "should be a domain with at least two segments separated by dots")

@@ -1,4 +1,4 @@
-"""What may change in a pod: images, the deadline downwards, tolerations and scheduling gates in one direction."""
+"""Validation of pod updates: images may change, the deadline may shrink, tolerations may be added, gates removed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UPDATABLE: Final = (
     "`spec.tolerations` (only additions to existing tolerations)",
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
 )
-_FREE: Final = ("activeDeadlineSeconds", "schedulingGates", "tolerations")
+_MUTABLE_FIELDS: Final = ("activeDeadlineSeconds", "schedulingGates", "tolerations")
 _SYSTEM_CONDITIONS: Final = ("PodScheduled", "Ready", "Initialized")
 
 
@@ -38,9 +38,9 @@ def validate_pod_update(new: dict[str, Any], old: dict[str, Any]) -> FieldErrors
         for index, container in enumerate(spec.get(name) or ()):
             if not container.get("image"):
                 yield required(f"spec.{name}[{index}].image")
-    wrong = list(_validate_deadline(spec.get("activeDeadlineSeconds"), old_spec.get("activeDeadlineSeconds")))
-    yield from wrong
-    if wrong and "activeDeadlineSeconds" in spec:
+    errors = list(_validate_deadline(spec.get("activeDeadlineSeconds"), old_spec.get("activeDeadlineSeconds")))
+    yield from errors
+    if errors and "activeDeadlineSeconds" in spec:
         return
     yield from _validate_tolerations(spec.get("tolerations", []), old_spec.get("tolerations", []))
     yield from _validate_scheduling_gates(spec, old_spec)
@@ -61,32 +61,32 @@ def _validate_deadline(new: int | None, old: int | None) -> FieldErrors:
 
 def _validate_tolerations(new: list[dict[str, Any]], old: list[dict[str, Any]]) -> FieldErrors:
     for toleration in old:
-        kept = {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
-        if not any({k: v for k, v in each.items() if k != "tolerationSeconds"} == kept for each in new):
+        identity = {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+        if not any({k: v for k, v in each.items() if k != "tolerationSeconds"} == identity for each in new):
             text = "existing toleration can not be modified except its tolerationSeconds"
             yield forbidden("spec.tolerations", text)
             return
 
 
 def _validate_scheduling_gates(spec: Spec, old_spec: Spec) -> FieldErrors:
-    had = {gate["name"] for gate in old_spec.get("schedulingGates", ())}
+    old_gates = {gate["name"] for gate in old_spec.get("schedulingGates", ())}
     for index, gate in enumerate(spec.get("schedulingGates", ())):
         name = gate["name"]
-        if name not in had:
+        if name not in old_gates:
             text = f"only deletion is allowed, but found new scheduling gate '{name}'"
             yield forbidden(f"spec.schedulingGates[{index}].name", text)
 
 
 def _comparable(spec: Spec, old_spec: Spec) -> Spec:
-    """A spec without what may change."""
-    kept = {key: value for key, value in spec.items() if key not in _FREE}
+    """Return a spec without its mutable fields."""
+    comparable = {key: value for key, value in spec.items() if key not in _MUTABLE_FIELDS}
     for name in ("containers", "initContainers"):
-        if name in kept:
-            kept[name] = [{k: v for k, v in each.items() if k != "image"} for each in kept[name] or ()]
-    before = old_spec.get("terminationGracePeriodSeconds")
-    if before is not None and before < 0 and spec.get("terminationGracePeriodSeconds") == 1:
-        kept["terminationGracePeriodSeconds"] = before
-    return kept
+        if name in comparable:
+            comparable[name] = [{k: v for k, v in each.items() if k != "image"} for each in comparable[name] or ()]
+    old_period = old_spec.get("terminationGracePeriodSeconds")
+    if old_period is not None and old_period < 0 and spec.get("terminationGracePeriodSeconds") == 1:
+        comparable["terminationGracePeriodSeconds"] = old_period
+    return comparable
 
 
 def validate_pod_status_update(new: dict[str, Any], old: dict[str, Any]) -> FieldErrors:
@@ -107,16 +107,16 @@ def validate_pod_status_update(new: dict[str, Any], old: dict[str, Any]) -> Fiel
 
 
 def _validate_state_changes(new: dict[str, Any], old: dict[str, Any]) -> FieldErrors:
-    """A container that ended for good does not run again."""
+    """Reject a transition of a permanently terminated container to another state."""
     policy = new["spec"].get("restartPolicy")
     if policy == "Always":
         return
-    now = {each["name"]: each for each in new["status"].get("containerStatuses", ())}
-    for index, before in enumerate(old["status"].get("containerStatuses", ())):
-        ended = before["state"].get("terminated")
+    statuses = {each["name"]: each for each in new["status"].get("containerStatuses", ())}
+    for index, old_status in enumerate(old["status"].get("containerStatuses", ())):
+        ended = old_status["state"].get("terminated")
         if ended is None or (policy == "OnFailure" and ended["exitCode"] != 0):
             continue
-        after = now.get(before["name"])
-        if after is not None and "terminated" not in after["state"]:
+        status = statuses.get(old_status["name"])
+        if status is not None and "terminated" not in status["state"]:
             path = f"status.containerStatuses[{index}].state"
             yield forbidden(path, "may not be transitioned to non-terminated state")

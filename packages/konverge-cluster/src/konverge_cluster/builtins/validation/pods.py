@@ -1,4 +1,4 @@
-"""Pods and pod templates, as wholes."""
+"""Validation of pods and pod templates."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from konverge_cluster.builtins.validation.values import (
     validate_qualified_name,
     validate_range,
 )
-from konverge_cluster.builtins.validation.volumes import volumes
+from konverge_cluster.builtins.validation.volumes import validate_volumes
 
 __all__ = ["validate_pod", "validate_pod_create", "validate_pod_spec", "validate_pod_template"]
 
@@ -45,20 +45,20 @@ _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "N
 _NAMED_FIELDS: Final = ("serviceAccountName", "nodeName")
 
 
-def validate_pod_create(found: dict[str, Any]) -> FieldErrors:
-    """A pod that is about to be created."""
-    yield from validate_pod(found)
-    spec = found["spec"]
+def validate_pod_create(pod: dict[str, Any]) -> FieldErrors:
+    """Validate a new pod."""
+    yield from validate_pod(pod)
+    spec = pod["spec"]
     if spec.get("ephemeralContainers"):
         yield forbidden("spec.ephemeralContainers", "cannot be set on create")
     if spec.get("nodeName") and spec.get("schedulingGates"):
         yield forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
 
 
-def validate_pod(found: dict[str, Any]) -> FieldErrors:
-    """A pod, new or changed."""
-    spec = found["spec"]
-    yield from validate_pod_spec(spec, "spec", name=found["metadata"].get("name", ""), is_pod=True)
+def validate_pod(pod: dict[str, Any]) -> FieldErrors:
+    """Validate a new or updated pod."""
+    spec = pod["spec"]
+    yield from validate_pod_spec(spec, "spec", name=pod["metadata"].get("name", ""), is_pod=True)
     if not spec.get("serviceAccountName"):
         for index, volume in enumerate(spec.get("volumes", ())):
             for at, source in enumerate(volume.get("projected", {}).get("sources") or ()):
@@ -71,7 +71,7 @@ def validate_pod(found: dict[str, Any]) -> FieldErrors:
 
 
 def validate_pod_template(template: dict[str, Any], path: str) -> FieldErrors:
-    """The template of a workload."""
+    """Validate the pod template of a workload."""
     metadata = template["metadata"]
     yield from validate_labels(metadata.get("labels"), f"{path}.labels")
     yield from validate_annotation_values(metadata.get("annotations"), f"{path}.annotations")
@@ -81,11 +81,11 @@ def validate_pod_template(template: dict[str, Any], path: str) -> FieldErrors:
 
 
 def validate_pod_spec(spec: Spec, path: str, *, name: str = "", is_pod: bool = False) -> FieldErrors:
-    sound, wrong = volumes(spec.get("volumes", ()), f"{path}.volumes", pod_name=name, is_pod=is_pod)
-    yield from wrong
+    volumes, errors = validate_volumes(spec.get("volumes", ()), f"{path}.volumes", pod_name=name, is_pod=is_pod)
+    yield from errors
     yield from _validate_resource_claims(spec.get("resourceClaims", ()), f"{path}.resourceClaims")
     context = PodContext(
-        volumes=sound,
+        volumes=volumes,
         claims=frozenset(claim["name"] for claim in spec.get("resourceClaims", ())),
         grace=spec.get("terminationGracePeriodSeconds"),
         host_users=spec.get("hostUsers", True),
@@ -131,14 +131,14 @@ def _validate_resource_claims(claims: Iterable[dict[str, Any]], path: str) -> Fi
 
 def _validate_claim_source(claim: dict[str, Any], path: str) -> FieldErrors:
     names = ("resourceClaimName", "resourceClaimTemplateName")
-    given = [name for name in names if name in claim]
-    if len(given) != 1:
+    sources = [name for name in names if name in claim]
+    if len(sources) != 1:
         shown = {"Name": claim["name"], "ResourceClaimName": claim.get(names[0])}
-        listed = " or ".join if given else ", ".join
-        text = "at most one of {} may be specified" if given else "must specify one of: {}"
+        listed = " or ".join if sources else ", ".join
+        text = "at most one of {} may be specified" if sources else "must specify one of: {}"
         shown["ResourceClaimTemplateName"] = claim.get(names[1])
         yield invalid(path, shown, text.format(listed(f"`{name}`" for name in names)))
-    for name in given:
+    for name in sources:
         yield from validate_dns_subdomain(claim[name], f"{path}.{name}")
 
 

@@ -1,4 +1,4 @@
-"""Probes and lifecycle hooks."""
+"""Validation of probes and lifecycle hooks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def validate_lifecycle(hooks: dict[str, Any], grace: int | None, path: str) -> F
 
 
 def validate_probes(container: dict[str, Any], grace: int | None, path: str) -> FieldErrors:
-    """The three probes of a container."""
+    """Validate the three probes of a container."""
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         if name not in container:
             continue

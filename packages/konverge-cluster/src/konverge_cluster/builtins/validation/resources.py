@@ -1,4 +1,4 @@
-"""What containers ask for and how far they may go."""
+"""Validation of resource requests and limits."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def is_huge_pages(name: str) -> bool:
 
 
 def is_native(name: str) -> bool:
-    """Whether a resource is Kubernetes' own."""
+    """Report whether a resource belongs to Kubernetes itself."""
     return "/" not in name or "kubernetes.io/" in name
 
 
@@ -63,9 +63,9 @@ def is_extended(name: str) -> bool:
 
 
 def validate_resource_name(name: str, path: str) -> FieldErrors:
-    wrong = list(validate_qualified_name(name, path))
-    yield from wrong
-    if not wrong and "/" not in name and name not in _STANDARD and not is_huge_pages(name):
+    errors = list(validate_qualified_name(name, path))
+    yield from errors
+    if not errors and "/" not in name and name not in _STANDARD and not is_huge_pages(name):
         yield invalid(path, name, "must be a standard resource type or fully qualified")
 
 
@@ -79,9 +79,9 @@ def validate_container_resource_name(name: str, path: str) -> FieldErrors:
 
 
 def validate_pod_resource_name(name: str, path: str) -> FieldErrors:
-    wrong = list(validate_resource_name(name, path))
-    yield from wrong
-    if not wrong and name not in ("cpu", "memory") and not is_huge_pages(name):
+    errors = list(validate_resource_name(name, path))
+    yield from errors
+    if not errors and name not in ("cpu", "memory") and not is_huge_pages(name):
         yield unsupported(path, name, ("cpu", "hugepages-", "memory"))
 
 
@@ -98,22 +98,24 @@ def validate_container_resources(resources: dict[str, Any], claims: frozenset[st
 
 
 def validate_resource_requirements(
-    resources: dict[str, Any], name_rule: Callable[[str, str], FieldErrors], claims: frozenset[str], path: str
+    resources: dict[str, Any], validate_resource: Callable[[str, str], FieldErrors], claims: frozenset[str], path: str
 ) -> FieldErrors:
-    """Check limits and requests, one by one and against each other."""
+    """Validate limits and requests, individually and against each other."""
     limits, requests = resources.get("limits", {}), resources.get("requests", {})
     for name, amount in limits.items():
-        yield from _validate_amount(name, amount, name_rule, f"{path}.limits[{name}]")
+        yield from _validate_amount(name, amount, validate_resource, f"{path}.limits[{name}]")
     for name, amount in requests.items():
-        yield from _validate_request(name, amount, limits, name_rule, path)
+        yield from _validate_request(name, amount, limits, validate_resource, path)
     names = {*limits, *requests}
     if any(map(is_huge_pages, names)) and not names & {"cpu", "memory"}:
         yield forbidden(path, "HugePages require cpu or memory")
     yield from _validate_claims(resources.get("claims", ()), claims, f"{path}.claims")
 
 
-def _validate_amount(name: str, amount: str, name_rule: Callable[[str, str], FieldErrors], path: str) -> FieldErrors:
-    yield from name_rule(name, path)
+def _validate_amount(
+    name: str, amount: str, validate_resource: Callable[[str, str], FieldErrors], path: str
+) -> FieldErrors:
+    yield from validate_resource(name, path)
     yield from validate_quantity_value(name, amount, path)
     if is_huge_pages(name):
         yield from _validate_huge_pages(name, amount, path)
@@ -129,10 +131,10 @@ def _validate_huge_pages(name: str, amount: str, path: str) -> FieldErrors:
 
 
 def _validate_request(
-    name: str, amount: str, limits: dict[str, str], name_rule: Callable[[str, str], FieldErrors], path: str
+    name: str, amount: str, limits: dict[str, str], validate_resource: Callable[[str, str], FieldErrors], path: str
 ) -> FieldErrors:
     where = f"{path}.requests[{name}]"
-    yield from name_rule(name, where)
+    yield from validate_resource(name, where)
     yield from validate_quantity_value(name, amount, where)
     fixed = is_huge_pages(name) or not is_native(name)
     limit = limits.get(name)

@@ -1,4 +1,4 @@
-"""Schedules of cron jobs, and what the real server's parser says about a wrong one."""
+"""Validation of cron schedules, with the errors of the real server's parser."""
 
 from __future__ import annotations
 
@@ -25,49 +25,49 @@ _ZONE_PART: Final = re.compile(r"[A-Za-z0-9._\-+]+")
 _DURATION: Final = re.compile(r"[+-]?(\d+(\.\d*)?(ns|us|µs|μs|ms|s|m|h))+|0")
 
 
-class _Wrong(ValueError):
-    """A schedule that cannot be read."""
+class _ScheduleError(ValueError):
+    """A schedule that cannot be parsed."""
 
 
 def validate_schedule_format(
-    schedule: str, path: str, *, zone: str | None, zone_was_inside: bool = False
+    schedule: str, path: str, *, zone: str | None, allow_time_zone: bool = False
 ) -> FieldErrors:
-    """Check a schedule; a zone inside it is tolerated only where it was before."""
+    """Validate a schedule. A time zone in it is allowed only if the old schedule had one."""
     try:
-        _read(schedule)
-    except _Wrong as wrong:
-        yield invalid(path, schedule, str(wrong))
+        _parse(schedule)
+    except _ScheduleError as error:
+        yield invalid(path, schedule, str(error))
     if "TZ" in schedule:
-        if not zone_was_inside:
+        if not allow_time_zone:
             yield invalid(path, schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
         elif zone is not None:
             yield invalid(path, schedule, "cannot use both timeZone field and TZ or CRON_TZ in schedule")
 
 
-def _read(schedule: str) -> None:
+def _parse(schedule: str) -> None:
     if schedule.startswith(("TZ=", "CRON_TZ=")):
         zone, _, schedule = schedule.partition("=")[2].partition(" ")
         if not _zone_exists(zone):
-            raise _Wrong(f"provided bad location {zone}: unknown time zone {zone}")
+            raise _ScheduleError(f"provided bad location {zone}: unknown time zone {zone}")
         schedule = schedule.strip()
     if schedule.startswith("@"):
-        _read_descriptor(schedule)
+        _parse_descriptor(schedule)
         return
     fields = schedule.split()
     if len(fields) != len(_BOUNDS):
-        raise _Wrong(f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")
+        raise _ScheduleError(f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")
     for field, (low, high, names) in zip(fields, _BOUNDS, strict=True):
         for part in filter(None, field.split(",")):
-            _read_range(part, low, high, names)
+            _parse_range(part, low, high, names)
 
 
-def _read_descriptor(text: str) -> None:
+def _parse_descriptor(text: str) -> None:
     if text.startswith("@every "):
-        wrong = _duration_error(text.removeprefix("@every "))
-        if wrong:
-            raise _Wrong(f"failed to parse duration {text}: time: {wrong}")
+        error = _duration_error(text.removeprefix("@every "))
+        if error:
+            raise _ScheduleError(f"failed to parse duration {text}: time: {error}")
     elif text not in _DESCRIPTORS:
-        raise _Wrong(f"unrecognized descriptor: {text}")
+        raise _ScheduleError(f"unrecognized descriptor: {text}")
 
 
 def _duration_error(text: str) -> str:
@@ -81,36 +81,36 @@ def _duration_error(text: str) -> str:
     return f"{what} in duration {quote(text)}"
 
 
-def _read_range(part: str, low: int, high: int, names: dict[str, int]) -> None:
+def _parse_range(part: str, low: int, high: int, names: dict[str, int]) -> None:
     bounds, *steps = part.split("/")
     ends = bounds.split("-")
     if ends[0] in ("*", "?"):
         start, end = low, high
     else:
         if len(ends) > 2:
-            raise _Wrong(f"too many hyphens: {part}")
+            raise _ScheduleError(f"too many hyphens: {part}")
         numbers = [names[each.lower()] if each.lower() in names else _number(each) for each in ends]
         start, end = numbers[0], numbers[-1]
     if len(steps) > 1:
-        raise _Wrong(f"too many slashes: {part}")
+        raise _ScheduleError(f"too many slashes: {part}")
     step = _number(steps[0]) if steps else 1
     if steps and len(ends) == 1:
         end = high
     if start < low:
-        raise _Wrong(f"beginning of range ({start}) below minimum ({low}): {part}")
+        raise _ScheduleError(f"beginning of range ({start}) below minimum ({low}): {part}")
     if end > high:
-        raise _Wrong(f"end of range ({end}) above maximum ({high}): {part}")
+        raise _ScheduleError(f"end of range ({end}) above maximum ({high}): {part}")
     if start > end:
-        raise _Wrong(f"beginning of range ({start}) beyond end of range ({end}): {part}")
+        raise _ScheduleError(f"beginning of range ({start}) beyond end of range ({end}): {part}")
     if not step:
-        raise _Wrong(f"step of range should be a positive number: {part}")
+        raise _ScheduleError(f"step of range should be a positive number: {part}")
 
 
 def _number(text: str) -> int:
     if not re.fullmatch(r"[+-]?\d+", text, re.ASCII):
-        raise _Wrong(f"failed to parse int from {text}: strconv.Atoi: parsing {quote(text)}: invalid syntax")
+        raise _ScheduleError(f"failed to parse int from {text}: strconv.Atoi: parsing {quote(text)}: invalid syntax")
     if int(text) < 0:
-        raise _Wrong(f"negative number ({int(text)}) not allowed: {text}")
+        raise _ScheduleError(f"negative number ({int(text)}) not allowed: {text}")
     return int(text)
 
 

@@ -1,4 +1,4 @@
-"""Where pods may run: affinities, tolerations, spreading."""
+"""Validation of affinities, tolerations and topology spread constraints."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
-def validate_affinity(wishes: dict[str, Any], path: str) -> FieldErrors:
-    if "nodeAffinity" in wishes:
-        yield from _validate_node_affinity(wishes["nodeAffinity"], f"{path}.nodeAffinity")
+def validate_affinity(affinity: dict[str, Any], path: str) -> FieldErrors:
+    if "nodeAffinity" in affinity:
+        yield from _validate_node_affinity(affinity["nodeAffinity"], f"{path}.nodeAffinity")
     for name in ("podAffinity", "podAntiAffinity"):
-        if name in wishes:
-            yield from _validate_pod_affinity(wishes[name], f"{path}.{name}")
+        if name in affinity:
+            yield from _validate_pod_affinity(affinity[name], f"{path}.{name}")
 
 
-def _validate_node_affinity(wishes: dict[str, Any], path: str) -> FieldErrors:
-    if _REQUIRED in wishes:
-        yield from validate_node_selector(wishes[_REQUIRED], f"{path}.{_REQUIRED}")
-    for index, term in enumerate(wishes.get(_PREFERRED, ())):
+def _validate_node_affinity(affinity: dict[str, Any], path: str) -> FieldErrors:
+    if _REQUIRED in affinity:
+        yield from validate_node_selector(affinity[_REQUIRED], f"{path}.{_REQUIRED}")
+    for index, term in enumerate(affinity.get(_PREFERRED, ())):
         where = f"{path}.{_PREFERRED}[{index}]"
         yield from _validate_weight(term["weight"], where)
         yield from _validate_node_term(term["preference"], f"{where}.preference", check_values=False)
@@ -102,10 +102,10 @@ def _validate_node_field(requirement: dict[str, Any], path: str) -> FieldErrors:
         yield from validate_dns_subdomain(value, f"{path}.values[{index}]")
 
 
-def _validate_pod_affinity(wishes: dict[str, Any], path: str) -> FieldErrors:
-    for index, term in enumerate(wishes.get(_REQUIRED, ())):
+def _validate_pod_affinity(affinity: dict[str, Any], path: str) -> FieldErrors:
+    for index, term in enumerate(affinity.get(_REQUIRED, ())):
         yield from _validate_pod_term(term, f"{path}.{_REQUIRED}[{index}]")
-    for index, weighted in enumerate(wishes.get(_PREFERRED, ())):
+    for index, weighted in enumerate(affinity.get(_PREFERRED, ())):
         where = f"{path}.{_PREFERRED}[{index}]"
         yield from _validate_weight(weighted["weight"], where)
         yield from _validate_pod_term(weighted["podAffinityTerm"], f"{where}.podAffinityTerm")
@@ -121,8 +121,8 @@ def _validate_pod_term(term: dict[str, Any], path: str) -> FieldErrors:
     yield from validate_qualified_name(term["topologyKey"], f"{path}.topologyKey")
 
 
-def validate_tolerations(found: Iterable[dict[str, Any]], path: str) -> FieldErrors:
-    for index, toleration in enumerate(found):
+def validate_tolerations(tolerations: Iterable[dict[str, Any]], path: str) -> FieldErrors:
+    for index, toleration in enumerate(tolerations):
         yield from _validate_toleration(toleration, f"{path}[{index}]")
 
 
@@ -142,9 +142,9 @@ def _validate_toleration(toleration: dict[str, Any], path: str) -> FieldErrors:
 
 def _validate_toleration_value(operator: str, value: str, path: str) -> FieldErrors:
     if operator in ("Equal", ""):
-        wrong = label_value_errors(value)
-        if wrong:
-            yield invalid(path, value, ";".join(wrong))
+        errors = label_value_errors(value)
+        if errors:
+            yield invalid(path, value, ";".join(errors))
     elif operator == "Exists":
         if value:
             yield invalid(path, value, "value must be empty when `operator` is 'Exists'")

@@ -1,4 +1,4 @@
-"""Who containers run as, and what they may do."""
+"""Validation of security contexts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PROFILES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
 
 
 def validate_pod_security(context: dict[str, Any], spec: dict[str, Any], path: str) -> FieldErrors:
-    """The security context of a pod; some of its fields stand in the spec itself."""
+    """Validate the security context of a pod; some related fields are in the pod spec."""
     for name in ("fsGroup", "runAsUser", "runAsGroup"):
         yield from validate_range(context.get(name), 0, MAX_INT32, f"{path}.{name}")
     for index, group in enumerate(context.get("supplementalGroups", ())):
@@ -66,7 +66,7 @@ def _validate_privileges(context: dict[str, Any], path: str) -> FieldErrors:
 
 
 def _internal(context: dict[str, Any]) -> dict[str, Any]:
-    """A security context as the server shows it in a message: all fields, by their Go names."""
+    """Return a security context as error messages print it: all fields, with their Go names."""
     capabilities = context.get("capabilities")
     return {
         "Capabilities": capabilities and {"Add": capabilities.get("add"), "Drop": capabilities.get("drop")},
@@ -100,33 +100,35 @@ def _validate_sysctls(sysctls: Iterable[dict[str, Any]], path: str) -> FieldErro
 def _validate_seccomp(profile: dict[str, Any] | None, path: str) -> FieldErrors:
     if profile is None:
         return
-    kind, own = profile["type"], profile.get("localhostProfile")
+    kind, localhost_profile = profile["type"], profile.get("localhostProfile")
     if not kind:
         yield required(f"{path}.type", "type is required when seccompProfile is set")
     elif kind not in _PROFILES:
         yield unsupported(f"{path}.type", kind, _PROFILES)
     if kind == "Localhost":
-        if own is None:
+        if localhost_profile is None:
             yield required(f"{path}.localhostProfile", "must be set when seccomp type is Localhost")
         else:
-            yield from validate_relative_path(own, f"{path}.localhostProfile")
-    elif own is not None:
-        shown = {"Type": kind, "LocalhostProfile": own}
+            yield from validate_relative_path(localhost_profile, f"{path}.localhostProfile")
+    elif localhost_profile is not None:
+        shown = {"Type": kind, "LocalhostProfile": localhost_profile}
         yield invalid(f"{path}.localhostProfile", shown, "can only be set when seccomp type is Localhost")
 
 
 def _validate_app_armor(profile: dict[str, Any] | None, path: str) -> FieldErrors:
     if profile is None:
         return
-    kind, own = profile["type"], profile.get("localhostProfile")
+    kind, localhost_profile = profile["type"], profile.get("localhostProfile")
     if kind == "Localhost":
-        if own is None or own == "":
+        if localhost_profile is None or localhost_profile == "":
             yield required(f"{path}.localhostProfile", "must be set when AppArmor type is Localhost")
-        elif own != own.strip():
-            yield invalid(f"{path}.localhostProfile", own, "must not be padded with whitespace")
+        elif localhost_profile != localhost_profile.strip():
+            yield invalid(f"{path}.localhostProfile", localhost_profile, "must not be padded with whitespace")
     elif kind in _PROFILES:
-        if own is not None:
-            yield invalid(f"{path}.localhostProfile", own, "can only be set when AppArmor type is Localhost")
+        if localhost_profile is not None:
+            yield invalid(
+                f"{path}.localhostProfile", localhost_profile, "can only be set when AppArmor type is Localhost"
+            )
     elif not kind:
         yield required(f"{path}.type", "type is required when appArmorProfile is set")
     else:

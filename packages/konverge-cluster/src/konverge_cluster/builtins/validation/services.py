@@ -1,4 +1,4 @@
-"""Services, and the addresses behind them."""
+"""Validation of services and endpoints."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from konverge_cluster.builtins.defaults.networking import accepts_external_traff
 from konverge_cluster.builtins.validation.labels import validate_labels
 from konverge_cluster.builtins.validation.values import (
     FieldErrors,
-    address_of,
     is_ip,
+    parse_ip,
     validate_cidr,
     validate_dns_label,
     validate_dns_subdomain,
@@ -110,23 +110,23 @@ def _validate_affinity(spec: Spec) -> FieldErrors:
 
 
 def validate_cluster_addresses(spec: Spec) -> FieldErrors:
-    """The addresses of a service, held against each other and against its families."""
+    """Validate the cluster IPs of a service, against each other and against its IP families."""
     if spec["type"] == "ExternalName":
         return
-    first, given = spec.get("clusterIP", ""), spec.get("clusterIPs", [])
-    if first and not given:
+    first, cluster_ips = spec.get("clusterIP", ""), spec.get("clusterIPs", [])
+    if first and not cluster_ips:
         yield required("spec.clusterIPs")
-    elif first and given[0] != first:
-        yield invalid("spec.clusterIPs", given, "first value must match `clusterIP`")
-    elif given and not first:
-        yield invalid("spec.clusterIPs", given, "must be empty when `clusterIP` is not specified")
+    elif first and cluster_ips[0] != first:
+        yield invalid("spec.clusterIPs", cluster_ips, "first value must match `clusterIP`")
+    elif cluster_ips and not first:
+        yield invalid("spec.clusterIPs", cluster_ips, "must be empty when `clusterIP` is not specified")
     yield from _validate_families(spec)
-    wrong = list(_validate_addresses(given))
-    yield from wrong
-    if len(given) > 2:
-        yield invalid("spec.clusterIPs", given, "may only hold up to 2 values")
-    if not wrong:
-        yield from _validate_address_families(given, spec.get("ipFamilies", []))
+    errors = list(_validate_addresses(cluster_ips))
+    yield from errors
+    if len(cluster_ips) > 2:
+        yield invalid("spec.clusterIPs", cluster_ips, "may only hold up to 2 values")
+    if not errors:
+        yield from _validate_address_families(cluster_ips, spec.get("ipFamilies", []))
 
 
 def _validate_families(spec: Spec) -> FieldErrors:
@@ -141,22 +141,22 @@ def _validate_families(spec: Spec) -> FieldErrors:
         yield unsupported("spec.ipFamilyPolicy", policy, _FAMILY_POLICIES)
 
 
-def _validate_addresses(given: list[str]) -> FieldErrors:
-    for index, address in enumerate(given):
+def _validate_addresses(cluster_ips: list[str]) -> FieldErrors:
+    for index, address in enumerate(cluster_ips):
         if index == 0 and address == "None":
-            if len(given) > 1:
-                yield invalid("spec.clusterIPs", given, "'None' must be the first and only value")
+            if len(cluster_ips) > 1:
+                yield invalid("spec.clusterIPs", cluster_ips, "'None' must be the first and only value")
         else:
             yield from validate_ip(address, f"spec.clusterIPs[{index}]")
 
 
-def _validate_address_families(given: list[str], families: list[str]) -> FieldErrors:
-    versions = [":" in address for address in given]
-    if len(given) > 1 and len(set(versions)) != 2:
-        yield invalid("spec.clusterIPs", given, "may specify no more than one IP for each IP family")
-    if given[:1] == ["None"]:
+def _validate_address_families(cluster_ips: list[str], families: list[str]) -> FieldErrors:
+    versions = [":" in address for address in cluster_ips]
+    if len(cluster_ips) > 1 and len(set(versions)) != 2:
+        yield invalid("spec.clusterIPs", cluster_ips, "may specify no more than one IP for each IP family")
+    if cluster_ips[:1] == ["None"]:
         return
-    for index, (address, family) in enumerate(zip(given, families, strict=False)):
+    for index, (address, family) in enumerate(zip(cluster_ips, families, strict=False)):
         if (family == "IPv6") != (":" in address) and family in ("IPv4", "IPv6"):
             text = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
             yield invalid(f"spec.clusterIPs[{index}]", address, text)
@@ -233,8 +233,8 @@ def validate_service_update(new: dict[str, Any], old: dict[str, Any]) -> FieldEr
     if "ExternalName" not in (spec["type"], old_spec["type"]):
         yield from _validate_address_changes(spec.get("clusterIPs", []), old_spec.get("clusterIPs", []))
     if spec["type"] == old_spec["type"] == "LoadBalancer":
-        before = old_spec.get("loadBalancerClass")
-        if spec.get("loadBalancerClass") != before:
+        old_class = old_spec.get("loadBalancerClass")
+        if spec.get("loadBalancerClass") != old_class:
             yield invalid("spec.loadBalancerClass", spec.get("loadBalancerClass"), "may not change once set")
     yield from validate_service(new)
 
@@ -274,8 +274,8 @@ def validate_load_balancer_status(status: Spec, spec: Spec) -> FieldErrors:
 
 
 def validate_endpoint_ip(address: str, path: str) -> FieldErrors:
-    """An address that pods can have."""
-    parsed = address_of(address)
+    """Validate an address that a pod can have."""
+    parsed = parse_ip(address)
     if parsed is None:
         yield invalid(path, address, "must be a valid IP address")
         return

@@ -1,4 +1,4 @@
-"""Volumes, storage classes, drivers and attachments."""
+"""Validation of persistent volumes, storage classes, CSI drivers and volume attachments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 from konverge.objects.quantities import Quantity
 from konverge_cluster.api.field_errors import duplicate, forbidden, invalid, required, unsupported
 from konverge_cluster.builtins.validation.claims import ACCESS_MODES, VOLUME_MODES
-from konverge_cluster.builtins.validation.labels import in_order
+from konverge_cluster.builtins.validation.labels import sorted_labels
 from konverge_cluster.builtins.validation.legacy_volumes import validate_legacy_volume
 from konverge_cluster.builtins.validation.scheduling import validate_node_selector
 from konverge_cluster.builtins.validation.values import (
@@ -131,7 +131,7 @@ def _validate_plugin(spec: Spec) -> FieldErrors:
         yield required("spec", "must specify a volume type")
     for at, name in enumerate(present):
         path = f"spec.{name}"
-        # The server forgets to count this one.
+        # The real server does not count this one.
         if at and name != "flexVolume":
             yield forbidden("spec.cephFS" if name == "cephfs" else path, _ONE_TYPE)
         elif name == "hostPath":
@@ -187,7 +187,7 @@ def validate_storage_class(new: Spec) -> FieldErrors:
 
 
 def _validate_topologies(terms: Iterable[Spec]) -> FieldErrors:
-    # An empty term counts as one that was there before.
+    # The real server treats an empty term as a duplicate.
     seen: list[dict[str, set[str]]] = [{}]
     for index, term in enumerate(terms):
         path = f"allowedTopologies[{index}].matchLabelExpressions"
@@ -213,7 +213,9 @@ def _validate_topology(expression: Spec, path: str) -> FieldErrors:
 
 
 def validate_storage_class_update(new: Spec, old: Spec) -> FieldErrors:
-    yield from validate_immutable(in_order(new.get("parameters")), in_order(old.get("parameters")), "parameters")
+    yield from validate_immutable(
+        sorted_labels(new.get("parameters")), sorted_labels(old.get("parameters")), "parameters"
+    )
     for name in ("provisioner", "reclaimPolicy", "volumeBindingMode"):
         yield from validate_immutable(new[name], old[name], name)
 

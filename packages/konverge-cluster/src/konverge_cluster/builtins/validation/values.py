@@ -1,4 +1,4 @@
-"""Single values: numbers, names, ports, addresses, file paths."""
+"""Validation of single values: numbers, names, ports, addresses, file paths."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = [
     "MAX_INT32",
     "NOT_NEGATIVE",
     "FieldErrors",
-    "address_of",
     "exclusive_keys",
     "is_ip",
-    "network_of",
+    "parse_ip",
+    "parse_network",
     "port_name_errors",
     "regex_error",
     "validate_canonical_ip",
@@ -58,7 +58,7 @@ _IP_TEXT: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)
 
 
 def regex_error(rule: str, pattern: str, *examples: str) -> str:
-    """Word what a value must look like, as the server does."""
+    """Return the server's error text for a value that does not match a pattern."""
     if not examples:
         return f"{rule} (regex used for validation is '{pattern}')"
     shown = " or ".join(f"'{example}', " for example in examples)
@@ -86,7 +86,7 @@ def validate_range(value: int | None, low: int, high: int, path: str) -> FieldEr
 
 
 def validate_enum(value: str | None, allowed: Iterable[str], path: str) -> FieldErrors:
-    """A value that must be there and be one of `allowed`."""
+    """Require a value that is one of `allowed`."""
     if not value:
         yield required(path)
     elif value not in (allowed := tuple(allowed)):
@@ -94,7 +94,7 @@ def validate_enum(value: str | None, allowed: Iterable[str], path: str) -> Field
 
 
 def validate_name(value: str, rule: Callable[[str], list[str]], path: str) -> FieldErrors:
-    """A value that must keep a rule of names."""
+    """Validate a name with a function that returns error texts."""
     for text in rule(value):
         yield invalid(path, value, text)
 
@@ -112,7 +112,7 @@ def validate_qualified_name(value: str, path: str) -> FieldErrors:
 
 
 def validate_domain_prefixed_path(value: str, path: str) -> FieldErrors:
-    """A name with a domain before it, such as `example.com/ingress`."""
+    """Validate a domain-prefixed path, such as `example.com/ingress`."""
     domain, slash, rest = value.partition("/")
     if not value:
         yield required(path)
@@ -129,7 +129,7 @@ def validate_port_number(value: int, path: str) -> FieldErrors:
 
 
 def port_name_errors(name: str) -> list[str]:
-    """Check the name of a port."""
+    """Return the errors of a port name."""
     errors = []
     if len(name) > 15:
         errors.append("must be no more than 15 characters")
@@ -151,7 +151,7 @@ def validate_port_number_or_name(value: int | str, path: str) -> FieldErrors:
 
 
 def validate_int_or_percent(value: int | str, path: str) -> FieldErrors:
-    """A number that is not negative, or a percentage."""
+    """Validate a nonnegative number or a percentage."""
     if isinstance(value, str):
         if not _PERCENT.fullmatch(value):
             rule = "a valid percent string must be a numeric string followed by an ending '%'"
@@ -161,12 +161,12 @@ def validate_int_or_percent(value: int | str, path: str) -> FieldErrors:
 
 
 def is_ip(value: str) -> bool:
-    """Whether a text is an address, leading zeros forgiven."""
-    return address_of(value) is not None
+    """Report whether a string is an IP address, with or without leading zeros."""
+    return parse_ip(value) is not None
 
 
-def address_of(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address that a text means, leading zeros forgiven, or None."""
+def parse_ip(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the IP address that a string contains, ignoring leading zeros, or None."""
     try:
         return ipaddress.ip_address(_LEADING_ZEROS.sub("", value))
     except ValueError:
@@ -174,8 +174,8 @@ def address_of(value: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | No
 
 
 def validate_ip(value: str, path: str) -> FieldErrors:
-    """An address without leading zeros, and not of one family in the clothes of the other."""
-    address = address_of(value)
+    """Validate an IP address; reject leading zeros and IPv4-mapped IPv6 addresses."""
+    address = parse_ip(value)
     if address is None:
         yield invalid(path, value, _IP_TEXT)
     elif _LEADING_ZEROS.search(value):
@@ -185,8 +185,8 @@ def validate_ip(value: str, path: str) -> FieldErrors:
 
 
 def validate_canonical_ip(value: str, path: str) -> FieldErrors:
-    """An address in the one form that the server prints."""
-    address = address_of(value)
+    """Validate an IP address in canonical form."""
+    address = parse_ip(value)
     if address is None:
         yield invalid(path, value, _IP_TEXT)
         return
@@ -195,20 +195,20 @@ def validate_canonical_ip(value: str, path: str) -> FieldErrors:
 
 
 def validate_cidr(value: str, path: str) -> FieldErrors:
-    """A range of addresses."""
-    network, (address, _, length) = network_of(value), value.partition("/")
+    """Validate a CIDR."""
+    network, (address, _, length) = parse_network(value), value.partition("/")
     if network is None:
         yield invalid(path, value, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
     elif _LEADING_ZEROS.search(address) or length != str(network.prefixlen):
         yield invalid(path, value, "must not have leading 0s in IP or prefix length")
     elif network.version == 6 and network.network_address.ipv4_mapped:
         yield invalid(path, value, "must not have an IPv4-mapped IPv6 address")
-    elif address_of(address) != network.network_address:
+    elif parse_ip(address) != network.network_address:
         yield invalid(path, value, "must not have bits set beyond the prefix length")
 
 
-def network_of(value: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
-    """The range that a text means, leading zeros forgiven, or None."""
+def parse_network(value: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    """Return the network that a string contains, ignoring leading zeros, or None."""
     address, _, length = _LEADING_ZEROS.sub("", value).partition("/")
     if not re.fullmatch("[0-9]+", length, re.ASCII):
         return None
@@ -235,13 +235,13 @@ def validate_relative_path(value: str, path: str) -> FieldErrors:
 
 
 def validate_volume_path(value: str, path: str) -> FieldErrors:
-    """A path inside a volume; names that start with two dots are the kubelet's."""
+    """Validate a path inside a volume; names that start with two dots are reserved for the kubelet."""
     yield from validate_relative_path(value, path)
     if value.startswith("..") and not value.startswith("../"):
         yield invalid(path, value, "must not start with '..'")
 
 
 def exclusive_keys(value: dict[str, Any], keys: Iterable[str], text: str, path: str) -> tuple[str, list[FieldError]]:
-    """The first of the keys that is there, and a refusal of each further one."""
+    """Return the first key that is present, and an error for each other one that is present."""
     present = [key for key in keys if key in value]
     return (present[0] if present else ""), [forbidden(f"{path}.{key}", text) for key in present[1:]]

@@ -1,4 +1,4 @@
-"""The volumes of pods."""
+"""Validation of pod volumes."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from konverge_cluster.builtins.validation.values import (
     validate_volume_path,
 )
 
-__all__ = ["validate_driver_name", "validate_host_path", "validate_nfs", "volumes"]
+__all__ = ["validate_driver_name", "validate_host_path", "validate_nfs", "validate_volumes"]
 
 Volume = dict[str, Any]
 
-# The order in which the server looks at them: the first is checked, the others are one too many.
+# In the order of the real server: the first source is validated, each other one is forbidden.
 _SOURCES: Final = (
     "emptyDir",
     "hostPath",
@@ -70,7 +70,7 @@ _SOURCES: Final = (
     "ephemeral",
     "image",
 )
-# Two sources are misspelt when they are one too many.
+# The real server misspells these two sources in the error for additional sources.
 _SPELT: Final = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 _ONE_TYPE: Final = "may not specify more than 1 volume type"
 _HOST_PATH_TYPES: Final = (
@@ -86,25 +86,25 @@ _HOST_PATH_TYPES: Final = (
 _TEN_MINUTES: Final = 600
 
 
-def volumes(
-    found: Iterable[Volume], path: str, *, pod_name: str = "", is_pod: bool = False
+def validate_volumes(
+    volumes: Iterable[Volume], path: str, *, pod_name: str = "", is_pod: bool = False
 ) -> tuple[dict[str, Volume], list[FieldError]]:
-    """Check the volumes; return the sound ones by name, for the mounts to refer to."""
-    sound: dict[str, Volume] = {}
+    """Validate the volumes; return the valid ones by name, which mounts can refer to, and the errors."""
+    valid: dict[str, Volume] = {}
     errors: list[FieldError] = []
-    for index, volume in enumerate(found):
+    for index, volume in enumerate(volumes):
         where = f"{path}[{index}]"
-        wrong = [*_validate_source(volume, where, pod_name=pod_name, is_pod=is_pod)]
+        volume_errors = [*_validate_source(volume, where, pod_name=pod_name, is_pod=is_pod)]
         if not volume["name"]:
-            wrong.append(required(f"{where}.name"))
+            volume_errors.append(required(f"{where}.name"))
         else:
-            wrong += validate_dns_label(volume["name"], f"{where}.name")
-        if volume["name"] in sound:
-            wrong.append(duplicate(f"{where}.name", volume["name"]))
-        errors += wrong
-        if not wrong:
-            sound[volume["name"]] = volume
-    return sound, errors
+            volume_errors += validate_dns_label(volume["name"], f"{where}.name")
+        if volume["name"] in valid:
+            volume_errors.append(duplicate(f"{where}.name", volume["name"]))
+        errors += volume_errors
+        if not volume_errors:
+            valid[volume["name"]] = volume
+    return valid, errors
 
 
 def _validate_source(volume: Volume, path: str, *, pod_name: str, is_pod: bool) -> FieldErrors:
@@ -182,7 +182,7 @@ def validate_nfs(source: dict[str, Any], path: str) -> FieldErrors:
 
 def _validate_downward(source: dict[str, Any], path: str) -> FieldErrors:
     yield from validate_file_mode(source.get("defaultMode"), f"{path}.defaultMode")
-    # The server leaves the index out.
+    # The real server omits the index.
     for item in source.get("items", ()):
         yield from _validate_downward_file(item, path)
 
@@ -204,51 +204,51 @@ def _validate_downward_file(item: dict[str, Any], path: str) -> FieldErrors:
 
 def _validate_projected(source: dict[str, Any], path: str) -> FieldErrors:
     yield from validate_file_mode(source.get("defaultMode"), f"{path}.defaultMode")
-    taken: set[str] = set()
+    used_paths: set[str] = set()
     for index, inner in enumerate(source["sources"] or ()):
         where = f"{path}.sources[{index}]"
         for name in ("secret", "configMap"):
             if name in inner:
-                yield from _validate_projected_keys(inner[name], taken, path, f"{where}.{name}")
+                yield from _validate_projected_keys(inner[name], used_paths, path, f"{where}.{name}")
         if "downwardAPI" in inner:
-            yield from _validate_projected_downward(inner["downwardAPI"], taken, path, f"{where}.downwardAPI")
+            yield from _validate_projected_downward(inner["downwardAPI"], used_paths, path, f"{where}.downwardAPI")
         if "serviceAccountToken" in inner:
             yield from _validate_token(inner["serviceAccountToken"], path, f"{where}.serviceAccountToken")
         if len(inner) > 1:
             yield forbidden(where, "may not specify more than 1 volume type per source")
 
 
-def _validate_projected_keys(source: dict[str, Any], taken: set[str], whole: str, path: str) -> FieldErrors:
+def _validate_projected_keys(source: dict[str, Any], used_paths: set[str], parent: str, path: str) -> FieldErrors:
     if not source.get("name"):
         yield required(f"{path}.name")
     for index, item in enumerate(source.get("items", ())):
         yield from _validate_key(item, f"{path}.items[{index}]")
-        yield from _validate_unique_path(item["path"], source.get("name", ""), taken, whole)
+        yield from _validate_unique_path(item["path"], source.get("name", ""), used_paths, parent)
 
 
-def _validate_projected_downward(source: dict[str, Any], taken: set[str], whole: str, path: str) -> FieldErrors:
+def _validate_projected_downward(source: dict[str, Any], used_paths: set[str], parent: str, path: str) -> FieldErrors:
     for item in source.get("items", ()):
         yield from _validate_downward_file(item, path)
-        yield from _validate_unique_path(item["path"], item["path"], taken, whole)
+        yield from _validate_unique_path(item["path"], item["path"], used_paths, parent)
 
 
-def _validate_unique_path(place: str, shown: str, taken: set[str], path: str) -> FieldErrors:
-    if place in taken:
+def _validate_unique_path(file_path: str, shown: str, used_paths: set[str], path: str) -> FieldErrors:
+    if file_path in used_paths:
         yield invalid(path, shown, "conflicting duplicate paths")
-    if place:
-        taken.add(place)
+    if file_path:
+        used_paths.add(file_path)
 
 
-def _validate_token(source: dict[str, Any], whole: str, path: str) -> FieldErrors:
+def _validate_token(source: dict[str, Any], parent: str, path: str) -> FieldErrors:
     seconds = source["expirationSeconds"]
     if seconds < _TEN_MINUTES:
         yield invalid(f"{path}.expirationSeconds", seconds, "may not specify a duration less than 10 minutes")
     if seconds > 1 << 32:
         yield invalid(f"{path}.expirationSeconds", seconds, "may not specify a duration larger than 2^32 seconds")
     if not source["path"]:
-        yield required(f"{whole}.path")
+        yield required(f"{parent}.path")
     else:
-        yield from validate_volume_path(source["path"], f"{whole}.path")
+        yield from validate_volume_path(source["path"], f"{parent}.path")
 
 
 def _validate_csi(source: dict[str, Any], path: str) -> FieldErrors:

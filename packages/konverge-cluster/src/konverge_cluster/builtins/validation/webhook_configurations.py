@@ -1,4 +1,4 @@
-"""What is wrong with a webhook configuration, in the words of the real server."""
+"""Validation of webhook configurations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 from konverge.objects.names import dns_subdomain_errors, rfc1035_label_errors
 from konverge_cluster.api.field_errors import FieldError, duplicate, invalid, required, unsupported
 from konverge_cluster.builtins.validation.labels import validate_label_selector
-from konverge_cluster.cel.match_conditions import condition_problems
+from konverge_cluster.cel.match_conditions import condition_errors
 from konverge_cluster.webhook_client.configs import client_config_errors
 
 __all__ = ["validate_webhook_configuration"]
@@ -26,20 +26,20 @@ _CHOICES: Final = {
 
 
 def validate_webhook_configuration(document: dict[str, Any], old: dict[str, Any] | None = None) -> list[FieldError]:
-    """Check a configuration of either kind, defaults filled in; conditions that are as they were are taken as good."""
+    """Validate a configuration of either kind. Match conditions are validated only if they changed."""
     return list(_validate_configuration(document, old or {}))
 
 
 def _validate_configuration(document: dict[str, Any], old: dict[str, Any]) -> FieldErrors:
-    webhooks, before = document.get("webhooks") or [], old.get("webhooks") or []
-    known = [each.get("matchConditions") for each in before]
+    webhooks, old_webhooks = document.get("webhooks") or [], old.get("webhooks") or []
+    known = [each.get("matchConditions") for each in old_webhooks]
     checked = [each.get("matchConditions") for each in webhooks] != known
     names: set[str] = set()
     for index, webhook in enumerate(webhooks):
         path = f"webhooks[{index}]"
         yield from _validate_webhook(webhook, path)
         if checked:
-            yield from condition_problems(webhook.get("matchConditions") or [], f"{path}.matchConditions")
+            yield from condition_errors(webhook.get("matchConditions") or [], f"{path}.matchConditions")
         yield from _validate_review_versions(
             webhook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions"
         )
@@ -127,7 +127,7 @@ def _validate_wildcards(values: list[str], path: str, what: str) -> FieldErrors:
 def _validate_resources(resources: list[str], path: str) -> FieldErrors:
     if not resources:
         yield required(path)
-    whole: set[str] = set()
+    wildcards: set[str] = set()
     parts: set[str] = set()
     plain = False
     for index, each in enumerate(resources):
@@ -136,14 +136,14 @@ def _validate_resources(resources: list[str], path: str) -> FieldErrors:
             continue
         name, slash, part = each.partition("/")
         if not slash:
-            # As upstream: the last one without a subresource decides.
+            # As in the real server, the last resource without a subresource decides.
             plain = each != "*"
             continue
-        if name in whole:
+        if name in wildcards:
             yield invalid(f"{path}[{index}]", each, f"if '{name}/*' is present, must not specify {each}")
         if part in parts:
             yield invalid(f"{path}[{index}]", each, f"if '*/{part}' is present, must not specify {each}")
-        whole |= {name} if part == "*" else set()
+        wildcards |= {name} if part == "*" else set()
         parts |= {part} if name == "*" else set()
     if len(resources) > 1 and "*/*" in resources:
         yield invalid(path, resources, "if '*/*' is present, must not specify other resources")

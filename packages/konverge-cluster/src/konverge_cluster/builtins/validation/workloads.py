@@ -1,4 +1,4 @@
-"""What keeps pods running: deployments, replica sets, stateful sets, daemon sets, replication controllers."""
+"""Validation of Deployments, ReplicaSets, StatefulSets, DaemonSets and ReplicationControllers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, Final
 from konverge_cluster.api.field_errors import forbidden, invalid, required, unsupported
 from konverge_cluster.builtins.validation.claims import validate_claim_spec
 from konverge_cluster.builtins.validation.labels import (
-    in_order,
     selector_is_empty,
     selector_matches,
+    sorted_labels,
     validate_annotation_values,
     validate_label_selector,
     validate_labels,
@@ -39,7 +39,7 @@ Spec = dict[str, Any]
 _ROLLING_NAMES: Final = (("MaxUnavailable", "maxUnavailable"), ("MaxSurge", "maxSurge"))
 _NO_ROLLING: Final = {"MaxUnavailable": 0, "MaxSurge": 0}
 MISMATCH: Final = "`selector` does not match template `labels`"
-_STATEFUL_SET_CHANGEABLE: Final = (
+_STATEFUL_SET_MUTABLE: Final = (
     "replicas",
     "ordinals",
     "template",
@@ -48,14 +48,14 @@ _STATEFUL_SET_CHANGEABLE: Final = (
     "persistentVolumeClaimRetentionPolicy",
     "minReadySeconds",
 )
-_STATEFUL_SET_FIXED: Final = (
+_STATEFUL_SET_IMMUTABLE_TEXT: Final = (
     "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy',"
     " 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
 )
 
 
 def validate_deployment(new: Spec, old: Spec | None = None) -> FieldErrors:
-    """A deployment, and what changed in it when there is an old one."""
+    """Validate a Deployment, and the change if there is an old one."""
     spec = new["spec"]
     yield from validate_nonnegative(spec["replicas"], "spec.replicas")
     yield from _validate_selector_and_template(spec, "deployment", "ReplicaSet")
@@ -81,9 +81,9 @@ def validate_replica_set(new: Spec, old: Spec | None = None) -> FieldErrors:
 
 def _validate_selector_and_template(spec: Spec, kind: str, owner: str) -> FieldErrors:
     selector = spec["selector"]
-    wrong = list(_validate_selector(selector, kind))
-    yield from wrong
-    if _is_unusable(selector):
+    errors = list(_validate_selector(selector, kind))
+    yield from errors
+    if _is_unparsable(selector):
         yield invalid("spec.selector", selector, "invalid label selector")
         return
     yield from validate_template_labels(selector, spec["template"], "spec.template")
@@ -100,17 +100,17 @@ def _validate_selector(selector: Spec | None, kind: str) -> FieldErrors:
         yield invalid("spec.selector", selector, f"empty selector is invalid for {kind}")
 
 
-def _is_unusable(selector: Spec | None) -> bool:
-    """Whether a selector cannot even be read, so that nothing can be held against it."""
+def _is_unparsable(selector: Spec | None) -> bool:
+    """Report whether a selector cannot be parsed, so that no labels can be matched against it."""
     return any(True for _ in validate_label_selector(selector, "spec.selector"))
 
 
 def validate_template_labels(selector: Spec | None, template: Spec, path: str) -> FieldErrors:
-    """A template must make what the selector finds."""
-    found = template["metadata"].get("labels")
-    # No selector selects nothing, an empty one everything.
-    if selector is None or not selector_matches(selector, found or {}):
-        yield invalid(f"{path}.metadata.labels", in_order(found), MISMATCH)
+    """Require that the selector matches the labels of the template."""
+    labels = template["metadata"].get("labels")
+    # A missing selector matches nothing, an empty one everything.
+    if selector is None or not selector_matches(selector, labels or {}):
+        yield invalid(f"{path}.metadata.labels", sorted_labels(labels), MISMATCH)
 
 
 def _validate_restart_policy(spec: Spec, owner: str, path: str) -> FieldErrors:
@@ -121,7 +121,7 @@ def _validate_restart_policy(spec: Spec, owner: str, path: str) -> FieldErrors:
 
 
 def _strategy_value(strategy: Spec) -> Spec:
-    """A strategy as the server shows it in a message, by the Go names of its fields."""
+    """Return a strategy as error messages print it, with the Go names of its fields."""
     rolling = strategy.get("rollingUpdate")
     shown = rolling and {name: rolling.get(key, 0) for name, key in _ROLLING_NAMES}
     return {"Type": strategy.get("type", ""), "RollingUpdate": rolling if rolling is None else shown or _NO_ROLLING}
@@ -165,10 +165,12 @@ def validate_daemon_set(new: Spec, old: Spec | None = None) -> FieldErrors:
     if old is not None:
         yield from validate_immutable(spec["selector"], old["spec"]["selector"], "spec.selector")
     selector, template = spec["selector"], spec["template"]
-    wrong = list(validate_label_selector(selector, "spec.selector"))
-    yield from wrong
-    if (not wrong and not selector_matches(selector or {}, template["metadata"].get("labels", {}))) or selector is None:
-        yield invalid("spec.template.metadata.labels", in_order(template["metadata"].get("labels")), MISMATCH)
+    errors = list(validate_label_selector(selector, "spec.selector"))
+    yield from errors
+    if (
+        not errors and not selector_matches(selector or {}, template["metadata"].get("labels", {}))
+    ) or selector is None:
+        yield invalid("spec.template.metadata.labels", sorted_labels(template["metadata"].get("labels")), MISMATCH)
     if selector is not None and selector_is_empty(selector):
         yield invalid("spec.selector", selector, "empty selector is invalid for daemonset")
     yield from validate_pod_template(template, "spec.template")
@@ -239,7 +241,7 @@ def _validate_stateful_set_spec(spec: Spec, *, check_service: bool = True) -> Fi
     selector = spec["selector"]
     yield from _validate_selector(selector, "statefulset")
     template = spec["template"]
-    if _is_unusable(selector):
+    if _is_unparsable(selector):
         yield invalid("spec.selector", selector, "")
     else:
         yield from validate_template_labels(selector, template, "spec.template")
@@ -251,7 +253,7 @@ def _validate_stateful_set_spec(spec: Spec, *, check_service: bool = True) -> Fi
 
 
 def _with_claims(template: Spec, claims: Any) -> Spec:
-    """A template as its pods will be: with a volume for each claim, and names that the controller sets."""
+    """Return the template with a volume for each claim template, as the controller will create its pods."""
     added = [{"name": each["metadata"].get("name", "")} for each in claims]
     volumes = [{**each, "persistentVolumeClaim": {"claimName": each["name"]}} for each in added]
     names = {each["name"] for each in added}
@@ -264,11 +266,10 @@ def validate_stateful_set_update(new: Spec, old: Spec) -> FieldErrors:
     yield from _validate_stateful_set_policies(new["spec"])
     yield from _validate_stateful_set_spec(new["spec"], check_service=False)
     fixed = [
-        {key: value for key, value in each["spec"].items() if key not in _STATEFUL_SET_CHANGEABLE}
-        for each in (new, old)
+        {key: value for key, value in each["spec"].items() if key not in _STATEFUL_SET_MUTABLE} for each in (new, old)
     ]
     if fixed[0] != fixed[1]:
-        yield forbidden("spec", _STATEFUL_SET_FIXED)
+        yield forbidden("spec", _STATEFUL_SET_IMMUTABLE_TEXT)
 
 
 def validate_replication_controller(new: Spec) -> FieldErrors:
@@ -282,15 +283,15 @@ def validate_replication_controller(new: Spec) -> FieldErrors:
     if template is None:
         yield required("spec.template")
         return
-    found = template["metadata"].get("labels")
-    if selector and not selector.items() <= (found or {}).items():
-        yield invalid("spec.template.metadata.labels", in_order(found), MISMATCH)
+    labels = template["metadata"].get("labels")
+    if selector and not selector.items() <= (labels or {}).items():
+        yield invalid("spec.template.metadata.labels", sorted_labels(labels), MISMATCH)
     yield from validate_pod_template(template, "spec.template")
     yield from _validate_restart_policy(template["spec"], "ReplicationController", "spec.template.spec")
 
 
 def validate_counts(status: Spec, names: tuple[str, ...], bounded: tuple[str, ...] = ()) -> FieldErrors:
-    """Numbers in a status: none negative, those of `bounded` not above the number of replicas."""
+    """Validate numbers in a status: none is negative, those in `bounded` do not exceed the replicas."""
     for name in names:
         yield from validate_nonnegative(status.get(name), f"status.{name}")
     total = status.get("replicas", 0)
