@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from konverge.cli import main
-from konverge.cli.loopback_webhooks import is_loopback, loopback_hooks
+from konverge.cli.loopback_webhooks import is_loopback, serve_loopback_webhooks
 from konverge.cli.targets import load_operator
 from konverge.client import Client, InProcessTransport
 from konverge.k8s.admissionregistration.v1 import ValidatingWebhookConfiguration
@@ -131,10 +131,10 @@ async def test_webhooks_that_the_server_does_not_call_are_removed() -> None:
         app["spec"] = {"image": "nginx:1.25"}
         other = Unstructured({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}})
 
-        async with loopback_hooks(client, operator, app, name="demo") as address:
+        async with serve_loopback_webhooks(client, operator, app, name="demo") as address:
             assert address is not None
             assert len(await client.list(ValidatingWebhookConfiguration)) == 1
-        async with loopback_hooks(client, operator, other, name="demo", patience=0.3) as address:
+        async with serve_loopback_webhooks(client, operator, other, name="demo", timeout=0.3) as address:
             assert address is None
             assert len(await client.list(ValidatingWebhookConfiguration)) == 0
     await server.webhook_client.close()

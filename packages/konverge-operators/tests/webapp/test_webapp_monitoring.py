@@ -68,9 +68,9 @@ async def exported() -> dict[str, set[str]]:
             await world.client.create(webapp())
             await world.reaches(Phase.READY)
             world.lifecycle.unexpected.labels("Deleting", "Ready")
-            assert manager._process is not None
+            assert manager._running is not None
             found: dict[str, set[str]] = {}
-            for family in manager._process.measures.registry.collect():
+            for family in manager._running.monitoring.registry.collect():
                 for sample in family.samples:
                     found.setdefault(sample.name, set()).update(sample.labels)
             return found

@@ -50,7 +50,7 @@ async def installed(plane: ControlPlane) -> AsyncGenerator[Client]:
     """Install what is generated; the webhooks are answered from here, since no pod really runs."""
     signer = authority()
     server = WebhookServer(Webhooks(*operator.webhooks), host="127.0.0.1", port=0)
-    server.swap(pair_of(signer))
+    server.set_certificate(pair_of(signer))
     async with server, Client.connect(load_config(kubeconfig=plane.kubeconfig)) as admin:
         address = Address(url=f"https://127.0.0.1:{server.port}", ca_bundle=signer.certificate)
         for one in (*documents("namespace", "rbac", "operator"), *operator.crds(address)):
@@ -98,8 +98,8 @@ def is_in(phase: Phase) -> Callable[[AnyObject | None], bool]:
 
 def refusals(manager: Manager) -> list[str]:
     """Give what the operator was forbidden to do."""
-    assert manager._process is not None
-    found = [sample for family in manager._process.measures.registry.collect() for sample in family.samples]
+    assert manager._running is not None
+    found = [sample for family in manager._running.monitoring.registry.collect() for sample in family.samples]
     return [
         f"{one.labels['verb']} {one.labels['kind']}"
         for one in found

@@ -41,8 +41,8 @@ SECRETS: dict[str, Any] = {"PASSWORD": CANARY, "DATABASE": f"postgres://web:{CAN
 
 async def told(world: WebAppWorld, manager: Manager) -> str:
     """Give everything that the operator says where others can read it, but for logs."""
-    assert manager._process is not None
-    samples = [str(sample) for family in manager._process.measures.registry.collect() for sample in family.samples]
+    assert manager._running is not None
+    samples = [str(sample) for family in manager._running.monitoring.registry.collect() for sample in family.samples]
     apps = [to_wire(app.status) for app in await world.client.list(WebApp)]
     events = [to_wire(event) for event in await world.client.list(Event)]
     why = [manager.why("webapp", app.key) for app in await world.client.list(WebApp)]

@@ -1,4 +1,4 @@
-"""`python -m konverge`: the command line; without arguments it prints the sample type's CRD."""
+"""Run the command line with `python -m konverge`; without arguments it prints the CRD of the sample kind."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""The operator's part of `konverge dev`, as a process of its own: whatever changed in its source is new with it.
+"""The operator process of `konverge dev`: it installs and runs an operator from its current source.
 
-It brings all that follows from the source: CRDs, webhooks, samples and controllers.
+Everything that depends on the source happens here: CRDs, webhooks, samples and controllers. A restart picks up changes.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager, suppress
 import click
 import yaml
 
-from konverge.cli.child import end_with_parent
-from konverge.cli.loopback_webhooks import loopback_hooks
+from konverge.cli.child import exit_with_parent
+from konverge.cli.loopback_webhooks import serve_loopback_webhooks
 from konverge.cli.targets import load_operator
 from konverge.client import Client, has_condition, load_config
 from konverge.errors import AlreadyExists, KonvergeError
@@ -24,7 +24,7 @@ from konverge.manager.signals import stop_on_signals
 from konverge.objects import Unstructured
 from konverge.telemetry import configure_logging
 
-__all__ = ["develop"]
+__all__ = ["run_dev_operator"]
 
 _log = logging.getLogger("konverge.dev")
 
@@ -33,32 +33,32 @@ _log = logging.getLogger("konverge.dev")
 @click.argument("target")
 @click.argument("kubeconfig")
 @click.argument("address")
-def develop(target: str, kubeconfig: str, address: str) -> None:
-    """Install an operator and run it, with metrics at an address; for `konverge dev`."""
+def run_dev_operator(target: str, kubeconfig: str, address: str) -> None:
+    """Install and run an operator for `konverge dev`, with metrics at an address."""
     configure_logging("human", "INFO")
     try:
-        asyncio.run(_develop(load_operator(target), kubeconfig, address))
+        asyncio.run(_install_and_run(load_operator(target), kubeconfig, address))
     except (KonvergeError, ValueError) as error:
         raise click.ClickException(str(error)) from error
 
 
-async def _develop(operator: Operator, kubeconfig: str, address: str) -> None:
+async def _install_and_run(operator: Operator, kubeconfig: str, address: str) -> None:
     config = load_config(kubeconfig=kubeconfig)
     manager = operator.manager(config, probes=address)
-    async with stop_on_signals(manager.stop), Client.connect(config) as client, _installed(client, operator):
+    async with stop_on_signals(manager.stop), Client.connect(config) as client, _install(client, operator):
         for sample in operator.samples:
             for document in yaml.safe_load_all(sample.read_text()):
-                await _try(client, Unstructured(document))
+                await _create_sample(client, Unstructured(document))
         await manager.serve()
 
 
 @asynccontextmanager
-async def _installed(client: Client, operator: Operator) -> AsyncGenerator[None]:
+async def _install(client: Client, operator: Operator) -> AsyncGenerator[None]:
     await _apply(client, operator.crds())
     if not operator.webhooks:
         yield
         return
-    async with loopback_hooks(client, operator, None, name=operator.name) as address:
+    async with serve_loopback_webhooks(client, operator, None, name=operator.name) as address:
         await _apply(client, operator.crds(address))
         yield
 
@@ -69,15 +69,15 @@ async def _apply(client: Client, crds: list[Unstructured]) -> None:
         await client.wait_for(CustomResourceDefinition, crd.name, has_condition("Established"))
 
 
-async def _try(client: Client, sample: Unstructured) -> None:
-    """Create a sample that is not there; one that was changed by hand stays as it is."""
+async def _create_sample(client: Client, sample: Unstructured) -> None:
+    """Create a sample unless it exists; one that was changed by hand stays unchanged."""
     try:
         with suppress(AlreadyExists):
             await client.create(sample)
     except KonvergeError as error:
-        _log.warning("A sample is refused: %s", error)
+        _log.warning("sample rejected", extra={"kind": sample.kind, "key": str(sample.key), "error": str(error)})
 
 
 if __name__ == "__main__":
-    end_with_parent()
-    develop()
+    exit_with_parent()
+    run_dev_operator()

@@ -1,4 +1,4 @@
-"""The source of an operator as it is on disk, to notice that somebody changed it."""
+"""The source files of an operator, and which of them have changed."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 
 import click
 
-from konverge.cli.targets import shown, source_of, split_target
+from konverge.cli.targets import short_repr, source_of, split_target
 
-__all__ = ["changed", "folder_of", "snapshot"]
+__all__ = ["changed_files", "folder_of", "snapshot"]
 
 _SUFFIXES = frozenset({".py", ".yaml", ".yml", ".json"})
 
 
 def folder_of(target: str) -> Path:
-    """Give the folder that the source of a target is in.
+    """Return the folder that contains the source of a target.
 
-    Raises: click.UsageError when there is none.
+    Raises: click.UsageError if the target has no source.
     """
     place, _ = split_target(target)
     source = source_of(place)
@@ -26,22 +26,22 @@ def folder_of(target: str) -> Path:
         return source.parent
     found = find_spec(place)
     if found is None or not found.has_location or found.origin is None:
-        raise click.UsageError(f"{shown(place)} has no source that could be watched")
+        raise click.UsageError(f"{short_repr(place)} has no source files to watch")
     return Path(found.origin).parent
 
 
 def snapshot(folder: Path) -> dict[Path, int]:
-    """Give when each file of source below a folder was changed last."""
-    found: dict[Path, int] = {}
+    """Return the modification time of each source file below a folder."""
+    times: dict[Path, int] = {}
     for path in folder.rglob("*"):
         if path.suffix in _SUFFIXES and not any(part.startswith(".") for part in path.relative_to(folder).parts):
             try:
-                found[path] = path.stat().st_mtime_ns
-            except FileNotFoundError:  # an editor replaces files by others
+                times[path] = path.stat().st_mtime_ns
+            except FileNotFoundError:  # editors replace files
                 continue
-    return found
+    return times
 
 
-def changed(before: Mapping[Path, int], after: Mapping[Path, int]) -> list[Path]:
-    """Give the files that came, went or are other ones, in order."""
+def changed_files(before: Mapping[Path, int], after: Mapping[Path, int]) -> list[Path]:
+    """Return the files that were added, removed or modified, sorted."""
     return sorted(path for path in {*before, *after} if before.get(path) != after.get(path))

@@ -1,4 +1,4 @@
-"""Two ways to show a `Look`: tables that stay in place on a terminal, lines of what changed everywhere else."""
+"""Two views of a `DevStatus`: live tables on a terminal, and lines with changes everywhere else."""
 
 from __future__ import annotations
 
@@ -8,56 +8,56 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from konverge_cluster.cli.dev_screen import Look
+from konverge_cluster.cli.dev_status import DevStatus
 
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.live import Live
 
-__all__ = ["LineView", "TableView", "View", "changes", "opened_view"]
+__all__ = ["LineView", "TableView", "View", "changes", "open_view"]
 
-_MOST_OBJECTS = 20
+_MAX_OBJECTS = 20
 
 
 class View(Protocol):
-    """Whoever shows looks, and words in between."""
+    """Shows the current status, and messages."""
 
-    def show(self, look: Look) -> None: ...
+    def show(self, status: DevStatus) -> None: ...
 
-    def say(self, text: str) -> None: ...
+    def print_message(self, text: str) -> None: ...
 
 
 class LineView:
-    """Prints a line for each object and each controller that is not as it was."""
+    """Prints a line for each object and each controller that has changed."""
 
     def __init__(self) -> None:
-        self._before = Look()
+        self._before = DevStatus()
 
-    def show(self, look: Look) -> None:
-        for line in changes(self._before, look):
+    def show(self, status: DevStatus) -> None:
+        for line in changes(self._before, status):
             click.echo(line)
-        self._before = look
+        self._before = status
 
-    def say(self, text: str) -> None:
+    def print_message(self, text: str) -> None:
         click.echo(text)
 
 
 class TableView:
-    """Keeps tables up to date on a terminal; words are printed above them."""
+    """Keeps tables up to date on a terminal, and prints messages above them."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
 
-    def show(self, look: Look) -> None:
-        self._live.update(tables(look))
+    def show(self, status: DevStatus) -> None:
+        self._live.update(tables(status))
 
-    def say(self, text: str) -> None:
+    def print_message(self, text: str) -> None:
         self._live.console.print(text, markup=False, highlight=False)
 
 
 @contextmanager
-def opened_view(*, plain: bool) -> Iterator[View]:
-    """Give the view that suits, while the block runs."""
+def open_view(*, plain: bool) -> Iterator[View]:
+    """Return a view for the block: lines if `plain`, tables otherwise."""
     if plain:
         yield LineView()
         return
@@ -67,35 +67,33 @@ def opened_view(*, plain: bool) -> Iterator[View]:
         yield TableView(live)
 
 
-def changes(before: Look, after: Look) -> list[str]:
-    """Say in lines what is not as it was."""
-    was = {(one.kind, one.key): one.state for one in before.objects}
-    now = {(one.kind, one.key): one.state for one in after.objects}
-    lines = [f"{kind} {key}: {state}" for (kind, key), state in now.items() if was.get((kind, key)) != state]
-    lines += [f"{kind} {key}: gone" for kind, key in was if (kind, key) not in now]
-    for one in after.queues:
-        if one not in before.queues:
-            figures = (
-                f"{one.reconciles} reconciles, {one.errors} failed, {one.waiting} waiting, {one.delayed} due later"
-            )
-            lines.append(f"controller {one.controller}: {figures}")
+def changes(before: DevStatus, after: DevStatus) -> list[str]:
+    """Return a line for each difference."""
+    old = {(row.kind, row.key): row.state for row in before.objects}
+    new = {(row.kind, row.key): row.state for row in after.objects}
+    lines = [f"{kind} {key}: {state}" for (kind, key), state in new.items() if old.get((kind, key)) != state]
+    lines += [f"{kind} {key}: deleted" for kind, key in old if (kind, key) not in new]
+    for row in after.queues:
+        if row not in before.queues:
+            counts = f"{row.reconciles} reconciles, {row.errors} failed, {row.ready} ready, {row.delayed} delayed"
+            lines.append(f"controller {row.controller}: {counts}")
     return lines
 
 
-def tables(look: Look) -> Group:
-    """Draw a look."""
+def tables(status: DevStatus) -> Group:
+    """Return the tables of a status."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
     objects = Table("Kind", "Object", "State", title="Objects", title_justify="left", expand=True)
-    for line in look.objects[:_MOST_OBJECTS]:
-        objects.add_row(line.kind, line.key, line.state)
-    if len(look.objects) > _MOST_OBJECTS:
-        objects.add_row("", f"and {len(look.objects) - _MOST_OBJECTS} more", "")
-    columns = ("Controller", "Waiting", "Due later", "Reconciles", "Failed")
+    for row in status.objects[:_MAX_OBJECTS]:
+        objects.add_row(row.kind, row.key, row.state)
+    if len(status.objects) > _MAX_OBJECTS:
+        objects.add_row("", f"and {len(status.objects) - _MAX_OBJECTS} more", "")
+    columns = ("Controller", "Ready", "Delayed", "Reconciles", "Failed")
     queues = Table(*columns, title="Queues", title_justify="left", expand=True)
-    for one in look.queues:
-        figures = map(str, (one.waiting, one.delayed, one.reconciles, one.errors))
-        queues.add_row(one.controller, *figures)
-    return Group(objects, queues, Text("\n".join(look.log), style="dim", no_wrap=True, overflow="ellipsis"))
+    for queue in status.queues:
+        counts = map(str, (queue.ready, queue.delayed, queue.reconciles, queue.errors))
+        queues.add_row(queue.controller, *counts)
+    return Group(objects, queues, Text("\n".join(status.log), style="dim", no_wrap=True, overflow="ellipsis"))

@@ -1,4 +1,4 @@
-"""`konverge cluster` and `konverge nodes` as programs: how they start, what they say, and what they leave: nothing."""
+"""`konverge cluster` and `konverge nodes` as programs: they start, print, stop and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from click.testing import CliRunner
 
 from konverge import Client
 from konverge.cli import main
-from konverge.cli.reachability import check_answers
+from konverge.cli.server_check import check_server
 from konverge.client import has_condition, load_config
 from konverge_cluster import EmbeddedServer
 from kubectl_clusters import in_thread
@@ -49,26 +49,26 @@ async def _names(kubeconfig: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_cluster_ends_at_a_signal_and_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_stops_a_cluster_and_it_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
     kubeconfig = tmp_path / "konverge.kubeconfig"
     with running(tmp_path, "cluster", "--nodes", "2") as started:
-        said = started.read_until("Ctrl-C ends it.")
+        output = started.read_until("Ctrl-C stops it.")
         assert kubeconfig.stat().st_mode & 0o777 == 0o600
         url = server_of(kubeconfig)
-        assert url in said
+        assert url in output
         assert asyncio.run(_names(kubeconfig)) == ["node-1", "node-2"]
 
         last = started.end(number)
 
     assert started.process.returncode == 0, last
-    assert last.endswith("ended, nothing is left\n")
+    assert last.endswith("stopped, nothing is left behind\n")
     assert "Traceback" not in last
     assert files_in(tmp_path) == []
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", urlsplit(url).port or 0), timeout=5)
 
 
-def test_a_cluster_shows_what_happens_and_containers_behave_as_the_command_line_says(tmp_path: Path) -> None:
+def test_a_cluster_prints_events_and_containers_behave_as_the_options_say(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "here"
     arguments = ("cluster", "--kubeconfig", str(kubeconfig), "--behaves", "image=bad:*,pull-fails", "--nodes", "1")
 
@@ -77,22 +77,22 @@ def test_a_cluster_shows_what_happens_and_containers_behave_as_the_command_line_
             await client.create(deployment("web", replicas=1, image="bad:1"))
 
     with running(tmp_path, *arguments) as started:
-        started.read_until("Ctrl-C ends it.")
+        started.read_until("Ctrl-C stops it.")
         asyncio.run(deploy())
-        shown = started.read_until("Error: ErrImagePull")
+        output = started.read_until("Error: ErrImagePull")
         last = started.end(signal.SIGINT)
 
-    assert "Deployment  default/web  ScalingReplicaSet: Scaled up replica set web-" in shown
+    assert "Deployment  default/web  ScalingReplicaSet: Scaled up replica set web-" in output
     assert started.process.returncode == 0, last
     assert files_in(tmp_path) == []
 
 
-def test_a_second_signal_kills_a_cluster_that_takes_long_to_end(tmp_path: Path) -> None:
+def test_a_second_signal_kills_a_cluster_that_is_slow_to_stop(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "konverge.kubeconfig"
     with running(tmp_path, "cluster", "--nodes", "0", "--quiet") as started:
-        started.read_until("Ctrl-C ends it.")
+        started.read_until("Ctrl-C stops it.")
         with _half_a_request(kubeconfig):  # the server waits for the rest of it
-            _signal_until_it_ends(started)
+            _signal_until_it_exits(started)
 
     assert started.process.returncode == -signal.SIGINT
     assert files_in(tmp_path) == []
@@ -113,9 +113,9 @@ def _half_a_request(kubeconfig: Path) -> Iterator[None]:
         yield
 
 
-def _signal_until_it_ends(started: Program) -> None:
-    end = time.monotonic() + LIMIT
-    while started.process.poll() is None and time.monotonic() < end:
+def _signal_until_it_exits(started: Program) -> None:
+    deadline = time.monotonic() + LIMIT
+    while started.process.poll() is None and time.monotonic() < deadline:
         started.process.send_signal(signal.SIGINT)
         try:
             started.process.wait(timeout=0.1)
@@ -123,7 +123,7 @@ def _signal_until_it_ends(started: Program) -> None:
             continue
 
 
-def test_a_port_that_is_taken_is_said_and_the_kubeconfig_of_whoever_has_it_stays(tmp_path: Path) -> None:
+def test_a_port_in_use_is_an_error_and_the_kubeconfig_of_the_other_cluster_stays(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text("clusters: [{name: konverge}]\n")
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -131,46 +131,46 @@ def test_a_port_that_is_taken_is_said_and_the_kubeconfig_of_whoever_has_it_stays
         result = CliRunner().invoke(main, ["cluster", "--port", str(port), "--kubeconfig", str(kubeconfig)])
 
     assert result.exit_code == 1
-    assert f"Error: port {port} cannot be listened on" in result.output
+    assert f"Error: cannot listen on port {port}" in result.output
     assert "in use" in result.output
     assert kubeconfig.read_text() == "clusters: [{name: konverge}]\n"
 
 
-def test_a_kubeconfig_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_a_kubeconfig_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["cluster", "--kubeconfig", str(tmp_path / "none" / "kubeconfig")])
 
     assert result.exit_code == 1
-    assert "none/kubeconfig cannot be written: No such file or directory" in result.output
+    assert f"cannot write kubeconfig {tmp_path / 'none' / 'kubeconfig'}: No such file or directory" in result.output
 
 
 @pytest.mark.parametrize(
     "content", [b"clusters: [{name: production}]\n", b"clusters: [{name: konverge}, {name: a}]", b"a: [", b"x", b"\xff"]
 )
-def test_a_file_of_somebody_else_is_neither_replaced_nor_removed(tmp_path: Path, content: bytes) -> None:
+def test_a_file_of_another_cluster_is_neither_replaced_nor_removed(tmp_path: Path, content: bytes) -> None:
     kubeconfig = tmp_path / "config"
     kubeconfig.write_bytes(content)
     result = CliRunner().invoke(main, ["cluster", "--nodes", "0", "--kubeconfig", str(kubeconfig)])
 
     assert result.exit_code == 1
-    assert "is there and not of a konverge cluster (give another --kubeconfig)" in result.output
+    assert "already exists and does not belong to a konverge cluster (use another --kubeconfig)" in result.output
     assert kubeconfig.read_bytes() == content
 
 
-def test_a_kubeconfig_that_a_killed_cluster_left_is_replaced_and_that_of_a_later_one_stays(tmp_path: Path) -> None:
+def test_the_kubeconfig_of_a_killed_cluster_is_replaced_and_that_of_a_later_one_stays(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "konverge.kubeconfig"
     with running(tmp_path, "cluster", "--nodes", "0", "--quiet") as first:
-        first.read_until("Ctrl-C ends it.")
+        first.read_until("Ctrl-C stops it.")
         first.end(signal.SIGKILL)
-    left = kubeconfig.read_bytes()
+    old = kubeconfig.read_bytes()
 
     with running(tmp_path, "cluster", "--nodes", "0", "--quiet") as second:
-        second.read_until("Ctrl-C ends it.")
-        assert kubeconfig.read_bytes() != left
-        kubeconfig.write_bytes(left)
+        second.read_until("Ctrl-C stops it.")
+        assert kubeconfig.read_bytes() != old
+        kubeconfig.write_bytes(old)
         second.end(signal.SIGTERM)
 
     assert second.process.returncode == 0
-    assert kubeconfig.read_bytes() == left
+    assert kubeconfig.read_bytes() == old
 
 
 @pytest.mark.parametrize("command", ["cluster", "nodes"])
@@ -206,19 +206,19 @@ async def _serving(kubeconfig: Path) -> AsyncGenerator[EmbeddedServer]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_nodes_are_played_until_a_signal(tmp_path: Path, number: signal.Signals) -> None:
+def test_simulated_nodes_run_until_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     kubeconfig = tmp_path / "kubeconfig"
 
     async def run_a_pod() -> None:
         async with Client.connect(load_config(kubeconfig=kubeconfig)) as client:
-            for name in ("node-1", "node-2"):  # the test is the controller manager: a new node may take pods
+            for name in ("node-1", "node-2"):  # as the controller manager does for a ready node
                 await client.patch("nodes", name, {"spec": {"taints": None}})
             await client.create(pod("web"))
             await client.wait_for("pods", "web", has_condition("Ready"), timeout=LIMIT)
 
     arguments = ("nodes", "--kubeconfig", str(kubeconfig), "--nodes", "2")
     with in_thread(lambda: _serving(kubeconfig)), running(tmp_path, *arguments) as started:
-        assert "2 nodes: node-1, node-2; Ctrl-C ends them" in started.read_until("Ctrl-C")
+        assert "2 nodes: node-1, node-2; Ctrl-C stops them" in started.read_until("Ctrl-C")
         asyncio.run(run_a_pod())
         last = started.end(number)
 
@@ -263,7 +263,7 @@ def _kubeconfig_of(path: Path, server: str) -> Path:
 
 
 @pytest.mark.parametrize("command", ["nodes", "demo"])
-def test_a_server_that_is_not_there_is_said_at_once_with_its_address(command: str, tmp_path: Path) -> None:
+def test_a_server_that_does_not_listen_is_an_immediate_error_with_its_address(command: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         server = f"https://127.0.0.1:{closed.getsockname()[1]}"
     started = time.monotonic()
@@ -273,15 +273,15 @@ def test_a_server_that_is_not_there_is_said_at_once_with_its_address(command: st
     assert result.exit_code == 1
     assert f"Error: the API server {server} does not answer: " in result.output
     assert "refused" in result.output
-    assert time.monotonic() - started < 15, "no second try: the patience of an operator takes longer"
+    assert time.monotonic() - started < 15, "there is no retry: an operator retries for longer"
 
 
 @pytest.mark.real_time(limit=30)
-async def test_a_server_that_says_nothing_is_not_waited_for(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        server = f"https://127.0.0.1:{silent.getsockname()[1]}"
+async def test_a_server_that_does_not_respond_times_out(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as stalled:
+        server = f"https://127.0.0.1:{stalled.getsockname()[1]}"
         config = load_config(kubeconfig=_kubeconfig_of(tmp_path / "config", server))
         with pytest.raises(
-            click.ClickException, match=f"the API server {server} does not answer: nothing came within 0.2"
+            click.ClickException, match=f"the API server {server} does not answer: no response within 0.2"
         ):
-            await check_answers(config, patience=0.2)
+            await check_server(config, timeout=0.2)

@@ -1,4 +1,4 @@
-"""`konverge dev`: what it notices, what it shows, and the whole of it as a process."""
+"""`konverge dev`: how it detects changes, what it shows, and the whole command as a process."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rich.console import Console
 
 from konverge.cli import main
 from konverge.objects import Unstructured
-from konverge_cluster.cli.dev_screen import Look, ObjectLine, QueueLine, queues_in, state_of
-from konverge_cluster.cli.dev_sources import changed, folder_of, snapshot
+from konverge_cluster.cli.dev_sources import changed_files, folder_of, snapshot
+from konverge_cluster.cli.dev_status import DevStatus, ObjectRow, QueueRow, queues_in, state_of
 from konverge_cluster.cli.live_table import LineView, changes, tables
 from programs import Program, program
 
@@ -82,24 +82,24 @@ def dev(source: Path, tmp_path: Path) -> Iterator[Program]:
 
 
 def test_an_operator_runs_is_reloaded_and_leaves_nothing_behind(dev: Program, source: Path) -> None:
-    told = dev.read_until("Thing default/small: First")
-    assert "too large" in told, "samples go through the webhooks"
+    output = dev.read_until("Thing default/small: First")
+    assert "too large" in output, "samples go through the webhooks"
 
     source.write_text(source.read_text().replace('"First"', '"Second"'))
-    told = dev.read_until("Thing default/small: Second")
-    assert "changed: operator.py; the operator starts anew" in told
+    output = dev.read_until("Thing default/small: Second")
+    assert "changed: operator.py; restarting the operator" in output
 
-    source.write_text("this is no Python")
-    dev.read_until("the operator ended with exit code 1; it starts anew when its source changes")
-    told = dev.end(signal.SIGINT)
+    source.write_text("not valid Python")
+    dev.read_until("the operator exited with code 1; it is restarted when its source changes")
+    output = dev.end(signal.SIGINT)
 
     assert dev.process.returncode == 0
-    assert told.endswith("ended, nothing is left\n")
+    assert output.endswith("stopped, nothing is left behind\n")
     assert dev.left_behind() == []
     assert not (dev.folder / "konverge.kubeconfig").exists()
 
 
-def test_a_file_called_as_a_module_of_the_standard_library_is_developed_and_goes_with_who_is_killed(
+def test_a_file_named_like_a_standard_library_module_runs_and_exits_when_dev_is_killed(
     source: Path, tmp_path: Path
 ) -> None:
     here = {"folder": source.parent, "temporary": tmp_path / "scratch"}
@@ -113,7 +113,7 @@ def test_a_file_called_as_a_module_of_the_standard_library_is_developed_and_goes
         dev.wait_until_all_exited()
 
 
-def test_a_kubeconfig_of_somebody_else_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kubeconfig_of_another_cluster_is_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = tmp_path / "config"
     mine.write_text("clusters: [{name: production}]")
     (tmp_path / "operator.py").write_text("")
@@ -122,13 +122,13 @@ def test_a_kubeconfig_of_somebody_else_is_left_alone(tmp_path: Path, monkeypatch
     result = CliRunner().invoke(main, ["dev", str(tmp_path)])
 
     assert result.exit_code == 1
-    assert "is there and not of a konverge cluster" in result.output
+    assert "already exists and does not belong to a konverge cluster" in result.output
     assert mine.read_text() == "clusters: [{name: production}]"
 
 
-def test_files_that_come_go_or_change_are_noticed_and_others_are_not(tmp_path: Path) -> None:
-    kept, edited, removed = (tmp_path / name for name in ("kept.py", "edited.py", "removed.yaml"))
-    for path in (kept, edited, removed):
+def test_added_removed_and_modified_source_files_are_detected_and_no_others(tmp_path: Path) -> None:
+    unchanged, edited, removed = (tmp_path / name for name in ("unchanged.py", "edited.py", "removed.yaml"))
+    for path in (unchanged, edited, removed):
         path.write_text("")
     before = snapshot(tmp_path)
 
@@ -136,15 +136,15 @@ def test_files_that_come_go_or_change_are_noticed_and_others_are_not(tmp_path: P
     removed.unlink()
     (tmp_path / "notes.txt").write_text("")
     (tmp_path / ".cache").mkdir()
-    (tmp_path / ".cache" / "made.py").write_text("")
+    (tmp_path / ".cache" / "cached.py").write_text("")
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "new.py").write_text("")
 
-    assert changed(before, snapshot(tmp_path)) == [edited, tmp_path / "inner" / "new.py", removed]
-    assert changed(before, before) == []
+    assert changed_files(before, snapshot(tmp_path)) == [edited, tmp_path / "inner" / "new.py", removed]
+    assert changed_files(before, before) == []
 
 
-def test_the_source_of_a_target_is_its_folder(tmp_path: Path) -> None:
+def test_the_source_folder_of_a_target_is_that_of_its_file(tmp_path: Path) -> None:
     (tmp_path / "operator.py").write_text("")
     assert folder_of(str(tmp_path)) == tmp_path
     assert folder_of(f"{tmp_path}/operator.py:other") == tmp_path
@@ -159,11 +159,14 @@ def test_the_source_of_a_target_is_its_folder(tmp_path: Path) -> None:
         ({"spec": {"replicas": 3}, "status": {"phase": "Ready", "availableReplicas": 2}}, "Ready 2/3"),
         ({"status": {"conditions": [{"type": "Available", "status": "False"}]}}, "not Available"),
         ({"status": {"conditions": [{"type": "Complete", "status": "True"}]}}, "Complete"),
-        ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": "Bound"}}, "going Bound"),
+        (
+            {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": {"phase": "Bound"}},
+            "Terminating Bound",
+        ),
         ({}, "-"),
     ],
 )
-def test_an_object_is_told_in_a_few_words(obj: dict[str, object], state: str) -> None:
+def test_the_state_of_an_object_is_short(obj: dict[str, object], state: str) -> None:
     assert state_of(Unstructured({"metadata": {}, **obj})) == state
 
 
@@ -177,28 +180,30 @@ def test_queues_are_read_from_metrics() -> None:
         "# TYPE reconcile_errors_total counter\n"
         'reconcile_errors_total{controller="webapp"} 1.0\n'
     )
-    assert queues_in(text) == (QueueLine("webapp", waiting=2, reconciles=6, errors=1),)
+    assert queues_in(text) == (QueueRow("webapp", ready=2, reconciles=6, errors=1),)
     assert queues_in("") == ()
 
 
-def test_lines_say_what_changed_and_nothing_twice(capsys: pytest.CaptureFixture[str]) -> None:
-    before = Look((ObjectLine("WebApp", "shop/a", "Ready"), ObjectLine("WebApp", "shop/b", "Ready")))
-    after = Look((ObjectLine("WebApp", "shop/a", "Scaling"),), (QueueLine("webapp", 0, 1, 7, 2),))
+def test_lines_show_each_change_once(capsys: pytest.CaptureFixture[str]) -> None:
+    before = DevStatus((ObjectRow("WebApp", "shop/a", "Ready"), ObjectRow("WebApp", "shop/b", "Ready")))
+    after = DevStatus((ObjectRow("WebApp", "shop/a", "Scaling"),), (QueueRow("webapp", 0, 1, 7, 2),))
     view = LineView()
     view.show(after)
     view.show(after)
 
-    assert changes(before, after)[:2] == ["WebApp shop/a: Scaling", "WebApp shop/b: gone"]
-    figures = "controller webapp: 7 reconciles, 2 failed, 0 waiting, 1 due later"
-    assert capsys.readouterr().out.splitlines() == ["WebApp shop/a: Scaling", figures]
+    assert changes(before, after)[:2] == ["WebApp shop/a: Scaling", "WebApp shop/b: deleted"]
+    counts = "controller webapp: 7 reconciles, 2 failed, 0 ready, 1 delayed"
+    assert capsys.readouterr().out.splitlines() == ["WebApp shop/a: Scaling", counts]
 
 
 def test_tables_show_objects_queues_and_the_log() -> None:
-    objects = tuple(ObjectLine("WebApp", f"shop/{number:02}", "Ready 3/3") for number in range(25))
+    objects = tuple(ObjectRow("WebApp", f"shop/{number:02}", "Ready 3/3") for number in range(25))
     out = io.StringIO()
-    Console(file=out, width=100).print(tables(Look(objects, (QueueLine("webapp", 1, 2, 42, 4),), ("a line of [log]",))))
+    Console(file=out, width=100).print(
+        tables(DevStatus(objects, (QueueRow("webapp", 1, 2, 42, 4),), ("a line of [log]",)))
+    )
 
-    shown = out.getvalue()
-    for words in ("shop/00", "Ready 3/3", "and 5 more", "webapp", "42", "a line of [log]"):
-        assert words in shown
-    assert "shop/24" not in shown
+    output = out.getvalue()
+    for text in ("shop/00", "Ready 3/3", "and 5 more", "webapp", "42", "a line of [log]"):
+        assert text in output
+    assert "shop/24" not in output

@@ -75,13 +75,13 @@ async def _run_until_interrupted(kubeconfig: str | None, context: str | None) ->
 
 async def _run(kubeconfig: str | None, context: str | None) -> None:
     # Imported here because the other commands do not need these modules.
-    from konverge.cli.log_files import logs_in
+    from konverge.cli.log_files import log_to_file
     from konverge.cli.targets import load_operator
     from konverge_operators.demo.environment import embedded_environment, existing_environment
     from konverge_operators.demo.steps import StepPrinter
 
     operator, printer = load_operator(TARGET), StepPrinter()
-    with TemporaryDirectory(prefix="konverge-demo-") as name, logs_in(Path(name) / "cluster.log"):
+    with TemporaryDirectory(prefix="konverge-demo-") as name, log_to_file(Path(name) / "cluster.log"):
         folder = Path(name)
         opened = existing_environment(kubeconfig, context) if kubeconfig else embedded_environment(folder)
         async with opened as environment:

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from konverge.cli.loopback_webhooks import is_loopback, loopback_hooks
-from konverge.cli.reachability import check_answers
+from konverge.cli.loopback_webhooks import is_loopback, serve_loopback_webhooks
+from konverge.cli.server_check import check_server
 from konverge.client import Client, ClientConfig, exists, has_condition, is_deleted, load_config
 from konverge.errors import NotFound
 from konverge.k8s.apiextensions.v1 import CustomResourceDefinition
@@ -66,7 +66,7 @@ async def existing_environment(kubeconfig: str, context: str | None) -> AsyncGen
     Raises: click.ClickException when the API server does not answer.
     """
     config = load_config(kubeconfig=kubeconfig, context=context)
-    await check_answers(config)
+    await check_server(config)
     arguments = ("--kubeconfig", kubeconfig, *(("--context", context) if context else ()))
     yield DemoEnvironment(
         config=config, arguments=arguments, description=config.server, step_timeout=_EXISTING_STEP_TIMEOUT
@@ -106,7 +106,7 @@ async def install_operator(
         if not is_loopback(environment.config.server):
             yield False
             return
-        async with loopback_hooks(client, operator, sample, name=client.options.namespace) as address:
+        async with serve_loopback_webhooks(client, operator, sample, name=client.options.namespace) as address:
             if address is not None:
                 await _apply(client, operator.crds(address), environment.step_timeout)
             yield address is not None

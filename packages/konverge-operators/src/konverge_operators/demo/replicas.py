@@ -55,7 +55,7 @@ class Replicas:
         Raises: ChildProcessError when that happens too often.
         """
         for name, process in list(self._running.items()):
-            code = process.code()
+            code = process.poll()
             if code is None:
                 continue
             self._restarts += 1

@@ -1,10 +1,10 @@
-"""The start of a command that another one started: it ends when that one is gone, however it went.
+"""Entry point of a command that runs as a child process: it exits when its parent does.
 
     python -P -m konverge.cli.child run konverge_operators.webapp
 
-The other one holds the far end of the pipe that is standard input here, and the kernel closes it when it dies: killed,
-crashed or ended. Nothing has to run for that in the one that dies. A parent-death signal of Linux would come as well
-when only the *thread* ends that started the child.
+The parent holds the write end of the pipe that is standard input of the child. The kernel closes it when the parent
+exits, crashes or is killed, so the parent needs no cleanup code. The parent-death signal of Linux does not fit: it is
+also sent when only the *thread* that started the child ends.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import sys
 import threading
 import time
 
-__all__ = ["end_with_parent"]
+__all__ = ["exit_with_parent"]
 
 _GRACE = 2.0
 
 
-def end_with_parent() -> None:
-    """Let this process end when the far end of its standard input does; one that is no pipe is left alone.
+def exit_with_parent() -> None:
+    """Exit when the other end of standard input is closed; do nothing if standard input is not a pipe.
 
-    It is asked for an orderly end first, and gets two seconds for it. Whoever reads standard input finds it empty.
+    The process receives SIGTERM first, and SIGKILL after two seconds. Reads of standard input return no data.
     """
     if not stat.S_ISFIFO(os.fstat(0).st_mode):
         return
@@ -44,7 +44,7 @@ def _watch(pipe: int) -> None:
 
 
 if __name__ == "__main__":
-    end_with_parent()
+    exit_with_parent()
 
     from konverge.cli import main
 

@@ -1,4 +1,4 @@
-"""Processes that a command starts, and that never outlive it."""
+"""Child processes of a command. They never outlive it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["ChildProcess"]
 
 
 class ChildProcess:
-    """A module of konverge that runs as a process.
+    """A Python module that runs as a child process.
 
-    Promises: it ends within seconds when this process is gone, also when that was killed (`konverge.cli.child` says
-    how; the module must call `end_with_parent`). Files in the working directory do not stand in for modules of the
-    standard library, whatever they are called. `output` takes all that it prints; this terminal unless given.
+    Promises: it exits within seconds after this process, even if this one was killed (see `konverge.cli.child`; the
+    module must call `exit_with_parent`). Files in the working directory never shadow modules of the standard library.
+    `output` receives standard output and standard error; by default they go to this terminal.
     """
 
     def __init__(
@@ -35,31 +35,31 @@ class ChildProcess:
         )
         self.pid = self._process.pid
 
-    def code(self) -> int | None:
-        """Give the exit code of a process that has ended."""
-        return self._ended(self._process.poll())
+    def poll(self) -> int | None:
+        """Return the exit code, None while the process runs."""
+        return self._close_pipe(self._process.poll())
 
     def terminate(self) -> None:
-        """Ask for an orderly end."""
+        """Send SIGTERM: the process shuts down."""
         self._process.terminate()
 
     def kill(self) -> int:
-        """End it as a power cut does: it has no time to say good-bye."""
+        """Send SIGKILL, which gives the process no time to clean up, and return the exit code."""
         self._process.kill()
         return self.wait()
 
-    def wait(self, patience: float | None = None) -> int:
-        """Wait for its end, and kill it when that takes longer than `patience` seconds; give the exit code."""
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait until the process exits, kill it after `timeout` seconds, and return the exit code."""
         try:
-            code = self._process.wait(patience)
+            code = self._process.wait(timeout)
         except subprocess.TimeoutExpired:
             self._process.kill()
             code = self._process.wait()
-        self._ended(code)
+        self._close_pipe(code)
         return code
 
-    def _ended(self, code: int | None) -> int | None:
-        # Not before: a pipe that closes asks for an end too, and who is asked twice does not end in order.
+    def _close_pipe(self, code: int | None) -> int | None:
+        # Only after the exit: closing the pipe also sends SIGTERM, and a second signal aborts an orderly shutdown.
         if code is not None and self._process.stdin is not None:
             self._process.stdin.close()
         return code

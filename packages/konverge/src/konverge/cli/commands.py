@@ -1,8 +1,8 @@
 """The commands of `konverge`: the framework's own, and those that other packages contribute.
 
-A package contributes commands through entry points of the group ``konverge.commands``. A command is loaded when it is
-run, or when its help is asked for, so none pays for the imports of another. A command that belongs to a package of this
-project that is not installed is answered with the `pip install` line.
+A package contributes commands through entry points of the group ``konverge.commands``. A command is imported when it is
+run or when its help is printed, so no command pays for the imports of another. For a command of a package of this
+project that is not installed, the error shows the `pip install` line.
 """
 
 from __future__ import annotations

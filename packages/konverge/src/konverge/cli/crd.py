@@ -1,4 +1,4 @@
-"""`konverge crd` and `konverge sample`: CRDs of types, as `kubectl apply -f -` takes them."""
+"""The commands `konverge crd` and `konverge sample`: print CRDs as YAML for `kubectl apply -f -`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["crd", "sample"]
 
 @click.command()
 def sample() -> None:
-    """Print the CRD of the sample type WebApp.
+    """Print the CRD of the sample kind WebApp.
 
     Example: konverge sample | kubectl apply -f -
     """
-    # Loaded here: the other commands need none of it.
+    # Imported here because the other commands do not need these modules.
     from konverge.cli.sample import WebApp
     from konverge.schema import crd_for, to_yaml
 
@@ -27,7 +27,7 @@ def sample() -> None:
 def crd(target: str) -> None:
     """Print the CRDs of an operator's kinds.
 
-    TARGET is a package, file or module with an `operator` in it, or TARGET:name for one that is called otherwise.
+    TARGET is a package, file or module that defines `operator`, or TARGET:name if the operator has another name.
 
     Example: konverge crd konverge_operators.webapp | kubectl apply -f -
     """
@@ -39,5 +39,5 @@ def crd(target: str) -> None:
     except (TypeError, ValueError) as error:
         raise click.ClickException(f"{target}: {error}") from error
     if not text:
-        click.echo(f"{operator.name} brings no kinds of its own: it has no CRDs", err=True)
+        click.echo(f"{operator.name} defines no kinds, so it has no CRDs", err=True)
     click.echo(text, nl=False)

@@ -1,4 +1,4 @@
-"""What konverge logs, in a file instead of on the terminal, for commands that show something else there."""
+"""Logs in a file instead of on the terminal, for commands that print something else there."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["logs_in"]
+__all__ = ["log_to_file"]
 
 
 @contextmanager
-def logs_in(path: Path) -> Iterator[None]:
-    """Write the logs of this process to a file while the block runs."""
+def log_to_file(path: Path) -> Iterator[None]:
+    """Write the logs of this process to a file during the block."""
     log, handler = logging.getLogger("konverge"), logging.FileHandler(path)
     before = log.propagate
     log.addHandler(handler)

@@ -1,7 +1,7 @@
-"""Options: what may be written for one, and the environment variable that can be set instead.
+"""Command line options: their values, and the environment variables that can set them.
 
-A function of this file reads one value. What it refuses is told with the name of the option, the name of the variable,
-and what to write.
+Each function here parses one value. click adds the names of the option and of the environment variable to the error,
+and the error says what to write.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import click
 
-from konverge.cli.targets import shown
+from konverge.cli.targets import short_repr
 from konverge.objects.names import dns_label_errors, dns_subdomain_errors
 
 __all__ = ["PORT", "folder", "host", "image", "lease_seconds", "namespace", "object_name", "option", "seconds"]
@@ -25,87 +25,89 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 PORT = click.IntRange(0, 65535)
 _DAY = 86400.0
-# A registry with a port, a path, a tag, a digest: what container runtimes read, with no room for anything else.
+# An optional registry with a port, a path, a tag and a digest: what container runtimes accept, and nothing else.
 _IMAGE = re.compile(
     r"(?:[a-zA-Z0-9][a-zA-Z0-9.-]*(?::[0-9]{1,5})?/)?"
     r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
     r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@[A-Za-z][A-Za-z0-9+._-]*:[0-9a-fA-F]{32,})?"
 )
-_LONGEST_IMAGE = 512
+_MAX_IMAGE_LENGTH = 512
 
 
 def option(*flags: str, variable: str = "", **attributes: Any) -> Callable[[F], F]:
-    """Declare an option that can be set by an environment variable too: --lease-name by KONVERGE_LEASE_NAME."""
+    """Declare an option that an environment variable can set too: --lease-name is KONVERGE_LEASE_NAME."""
     long = next(flag for flag in flags if flag.startswith("--")).partition("/")[0]
     name = variable or f"KONVERGE_{long[2:].replace('-', '_').upper()}"
     return click.option(*flags, envvar=name, show_envvar=True, **attributes)
 
 
 def seconds(text: str | float) -> float:
-    """Read a time that something may take."""
+    """Parse a duration in seconds."""
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not 0 <= value <= _DAY:
-        raise click.BadParameter(f"write a number of seconds, 0 to {_DAY:g}, not {shown(str(text))}")
+        raise click.BadParameter(f"expected a number of seconds from 0 to {_DAY:g}, got {short_repr(str(text))}")
     return value
 
 
 def lease_seconds(text: str | float) -> float:
-    """Read how long a lease lasts; the Lease object has no room for parts of a second."""
+    """Parse a lease duration. The Lease object holds whole seconds only."""
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not 1 <= value <= _DAY or value != int(value):
-        raise click.BadParameter(f"write a whole number of seconds, 1 to {_DAY:g}, not {shown(str(text))}")
+        raise click.BadParameter(f"expected a whole number of seconds from 1 to {_DAY:g}, got {short_repr(str(text))}")
     return value
 
 
 def namespace(text: str) -> str:
-    """Read the name of a namespace."""
+    """Parse the name of a namespace."""
     if dns_label_errors(text):
         raise click.BadParameter(
-            f"{shown(text)} is no name of a namespace: write lower-case letters, digits and '-', at most 63"
+            f"{short_repr(text)} is not a valid namespace name:"
+            " use lower-case letters, digits and '-', at most 63 characters"
         )
     return text
 
 
 def object_name(text: str) -> str:
-    """Read the name of an object of most kinds."""
+    """Parse the name of an object."""
     if dns_subdomain_errors(text):
         raise click.BadParameter(
-            f"{shown(text)} is no name of an object: write lower-case letters, digits, '-' and '.', at most 253"
+            f"{short_repr(text)} is not a valid object name:"
+            " use lower-case letters, digits, '-' and '.', at most 253 characters"
         )
     return text
 
 
 def host(text: str) -> str:
-    """Read an address of this machine to listen on; one of IPv6 gets the brackets that a port needs."""
+    """Parse an address to listen on, and put an IPv6 address in brackets."""
     if not text:
         return ""
     try:
         address = ip_address(text.strip("[]"))
     except ValueError:
         if dns_subdomain_errors(text.lower()):
-            raise click.BadParameter(f"{shown(text)} is neither an IP address nor a host name") from None
+            raise click.BadParameter(f"{short_repr(text)} is not a valid IP address or host name") from None
         return text
     return f"[{address}]" if isinstance(address, IPv6Address) else str(address)
 
 
 def image(text: str) -> str:
-    """Read the name of a container image."""
-    if len(text) > _LONGEST_IMAGE or not _IMAGE.fullmatch(text):
-        raise click.BadParameter(f"{shown(text)} is no name of an image: write [HOST[:PORT]/]NAME[:TAG][@DIGEST]")
+    """Parse the name of a container image."""
+    if len(text) > _MAX_IMAGE_LENGTH or not _IMAGE.fullmatch(text):
+        raise click.BadParameter(f"{short_repr(text)} is not a valid image: use [HOST[:PORT]/]NAME[:TAG][@DIGEST]")
     return text
 
 
 def folder(text: str | os.PathLike[str]) -> Path:
-    """Read the path of a folder to write, which need not be there."""
+    """Parse the path of a folder to write. It need not exist."""
     path = os.fspath(text)
     if not path.strip():
-        raise click.BadParameter("an empty text names no folder (write . for this one)")
+        raise click.BadParameter("the folder is empty: use . for the current folder")
     if os.path.exists(path) and not os.path.isdir(path):
-        raise click.BadParameter(f"{shown(path)} is there, and no folder")
+        raise click.BadParameter(f"{short_repr(path)} exists and is not a folder")
     return Path(path)

@@ -1,4 +1,4 @@
-"""Files that a command writes: all of them, or none."""
+"""Write the output files of a command: all of them, or none."""
 
 from __future__ import annotations
 
@@ -16,46 +16,47 @@ _DRAFT = ".konverge-draft"
 
 
 def write_files(files: Mapping[Path, str]) -> None:
-    """Write texts to files, and make the folders that they are in.
+    """Write texts to files, and create missing folders.
 
-    Each is first written beside its place, and put there when all are written; where one cannot be, all is as before.
+    Each text is first written to a draft next to its file. The drafts replace the files when all of them are written.
+    If one cannot be written, nothing changes.
 
     Raises: click.ClickException that names the file.
     """
-    made: list[Path] = []
+    created: list[Path] = []
     try:
         for path, text in files.items():
-            with _told(path):
-                _make_folders(path.parent, made)
-                _write_draft(path, text, made)
+            with _report_errors(path):
+                _create_folders(path.parent, created)
+                _write_draft(path, text, created)
         for path in files:
-            with _told(path):
+            with _report_errors(path):
                 os.replace(_draft_of(path), path)
     finally:
-        _remove(made)
+        _remove(created)
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _report_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
-        raise click.ClickException(f"{path} cannot be written: {reason or error}") from error
+        raise click.ClickException(f"cannot write {path}: {reason or error}") from error
 
 
-def _make_folders(folder: Path, made: list[Path]) -> None:
+def _create_folders(folder: Path, created: list[Path]) -> None:
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     for each in reversed(missing):
         each.mkdir()
-        made.append(each)
+        created.append(each)
 
 
-def _write_draft(path: Path, text: str, made: list[Path]) -> None:
+def _write_draft(path: Path, text: str, created: list[Path]) -> None:
     if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "there is a folder of that name")
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
     draft = _draft_of(path)
-    made.append(draft)  # before it is written: a disk that is full leaves half of it
+    created.append(draft)  # before the write: a full disk leaves a partial draft
     draft.write_text(text, encoding="utf-8")
 
 
@@ -63,8 +64,8 @@ def _draft_of(path: Path) -> Path:
     return path.with_name(f".{path.name}{_DRAFT}")
 
 
-def _remove(made: list[Path]) -> None:
-    """Remove drafts, and the folders that nothing was put into."""
-    for path in reversed(made):
+def _remove(created: list[Path]) -> None:
+    """Remove drafts and empty folders."""
+    for path in reversed(created):
         with suppress(OSError):
             (path.rmdir if path.is_dir() else path.unlink)()

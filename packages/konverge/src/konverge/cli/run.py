@@ -1,4 +1,4 @@
-"""`konverge run`: an operator against the current cluster, as in production."""
+"""The command `konverge run`: run an operator against the current cluster, as in production."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ _NAME = {"metavar": "NAME"}
 
 @click.command(context_settings={"show_default": True})
 @click.argument("target")
-@option("--kubeconfig", type=click.Path(exists=True, dir_okay=False), help="Kubeconfig; else as kubectl finds it.")
+@option(
+    "--kubeconfig", type=click.Path(exists=True, dir_okay=False), help="Kubeconfig; found as kubectl does by default."
+)
 @option("--context", help="Context of the kubeconfig.")
 @option(
     "--namespace",
@@ -29,59 +31,59 @@ _NAME = {"metavar": "NAME"}
     variable="KONVERGE_NAMESPACES",
     multiple=True,
     type=namespace,
-    help="Only this namespace; may be given more than once (in the variable: with spaces between).",
+    help="Watch only this namespace; may be repeated (in the variable: separated by spaces).",
     **_NAME,
 )
-@option("--leader-elect/--no-leader-elect", default=False, help="Work only while holding the lease.")
-@option("--lease-name", type=object_name, help="Name of the Lease; the operator's name unless given.", **_NAME)
-@option("--lease-namespace", type=namespace, help="Namespace of the Lease; the client's own unless given.", **_NAME)
+@option("--leader-elect/--no-leader-elect", default=False, help="Reconcile only while this process is the leader.")
+@option("--lease-name", type=object_name, help="Name of the Lease; the operator's name by default.", **_NAME)
+@option("--lease-namespace", type=namespace, help="Namespace of the Lease; the client's own by default.", **_NAME)
 @option(
     "--lease-duration",
     type=lease_seconds,
     default=15.0,
-    help="Whole seconds until others may take an unrenewed lease.",
+    help="Whole seconds until another replica may take a lease that is not renewed.",
     **_SECONDS,
 )
-@option("--metrics-port", type=PORT, default=8080, help="Port of metrics and probes; 0 for none.")
-@option("--metrics-host", type=host, default="", help="Address to listen on; all unless given.", metavar="HOST")
-@option("--protect-metrics", is_flag=True, help="Ask the API server who may read /metrics and /debug.")
-@option("--webhook-port", type=PORT, default=0, help="Port of the webhooks; 0 does not serve them.")
-@option("--grace", type=seconds, default=20.0, help="Seconds that running reconciles get when it stops.", **_SECONDS)
-@option("--log-format", type=click.Choice(["human", "json"]), default="human", help="For people or for machines.")
+@option("--metrics-port", type=PORT, default=8080, help="Port of metrics and probes; 0 disables them.")
+@option("--metrics-host", type=host, default="", help="Address to listen on; all addresses by default.", metavar="HOST")
+@option("--protect-metrics", is_flag=True, help="Check with the API server who may read /metrics and /debug.")
+@option("--webhook-port", type=PORT, default=0, help="Port of the webhooks; 0 disables them.")
+@option("--grace", type=seconds, default=20.0, help="Seconds for active reconciles to finish at shutdown.", **_SECONDS)
+@option("--log-format", type=click.Choice(["human", "json"]), default="human", help="Plain text or JSON.")
 @option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
 def run(target: str, **options: Any) -> None:
     """Run an operator against the current cluster, as in production.
 
-    TARGET is a package, file or module with an `operator` in it, or TARGET:name for one that is called otherwise. Every
-    option can be given as an environment variable too: KONVERGE_LEADER_ELECT=1, KONVERGE_METRICS_PORT=9090.
+    TARGET is a package, file or module that defines `operator`, or TARGET:name if the operator has another name. Every
+    option can also be set by an environment variable: KONVERGE_LEADER_ELECT=1, KONVERGE_METRICS_PORT=9090.
 
     Example: konverge run konverge_operators.webapp --leader-elect
     """
-    # Loaded here: the other commands need neither the client nor the logs.
+    # Imported here because the other commands do not need these modules.
     from konverge.client import load_config
-    from konverge.telemetry import configure_logs
+    from konverge.telemetry import configure_logging
 
     operator = load_operator(target)
     _check_ports(options, webhooks=bool(operator.webhooks))
-    configure_logs(options["log_format"], options["log_level"].upper())
+    configure_logging(options["log_format"], options["log_level"].upper())
     try:
         config = load_config(kubeconfig=options["kubeconfig"], context=options["context"])
         manager = operator.manager(config, **_manager_options(operator.name, options))
         if options["webhook_port"] and operator.webhooks:
-            home = os.environ.get("POD_NAMESPACE") or config.namespace
-            manager.serve_webhooks(operator.serving(home, port=options["webhook_port"]))
+            own_namespace = os.environ.get("POD_NAMESPACE") or config.namespace
+            manager.serve_webhooks(operator.serving(own_namespace, port=options["webhook_port"]))
         manager.run()
     except (KonvergeError, ValueError) as error:
         raise click.ClickException(str(error)) from error
 
 
 def _check_ports(options: dict[str, Any], *, webhooks: bool) -> None:
-    """Refuse ports that cannot be had, while the names of their options are still known."""
+    """Refuse ports that are not available, so that the error can name the option."""
     metrics, hooks = options["metrics_port"], options["webhook_port"] if webhooks else 0
     if metrics and metrics == hooks:
         raise click.UsageError(
             f"--metrics-port (env var: 'KONVERGE_METRICS_PORT') and --webhook-port (env var: 'KONVERGE_WEBHOOK_PORT')"
-            f" are both {metrics}: give each its own"
+            f" are both {metrics}: use two different ports"
         )
     if metrics:
         _check_port(options["metrics_host"], metrics, "metrics")
@@ -95,31 +97,32 @@ def _check_port(address: str, port: int, what: str) -> None:
         socket.create_server((address.strip("[]"), port), family=family).close()
     except OSError as error:
         place = f"{address}:{port}" if address else f"port {port}"
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)  # no errno: a host's name
+        # Errors of name resolution have no errno of the system.
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         raise click.ClickException(
-            f"{place} cannot be listened on: {reason}"
-            f" (choose another: --{what}-port, env var: 'KONVERGE_{what.upper()}_PORT')"
+            f"cannot listen on {place}: {reason}"
+            f" (choose another with --{what}-port, env var: 'KONVERGE_{what.upper()}_PORT')"
         ) from error
 
 
 def _manager_options(name: str, options: dict[str, Any]) -> dict[str, Any]:
-    from konverge.manager import Election, Endpoints
+    from konverge.manager import Endpoints, LeaderElection
 
     duration = options["lease_duration"]
-    election = None
+    leader_election = None
     if options["leader_elect"]:
-        election = Election(
+        leader_election = LeaderElection(
             options["lease_name"] or name,
             options["lease_namespace"] or "",
-            lease=duration,
+            lease_duration=duration,
             renew_deadline=duration * 2 / 3,
-            retry=duration * 2 / 15,
+            retry_period=duration * 2 / 15,
             margin=min(1.0, duration / 6),
         )
     address = f"{options['metrics_host']}:{options['metrics_port']}"
     return {
         "namespaces": tuple(options["namespaces"]),
-        "election": election,
+        "leader_election": leader_election,
         "probes": Endpoints(address, protected=options["protect_metrics"]) if options["metrics_port"] else None,
         "grace": options["grace"],
     }

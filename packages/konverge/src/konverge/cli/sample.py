@@ -1,4 +1,4 @@
-"""The sample type that `python -m konverge` prints the CRD of."""
+"""The sample kind WebApp, whose CRD `konverge sample` prints."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ __all__ = ["WebApp", "WebAppSpec", "WebAppStatus"]
 
 
 class WebAppSpec(Spec):
-    """What the author of a WebApp wants."""
+    """The desired state of the application."""
 
     image: Annotated[str, Meta(min_length=1)]
     """The container image to run."""
     replicas: Annotated[int, Meta(ge=0, le=100)] = 1
-    """How many copies run at a time."""
+    """The number of replicas."""
 
 
 class WebAppStatus(Status):
-    """What the operator found."""
+    """The observed state of the application."""
 
     available_replicas: int = 0
-    """How many copies are ready to serve."""
+    """The number of available replicas."""
 
 
 class WebApp(

@@ -1,13 +1,13 @@
-"""Sources: files with Python, loaded as what they are, whatever they are called.
+"""Load Python source files from their paths, whatever their names.
 
-`import operator` finds the standard library's, not the `operator.py` in this folder. So a file is loaded from its path.
-Rules:
+`import operator` finds the module of the standard library, not the `operator.py` in the current folder. So a file is
+loaded from its path. Rules:
 
-1. A file in a package is that package's module, `shop/operator.py` is `shop.operator`: relative imports work. Below the
-   working directory a folder is a package also without `__init__.py`.
-2. Its folder, and the one that its package is in, can be imported from.
-3. A module that is there already is never replaced: where its name is taken, the file's gets an ending.
-4. What fails while a file is loaded is told in one line, with the file and line of whoever wrote it.
+1. A file in a package is a module of that package: `shop/operator.py` is `shop.operator`, so relative imports work.
+   Below the working directory a folder is a package even without `__init__.py`.
+2. The folder of the file, and the folder that contains its package, are importable.
+3. A loaded module is never replaced. If its name is already in use, the module of the file gets a suffix.
+4. An error while a file is loaded is reported in one line, with the file and the line of the author's code.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from zlib import crc32
 
 import click
 
-__all__ = ["imported", "load_file", "module_path", "root_of"]
+__all__ = ["import_root", "load_file", "module_path", "report_import_errors"]
 
 _INIT = "__init__.py"
-_LONGEST = 300
+_MAX_MESSAGE = 300
 
 
 def load_file(file: Path) -> ModuleType:
-    """Load a file, or give the module that it was loaded as before."""
-    root = root_of(file)
+    """Load a file, or return its module if it is already loaded."""
+    root = import_root(file)
     own = file.parent if file.name == _INIT else file.with_suffix("")
     first, *others = own.relative_to(root).parts
     _make_importable(root)
     if not (file.parent / _INIT).is_file() and str(file.parent) not in sys.path:
-        sys.path.append(str(file.parent))  # last: `things/queue.py` is no reason to lose the standard library's
-    place = root / first if others or file.name == _INIT else file
-    name = _free_name(first.replace(".", "_"), place)
-    if place == file or name != first:
-        _load(name, place)
+        sys.path.append(str(file.parent))  # last, so that a `queue.py` there does not shadow the standard library
+    location = root / first if others or file.name == _INIT else file
+    name = _unused_name(first.replace(".", "_"), location)
+    if location == file or name != first:
+        _load(name, location)
     return import_module(".".join((name, *others)))
 
 
-def root_of(file: Path) -> Path:
-    """Give the folder that the first package, or the file, is in: what the names of its modules start from."""
+def import_root(file: Path) -> Path:
+    """Return the folder that module names start from: it contains the outermost package, or the file."""
     if "." in file.stem:
         return file.parent
     root = file.parent
@@ -56,7 +56,7 @@ def root_of(file: Path) -> Path:
         root = root.parent
     if root.is_relative_to(Path.cwd()):
         root = Path.cwd()
-    # A name of a module has no dots in it: where a folder's has some, it is the first or not part of it.
+    # A module name cannot contain a dot, so a folder with one is the outermost package or not part of the name.
     for folder in file.parents:
         if folder == root:
             break
@@ -66,30 +66,27 @@ def root_of(file: Path) -> Path:
 
 
 @contextmanager
-def imported(source: Path) -> Iterator[None]:
-    """Tell in one line what fails in the block, which imports a file or what is in a folder.
-
-    Raises: click.ClickException.
-    """
+def report_import_errors(source: Path) -> Iterator[None]:
+    """Report an error in the block, which imports a file or a folder, as a one-line click.ClickException."""
     try:
         yield
     except click.ClickException:
         raise
     except (Exception, SystemExit) as error:
-        raise click.ClickException(_told(error, source)) from error
+        raise click.ClickException(_describe(error, source)) from error
 
 
 def module_path(module: ModuleType) -> str:
-    """Give where a module is, for people."""
+    """Return the path of a module for messages, or its name if it has no file."""
     file = getattr(module, "__file__", None)
-    return _near(file) if file else module.__name__
+    return _relative(file) if file else module.__name__
 
 
-def _load(name: str, place: Path) -> None:
-    """Have the module of a file or the package of a folder under a name."""
+def _load(name: str, location: Path) -> None:
+    """Load the module of a file, or the package of a folder, under a name."""
     if name in sys.modules:
         return
-    spec = _spec(name, place)
+    spec = _spec(name, location)
     module = module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -100,24 +97,24 @@ def _load(name: str, place: Path) -> None:
         raise
 
 
-def _spec(name: str, place: Path) -> ModuleSpec:
-    if not place.is_dir():
-        spec = spec_from_file_location(name, place)
-    elif (place / _INIT).is_file():
-        spec = spec_from_file_location(name, place / _INIT, submodule_search_locations=[str(place)])
+def _spec(name: str, location: Path) -> ModuleSpec:
+    if not location.is_dir():
+        spec = spec_from_file_location(name, location)
+    elif (location / _INIT).is_file():
+        spec = spec_from_file_location(name, location / _INIT, submodule_search_locations=[str(location)])
     else:
         spec = ModuleSpec(name, None, is_package=True)
-        spec.submodule_search_locations = [str(place)]
+        spec.submodule_search_locations = [str(location)]
     assert spec is not None, "a .py file has a loader"
     return spec
 
 
-def _free_name(name: str, place: Path) -> str:
-    there = sys.modules.get(name)
-    if there is None and name not in sys.stdlib_module_names:
+def _unused_name(name: str, location: Path) -> str:
+    loaded = sys.modules.get(name)
+    if loaded is None and name not in sys.stdlib_module_names:
         return name
-    places = [*getattr(there, "__path__", ()), getattr(there, "__file__", None) or ""]
-    return name if str(place) in places else f"{name}_{crc32(os.fsencode(place)):08x}"
+    locations = [*getattr(loaded, "__path__", ()), getattr(loaded, "__file__", None) or ""]
+    return name if str(location) in locations else f"{name}_{crc32(os.fsencode(location)):08x}"
 
 
 def _make_importable(folder: Path) -> None:
@@ -125,41 +122,41 @@ def _make_importable(folder: Path) -> None:
         sys.path.insert(0, str(folder))
 
 
-# Telling what failed
+# Error messages
 
 
-def _told(error: BaseException, source: Path) -> str:
-    where = _where(error, source)
+def _describe(error: BaseException, source: Path) -> str:
+    where = _location_of(error, source)
     match error:
         case SyntaxError(msg=message, filename=str(file), lineno=int(line)):
-            return f"{_near(file)}, line {line}: this is no Python: {message}"
+            return f"{_relative(file)}, line {line}: not valid Python: {message}"
         case ModuleNotFoundError(name=str(name)):
-            return f"{where}: there is no module {name!r} (install it beside konverge, or correct the import)"
+            return f"{where}: there is no module {name!r} (install it next to konverge, or correct the import)"
         case SyntaxError() | UnicodeDecodeError():
-            return f"{_near(source)}: this is no Python: {_one_line(error)}"
+            return f"{_relative(source)}: not valid Python: {_one_line(error)}"
         case ValueError() if "null bytes" in str(error):
-            return f"{_near(source)}: this is no Python: {error}"
+            return f"{_relative(source)}: not valid Python: {error}"
     return f"{where}: {type(error).__name__}: {_one_line(error)}".rstrip(": ")
 
 
-def _where(error: BaseException, source: Path) -> str:
-    """Give the last place in the author's own files that an error went through."""
-    folder = source if source.is_dir() else root_of(source)
+def _location_of(error: BaseException, source: Path) -> str:
+    """Return the innermost frame of an error that is in the author's own files."""
+    folder = source if source.is_dir() else import_root(source)
     frames = [(Path(frame.f_code.co_filename), line) for frame, line in walk_tb(error.__traceback__)]
-    own = [one for one in frames if one[0].is_relative_to(folder) and not _is_foreign(one[0])]
-    others = [one for one in frames if one[0].is_absolute() and Path(__file__).parent not in one[0].parents]
+    own = [frame for frame in frames if frame[0].is_relative_to(folder) and not _is_library(frame[0])]
+    others = [frame for frame in frames if frame[0].is_absolute() and Path(__file__).parent not in frame[0].parents]
     file, line = (own or others or [(source, 0)])[-1]
-    return f"{_near(file)}, line {line}" if line else _near(file)
+    return f"{_relative(file)}, line {line}" if line else _relative(file)
 
 
-def _is_foreign(file: Path) -> bool:
+def _is_library(file: Path) -> bool:
     return "site-packages" in file.parts or Path(__file__).parents[1] in file.parents
 
 
-def _near(file: str | Path) -> str:
+def _relative(file: str | Path) -> str:
     path = Path(file)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:_LONGEST]
+    return " ".join(str(error).split())[:_MAX_MESSAGE]

@@ -1,7 +1,7 @@
-"""Targets: how a command is told which operator it is about.
+"""Targets: arguments that name an operator.
 
-A target is the path of a package, folder or file (`shop/operator.py`), or a module (`konverge_operators.webapp`), each
-with `:name` for an operator that is not called `operator`. Whatever is wrong with one is reported in one line.
+A target is the path of a package, folder or file (`shop/operator.py`), or a module (`konverge_operators.webapp`). It
+ends with `:name` if the operator is not named `operator`. Every error about a target is reported in one line.
 """
 
 from __future__ import annotations
@@ -16,64 +16,65 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from konverge.cli.sources import imported, load_file, module_path
+from konverge.cli.sources import load_file, module_path, report_import_errors
 
 if TYPE_CHECKING:
     from konverge.manager import Operator
 
-__all__ = ["load_operator", "shown", "source_of", "split_target"]
+__all__ = ["load_operator", "short_repr", "source_of", "split_target"]
 
-_LONGEST = 80
+_MAX_LENGTH = 80
 
 
 def load_operator(target: str) -> Operator:
     """Load the operator that a target names.
 
-    Raises: click.UsageError that says what was looked for, click.ClickException when its source fails.
+    Raises: click.UsageError if there is no operator, click.ClickException if its source cannot be imported.
     """
-    # Loaded here: the commands that need no operator start without it.
+    # Imported here because the commands that need no operator start faster without it.
     from konverge.manager import Operator
 
     place, name = split_target(target)
     source = source_of(place)
-    with imported(source or Path.cwd()):
+    with report_import_errors(source or Path.cwd()):
         module = import_module(place) if source is None else load_file(source)
-        found, where = _found(module, name)
+        found, where = _find(module, name)
     if isinstance(found, Operator):
         return found
-    told = "there is no Operator called" if found is None else f"{_kind_of(found)}, and no Operator, is called"
+    attribute = repr(name or "operator")
+    problem = f"there is no {attribute}" if found is None else f"{attribute} is {_describe(found)}, not an Operator,"
     raise click.UsageError(
-        f"{shown(target)}: {told} {name or 'operator'!r} in {where}"
-        " (write `operator = Operator(name=..., controllers=...)`, or name another one: TARGET:name)"
+        f"{short_repr(target)}: {problem} in {where}"
+        " (write `operator = Operator(name=..., controllers=...)`, or use TARGET:name for another name)"
     )
 
 
 def split_target(target: str) -> tuple[str, str]:
-    """Give the place that a target names, and the name of the operator there, "" unless it is said."""
+    """Split a target into a file or module and the name of the operator, which is "" if not given."""
     place, _, name = (target, "", "") if os.path.exists(target) else target.rpartition(":")
     return (place, name) if place else (name, "")
 
 
 def source_of(place: str) -> Path | None:
-    """Give the file that a place stands for; None for a module that is installed.
+    """Return the file of a target; None for an installed module.
 
-    Raises: click.UsageError when there is nothing, or nothing of use.
+    Raises: click.UsageError if there is no such file or module, or the file cannot define an operator.
     """
     if not place.strip():
-        raise click.UsageError("TARGET is empty: write a package, file or module with an `operator` in it")
-    # A module below the working directory is taken for its file: no module of the same name elsewhere comes before it.
+        raise click.UsageError("TARGET is empty: use a package, file or module that defines `operator`")
+    # A module below the working directory is loaded from its file, so that no other module of that name precedes it.
     below = place.replace(".", "/")
     for path in (place, below, f"{below}.py"):
         if os.path.exists(path):
             return _file_at(Path(path).resolve(), path)
     if not all(part.isidentifier() for part in place.split(".")) or not _is_installed(place):
-        raise click.UsageError(f"there is no file, package or module {shown(place)}")
+        raise click.UsageError(f"there is no file, package or module {short_repr(place)}")
     return None
 
 
-def shown(text: str) -> str:
-    """Quote what somebody wrote for a message, in one line and not too long."""
-    return repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}...")
+def short_repr(text: str) -> str:
+    """Return a quoted and shortened form of an argument, for messages."""
+    return repr(text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}...")
 
 
 def _file_at(path: Path, place: str) -> Path:
@@ -82,17 +83,18 @@ def _file_at(path: Path, place: str) -> Path:
             if (path / name).is_file():
                 return path / name
         raise click.UsageError(
-            f"the folder {shown(place)} has no __init__.py and no operator.py in it (name the file with the operator)"
+            f"the folder {short_repr(place)} contains neither __init__.py nor operator.py"
+            " (use the file that defines the operator)"
         )
     if not path.is_file() or path.suffix != ".py":
-        raise click.UsageError(f"{shown(place)} is no Python file (its name would end in .py)")
+        raise click.UsageError(f"{short_repr(place)} is not a Python file (use a .py file)")
     return path
 
 
 def _is_installed(name: str) -> bool:
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
-    with imported(Path.cwd()):  # to look for a submodule imports what is above it
+    with report_import_errors(Path.cwd()):  # finding a submodule imports its parents
         try:
             return name in sys.modules or find_spec(name) is not None
         except ModuleNotFoundError as error:
@@ -101,8 +103,8 @@ def _is_installed(name: str) -> bool:
             return False
 
 
-def _found(module: ModuleType, name: str) -> tuple[Any, str]:
-    """Give what is called so in a module, or in its submodule `operator`, and where that is."""
+def _find(module: ModuleType, name: str) -> tuple[Any, str]:
+    """Return an attribute of a module, or of its submodule `operator`, and the path of that module."""
     found = getattr(module, name or "operator", None)
     if (found is None or isinstance(found, ModuleType)) and not name and hasattr(module, "__path__"):
         inner = f"{module.__name__}.operator"
@@ -112,5 +114,5 @@ def _found(module: ModuleType, name: str) -> tuple[Any, str]:
     return found, module_path(module)
 
 
-def _kind_of(value: object) -> str:
+def _describe(value: object) -> str:
     return "a module" if isinstance(value, ModuleType) else f"a value of type {type(value).__name__}"

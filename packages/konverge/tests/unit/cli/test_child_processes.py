@@ -1,4 +1,4 @@
-"""Processes that a command starts: they end with it, however it ends, and not before."""
+"""Child processes of a command: they exit when it does, however it exits, and not before."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from programs import LIMIT, processes_of
 
 CHILD = """
 import signal, sys
-from konverge.cli.child import end_with_parent
+from konverge.cli.child import exit_with_parent
 {before}
-end_with_parent()
+exit_with_parent()
 print("up", repr(sys.stdin.read()), flush=True)
 while True:
     signal.pause()
@@ -36,10 +36,10 @@ signal.pause()
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of modules, the working directory aside: what is there must not be found."""
+    """A folder of modules. Modules in the working directory must not be found."""
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "operator.py").write_text("raise RuntimeError('this is no part of the standard library')")
+    (tmp_path / "elsewhere" / "operator.py").write_text("raise RuntimeError('this is not the standard library')")
     monkeypatch.chdir(tmp_path / "elsewhere")
     (tmp_path / "sleeper.py").write_text(CHILD.format(before=""))
     (tmp_path / "stubborn.py").write_text(CHILD.format(before="signal.signal(signal.SIGTERM, signal.SIG_IGN)"))
@@ -48,7 +48,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @contextmanager
 def parent_of_two(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process with two children that are up, in a session of its own."""
+    """A process in its own session, with two running children."""
     (folder / "parent.py").write_text(textwrap.dedent(PARENT))
     command = [sys.executable, "-P", "-m", "parent"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as process:
@@ -61,12 +61,12 @@ def parent_of_two(folder: Path) -> Iterator[subprocess.Popen[str]]:
                 os.kill(pid, signal.SIGKILL)
 
 
-def test_children_end_when_their_parent_is_killed_also_those_that_do_not_want_to(here: Path) -> None:
+def test_children_exit_when_their_parent_is_killed_even_if_they_ignore_sigterm(here: Path) -> None:
     with parent_of_two(here) as parent:
         parent.kill()
         parent.wait(LIMIT)
         assert parent.stdout is not None
-        assert parent.stdout.read() == "", "the end of the pipe comes when nobody holds it any more"
+        assert parent.stdout.read() == "", "the pipe ends when no process holds it any more"
 
 
 def test_a_child_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
@@ -77,27 +77,27 @@ def test_a_child_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
         thread.join()
     (child,) = started
     try:
-        assert wait_for_words(tmp_path / "log") == "up ''\n"
-        assert child.code() is None
+        assert wait_for_output(tmp_path / "log") == "up ''\n"
+        assert child.poll() is None
     finally:
         child.terminate()
         assert child.wait(LIMIT) == -signal.SIGTERM
-    assert child.code() == -signal.SIGTERM
+    assert child.poll() == -signal.SIGTERM
 
 
-def test_one_that_takes_too_long_to_end_is_killed(tmp_path: Path) -> None:
+def test_a_child_that_is_slow_to_exit_is_killed(tmp_path: Path) -> None:
     with (tmp_path / "log").open("wb") as log:
         child = ChildProcess("stubborn", (), output=log)
-    wait_for_words(tmp_path / "log")
+    wait_for_output(tmp_path / "log")
     child.terminate()
     assert child.wait(0.05) == -signal.SIGKILL
     assert child.kill() == -signal.SIGKILL
 
 
-def wait_for_words(path: Path) -> str:
+def wait_for_output(path: Path) -> str:
     never = threading.Event()
     for _ in range(int(LIMIT / 0.02)):
         if text := path.read_text():
             return text
         never.wait(0.02)
-    raise AssertionError("it says nothing")
+    raise AssertionError("no output")

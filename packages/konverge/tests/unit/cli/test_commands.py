@@ -24,9 +24,9 @@ def test_every_command_has_a_help_text_with_an_example(runner: CliRunner) -> Non
     assert {"cluster", "crd", "demo", "dev", "manifests", "models", "nodes", "run", "sample", "why"} == set(names)
     for name in names:
         assert name in result.output
-        shown = runner.invoke(main, [name, "--help"])
-        assert shown.exit_code == 0
-        assert f"Example: konverge {name}" in shown.output
+        printed = runner.invoke(main, [name, "--help"])
+        assert printed.exit_code == 0
+        assert f"Example: konverge {name}" in printed.output
 
 
 @pytest.mark.parametrize(

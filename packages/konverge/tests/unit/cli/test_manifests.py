@@ -1,4 +1,4 @@
-"""`konverge manifests`: what is written, and what every part of it promises."""
+"""`konverge manifests`: the generated files and what they guarantee."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BARE = Release(
 def documents(release: Release) -> list[dict[str, Any]]:
     files = {name: text for name, text in files_of(release).items() if name.startswith("base/")}
     del files["base/kustomization.yaml"]
-    return [one for text in files.values() for one in yaml.safe_load_all(text)]
+    return [document for text in files.values() for document in yaml.safe_load_all(text)]
 
 
 def one(release: Release, kind: str) -> dict[str, Any]:
@@ -69,27 +69,27 @@ def test_the_arguments_of_the_container_are_options_of_run() -> None:
     assert {each.partition("=")[0] for each in container["args"][2:]} <= known
 
 
-def test_services_lead_to_ports_that_the_container_has() -> None:
+def test_services_target_ports_of_the_container() -> None:
     (container,) = one(RELEASE, "Deployment")["spec"]["template"]["spec"]["containers"]
-    there = {port["name"] for port in container["ports"]}
-    asked = {
+    existing = {port["name"] for port in container["ports"]}
+    targets = {
         port["targetPort"] for each in documents(RELEASE) if each["kind"] == "Service" for port in each["spec"]["ports"]
     }
-    assert asked == there == {"metrics", "webhooks"}
+    assert targets == existing == {"metrics", "webhooks"}
 
 
-def test_an_operator_without_webhooks_gets_nothing_for_them() -> None:
+def test_an_operator_without_webhooks_has_no_webhook_objects() -> None:
     text = "".join(files_of(BARE).values())
     assert "webhook" not in text
     assert "secrets" not in text
 
 
-def test_a_single_replica_has_no_budget_that_would_keep_its_node_from_being_drained() -> None:
+def test_a_single_replica_has_no_disruption_budget_that_would_block_a_drain() -> None:
     assert "PodDisruptionBudget" not in kinds(BARE)
     assert one(RELEASE, "PodDisruptionBudget")["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
 
 
-def test_no_rule_holds_a_star_and_secrets_are_read_by_name_only() -> None:
+def test_no_rule_has_a_wildcard_and_secrets_are_read_by_name_only() -> None:
     rules = [rule for each in documents(RELEASE) if each["kind"] in ("Role", "ClusterRole") for rule in each["rules"]]
     assert not [rule for rule in rules if "*" in [*rule["apiGroups"], *rule["resources"], *rule["verbs"]]]
     for rule in rules:
@@ -97,21 +97,21 @@ def test_no_rule_holds_a_star_and_secrets_are_read_by_name_only() -> None:
             assert rule["verbs"] == ["create"] or rule["resourceNames"] == ["webapp-operator-webhook-certificate"]
 
 
-def test_webhooks_leave_kube_system_and_the_own_namespace_alone() -> None:
+def test_webhooks_exclude_kube_system_and_the_operators_namespace() -> None:
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
         for hook in one(RELEASE, kind)["webhooks"]:
-            (claim,) = hook["namespaceSelector"]["matchExpressions"]
-            assert (claim["key"], claim["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
-            assert claim["values"] == ["kube-system", "home"]
+            (expression,) = hook["namespaceSelector"]["matchExpressions"]
+            assert (expression["key"], expression["operator"]) == ("kubernetes.io/metadata.name", "NotIn")
+            assert expression["values"] == ["kube-system", "home"]
 
 
-def test_without_a_folder_the_base_is_printed_as_one_stream() -> None:
+def test_without_an_output_folder_the_base_is_printed() -> None:
     printed = CliRunner().invoke(main, ["manifests", "konverge_operators.webapp", "--namespace", "home"])
     assert printed.exit_code == 0, printed.output
     assert {each["kind"] for each in yaml.safe_load_all(printed.output)} == kinds(RELEASE)
 
 
-def test_what_is_written_twice_is_the_same_byte_for_byte(tmp_path: Path) -> None:
+def test_writing_twice_gives_the_same_bytes(tmp_path: Path) -> None:
     for name in ("a", "b"):
         done = CliRunner().invoke(main, ["manifests", "konverge_operators.webapp", "-o", str(tmp_path / name)])
         assert done.exit_code == 0, done.output
@@ -120,7 +120,7 @@ def test_what_is_written_twice_is_the_same_byte_for_byte(tmp_path: Path) -> None
     assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes() for name in names)
 
 
-def test_the_image_runs_as_nobody_and_starts_what_the_deployment_starts() -> None:
+def test_the_image_runs_as_the_user_of_the_deployment_and_starts_konverge() -> None:
     lines = files_of(RELEASE)["Dockerfile"].splitlines()
     user = one(RELEASE, "Deployment")["spec"]["template"]["spec"]["securityContext"]["runAsUser"]
     assert f"USER {user}:{user}" in lines
@@ -128,7 +128,7 @@ def test_the_image_runs_as_nobody_and_starts_what_the_deployment_starts() -> Non
 
 
 @pytest.mark.parametrize("target", ["operators/webapp", "operators/webapp/operator.py:operator", "operators.webapp"])
-def test_the_image_holds_the_folder_that_the_target_is_in(target: str) -> None:
+def test_the_image_contains_the_folder_of_the_target(target: str) -> None:
     assert 'COPY ["operators", "./operators"]' in files_of(replace(RELEASE, target=target))["Dockerfile"].splitlines()
 
 
@@ -140,10 +140,10 @@ def test_an_operator_of_a_distribution_is_installed_into_the_image(tmp_path: Pat
     assert not [line for line in lines if line.startswith("COPY")]
 
 
-# What is refused
+# Invalid values
 
 
-def asked(*arguments: str, env: dict[str, str] | None = None) -> Result:
+def generate(*arguments: str, env: dict[str, str] | None = None) -> Result:
     return CliRunner().invoke(main, ["manifests", "konverge_operators.webapp", *arguments], env=env)
 
 
@@ -151,10 +151,10 @@ def asked(*arguments: str, env: dict[str, str] | None = None) -> Result:
 @pytest.mark.parametrize(
     "text", ["", "Shop", "a.b", "a_b", "-a", "x" * 64, "shop\nkind: Secret", "shop: x", "ä", " shop"]
 )
-def test_what_is_no_namespace_is_refused(flag: str, text: str) -> None:
-    result = asked(flag, text)
+def test_an_invalid_namespace_is_refused(flag: str, text: str) -> None:
+    result = generate(flag, text)
     assert result.exit_code == 2
-    assert "is no name of a namespace: write lower-case letters" in result.output
+    assert "is not a valid namespace name: use lower-case letters" in result.output
     assert f"'{flag}' (env var: 'KONVERGE_{'NAMESPACE' if flag == '--namespace' else 'NAMESPACES'}')" in result.output
 
 
@@ -162,27 +162,27 @@ def test_what_is_no_namespace_is_refused(flag: str, text: str) -> None:
     "text",
     ["", "Web", "web:", "web:1 2", "web\nRUN rm", "web:1\n  args: []", "a//b", "/web", "web@sha256:1", "x" * 600],
 )
-def test_what_is_no_image_is_refused(text: str) -> None:
-    for result in (asked("--image", text), asked(env={"KONVERGE_IMAGE": text or "-"})):
+def test_an_invalid_image_is_refused(text: str) -> None:
+    for result in (generate("--image", text), generate(env={"KONVERGE_IMAGE": text or "-"})):
         assert result.exit_code == 2
         assert "'--image' (env var: 'KONVERGE_IMAGE')" in result.output
-        assert "is no name of an image: write [HOST[:PORT]/]NAME[:TAG][@DIGEST]" in result.output
+        assert "is not a valid image: use [HOST[:PORT]/]NAME[:TAG][@DIGEST]" in result.output
 
 
 @pytest.mark.parametrize(
     "text",
     ["web", "web:1", "a/b_c/d-e:v1.2", "images.example.com:5000/a/web:1", f"web@sha256:{'0' * 64}", "localhost/a"],
 )
-def test_names_of_images_are_taken_as_container_runtimes_take_them(text: str) -> None:
-    result = asked("--image", text)
+def test_image_names_are_accepted_as_container_runtimes_accept_them(text: str) -> None:
+    result = generate("--image", text)
     assert result.exit_code == 0, result.output
     (deployment,) = [each for each in yaml.safe_load_all(result.output) if each["kind"] == "Deployment"]
     assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == text
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "101", "two", "1.5", "nan", "1e3", "9" * 30])
-def test_what_is_no_number_of_replicas_is_refused(text: str) -> None:
-    for result in (asked("--replicas", text), asked(env={"KONVERGE_REPLICAS": text})):
+def test_an_invalid_number_of_replicas_is_refused(text: str) -> None:
+    for result in (generate("--replicas", text), generate(env={"KONVERGE_REPLICAS": text})):
         assert result.exit_code == 2
         assert "'--replicas' (env var: 'KONVERGE_REPLICAS')" in result.output
 
@@ -190,18 +190,18 @@ def test_what_is_no_number_of_replicas_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        ({"namespace": "a\nb"}, "is no name of a namespace"),
-        ({"namespaces": ("ok", "")}, "is no name of a namespace"),
-        ({"image": "a\nRUN b"}, "is no image that can be written"),
-        ({"target": "a\nRUN b"}, "is no target that can be written"),
-        ({"replicas": 0}, "replicas is 1 or more"),
+        ({"namespace": "a\nb"}, "is not a valid namespace name"),
+        ({"namespaces": ("ok", "")}, "is not a valid namespace name"),
+        ({"image": "a\nRUN b"}, "is not a valid image"),
+        ({"target": "a\nRUN b"}, "is not a valid target"),
+        ({"replicas": 0}, "replicas must be at least 1"),
         (
             {"operator": Operator(name="x" * 60, controllers=())},
-            "the operator's name has 60 characters, and may have 54",
+            "the operator's name has 60 characters, at most 54 are allowed",
         ),
     ],
 )
-def test_a_release_of_parts_that_no_cluster_takes_is_not_made(wrong: dict[str, Any], why: str) -> None:
+def test_an_invalid_release_is_refused(wrong: dict[str, Any], why: str) -> None:
     with pytest.raises(ValueError, match=why):
         replace(RELEASE, **wrong)
 
@@ -209,49 +209,49 @@ def test_a_release_of_parts_that_no_cluster_takes_is_not_made(wrong: dict[str, A
 @pytest.mark.parametrize(
     ("place", "why"),
     [
-        ("a_file", "'a_file' is there, and no folder"),
-        ("", "an empty text names no folder"),
-        ("a_file/deploy", "a_file/deploy/base/namespace.yaml cannot be written: Not a directory"),
-        ("/proc/nope", "/proc/nope/base/namespace.yaml cannot be written: No such file or directory"),
-        ("a" * 300, "cannot be written: File name too long"),
+        ("a_file", "'a_file' exists and is not a folder"),
+        ("", "the folder is empty"),
+        ("a_file/deploy", "cannot write a_file/deploy/base/namespace.yaml: Not a directory"),
+        ("/proc/nope", "cannot write /proc/nope/base/namespace.yaml: No such file or directory"),
+        ("a" * 300, ": File name too long"),
     ],
 )
-def test_a_place_that_cannot_be_written_is_one_line(
+def test_a_folder_that_cannot_be_written_is_reported_in_one_line(
     place: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a_file").write_text("mine")
-    result = asked("-o", place)
+    result = generate("-o", place)
     assert result.exit_code in (1, 2)
     assert why in result.output.splitlines()[-1]
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a_file", "mine")]
 
 
 @pytest.mark.parametrize("blocked", ["Dockerfile", "monitoring/servicemonitor.yaml", "base/operator.yaml"])
-def test_where_one_file_cannot_be_written_none_is(blocked: str, tmp_path: Path) -> None:
+def test_if_one_file_cannot_be_written_none_is(blocked: str, tmp_path: Path) -> None:
     (tmp_path / blocked).mkdir(parents=True)
     (tmp_path / "base").mkdir(exist_ok=True)
     (tmp_path / "base" / "crds.yaml").write_text("older")
     before = {path: path.is_dir() or path.read_text() for path in tmp_path.rglob("*")}
 
-    result = asked("-o", str(tmp_path))
+    result = generate("-o", str(tmp_path))
 
     assert result.exit_code == 1
-    assert result.output == f"Error: {tmp_path / blocked} cannot be written: there is a folder of that name\n"
+    assert result.output == f"Error: cannot write {tmp_path / blocked}: it is a folder\n"
     assert {path: path.is_dir() or path.read_text() for path in tmp_path.rglob("*")} == before
 
 
-def test_files_that_are_there_are_replaced_and_others_stay(tmp_path: Path) -> None:
+def test_existing_files_are_replaced_and_others_stay(tmp_path: Path) -> None:
     (tmp_path / "base").mkdir()
     (tmp_path / "base" / "crds.yaml").write_text("older")
     (tmp_path / "base" / "mine.yaml").write_text("mine")
-    assert asked("-o", str(tmp_path)).exit_code == 0
+    assert generate("-o", str(tmp_path)).exit_code == 0
     assert "CustomResourceDefinition" in (tmp_path / "base" / "crds.yaml").read_text()
     assert (tmp_path / "base" / "mine.yaml").read_text() == "mine"
     assert not list(tmp_path.rglob(".*"))
 
 
-def test_a_target_is_written_as_it_is_called_where_the_image_is_built(
+def test_a_target_is_written_relative_to_the_folder_where_the_image_is_built(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = "from konverge.manager import Operator\noperator = Operator(name='spaced', controllers=())\n"
@@ -268,12 +268,14 @@ def test_a_target_is_written_as_it_is_called_where_the_image_is_built(
         result = CliRunner().invoke(main, ["manifests", target, "-o", str(tmp_path / "out")])
         assert result.exit_code == 0, result.output
         lines = (tmp_path / "out" / "Dockerfile").read_text().splitlines()
-        copied, told = ("my shop", "my shop/operators") if here == tmp_path else ("operator.py", "operator.py")
+        copied, expected = ("my shop", "my shop/operators") if here == tmp_path else ("operator.py", "operator.py")
         assert f'COPY ["{copied}", "./{copied}"]' in lines
-        assert f'CMD ["run", "{told}"]' in lines
+        assert f'CMD ["run", "{expected}"]' in lines
 
 
-def test_a_target_elsewhere_is_built_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_image_of_a_target_in_another_folder_is_built_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "here").mkdir()
     (tmp_path / "there" / "elsewhere.py").write_text(
@@ -282,6 +284,6 @@ def test_a_target_elsewhere_is_built_there(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path / "here")
     result = CliRunner().invoke(main, ["manifests", "../there/elsewhere.py:other"])
     assert result.exit_code == 0, result.output
-    assert result.stderr == f"note: build the image in {tmp_path / 'there'}, where the operator is\n"
+    assert result.stderr == f"note: build the image in {tmp_path / 'there'}, the folder of the operator\n"
     (deployment,) = [each for each in yaml.safe_load_all(result.stdout) if each["kind"] == "Deployment"]
     assert deployment["spec"]["template"]["spec"]["containers"][0]["args"][1] == "elsewhere.py:other"

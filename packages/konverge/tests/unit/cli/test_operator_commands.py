@@ -1,4 +1,4 @@
-"""The commands about operators: how a target is found, and what is made of it."""
+"""Commands that load an operator: how they find the target, and what they generate."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ other = Operator(name="other", kinds=(), controllers=())
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A package with an operator in the working directory; its name is one that no other test uses."""
+    """A package with an operator in the working directory. No other test uses its name."""
     name = f"things_{abs(hash(tmp_path))}"
     folder = tmp_path / "operators_here" / name
     folder.mkdir(parents=True)
@@ -47,7 +47,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"operators_here/{name}"
 
 
-def test_a_target_is_a_folder_a_file_or_a_module_with_the_name_of_an_operator(package: str) -> None:
+def test_a_target_is_a_folder_a_file_or_a_module_with_an_optional_name(package: str) -> None:
     module = package.replace("/", ".")
     assert load_operator(package).name == "thing-operator"
     assert load_operator(f"{package}/operator.py").name == "thing-operator"
@@ -56,13 +56,13 @@ def test_a_target_is_a_folder_a_file_or_a_module_with_the_name_of_an_operator(pa
 
 
 @pytest.mark.parametrize("target", ["no/such/folder", "no_such_module", "yaml"])
-def test_a_target_without_an_operator_is_said_so(target: str) -> None:
+def test_a_target_without_an_operator_is_an_error(target: str) -> None:
     result = CliRunner().invoke(main, ["crd", target])
     assert result.exit_code == 2
     assert "there is no" in result.output
 
 
-def test_an_operator_that_cannot_be_imported_shows_why(package: str) -> None:
+def test_the_error_for_an_operator_that_cannot_be_imported_has_the_reason(package: str) -> None:
     Path(package, "operator.py").write_text("import something_that_is_not_there\n")
     result = CliRunner().invoke(main, ["crd", f"{package}/operator.py"])
     assert result.exit_code != 0
@@ -75,13 +75,13 @@ def test_the_crds_of_an_operator_are_printed(package: str) -> None:
     assert yaml.safe_load(result.output)["metadata"]["name"] == "things.test.konverge.dev"
 
 
-def test_an_operator_without_kinds_has_no_crds_and_that_is_said(package: str) -> None:
+def test_an_operator_without_kinds_has_no_crds_and_prints_a_note(package: str) -> None:
     result = CliRunner().invoke(main, ["crd", f"{package}/operator.py:other"])
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "other brings no kinds of its own: it has no CRDs\n"
+    assert result.stderr == "other defines no kinds, so it has no CRDs\n"
 
 
-def test_manifests_are_files_that_name_everything_that_is_there(package: str, tmp_path: Path) -> None:
+def test_the_kustomization_lists_all_files(package: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["manifests", package, "-o", str(tmp_path / "deploy"), "--namespace", "things"])
     assert result.exit_code == 0, result.output
     base = tmp_path / "deploy" / "base"
@@ -90,7 +90,7 @@ def test_manifests_are_files_that_name_everything_that_is_there(package: str, tm
     assert "konverge" in (tmp_path / "deploy" / "Dockerfile").read_text()
 
 
-def test_rbac_is_what_the_controllers_declare_and_the_lease_by_name(package: str) -> None:
+def test_rbac_grants_what_the_controllers_declare_and_the_lease_by_name(package: str) -> None:
     operator = load_operator(package)
     release = Release(operator=operator, target=package, namespace="things", image="things:1")
     documents = list(yaml.safe_load_all(files_of(release)["base/rbac.yaml"]))
@@ -107,7 +107,7 @@ def test_rbac_is_what_the_controllers_declare_and_the_lease_by_name(package: str
     assert roles["thing-operator"] == rules_of(one for one in operator.permissions() if one.resource != "leases")
 
 
-def test_an_operator_of_some_namespaces_gets_roles_there_only(package: str) -> None:
+def test_an_operator_limited_to_namespaces_gets_roles_there_only(package: str) -> None:
     release = Release(
         operator=load_operator(package), target=package, namespace="things", image="things:1", namespaces=("a", "b")
     )
@@ -116,7 +116,7 @@ def test_an_operator_of_some_namespaces_gets_roles_there_only(package: str) -> N
     assert {one["metadata"]["namespace"] for one in documents if one["kind"] == "Role"} == {"a", "b", "things"}
 
 
-def test_run_without_a_cluster_says_so(package: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_run_without_a_cluster_is_an_error(package: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     result = CliRunner().invoke(main, ["run", package])
@@ -124,7 +124,7 @@ def test_run_without_a_cluster_says_so(package: str, monkeypatch: pytest.MonkeyP
     assert "kubeconfig" in result.output.lower()
 
 
-def test_why_without_an_operator_says_what_to_do() -> None:
+def test_why_without_a_running_operator_is_an_error() -> None:
     result = CliRunner().invoke(main, ["why", "WebApp", "shop/web", "--address", "127.0.0.1:1"])
     assert result.exit_code == 1
     assert "no operator answers at 127.0.0.1:1" in result.output

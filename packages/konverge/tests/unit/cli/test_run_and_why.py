@@ -1,4 +1,4 @@
-"""`konverge run` and `konverge why`: what they refuse, each in one line that names the option and the variable."""
+"""`konverge run` and `konverge why`: invalid values, each reported in one line with the option and the variable."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ operator = Operator(name="plain", controllers=(), webhooks=(check,))
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with an operator, and no cluster: what gets so far as to look for one is not refused."""
+    """A working directory with an operator and without a cluster; valid options fail at the missing kubeconfig."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
@@ -40,17 +40,17 @@ def run(*arguments: str, **environment: str) -> Result:
     return CliRunner().invoke(main, ["run", "operator.py", "--metrics-port", "0", *arguments], env=environment)
 
 
-def is_taken(result: Result) -> bool:
+def is_accepted(result: Result) -> bool:
     return result.exit_code == 1 and "kubeconfig" in result.output.lower()
 
 
 def refusals(flag: str, text: str, variable: str = "") -> Iterator[str]:
-    """Give the line that a value is refused with, as an option and as a variable; an empty variable is none."""
+    """Return the error line for a value, as an option and as a variable; an empty variable counts as not set."""
     variable = variable or f"KONVERGE_{flag[2:].replace('-', '_').upper()}"
-    tried = [CliRunner().invoke(main, ["run", "operator.py", f"{flag}={text}"])]
+    results = [CliRunner().invoke(main, ["run", "operator.py", f"{flag}={text}"])]
     if text.strip():
-        tried.append(CliRunner().invoke(main, ["run", "operator.py"], env={variable: text}))
-    for result in tried:
+        results.append(CliRunner().invoke(main, ["run", "operator.py"], env={variable: text}))
+    for result in results:
         assert result.exit_code == 2, result.output
         line = result.output.splitlines()[-1]
         assert flag in line
@@ -61,46 +61,46 @@ def refusals(flag: str, text: str, variable: str = "") -> Iterator[str]:
 @pytest.mark.parametrize(
     "text", ["nan", "inf", "-inf", "0", "-1", "0.5", "1.5", "15s", "", "1e300", "86401", "9" * 400]
 )
-def test_what_is_no_duration_of_a_lease_is_refused(text: str) -> None:
+def test_an_invalid_lease_duration_is_refused(text: str) -> None:
     for line in refusals("--lease-duration", text):
-        assert "write a whole number of seconds, 1 to 86400, not " in line
+        assert "expected a whole number of seconds from 1 to 86400, got " in line
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-1", "20s", "", "1e9"])
-def test_what_is_no_grace_is_refused(text: str) -> None:
+def test_an_invalid_grace_is_refused(text: str) -> None:
     for line in refusals("--grace", text):
-        assert "write a number of seconds, 0 to 86400, not " in line
+        assert "expected a number of seconds from 0 to 86400, got " in line
 
 
 @pytest.mark.parametrize("text", ["1", "15", "15.0", "86400"])
-def test_whole_seconds_are_durations_of_a_lease(text: str) -> None:
-    assert is_taken(run("--leader-elect", "--lease-duration", text))
-    assert is_taken(run("--leader-elect", KONVERGE_LEASE_DURATION=text))
+def test_whole_seconds_are_valid_lease_durations(text: str) -> None:
+    assert is_accepted(run("--leader-elect", "--lease-duration", text))
+    assert is_accepted(run("--leader-elect", KONVERGE_LEASE_DURATION=text))
 
 
 @pytest.mark.parametrize("text", ["", "My-Lease", "a/b", "a b", "a\nb", "-a", "x" * 254, "ä"])
-def test_what_is_no_name_of_a_lease_is_refused(text: str) -> None:
+def test_an_invalid_lease_name_is_refused(text: str) -> None:
     for line in refusals("--lease-name", text):
-        assert "is no name of an object: write lower-case letters" in line
+        assert "is not a valid object name: use lower-case letters" in line
 
 
 @pytest.mark.parametrize("flag", ["--namespace", "--lease-namespace"])
 @pytest.mark.parametrize("text", ["", "Bad_NS", "a.b", "a/b", "x" * 64, "ä", "-"])
-def test_what_is_no_namespace_is_refused(flag: str, text: str) -> None:
+def test_an_invalid_namespace_is_refused(flag: str, text: str) -> None:
     for line in refusals(flag, text, "KONVERGE_NAMESPACES" if flag == "--namespace" else ""):
-        assert "is no name of a namespace: write lower-case letters" in line
+        assert "is not a valid namespace name: use lower-case letters" in line
 
 
 @pytest.mark.parametrize("flag", ["--metrics-port", "--webhook-port"])
 @pytest.mark.parametrize("text", ["-1", "65536", "http", "80.5", "", "tcp://10.0.0.1:8080", "9" * 5000])
-def test_what_is_no_port_is_refused(flag: str, text: str) -> None:
+def test_an_invalid_port_is_refused(flag: str, text: str) -> None:
     assert len(list(refusals(flag, text))) >= 1
 
 
 @pytest.mark.parametrize("text", ["a b", "localhost:80", "http://localhost", "1.2.3.4.5/8", "a\nb", "ä"])
-def test_what_is_no_host_is_refused(text: str) -> None:
+def test_an_invalid_host_is_refused(text: str) -> None:
     for line in refusals("--metrics-host", text):
-        assert "is neither an IP address nor a host name" in line
+        assert "is not a valid IP address or host name" in line
 
 
 @pytest.mark.parametrize(
@@ -118,24 +118,24 @@ def test_a_switch_that_is_neither_on_nor_off_names_its_variable() -> None:
 
 
 @pytest.mark.parametrize(("flag", "host"), [("--metrics-port", "127.0.0.1"), ("--webhook-port", "0.0.0.0")])
-def test_a_port_that_is_taken_names_its_option(flag: str, host: str) -> None:
+def test_the_error_for_a_port_in_use_names_the_option(flag: str, host: str) -> None:
     with socket.create_server((host, 0)) as taken:
         port = str(taken.getsockname()[1])
         result = run("--metrics-host", "127.0.0.1", flag, port)
     assert result.exit_code == 1
     (line,) = result.output.splitlines()
     assert port in line
-    assert "cannot be listened on: Address already in use (choose another: " in line
+    assert ": Address already in use (choose another with " in line
     assert f"{flag}, env var: 'KONVERGE_{flag[2:].replace('-', '_').upper()}'" in line
 
 
-def test_an_address_of_another_machine_cannot_be_listened_on() -> None:
+def test_listening_on_an_address_of_another_machine_fails() -> None:
     result = run("--metrics-host", "192.0.2.1", "--metrics-port", "8080")
     assert result.exit_code == 1
-    assert "192.0.2.1:8080 cannot be listened on" in result.output
+    assert "cannot listen on 192.0.2.1:8080" in result.output
 
 
-def test_one_port_for_both_is_refused() -> None:
+def test_the_same_port_for_metrics_and_webhooks_is_refused() -> None:
     result = run("--metrics-port", "18080", "--webhook-port", "18080")
     assert result.exit_code == 2
     line = result.output.splitlines()[-1]
@@ -144,7 +144,7 @@ def test_one_port_for_both_is_refused() -> None:
 
 
 @pytest.mark.parametrize("content", ["", "a: [", "- 1", "clusters: 3", "\x00"])
-def test_a_kubeconfig_that_is_none_is_one_line(content: str) -> None:
+def test_an_invalid_kubeconfig_is_reported_without_a_traceback(content: str) -> None:
     Path("config").write_text(content)
     result = run("--kubeconfig", "config")
     assert result.exit_code == 1
@@ -154,10 +154,10 @@ def test_a_kubeconfig_that_is_none_is_one_line(content: str) -> None:
 
 
 def test_help_names_the_variable_of_every_option() -> None:
-    told = CliRunner().invoke(main, ["run", "--help"]).output
+    printed = CliRunner().invoke(main, ["run", "--help"]).output
     for parameter in run_command.params:
         if parameter.envvar:
-            assert str(parameter.envvar) in "".join(told.split())
+            assert str(parameter.envvar) in "".join(printed.split())
     assert sum(parameter.envvar is not None for parameter in run_command.params) == 14
 
 
@@ -169,28 +169,28 @@ def why(*arguments: str) -> Result:
 
 
 @pytest.mark.parametrize("controller", ["", " ", "a\r\nb"])
-def test_what_is_no_controller_is_refused(controller: str) -> None:
+def test_an_invalid_controller_name_is_refused(controller: str) -> None:
     result = why(controller, "shop/web")
     assert result.exit_code == 2
-    assert "is no name of a controller: write its name or kind, as in WebApp" in result.output
+    assert "is not a valid controller name: use its name or kind, such as WebApp" in result.output
 
 
 @pytest.mark.parametrize("key", ["", "/", "shop/", "/web", "a/b/c", " ", "shop/web\r\nHost: x", "shop/ web "])
-def test_what_is_no_key_is_refused(key: str) -> None:
+def test_an_invalid_key_is_refused(key: str) -> None:
     result = why("WebApp", key)
     assert result.exit_code == 2
-    assert "is no key: write 'namespace/name', or 'name' for a cluster-scoped object" in result.output
+    assert "write 'namespace/name', or 'name' for a cluster-scoped object" in result.output
 
 
 @pytest.mark.parametrize("address", ["", "8080x", "localhost", "localhost:", "localhost:0", "a:65536", "a b:80", "h:٣"])
-def test_what_is_no_address_is_refused(address: str) -> None:
+def test_an_invalid_address_is_refused(address: str) -> None:
     result = why("WebApp", "shop/web", "--address", address)
     assert result.exit_code == 2
     assert "'--address' (env var: 'KONVERGE_ADDRESS')" in result.output
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", ":1", "[::1]:1", f"{'x' * 70}.example:1"])
-def test_where_nobody_listens_is_one_line_with_the_address(address: str) -> None:
+def test_an_address_without_a_listener_is_reported_in_one_line(address: str) -> None:
     result = why("WebApp", "shop/web", "--address", address)
     assert result.exit_code == 1
     (line,) = result.output.splitlines()
@@ -199,25 +199,25 @@ def test_where_nobody_listens_is_one_line_with_the_address(address: str) -> None
 
 
 @contextmanager
-def answering(answer: bytes) -> Iterator[tuple[str, list[bytes]]]:
-    """Somebody who gives one answer, whatever is asked; gives the address, and what was asked."""
-    asked: list[bytes] = []
+def answering(response: bytes) -> Iterator[tuple[str, list[bytes]]]:
+    """Start a server that sends one response to any request; return its address and the requests."""
+    requests: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
             connection, _ = server.accept()
             with connection:
-                asked.append(connection.recv(65536))
-                connection.sendall(answer)
+                requests.append(connection.recv(65536))
+                connection.sendall(response)
 
         thread = threading.Thread(target=serve)
         thread.start()
-        yield f"127.0.0.1:{server.getsockname()[1]}", asked
+        yield f"127.0.0.1:{server.getsockname()[1]}", requests
         thread.join()
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         b"",
         b"SSH-2.0-OpenSSH_9.6\r\n",
@@ -227,23 +227,23 @@ def answering(answer: bytes) -> Iterator[tuple[str, list[bytes]]]:
         b"HTTP/1.1 200 OK\r\n\r\n[1]",
     ],
 )
-def test_somebody_else_who_answers_is_no_operator(answer: bytes) -> None:
-    with answering(answer) as (address, _):
+def test_another_server_is_not_mistaken_for_an_operator(response: bytes) -> None:
+    with answering(response) as (address, _):
         result = why("WebApp", "shop/web", "--address", address)
     assert result.exit_code == 1
-    line = f"Error: what answers at {address} is no operator (--address is that of its metrics)\n"
+    line = f"Error: the server at {address} is not a konverge operator (--address is that of its metrics)\n"
     assert result.output == line
 
 
-def test_what_the_operator_refuses_is_one_line() -> None:
+def test_an_error_of_the_operator_is_reported_in_one_line() -> None:
     with answering(b"HTTP/1.1 404 Not Found\r\n\r\nno such\ncontroller\n") as (address, _):
         result = why("WebApp", "shop/web", "--address", address)
     assert result.exit_code == 1
     assert result.output == f"Error: {address}/debug/why/webapp/shop/web: no such controller\n"
 
 
-def test_names_are_asked_for_as_they_are() -> None:
-    with answering(b"HTTP/1.1 200 OK\r\n\r\n[]") as (address, asked):
+def test_names_are_quoted_in_the_request() -> None:
+    with answering(b"HTTP/1.1 200 OK\r\n\r\n[]") as (address, requests):
         result = why("Role?x", "shop/system:reader#1", "--address", address)
     assert result.exit_code == 0, result.output
-    assert asked[0].startswith(b"GET /debug/why/role%3Fx/shop/system%3Areader%231 HTTP/1.0\r\n")
+    assert requests[0].startswith(b"GET /debug/why/role%3Fx/shop/system%3Areader%231 HTTP/1.0\r\n")

@@ -1,4 +1,4 @@
-"""Targets: files whatever they are called, and whatever somebody may write for one."""
+"""Targets: files with any name, and invalid arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from konverge.cli import main
-from konverge.cli.sources import root_of
+from konverge.cli.sources import import_root
 from konverge.cli.targets import load_operator, source_of
 
 PLAIN = "from konverge.manager import Operator\noperator = Operator(name={name!r}, controllers=())\n"
@@ -24,7 +24,7 @@ PLAIN = "from konverge.manager import Operator\noperator = Operator(name={name!r
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A working directory; what is loaded from it is forgotten with the test."""
+    """A working directory. Modules loaded from it are removed after the test."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     before = dict(sys.modules)
@@ -44,7 +44,7 @@ def crd(target: str) -> Result:
 
 
 def refusal(target: str) -> str:
-    """Give the one line that a target is refused with."""
+    """Return the error line for a target."""
     result = crd(target)
     assert isinstance(result.exception, SystemExit), result.exc_info
     *usage, line = result.output.splitlines()
@@ -54,7 +54,7 @@ def refusal(target: str) -> str:
 
 
 @pytest.mark.parametrize("target", ["operator.py", "operator", ".", "./operator.py", "operator.py:operator"])
-def test_a_file_is_loaded_from_its_path_though_the_standard_library_has_its_name(target: str) -> None:
+def test_a_file_named_like_a_standard_library_module_is_loaded_from_its_path(target: str) -> None:
     write("operator.py", PLAIN.format(name="mine"))
 
     assert load_operator(target).name == "mine"
@@ -68,18 +68,18 @@ def test_a_file_is_loaded_once() -> None:
 
 def test_files_beside_a_file_can_be_imported() -> None:
     write("operator.py", "from beside import name\n" + PLAIN.replace("{name!r}", "name"))
-    write("beside.py", "name = 'told-beside'")
+    write("beside.py", "name = 'from-beside'")
     write("things/operator.py", "from near import name\n" + PLAIN.replace("{name!r}", "name"))
-    write("things/near.py", "name = 'told-near'")
+    write("things/near.py", "name = 'from-near'")
 
-    assert load_operator("operator.py").name == "told-beside"
-    assert load_operator("things").name == "told-near"
-    assert load_operator("things/operator.py").name == "told-near"
+    assert load_operator("operator.py").name == "from-beside"
+    assert load_operator("things").name == "from-near"
+    assert load_operator("things/operator.py").name == "from-near"
 
 
 @pytest.mark.parametrize("init", [True, False], ids=["package", "folder"])
 @pytest.mark.parametrize("folder", ["shop", "platform", "shop/parts", "json"])
-def test_relative_imports_work_in_a_package_whatever_it_is_called(folder: str, init: bool) -> None:
+def test_relative_imports_work_in_a_package_of_any_name(folder: str, init: bool) -> None:
     source = "from .names import NAME\n" + PLAIN.replace("{name!r}", "NAME")
     write(f"{folder}/operator.py", source)
     write(f"{folder}/names.py", "NAME = 'related'")
@@ -101,7 +101,7 @@ def test_a_module_of_a_package_keeps_its_dotted_name() -> None:
 
 
 @pytest.mark.parametrize("init", [True, False], ids=["package", "folder"])
-def test_folders_with_a_dot_in_their_name_are_places_too(init: bool) -> None:
+def test_folders_with_a_dot_in_their_name_are_targets_too(init: bool) -> None:
     write("shop.v2/inner/operator.py", PLAIN.format(name="dotted"))
     write("shop.v2/operator.v3.py", PLAIN.format(name="third"))
     if init:
@@ -114,32 +114,32 @@ def test_folders_with_a_dot_in_their_name_are_places_too(init: bool) -> None:
     assert load_operator("shop.v2/operator.v3.py").name == "third"
 
 
-def test_a_module_that_is_missing_inside_is_told_with_file_and_line() -> None:
+def test_a_missing_import_is_reported_with_file_and_line() -> None:
     write("operator.py", "x = 1\nimport helper_of_mine\n")
     write("helper_of_mine.py", "\n\nfrom not_installed.deep import thing\n")
     write("package/__init__.py", "")
     write("package/operator.py", "import not_installed\n")
 
-    told = "there is no module 'not_installed' (install it beside konverge, or correct the import)"
-    assert refusal("operator.py") == f"Error: helper_of_mine.py, line 3: {told}"
-    assert refusal("package") == f"Error: package/operator.py, line 1: {told}"
-    assert refusal("package.operator") == f"Error: package/operator.py, line 1: {told}"
+    message = "there is no module 'not_installed' (install it next to konverge, or correct the import)"
+    assert refusal("operator.py") == f"Error: helper_of_mine.py, line 3: {message}"
+    assert refusal("package") == f"Error: package/operator.py, line 1: {message}"
+    assert refusal("package.operator") == f"Error: package/operator.py, line 1: {message}"
 
 
 @pytest.mark.parametrize(
     ("source", "line"),
     [
-        ("x = 1\ndef (:\n", "operator.py, line 2: this is no Python: invalid syntax"),
+        ("x = 1\ndef (:\n", "operator.py, line 2: not valid Python: invalid syntax"),
         ("\n1 / 0\n", "operator.py, line 2: ZeroDivisionError: division by zero"),
         ("raise ValueError('a\\nb')\n", "operator.py, line 1: ValueError: a b"),
         ("import sys\nsys.exit(3)\n", "operator.py, line 2: SystemExit: 3"),
         ("raise KeyError\n", "operator.py, line 1: KeyError"),
         ("from json import nothing_such\n", "operator.py, line 1: ImportError: cannot import name 'nothing_such'"),
-        ("operator = 3\n", "'operator.py': a value of type int, and no Operator, is called 'operator' in operator.py"),
-        ("", "'operator.py': there is no Operator called 'operator' in operator.py"),
+        ("operator = 3\n", "'operator.py': 'operator' is a value of type int, not an Operator, in operator.py"),
+        ("", "'operator.py': there is no 'operator' in operator.py"),
     ],
 )
-def test_what_is_wrong_in_a_source_is_one_line(source: str, line: str) -> None:
+def test_an_error_in_a_source_is_reported_in_one_line(source: str, line: str) -> None:
     write("operator.py", source)
     assert refusal("operator.py").startswith(f"Error: {line}")
 
@@ -160,7 +160,7 @@ def test_what_is_wrong_in_a_source_is_one_line(source: str, line: str) -> None:
         ("name=3, controllers=()", "ValueError: name is lower-case letters, digits and '-', 63 at most"),
     ],
 )
-def test_an_operator_of_parts_that_are_none_is_told_where_it_is_written(parts: str, why: str) -> None:
+def test_an_invalid_operator_is_reported_with_its_file_and_line(parts: str, why: str) -> None:
     write("operator.py", f"from konverge.manager import Operator\n\noperator = Operator({parts})\n")
     assert refusal("operator.py").startswith(f"Error: operator.py, line 3: {why}")
 
@@ -168,57 +168,58 @@ def test_an_operator_of_parts_that_are_none_is_told_where_it_is_written(parts: s
 @pytest.mark.parametrize(
     ("content", "why"), [(b"\x7fELF\x00\x01", "null bytes"), (b"\xff\xfe", "can't decode byte 0xff")]
 )
-def test_a_binary_file_is_no_python(content: bytes, why: str) -> None:
+def test_a_binary_file_is_not_valid_python(content: bytes, why: str) -> None:
     Path("operator.py").write_bytes(content)
     Path("program").write_bytes(content)
 
-    assert "this is no Python" in refusal("operator.py")
+    assert "not valid Python" in refusal("operator.py")
     assert why in refusal("operator.py")
-    assert refusal("program") == "Error: 'program' is no Python file (its name would end in .py)"
+    assert refusal("program") == "Error: 'program' is not a Python file (use a .py file)"
 
 
-def test_a_pipe_is_not_waited_for() -> None:
+def test_a_named_pipe_is_refused_without_reading_it() -> None:
     os.mkfifo("operator.py")
-    assert "is no Python file" in refusal("operator.py")
+    assert "is not a Python file" in refusal("operator.py")
 
 
-def test_a_folder_without_python_is_said_to_be_one() -> None:
+def test_a_folder_without_python_files_is_refused() -> None:
     write("manifests/a.yaml", "")
-    line = "Error: the folder 'manifests' has no __init__.py and no operator.py in it (name the file with the operator)"
-    assert refusal("manifests") == line
+    assert refusal("manifests") == (
+        "Error: the folder 'manifests' contains neither __init__.py nor operator.py (use the file that defines the operator)"
+    )
 
 
 @pytest.mark.parametrize(
     "target", ["", " ", ":", "\n", "no/such", "no_such", "a b", "x" * 5000, "a\0b", ":operator", "..."]
 )
-def test_what_is_no_target_is_one_short_line(target: str) -> None:
+def test_an_invalid_target_is_reported_in_one_short_line(target: str) -> None:
     assert len(refusal(target)) < 250
 
 
 @given(st.text(max_size=30).filter(lambda text: not os.path.exists(text.rpartition(":")[0] or text)))
 @settings(max_examples=100, deadline=None)
-def test_no_text_at_all_makes_a_traceback(text: str) -> None:
+def test_no_argument_causes_a_traceback(text: str) -> None:
     with pytest.raises(click.ClickException) as refused:
         load_operator(text)
     assert "\n" not in refused.value.format_message()
 
 
 @pytest.mark.parametrize("command", ["crd", "run", "dev", "manifests"])
-def test_every_command_about_an_operator_refuses_a_target_alike(command: str) -> None:
+def test_every_command_reports_an_invalid_target_in_the_same_way(command: str) -> None:
     result = CliRunner().invoke(main, [command, "no/such/operator.py"])
     assert result.exit_code == 2
     assert result.output.splitlines()[-1] == "Error: there is no file, package or module 'no/such/operator.py'"
 
 
-def test_names_start_at_the_working_directory_or_above_the_first_package(
+def test_module_names_start_at_the_working_directory_or_above_the_outermost_package(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write("above/pkg/__init__.py", "")
     file = here / "above" / "pkg" / "operator.py"
-    assert root_of(file) == here
+    assert import_root(file) == here
     monkeypatch.chdir(file.parent)
-    assert root_of(file) == here / "above"
+    assert import_root(file) == here / "above"
 
 
-def test_a_module_that_is_installed_has_no_file_to_load() -> None:
+def test_an_installed_module_has_no_file_to_load() -> None:
     assert source_of("konverge.cli") is None

@@ -1,4 +1,4 @@
-"""`konverge manifests`: everything that an operator needs in a cluster, derived from its code."""
+"""The command `konverge manifests`: the objects that an operator needs in a cluster, derived from its code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Release", "files_of", "manifests"]
 
 
 def __getattr__(name: str) -> Any:
-    # On first use: every command loads this package, and only this one needs what an operator is made of.
+    # Imported on first use: every command imports this package, and only this one needs the modules of an operator.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from konverge.cli.manifests import release

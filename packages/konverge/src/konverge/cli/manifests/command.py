@@ -1,4 +1,4 @@
-"""The command."""
+"""The command `konverge manifests`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from konverge.cli.options import folder, image, namespace, option
 from konverge.cli.output_files import write_files
-from konverge.cli.sources import root_of
+from konverge.cli.sources import import_root
 from konverge.cli.targets import load_operator, source_of, split_target
 
 __all__ = ["manifests"]
@@ -22,24 +22,24 @@ _REPLICAS = click.IntRange(1, 100)
 
 @click.command(context_settings={"show_default": True})
 @click.argument("target")
-@option("--output", "-o", type=folder, metavar="FOLDER", help="Folder to write; else print.")
-@option("--namespace", type=namespace, help="Namespace that it runs in; NAME-system unless given.", **_NAME)
-@option("--image", type=image, help="Image of the operator; NAME:0.1.0 unless given.", **_NAME)
-@option("--replicas", type=_REPLICAS, default=2, help="How many run; one of them leads.")
+@option("--output", "-o", type=folder, metavar="FOLDER", help="Folder to write; prints by default.")
+@option("--namespace", type=namespace, help="Namespace of the operator; NAME-system by default.", **_NAME)
+@option("--image", type=image, help="Image of the operator; NAME:0.1.0 by default.", **_NAME)
+@option("--replicas", type=_REPLICAS, default=2, help="Number of replicas; one of them is the leader.")
 @option(
     "--watch",
     "namespaces",
     variable="KONVERGE_NAMESPACES",
     type=namespace,
     multiple=True,
-    help="Only this namespace; may be given more than once.",
+    help="Watch only this namespace; may be repeated.",
     **_NAME,
 )
 def manifests(target: str, output: Path | None, **options: Any) -> None:
-    """Write all that an operator needs in a cluster: CRDs, least-privilege RBAC, a hardened Deployment and more.
+    """Generate the objects that an operator needs: CRDs, least-privilege RBAC, a hardened Deployment and more.
 
-    TARGET is a package, file or module with an `operator` in it. The rules follow from what the controllers declare.
-    `kubectl apply -k FOLDER/base` installs it. Nothing is written unless all of it can be.
+    TARGET is a package, file or module that defines `operator`. The RBAC rules are derived from the controllers.
+    `kubectl apply -k FOLDER/base` installs the operator. Either all files are written, or none.
 
     Example: konverge manifests konverge_operators.webapp -o deploy
     """
@@ -56,14 +56,14 @@ def manifests(target: str, output: Path | None, **options: Any) -> None:
 
 
 def _files(target: str, options: dict[str, Any]) -> dict[str, str]:
-    # Loaded here: the other commands need none of it.
+    # Imported here because the other commands do not need this module.
     from konverge.cli.manifests.release import Release, files_of
 
     operator = load_operator(target)
     try:
         release = Release(
             operator=operator,
-            target=_in_the_image(target),
+            target=_target_in_image(target),
             namespace=options["namespace"] or f"{operator.name}-system",
             image=options["image"] or f"{operator.name}:0.1.0",
             replicas=options["replicas"],
@@ -90,16 +90,16 @@ def _requirement(target: str) -> str:
     return ""
 
 
-def _in_the_image(target: str) -> str:
-    """Give a target as it is called where the image is built: here, or in the folder that its packages are in."""
+def _target_in_image(target: str) -> str:
+    """Return a target relative to the folder where the image is built: this one, or the one with its packages."""
     place, name = split_target(target)
     source = source_of(place)
     if source is None or not os.path.exists(place):
-        return target  # a module is called the same everywhere
+        return target  # a module has the same name everywhere
     path = Path(place).resolve()
     within = path.is_relative_to(Path.cwd()) and source.parent / "__init__.py" != Path.cwd() / source.name
-    root = Path.cwd() if within else root_of(source)
+    root = Path.cwd() if within else import_root(source)
     if root != Path.cwd():
-        click.echo(f"note: build the image in {root}, where the operator is", err=True)
-    told = path.relative_to(root).as_posix() if path != root else source.name
-    return f"{told}:{name}" if name else told
+        click.echo(f"note: build the image in {root}, the folder of the operator", err=True)
+    relative = path.relative_to(root).as_posix() if path != root else source.name
+    return f"{relative}:{name}" if name else relative

@@ -1,6 +1,6 @@
-"""A release: an operator, and where and as what it shall run; and the files that say so.
+"""A release: an operator with its namespace, image and replicas, and the files to install it.
 
-base/         what every cluster takes: kubectl apply -k base
+base/         objects for every cluster: kubectl apply -k base
 monitoring/   a ServiceMonitor, for clusters with the Prometheus operator
 Dockerfile    an image of the operator
 """
@@ -19,17 +19,17 @@ from konverge.webhooks import Address, configurations_for
 
 __all__ = ["Release", "files_of"]
 
-_LONGEST_NAME = 63 - len("-webhooks")
+_MAX_NAME = 63 - len("-webhooks")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """An operator on its way into a cluster.
+    """An operator and how to install it.
 
-    `target` is what `konverge run` is told in the container; `namespaces` limits it to these, by Roles there instead of
-    a ClusterRole; `requirement` names the distribution that the operator is installed from, if there is one.
+    `target` is the argument of `konverge run` in the container. `namespaces` limits the operator to these namespaces,
+    with Roles instead of a ClusterRole. `requirement` is the distribution to install the operator from, if any.
 
-    Raises: ValueError for names that no cluster, or no container runtime, takes.
+    Raises: ValueError for names that Kubernetes or a container runtime would reject.
     """
 
     operator: Operator
@@ -41,19 +41,19 @@ class Release:
     requirement: str = ""
 
     def __post_init__(self) -> None:
-        if len(self.name) > _LONGEST_NAME:
+        if len(self.name) > _MAX_NAME:
             raise ValueError(
-                f"the operator's name has {len(self.name)} characters, and may have {_LONGEST_NAME}:"
-                f" what is made for it is called {self.name}-webhooks and the like"
+                f"the operator's name has {len(self.name)} characters, at most {_MAX_NAME} are allowed:"
+                f" its objects have names such as {self.name}-webhooks"
             )
         for namespace in (self.namespace, *self.namespaces):
             if dns_label_errors(namespace):
-                raise ValueError(f"{namespace!r} is no name of a namespace")
+                raise ValueError(f"{namespace!r} is not a valid namespace name")
         for what, text in (("image", self.image), ("target", self.target)):
             if not text or not text.isprintable():
-                raise ValueError(f"{text!r} is no {what} that can be written to a file")
+                raise ValueError(f"{text!r} is not a valid {what}: it is empty or not printable")
         if self.replicas < 1:
-            raise ValueError(f"replicas is 1 or more, got {self.replicas}")
+            raise ValueError(f"replicas must be at least 1, got {self.replicas}")
 
     @property
     def name(self) -> str:
@@ -61,47 +61,47 @@ class Release:
 
     @property
     def labels(self) -> dict[str, str]:
-        """What everything of it is labelled with."""
+        """Labels of all objects of the release."""
         return {"app.kubernetes.io/name": self.name, "app.kubernetes.io/managed-by": "konverge"}
 
     @property
     def address(self) -> Address:
-        """Where the API server finds its webhooks."""
+        """Address of the webhooks."""
         return Address(service=f"{self.name}-webhooks", namespace=self.namespace)
 
-    def made(self, kind: str, name: str, *, api: str = "v1", cluster: bool = False, **parts: Any) -> Unstructured:
-        """Make an object of this release."""
+    def new_object(self, kind: str, name: str, *, api: str = "v1", cluster: bool = False, **parts: Any) -> Unstructured:
+        """Return a new object with the labels and the namespace of this release."""
         metadata: dict[str, Any] = {"name": name, "labels": self.labels}
         if not cluster:
             metadata["namespace"] = self.namespace
         return Unstructured(apiVersion=api, kind=kind, metadata=metadata, **parts)
 
     def crds(self) -> list[Unstructured]:
-        """Give the CRDs of its kinds."""
-        made = self.operator.crds(self.address if self.operator.webhooks else None)
-        for crd in made:
+        """Return the CRDs of the operator's kinds, with the labels of the release."""
+        crds = self.operator.crds(self.address if self.operator.webhooks else None)
+        for crd in crds:
             crd.metadata["labels"] = {**self.labels, **crd.metadata.get("labels", {})}
-        return made
+        return crds
 
     def webhook_configurations(self) -> list[AnyObject]:
-        """Give what tells the API server of its webhooks; who made it is labelled as everything else of it."""
-        made = configurations_for(self.operator.webhooks, self.address, name=self.name)
-        for one in made:
-            one.metadata.labels = self.labels
-        return list(made)
+        """Return the webhook configurations, with the labels of the release."""
+        configurations = configurations_for(self.operator.webhooks, self.address, name=self.name)
+        for configuration in configurations:
+            configuration.metadata.labels = self.labels
+        return list(configurations)
 
 
 def files_of(release: Release) -> dict[str, str]:
-    """Give the files of a release, by path."""
-    # Below, since they need the Release above.
-    from konverge.cli.manifests.access import access_of
+    """Return the files of a release, by path."""
+    # Imported here because these modules need the class above.
     from konverge.cli.manifests.container import dockerfile
+    from konverge.cli.manifests.rbac import rbac_objects
     from konverge.cli.manifests.workload import monitor_of, namespace_of, workload_of
 
     base: dict[str, Iterable[AnyObject]] = {
         "namespace.yaml": [namespace_of(release)],
         "crds.yaml": release.crds(),
-        "rbac.yaml": access_of(release),
+        "rbac.yaml": rbac_objects(release),
         "operator.yaml": workload_of(release),
     }
     if release.operator.webhooks:

@@ -1,4 +1,4 @@
-"""The operator as a workload: hardened so that the restricted pod security level takes it."""
+"""The workload objects of an operator, hardened to meet the restricted pod security standard."""
 
 from __future__ import annotations
 
@@ -9,49 +9,49 @@ from konverge.objects import AnyObject, Unstructured
 
 __all__ = ["monitor_of", "namespace_of", "workload_of"]
 
-_METRICS = 8080
-_WEBHOOKS = 9443
+_METRICS_PORT = 8080
+_WEBHOOK_PORT = 9443
 _USER = 65532
 _GRACE = 20
 
 
 def namespace_of(release: Release) -> AnyObject:
-    """Give the namespace that it lives in, where only restricted pods may run."""
-    made = release.made("Namespace", release.namespace, cluster=True)
+    """Return the namespace of the operator, which admits restricted pods only."""
+    namespace = release.new_object("Namespace", release.namespace, cluster=True)
     levels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
-    made.metadata["labels"] = {**release.labels, **levels}
-    return made
+    namespace.metadata["labels"] = {**release.labels, **levels}
+    return namespace
 
 
 def workload_of(release: Release) -> list[AnyObject]:
-    """Give the Deployment, the Services in front of it, and its disruption budget."""
+    """Return the Deployment, its Services and its disruption budget."""
     selector = {"app.kubernetes.io/name": release.name}
-    # One that is not healthy guards nothing, and must not keep a node from being drained.
+    # An unhealthy pod provides nothing worth protecting, so it must not block draining its node.
     budget = {"minAvailable": 1, "selector": {"matchLabels": selector}, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
     objects: list[AnyObject] = [
         _deployment(release, selector),
-        release.made(
+        release.new_object(
             "Service",
             f"{release.name}-metrics",
-            spec={"selector": selector, "ports": [{"name": "metrics", "port": _METRICS, "targetPort": "metrics"}]},
+            spec={"selector": selector, "ports": [{"name": "metrics", "port": _METRICS_PORT, "targetPort": "metrics"}]},
         ),
     ]
     if release.replicas > 1:
-        objects.append(release.made("PodDisruptionBudget", release.name, api="policy/v1", spec=budget))
+        objects.append(release.new_object("PodDisruptionBudget", release.name, api="policy/v1", spec=budget))
     if release.operator.webhooks:
-        # Its own start may need its webhooks: they are found before it is ready.
+        # The start of the operator may itself need the webhooks, so they must be reachable before the pod is ready.
         spec = {
             "selector": selector,
             "publishNotReadyAddresses": True,
             "ports": [{"name": "webhooks", "port": 443, "targetPort": "webhooks"}],
         }
-        objects.append(release.made("Service", f"{release.name}-webhooks", spec=spec))
+        objects.append(release.new_object("Service", f"{release.name}-webhooks", spec=spec))
     return objects
 
 
 def monitor_of(release: Release) -> AnyObject:
-    """Give a ServiceMonitor for the Prometheus operator."""
-    return release.made(
+    """Return a ServiceMonitor for the Prometheus operator."""
+    return release.new_object(
         "ServiceMonitor",
         release.name,
         api="monitoring.coreos.com/v1",
@@ -66,7 +66,7 @@ def _deployment(release: Release, selector: dict[str, str]) -> Unstructured:
     pod = {
         "serviceAccountName": release.name,
         "automountServiceAccountToken": True,
-        # Else a Service called konverge-metrics, of whomever, would set KONVERGE_METRICS_PORT.
+        # Otherwise any Service named konverge-metrics in the namespace would set KONVERGE_METRICS_PORT.
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": _GRACE + 10,
         "securityContext": {
@@ -75,11 +75,11 @@ def _deployment(release: Release, selector: dict[str, str]) -> Unstructured:
             "runAsGroup": _USER,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "topologySpreadConstraints": [_apart(selector)],
+        "topologySpreadConstraints": [_spread_constraint(selector)],
         "containers": [_container(release)],
         "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}}],
     }
-    return release.made(
+    return release.new_object(
         "Deployment",
         release.name,
         api="apps/v1",
@@ -91,8 +91,8 @@ def _deployment(release: Release, selector: dict[str, str]) -> Unstructured:
     )
 
 
-def _apart(selector: dict[str, str]) -> dict[str, Any]:
-    """Replicas on different nodes where there are some: a node that goes takes one of them with it."""
+def _spread_constraint(selector: dict[str, str]) -> dict[str, Any]:
+    """Return a constraint that spreads replicas over nodes if possible, so that losing a node loses one replica."""
     return {
         "maxSkew": 1,
         "topologyKey": "kubernetes.io/hostname",
@@ -102,9 +102,9 @@ def _apart(selector: dict[str, str]) -> dict[str, Any]:
 
 
 def _container(release: Release) -> dict[str, Any]:
-    ports = [{"name": "metrics", "containerPort": _METRICS}]
+    ports = [{"name": "metrics", "containerPort": _METRICS_PORT}]
     if release.operator.webhooks:
-        ports.append({"name": "webhooks", "containerPort": _WEBHOOKS})
+        ports.append({"name": "webhooks", "containerPort": _WEBHOOK_PORT})
     return {
         "name": "operator",
         "image": release.image,
@@ -124,18 +124,18 @@ def _container(release: Release) -> dict[str, Any]:
 
 
 def _arguments(release: Release) -> list[str]:
-    arguments = ["run", release.target, "--leader-elect", f"--metrics-port={_METRICS}", f"--grace={_GRACE}"]
+    arguments = ["run", release.target, "--leader-elect", f"--metrics-port={_METRICS_PORT}", f"--grace={_GRACE}"]
     arguments.append("--log-format=json")
     arguments += [f"--namespace={namespace}" for namespace in release.namespaces]
     if release.operator.webhooks:
-        arguments.append(f"--webhook-port={_WEBHOOKS}")
+        arguments.append(f"--webhook-port={_WEBHOOK_PORT}")
     return arguments
 
 
 def _from_pod(name: str, path: str) -> dict[str, Any]:
-    # With its version: where the server fills it in, a server-side apply after a plain one is a conflict.
+    # apiVersion is set because the server's default for it would make a server-side apply after a plain one conflict.
     return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}
 
 
-def _probe(path: str, **times: int) -> dict[str, Any]:
-    return {"httpGet": {"path": path, "port": "metrics"}, **times}
+def _probe(path: str, **seconds: int) -> dict[str, Any]:
+    return {"httpGet": {"path": path, "port": "metrics"}, **seconds}

@@ -1,4 +1,4 @@
-"""What `konverge dev` shows: objects, queues and reconciles, as they are at one moment."""
+"""The status that `konverge dev` shows: a snapshot of objects, queues and reconciles."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from konverge.client import Client
 from konverge.errors import KonvergeError
 from konverge.objects import Unstructured
 
-__all__ = ["Look", "ObjectLine", "QueueLine", "look_at", "queues_in", "state_of"]
+__all__ = ["DevStatus", "ObjectRow", "QueueRow", "queues_in", "read_status", "state_of"]
 
 _CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 _WORKLOADS = ("deployments.apps", "statefulsets.apps", "daemonsets.apps", "jobs.batch")
-_PATIENCE = 2.0
+_METRICS_TIMEOUT = 2.0
 
 
 @dataclass(frozen=True, order=True)
-class ObjectLine:
-    """An object, and how it is in a word or two."""
+class ObjectRow:
+    """An object and its state in a word or two."""
 
     kind: str
     key: str
@@ -30,72 +30,73 @@ class ObjectLine:
 
 
 @dataclass(frozen=True, order=True)
-class QueueLine:
-    """A controller: keys in line and due later, and how its reconciles ended."""
+class QueueRow:
+    """A controller: its ready and delayed keys, its reconciles and their errors."""
 
     controller: str
-    waiting: int = 0
+    ready: int = 0
     delayed: int = 0
     reconciles: int = 0
     errors: int = 0
 
 
 @dataclass(frozen=True)
-class Look:
-    """Everything at one moment."""
+class DevStatus:
+    """A snapshot of everything that is shown."""
 
-    objects: tuple[ObjectLine, ...] = ()
-    queues: tuple[QueueLine, ...] = ()
+    objects: tuple[ObjectRow, ...] = ()
+    queues: tuple[QueueRow, ...] = ()
     log: tuple[str, ...] = field(default=())
 
 
-async def look_at(client: Client, address: str, log: tuple[str, ...] = ()) -> Look:
-    """Look at a cluster, and at the operator with metrics at an address; one that does not answer has no queues."""
-    objects = [line async for line in _objects(client)]
-    return Look(tuple(sorted(objects)), queues_in(await _metrics(address)), log)
+async def read_status(client: Client, address: str, log: tuple[str, ...] = ()) -> DevStatus:
+    """Return the objects of a cluster and the queues of an operator; an operator that does not answer has none."""
+    objects = [row async for row in _objects(client)]
+    return DevStatus(tuple(sorted(objects)), queues_in(await _metrics(address)), log)
 
 
-async def _objects(client: Client) -> AsyncGenerator[ObjectLine]:
+async def _objects(client: Client) -> AsyncGenerator[ObjectRow]:
     names = [f"{crd['spec']['names']['plural']}.{crd['spec']['group']}" for crd in await client.list(_CRDS)]
     for name in (*names, *_WORKLOADS):
         try:
-            found = await client.list(name, namespace="")
-        except KonvergeError:  # a CRD that is being installed or removed
+            listed = await client.list(name, namespace="")
+        except KonvergeError:  # the CRD is being installed or removed
             continue
-        for one in found:
-            yield ObjectLine(one.kind, str(one.key), state_of(one))
+        for obj in listed:
+            yield ObjectRow(obj.kind, str(obj.key), state_of(obj))
 
 
 def state_of(obj: Unstructured) -> str:
-    """Say how an object is: its phase, its replicas, or the first condition that says something."""
+    """Return the state of an object: its phase or a well-known condition, and its replicas."""
     status = obj.get("status") or {}
-    counted = ""
+    replicas = ""
     if "replicas" in (obj.get("spec") or {}):
         ready = status.get("availableReplicas", status.get("readyReplicas", 0))
-        counted = f"{ready}/{obj['spec']['replicas']}"
-    word = status.get("phase") or _condition(status.get("conditions") or ())
-    return " ".join(filter(None, ("going" if obj["metadata"].get("deletionTimestamp") else "", word, counted))) or "-"
+        replicas = f"{ready}/{obj['spec']['replicas']}"
+    phase = status.get("phase") or _condition(status.get("conditions") or ())
+    terminating = "Terminating" if obj["metadata"].get("deletionTimestamp") else ""
+    return " ".join(filter(None, (terminating, phase, replicas))) or "-"
 
 
 def _condition(conditions: Any) -> str:
-    found = {one.get("type"): one.get("status") for one in conditions}
+    statuses = {condition.get("type"): condition.get("status") for condition in conditions}
     for name in ("Ready", "Available", "Complete"):
-        if name in found:
-            return name if found[name] == "True" else f"not {name}"
+        if name in statuses:
+            return name if statuses[name] == "True" else f"not {name}"
     return ""
 
 
-def queues_in(text: str) -> tuple[QueueLine, ...]:
-    """Read the controllers out of the text of /metrics."""
-    figures: dict[str, dict[str, int]] = {}
+def queues_in(text: str) -> tuple[QueueRow, ...]:
+    """Return the controllers in the text of /metrics."""
+    controllers: dict[str, dict[str, int]] = {}
     for name, controller, value in _samples(text):
-        counts = figures.setdefault(controller, {})
+        counts = controllers.setdefault(controller, {})
         counts[name] = counts.get(name, 0) + int(value)
-    return tuple(QueueLine(controller, **counts) for controller, counts in sorted(figures.items()))
+    return tuple(QueueRow(controller, **counts) for controller, counts in sorted(controllers.items()))
 
 
 _NAMES = {
-    "workqueue_depth": "waiting",
+    "workqueue_depth": "ready",
     "konverge_queue_delayed": "delayed",
     "reconcile_total": "reconciles",
     "reconcile_errors_total": "errors",
@@ -112,7 +113,7 @@ def _samples(text: str) -> Iterator[tuple[str, str, float]]:
 async def _metrics(address: str) -> str:
     host, _, port = address.rpartition(":")
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_METRICS_TIMEOUT):
             reader, writer = await asyncio.open_connection(host, int(port))
             try:
                 writer.write(f"GET /metrics HTTP/1.0\r\nHost: {address}\r\n\r\n".encode())
