@@ -1,9 +1,9 @@
-"""The Common Expression Language as Kubernetes speaks it: parsed, checked against types, priced, evaluated.
+"""The Common Expression Language with the Kubernetes libraries: parser, type checker, cost estimate, evaluation.
 
-`environments.Environment` names the variables and their types; its `compile` turns a text into a `Program`, or raises
-`CompileError` with the texts of the real server. Everything here is pure: no I/O, no clock, no state.
+`environments.Environment` has the variables and their types; its `compile` turns a text into a `Program`, or raises
+`CompileError` with the messages of the real server. Everything here is pure: no I/O, no clock, no state.
 
-    text -> lexing -> parsing (with macros) -> checking -> closures
+        text -> lexer -> parser (with macros) -> checker -> compiler -> closures
 
-Nothing is loaded with the package: a cluster without rules does not need it.
+Importing the package loads nothing: a cluster without rules does not need it.
 """

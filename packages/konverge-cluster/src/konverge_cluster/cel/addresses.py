@@ -1,4 +1,4 @@
-"""Addresses and networks in expressions. What cannot be read is explained in the words of Go's reader."""
+"""IP addresses and CIDRs in expressions. Parse errors are those of Go's netip package."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from konverge_cluster.api.field_errors import quote
-from konverge_cluster.cel.functions import Library, reads
+from konverge_cluster.cel.functions import Library, can_parse
 from konverge_cluster.cel.types import BOOL, INT, STRING, Type, opaque
 from konverge_cluster.cel.values import EvaluationError, no_overload
 
@@ -46,21 +46,21 @@ class _Cidr:
         return ipaddress.ip_network(f"{self.address}/{self.length}", strict=False)
 
 
-# Reading.
+# Parsing.
 
 
-class _Unreadable(ValueError):
-    """A text that is no address; the message says why, and at which rest of it."""
+class _AddressError(ValueError):
+    """A text is not an address; the message says why, and at which rest of it."""
 
 
-def _unreadable(why: str, at: str = "") -> _Unreadable:
-    return _Unreadable(f"{why} (at {quote(at)})" if at else why)
+def _address_error(why: str, at: str = "") -> _AddressError:
+    return _AddressError(f"{why} (at {quote(at)})" if at else why)
 
 
 def _parse(text: str) -> tuple[Address, str]:
-    """Read an address; return it with its zone.
+    """Parse an address; return it with its zone.
 
-    Raises: _Unreadable.
+    Raises: _AddressError.
     """
     first = next((each for each in text if each in ".:%"), "")
     try:
@@ -70,12 +70,12 @@ def _parse(text: str) -> tuple[Address, str]:
         if first == ":":
             bare, percent, zone = text.partition("%")
             if percent and not zone:
-                raise _unreadable("zone must be a non-empty string")
+                raise _address_error("zone must be a non-empty string")
             _check_six(bare)
             return ipaddress.IPv6Address(bare), zone
-        raise _unreadable("missing IPv6 address" if first else "unable to parse IP")
+        raise _address_error("missing IPv6 address" if first else "unable to parse IP")
     except ValueError as fault:
-        raise _Unreadable(f"ParseAddr({quote(text)}): {fault}") from None
+        raise _AddressError(f"ParseAddr({quote(text)}): {fault}") from None
 
 
 def _check_four(text: str) -> None:
@@ -83,20 +83,20 @@ def _check_four(text: str) -> None:
     for at, each in enumerate(text):
         if each in "0123456789":
             if digits == "0":
-                raise _unreadable("IPv4 field has octet with leading zero")
+                raise _address_error("IPv4 field has octet with leading zero")
             digits += each
             if int(digits) > 255:
-                raise _unreadable("IPv4 field has value >255")
+                raise _address_error("IPv4 field has value >255")
             continue
         if each != ".":
-            raise _unreadable("unexpected character", text[at:])
+            raise _address_error("unexpected character", text[at:])
         if not digits or at == len(text) - 1:
-            raise _unreadable("IPv4 field must have at least one digit", text[at:])
+            raise _address_error("IPv4 field must have at least one digit", text[at:])
         if fields == 3:
-            raise _unreadable("IPv4 address too long")
+            raise _address_error("IPv4 address too long")
         fields, digits = fields + 1, ""
     if fields < 3:
-        raise _unreadable("IPv4 address too short")
+        raise _address_error("IPv4 address too short")
 
 
 def _check_six(text: str) -> None:
@@ -119,50 +119,50 @@ def _check_six(text: str) -> None:
         if not rest:
             break
     if rest:
-        raise _unreadable("trailing garbage after address", rest)
+        raise _address_error("trailing garbage after address", rest)
     if fields < 8 and not shortened:
-        raise _unreadable("address string too short")
+        raise _address_error("address string too short")
     if fields == 8 and shortened:
-        raise _unreadable("the :: must expand to at least one field of zeros")
+        raise _address_error("the :: must expand to at least one field of zeros")
 
 
 def _six_field(rest: str) -> str:
     found = _HEX.match(rest)
     word = found[0] if found else ""
     if len(word) > 4:
-        raise _unreadable("each group must have 4 or less digits", rest)
+        raise _address_error("each group must have 4 or less digits", rest)
     if not word:
-        raise _unreadable("each colon-separated field must have at least one digit", rest)
+        raise _address_error("each colon-separated field must have at least one digit", rest)
     return word
 
 
 def _four_in_six(rest: str, fields: int, *, shortened: bool) -> int:
     if not shortened and fields != 6:
-        raise _unreadable("embedded IPv4 address must replace the final 2 fields of the address", rest)
+        raise _address_error("embedded IPv4 address must replace the final 2 fields of the address", rest)
     if fields > 6:
-        raise _unreadable("too many hex fields to fit an embedded IPv4 at the end of the address", rest)
+        raise _address_error("too many hex fields to fit an embedded IPv4 at the end of the address", rest)
     _check_four(rest)
     return 2
 
 
 def _after_field(rest: str, *, shortened: bool) -> tuple[str, bool]:
-    """What follows the colon after a field, and whether a second colon stood there."""
+    """Return the rest after the colon that follows a field, and whether a second colon followed."""
     if not rest.startswith(":"):
-        raise _unreadable("unexpected character, want colon", rest)
+        raise _address_error("unexpected character, want colon", rest)
     if len(rest) == 1:
-        raise _unreadable("colon must be followed by more characters", rest)
+        raise _address_error("colon must be followed by more characters", rest)
     rest = rest[1:]
     if not rest.startswith(":"):
         return rest, False
     if shortened:
-        raise _unreadable("multiple :: in address", rest)
+        raise _address_error("multiple :: in address", rest)
     return rest[1:], True
 
 
-def _read_ip(text: str) -> _Ip:
+def _parse_ip(text: str) -> _Ip:
     try:
         address, zone = _parse(text)
-    except _Unreadable as fault:
+    except _AddressError as fault:
         what = f"IP Address {quote(text)} parse error during conversion from string"
         raise EvaluationError(f"{what}: {fault}") from None
     if zone:
@@ -172,12 +172,12 @@ def _read_ip(text: str) -> _Ip:
     return _Ip(address)
 
 
-def _read_cidr(text: str) -> _Cidr:
+def _to_cidr(text: str) -> _Cidr:
     what = "network address parse error during conversion from string: "
     try:
         return _parse_cidr(text)
-    except _Unreadable as fault:
-        # The server says it twice.
+    except _AddressError as fault:
+        # The server repeats the message.
         raise EvaluationError(f"{what}{what}netip.ParsePrefix({quote(text)}): {fault}") from None
     except EvaluationError as error:
         raise EvaluationError(f"{what}{error}") from None
@@ -186,14 +186,14 @@ def _read_cidr(text: str) -> _Cidr:
 def _parse_cidr(text: str) -> _Cidr:
     name, slash, length = text.rpartition("/")
     if not slash:
-        raise _unreadable("no '/'")
+        raise _address_error("no '/'")
     address, zone = _parse(name)
     if zone:
-        raise _unreadable("IPv6 zones cannot be present in a prefix")
+        raise _address_error("IPv6 zones cannot be present in a prefix")
     if not (length.isascii() and length.isdigit()) or (len(length) > 1 and length.startswith("0")):
-        raise _unreadable(f"bad bits after slash: {quote(length)}")
+        raise _address_error(f"bad bits after slash: {quote(length)}")
     if int(length) > address.max_prefixlen:
-        raise _unreadable("prefix length out of range")
+        raise _address_error("prefix length out of range")
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         raise EvaluationError(f"IPv4-mapped IPv6 address {quote(text)} is not allowed")
     return _Cidr(address, int(length))
@@ -202,8 +202,8 @@ def _parse_cidr(text: str) -> _Cidr:
 # Functions.
 
 
-def _given(read: Callable[[str], Any], other: Any) -> Any:
-    """An argument that may be given as a text; one that cannot be read fits no overload."""
+def _parse_argument(read: Callable[[str], Any], other: Any) -> Any:
+    """Return an argument that may be a string, parsed; an invalid string matches no overload."""
     try:
         return read(other) if isinstance(other, str) else other
     except EvaluationError:
@@ -211,12 +211,12 @@ def _given(read: Callable[[str], Any], other: Any) -> Any:
 
 
 def _holds_ip(cidr: _Cidr, other: Any) -> bool:
-    ip = _given(_read_ip, other)
+    ip = _parse_argument(_parse_ip, other)
     return ip.address.version == cidr.address.version and ip.address in cidr.network
 
 
 def _holds_cidr(cidr: _Cidr, other: Any) -> bool:
-    inner = _given(_read_cidr, other)
+    inner = _parse_argument(_to_cidr, other)
     same = inner.address.version == cidr.address.version
     return same and inner.length >= cidr.length and inner.address in cidr.network
 
@@ -241,16 +241,16 @@ _TESTS: Final[dict[str, tuple[str, Callable[[Address], bool]]]] = {
 
 
 def add_addresses(library: Library) -> None:
-    """Add addresses and networks to a library."""
-    library.add("ip", "string_to_ip", (STRING,), IP, _read_ip)
-    library.add("isIP", "is_ip", (STRING,), BOOL, reads(_read_ip))
-    library.add("ip.isCanonical", "ip_is_canonical", (STRING,), BOOL, lambda text: str(_read_ip(text)) == text)
+    """Add IP addresses and CIDRs to a library."""
+    library.add("ip", "string_to_ip", (STRING,), IP, _parse_ip)
+    library.add("isIP", "is_ip", (STRING,), BOOL, can_parse(_parse_ip))
+    library.add("ip.isCanonical", "ip_is_canonical", (STRING,), BOOL, lambda text: str(_parse_ip(text)) == text)
     library.add("string", "ip_to_string", (IP,), STRING, str)
     library.method("family", "ip_family", (IP,), INT, lambda ip: ip.address.version)
     for name, (overload, check) in _TESTS.items():
         library.test(name, overload, (IP,), _of_address(check))
-    library.add("cidr", "string_to_cidr", (STRING,), CIDR, _read_cidr)
-    library.add("isCIDR", "is_cidr", (STRING,), BOOL, reads(_read_cidr))
+    library.add("cidr", "string_to_cidr", (STRING,), CIDR, _to_cidr)
+    library.add("isCIDR", "is_cidr", (STRING,), BOOL, can_parse(_to_cidr))
     library.add("string", "cidr_to_string", (CIDR,), STRING, str)
     library.test("containsIP", "cidr_contains_ip_string", (CIDR, STRING), _holds_ip)
     library.test("containsIP", "cidr_contains_ip_ip", (CIDR, IP), _holds_ip)

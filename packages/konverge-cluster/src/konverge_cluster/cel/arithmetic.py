@@ -1,4 +1,4 @@
-"""Operators on numbers, texts, lists and times, with the errors of 64-bit integers."""
+"""Operators on numbers, strings, lists and times, with the overflow errors of 64-bit integers."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from konverge_cluster.cel.times import moment
+from konverge_cluster.cel.times import new_timestamp
 from konverge_cluster.cel.values import INT, Duration, EvaluationError, Timestamp, UInt, equal, less
 
-__all__ = ["add", "compare", "divide", "modulo", "multiply", "negate", "subtract", "within", "within_duration"]
+__all__ = ["add", "check_duration", "check_int", "compare", "divide", "mod", "multiply", "neg", "subtract"]
 
 
-def within(value: int) -> int:
-    """An int that fits into 64 bits.
+def check_int(value: int) -> int:
+    """Return an int that fits into 64 bits.
 
     Raises: EvaluationError.
     """
@@ -22,13 +22,13 @@ def within(value: int) -> int:
     return value
 
 
-def within_unsigned(value: int) -> UInt:
+def check_uint(value: int) -> UInt:
     if not 0 <= value < 2**64:
         raise EvaluationError("unsigned integer overflow")
     return UInt(value)
 
 
-def within_duration(nanos: int) -> Duration:
+def check_duration(nanos: int) -> Duration:
     if nanos not in INT:
         raise EvaluationError("duration overflow")
     return Duration(nanos)
@@ -38,8 +38,8 @@ def _numeric(operate: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def apply(one: Any, other: Any) -> Any:
         value = operate(one, other)
         if isinstance(one, UInt):
-            return within_unsigned(value)
-        return within(value) if isinstance(one, int) else value
+            return check_uint(value)
+        return check_int(value) if isinstance(one, int) else value
 
     return apply
 
@@ -53,9 +53,9 @@ def add(one: Any, other: Any) -> Any:
     if isinstance(one, (int, float)):
         return _plus(one, other)
     if isinstance(one, Duration):
-        return within_duration(one.nanos + other.nanos) if isinstance(other, Duration) else add(other, one)
+        return check_duration(one.nanos + other.nanos) if isinstance(other, Duration) else add(other, one)
     if isinstance(one, Timestamp):
-        return moment(one.nanos + other.nanos, one.east)
+        return new_timestamp(one.nanos + other.nanos, one.east)
     return [*one, *other] if isinstance(one, list) else one + other
 
 
@@ -63,8 +63,8 @@ def subtract(one: Any, other: Any) -> Any:
     if isinstance(one, (int, float)):
         return _minus(one, other)
     if isinstance(one, Timestamp) and isinstance(other, Duration):
-        return moment(one.nanos - other.nanos, one.east)
-    return within_duration(one.nanos - other.nanos)
+        return new_timestamp(one.nanos - other.nanos, one.east)
+    return check_duration(one.nanos - other.nanos)
 
 
 def divide(one: Any, other: Any) -> Any:
@@ -74,24 +74,24 @@ def divide(one: Any, other: Any) -> Any:
         return one / other
     if other == 0:
         raise EvaluationError("division by zero")
-    # Towards zero, as Go divides.
+    # Rounds towards zero, as in Go.
     quotient = abs(one) // abs(other) * (1 if (one < 0) == (other < 0) else -1)
-    return within_unsigned(quotient) if isinstance(one, UInt) else within(quotient)
+    return check_uint(quotient) if isinstance(one, UInt) else check_int(quotient)
 
 
-def modulo(one: Any, other: Any) -> Any:
+def mod(one: Any, other: Any) -> Any:
     if other == 0:
         raise EvaluationError("modulus by zero")
     rest = int(math.fmod(one, other)) if abs(one) < 2**53 and abs(other) < 2**53 else one - other * divide(one, other)
     return UInt(rest) if isinstance(one, UInt) else rest
 
 
-def negate(value: Any) -> Any:
-    return within(-value) if isinstance(value, int) else -value
+def neg(value: Any) -> Any:
+    return check_int(-value) if isinstance(value, int) else -value
 
 
 def compare(operator: str) -> Callable[[Any, Any], bool]:
-    """The function of `<`, `<=`, `>` or `>=`."""
+    """Return the function of `<`, `<=`, `>` or `>=`."""
     if operator == "<":
         return less
     if operator == ">":

@@ -1,7 +1,7 @@
-"""What a call costs, function by function, as the real server prices it.
+"""Cost estimates of calls, function by function, as in the real server.
 
-Most functions cost one. Those that go through a text cost a tenth of its length, those that go through a list one for
-each item, and regular expressions the product of text and pattern.
+Most functions cost one. Those that traverse a string cost a tenth of its length, those that traverse a list one for
+each item, and regular expressions the product of string and pattern.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from konverge_cluster.cel.ranges import MOST, ONE, UNKNOWN, ZERO, Range, fixed
+from konverge_cluster.cel.estimates import MAX_UINT64, ONE, UNKNOWN, ZERO, Estimate, fixed
 from konverge_cluster.cel.syntax import Literal, Node
 from konverge_cluster.cel.types import Type
 
@@ -20,27 +20,27 @@ __all__ = ["Argument", "call_cost"]
 TRAVERSAL: Final = 0.1
 REGEX: Final = 0.25
 _NAME_FORMAT: Final = 128
-_LONGEST_FORMAT: Final = 64
+_MAX_FORMAT_LENGTH: Final = 64
 
-Cost = tuple[Range, Range | None]
+Cost = tuple[Estimate, Estimate | None]
 
 
 class Sizes(Protocol):
-    def most_at(self, path: tuple[str, ...]) -> int | None: ...
+    def max_size_at(self, path: tuple[str, ...]) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What is known about an argument: its expression, its type, its size, and where it comes from."""
+    """An argument: its expression, its type, its size, and its path."""
 
     node: Node
     type: Type
-    size: Range | None
+    size: Estimate | None
     path: tuple[str, ...]
 
 
 class _Call:
-    """A call that is being priced."""
+    """A call whose cost is estimated."""
 
     def __init__(self, overload: str, target: Argument | None, args: Sequence[Argument], sizes: Sizes) -> None:
         self.overload = overload
@@ -48,21 +48,21 @@ class _Call:
         self.args = args
         self._sizes = sizes
 
-    def size(self, argument: Argument) -> Range:
+    def size(self, argument: Argument) -> Estimate:
         if argument.size is not None:
             return argument.size
-        most = self._sizes.most_at(argument.path) if argument.path else None
-        return Range(0, most) if most is not None else UNKNOWN
+        maximum = self._sizes.max_size_at(argument.path) if argument.path else None
+        return Estimate(0, maximum) if maximum is not None else UNKNOWN
 
-    def item(self, argument: Argument) -> tuple[Type, Range] | None:
-        """Type and size of the items of a list."""
+    def item(self, argument: Argument) -> tuple[Type, Estimate] | None:
+        """Return type and size of the items of a list."""
         if not argument.type.params:
             return None
-        most = self._sizes.most_at((*argument.path, "@items")) if argument.path else None
-        return argument.type.params[0], Range(0, most) if most is not None else UNKNOWN
+        maximum = self._sizes.max_size_at((*argument.path, "@items")) if argument.path else None
+        return argument.type.params[0], Estimate(0, maximum) if maximum is not None else UNKNOWN
 
     def whole(self, index: int, default: int) -> int:
-        """The value of an argument that is a whole number, if it is written out."""
+        """Return the value of an integer argument if it is a literal."""
         value: Any = (
             getattr(self.args[index].node, "value", None) if isinstance(self.args[index].node, Literal) else None
         )
@@ -70,7 +70,7 @@ class _Call:
 
 
 def call_cost(name: str, overload: str, target: Argument | None, args: Sequence[Argument], sizes: Sizes) -> Cost:
-    """The cost of a call without that of its arguments, and the size of what it gives (None when nobody asks)."""
+    """Return the cost of a call without that of its arguments, and the size of its result (None if not needed)."""
     call = _Call(overload, target, args, sizes)
     price = _BY_OVERLOAD.get(overload) or _BY_NAME.get(name)
     found = price(call) if price is not None else None
@@ -90,7 +90,7 @@ def _through_first_twice(call: _Call) -> Cost:
 
 
 def _same_size(call: _Call) -> Cost | None:
-    """Goes through the text that it is called on, and gives one of the same length."""
+    """Return the cost of a traversal of the receiver, with a result of the same size."""
     subject = call.target or (call.args[0] if call.args else None)
     if subject is None:
         return None
@@ -115,32 +115,32 @@ def _replace(call: _Call) -> Cost | None:
     size, old, new = call.size(call.target), call.size(call.args[0]), call.size(call.args[1])
     most_count, most_kept = _most_replaced(size, old, new)
     least_count, least_kept = _least_replaced(size, old, new)
-    result = Range(least_count, most_count).times(new).plus(Range(least_kept, most_kept))
+    result = Estimate(least_count, most_count).times(new).plus(Estimate(least_kept, most_kept))
     return size.scaled(2 * TRAVERSAL), result
 
 
-def _most_replaced(size: Range, old: Range, new: Range) -> tuple[int, int]:
-    if old.least == 0:
-        return min(size.most + 1, MOST), size.most
-    if new.most <= old.least:
-        return 0, size.most
-    return math.ceil(size.most / old.least), 0
+def _most_replaced(size: Estimate, old: Estimate, new: Estimate) -> tuple[int, int]:
+    if old.minimum == 0:
+        return min(size.maximum + 1, MAX_UINT64), size.maximum
+    if new.maximum <= old.minimum:
+        return 0, size.maximum
+    return math.ceil(size.maximum / old.minimum), 0
 
 
-def _least_replaced(size: Range, old: Range, new: Range) -> tuple[int, int]:
-    if old.most == 0:
-        return min(size.least + 1, MOST), size.least
-    if old.most <= new.least:
-        return 0, size.least
-    return math.ceil(size.least / old.most), 0
+def _least_replaced(size: Estimate, old: Estimate, new: Estimate) -> tuple[int, int]:
+    if old.maximum == 0:
+        return min(size.minimum + 1, MAX_UINT64), size.minimum
+    if old.maximum <= new.minimum:
+        return 0, size.minimum
+    return math.ceil(size.minimum / old.maximum), 0
 
 
 def _split(call: _Call) -> Cost | None:
     if call.target is None:
         return None
     size = call.size(call.target)
-    most = call.whole(1, size.most) if len(call.args) > 1 else size.most
-    return size.scaled(2 * TRAVERSAL), Range(0, most)
+    maximum = call.whole(1, size.maximum) if len(call.args) > 1 else size.maximum
+    return size.scaled(2 * TRAVERSAL), Estimate(0, maximum)
 
 
 def _join(call: _Call) -> Cost | None:
@@ -149,7 +149,7 @@ def _join(call: _Call) -> Cost | None:
     count, item = call.size(call.target), call.item(call.target)
     size = count.times(item[1]) if item is not None else ZERO
     if call.args:
-        between = Range(max(count.least - 1, 0), max(count.most - 1, 0))
+        between = Estimate(max(count.minimum - 1, 0), max(count.maximum - 1, 0))
         size = size.plus(call.size(call.args[0]).times(between))
     return size.scaled(TRAVERSAL), size
 
@@ -159,7 +159,7 @@ def _find(call: _Call) -> Cost | None:
         return None
     size = call.size(call.target)
     pattern = call.size(call.args[0]).scaled(REGEX)
-    return size.plus(ONE).scaled(TRAVERSAL).times(pattern), Range(0, size.most)
+    return size.plus(ONE).scaled(TRAVERSAL).times(pattern), Estimate(0, size.maximum)
 
 
 def _ip(call: _Call) -> Cost:
@@ -167,7 +167,7 @@ def _ip(call: _Call) -> Cost:
 
 
 def _contains_ip(call: _Call) -> Cost:
-    base = Range(4, 16)
+    base = Estimate(4, 16)
     cost = base.plus(base).scaled(TRAVERSAL)
     if call.overload == "cidr_contains_ip_string":
         cost = cost.plus(call.size(call.args[0]).scaled(TRAVERSAL))
@@ -175,7 +175,7 @@ def _contains_ip(call: _Call) -> Cost:
 
 
 def _contains_cidr(call: _Call) -> Cost:
-    base = Range(4, 16)
+    base = Estimate(4, 16)
     cost = base.plus(base).scaled(TRAVERSAL).plus(base.scaled(TRAVERSAL)).plus(ONE)
     if call.overload == "cidr_contains_cidr_string":
         cost = cost.plus(call.size(call.args[0]).scaled(TRAVERSAL))
@@ -193,16 +193,16 @@ def _equality(call: _Call) -> Cost:
         if name in ("net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semver"):
             return ONE, None
         if name == "kubernetes.NamedFormat":
-            return Range(1, _LONGEST_FORMAT).scaled(TRAVERSAL), None
+            return Estimate(1, _MAX_FORMAT_LENGTH).scaled(TRAVERSAL), None
         if name == "kubernetes.URL":
-            return Range(1, other.size.most if other.size is not None else 1).scaled(TRAVERSAL), None
+            return Estimate(1, other.size.maximum if other.size is not None else 1).scaled(TRAVERSAL), None
     return _comparison(call)
 
 
 def _comparison(call: _Call) -> Cost:
     sizes = [argument.size or UNKNOWN for argument in call.args]
-    smallest = min(sizes[0].most, sizes[1].most)
-    return Range(1 if smallest > 0 else 0, smallest).scaled(TRAVERSAL), None
+    smallest = min(sizes[0].maximum, sizes[1].maximum)
+    return Estimate(1 if smallest > 0 else 0, smallest).scaled(TRAVERSAL), None
 
 
 def _matches(call: _Call) -> Cost | None:
@@ -221,35 +221,35 @@ def _contains(call: _Call) -> Cost | None:
 
 def _to_bytes(call: _Call) -> Cost:
     size = call.args[0].size or UNKNOWN
-    return size.scaled(TRAVERSAL), Range(size.least, min(size.most * 4, MOST))
+    return size.scaled(TRAVERSAL), Estimate(size.minimum, min(size.maximum * 4, MAX_UINT64))
 
 
 def _to_string(call: _Call) -> Cost:
     size = call.args[0].size or UNKNOWN
-    return size.scaled(TRAVERSAL), Range(size.least // 4, size.most)
+    return size.scaled(TRAVERSAL), Estimate(size.minimum // 4, size.maximum)
 
 
 def _quote(call: _Call) -> Cost:
     size = call.args[0].size or UNKNOWN
-    return size.scaled(TRAVERSAL), Range(size.least + 2, min(size.most * 2 + 2, MOST))
+    return size.scaled(TRAVERSAL), Estimate(size.minimum + 2, min(size.maximum * 2 + 2, MAX_UINT64))
 
 
-def _allocating(factor: float, size: Range) -> Cost:
+def _allocating(factor: float, size: Estimate) -> Cost:
     return size.scaled(factor).plus(ONE).plus(fixed(10)), size
 
 
 def _slice(call: _Call) -> Cost | None:
     if call.target is None:
         return None
-    end = call.whole(1, call.size(call.target).most)
-    # The server counts in unsigned numbers.
+    end = call.whole(1, call.size(call.target).maximum)
+    # The server computes with unsigned integers.
     return _allocating(1, fixed((end - call.whole(0, 0)) % 2**64))
 
 
 def _flatten(call: _Call) -> Cost | None:
     if call.target is None:
         return None
-    return _allocating(call.whole(0, MOST) if call.args else 1, call.size(call.target))
+    return _allocating(call.whole(0, MAX_UINT64) if call.args else 1, call.size(call.target))
 
 
 def _sort(factor: float) -> Callable[[_Call], Cost | None]:
@@ -285,7 +285,7 @@ _BY_OVERLOAD: Final[dict[str, Callable[[_Call], Cost | None]]] = {
     "list_slice": _slice,
     "list_flatten": _flatten,
     "list_flatten_int": _flatten,
-    "lists_range": lambda call: _allocating(1, fixed(call.whole(0, MOST))),
+    "lists_range": lambda call: _allocating(1, fixed(call.whole(0, MAX_UINT64))),
     "list_reverse": lambda call: _allocating(1, call.size(call.target)) if call.target else None,
     "list_distinct": _sort(2),
     "list_sets_contains_list": _sets(1),

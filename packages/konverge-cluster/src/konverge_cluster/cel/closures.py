@@ -1,6 +1,6 @@
-"""What an expression is made of when it runs: small functions that take the variables, and give a value.
+"""Building blocks of compiled expressions: functions from variables to a value.
 
-An error is an exception until an operator takes it up; one that says that the budget is spent is never taken up.
+An error is an exception until an operator absorbs it; an exceeded budget is never absorbed.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from konverge_cluster.cel.functions import Overload, accepts, runtime_type
-from konverge_cluster.cel.standard import find, look_up
+from konverge_cluster.cel.standard import find, lookup
 from konverge_cluster.cel.syntax import Comprehension
 from konverge_cluster.cel.values import NONE, EvaluationError, Optional, no_overload
 
 __all__ = [
     "Budget",
+    "BudgetExceeded",
     "Evaluate",
-    "Exhausted",
     "Loop",
+    "all_or_exists",
+    "and_or",
+    "call_overload",
     "constant",
-    "decide",
-    "direct",
-    "dispatched",
+    "dispatch",
     "has",
-    "indexed",
-    "quantified",
+    "index_value",
     "select_other",
     "truth",
     "variable",
@@ -32,57 +32,57 @@ __all__ = [
 ]
 
 Evaluate: TypeAlias = Callable[[dict[str, Any]], Any]
-"""Takes the variables, and gives a value."""
+"""Evaluates an expression with the given variables."""
 
 _UNGUARDED: Final = frozenset(("contains", "endsWith", "matches", "startsWith"))
 
 
-class Exhausted(EvaluationError):
-    """The expression went through more items than one may."""
+class BudgetExceeded(EvaluationError):
+    """The loops of an expression took too many steps."""
 
 
 class Budget:
-    """How many steps of loops may still be taken."""
+    """The remaining number of loop steps."""
 
     __slots__ = ("left",)
 
     def __init__(self, steps: int) -> None:
         self.left = steps
 
-    def spend(self) -> None:
+    def consume(self) -> None:
         self.left -= 1
         if self.left < 0:
-            raise Exhausted("operation cancelled: actual cost limit exceeded")
+            raise BudgetExceeded("operation cancelled: actual cost limit exceeded")
 
 
 Loop: TypeAlias = Callable[[list[dict[str, Any]], dict[str, Any], Budget], Any]
-"""Takes what each turn sees, the variables and a budget, and gives what comes of all turns."""
+"""Runs a loop: from the variables of each iteration, the outer variables and a budget to the result."""
 
 
-def quantified(predicate: Evaluate, decisive: bool) -> Loop:
-    """Make the loop of `all` and `exists`: an error in one item counts only if no other item decides."""
+def all_or_exists(predicate: Evaluate, deciding_value: bool) -> Loop:
+    """Return the loop of `all` and `exists`: an error in one item counts only if no other item decides."""
 
     def run(items: list[dict[str, Any]], scope: dict[str, Any], budget: Budget) -> bool:
         error: EvaluationError | None = None
         for turn in items:
-            budget.spend()
+            budget.consume()
             scope.update(turn)
             try:
-                if truth(predicate(scope)) is decisive:
-                    return decisive
-            except Exhausted:
+                if truth(predicate(scope)) is deciding_value:
+                    return deciding_value
+            except BudgetExceeded:
                 raise
             except EvaluationError as raised:
                 error = raised
         if error is not None:
             raise error
-        return not decisive
+        return not deciding_value
 
     return run
 
 
 def variables(node: Comprehension, items: Any) -> list[dict[str, Any]]:
-    """Give what each turn of a loop sees: an item, or a place and an item."""
+    """Return the variables of each iteration: an item, or an index or key and an item."""
     first, second = node.variable, node.second
     if not second:
         return [{first: each} for each in items]
@@ -91,12 +91,12 @@ def variables(node: Comprehension, items: Any) -> list[dict[str, Any]]:
 
 
 def constant(value: Any) -> Evaluate:
-    """Give the same value each time."""
+    """Return an evaluator of a constant."""
     return lambda _scope: value
 
 
 def variable(name: str) -> Evaluate:
-    """Read a variable."""
+    """Return an evaluator of a variable."""
 
     def evaluate(scope: dict[str, Any]) -> Any:
         try:
@@ -108,30 +108,30 @@ def variable(name: str) -> Evaluate:
 
 
 def truth(value: Any) -> bool:
-    """Take a value for true or false; all others fit no overload."""
+    """Return a bool unchanged; any other value matches no overload."""
     if value is True or value is False:
         return bool(value)
     raise no_overload()
 
 
-def decide(one: Evaluate, other: Evaluate, scope: dict[str, Any], decisive: bool) -> bool:
-    """Evaluate `||` (true is decisive) or `&&` (false is): an error counts only if the other side does not decide."""
+def and_or(one: Evaluate, other: Evaluate, scope: dict[str, Any], deciding_value: bool) -> bool:
+    """Evaluate `||` (true decides) or `&&` (false decides): an error counts only if the other side does not decide."""
     error: EvaluationError | None = None
     for part in (one, other):
         try:
-            if truth(part(scope)) is decisive:
-                return decisive
-        except Exhausted:
+            if truth(part(scope)) is deciding_value:
+                return deciding_value
+        except BudgetExceeded:
             raise
         except EvaluationError as raised:
             error = error or raised
     if error is not None:
         raise error
-    return not decisive
+    return not deciding_value
 
 
 def has(value: Any, name: str) -> bool:
-    """Tell whether a field is there."""
+    """Report whether a field is present."""
     if isinstance(value, Optional):
         return value.has_value and has(value.value, name)
     if isinstance(value, list):
@@ -140,14 +140,14 @@ def has(value: Any, name: str) -> bool:
 
 
 def select_other(value: Any, name: str) -> Any:
-    """Read a field of what is no map: an optional, or something without fields."""
+    """Return a field of a value that is not a map: an optional, or a value without fields."""
     if isinstance(value, Optional):
         return find(value.value, name) if value.has_value else NONE
-    return look_up(value, name)
+    return lookup(value, name)
 
 
-def direct(call: Callable[..., Any], parts: list[Evaluate]) -> Evaluate:
-    """Call one overload. A value that is not of the type that was declared (a null) fits no overload."""
+def call_overload(call: Callable[..., Any], parts: list[Evaluate]) -> Evaluate:
+    """Return an evaluator of one overload. A value that is not of the declared type (a null) matches no overload."""
 
     def one(scope: dict[str, Any]) -> Any:
         value = parts[0](scope)
@@ -173,33 +173,33 @@ def direct(call: Callable[..., Any], parts: list[Evaluate]) -> Evaluate:
     return {1: one, 2: two}.get(len(parts), several)
 
 
-def indexed(container: Evaluate, key: Evaluate) -> Evaluate:
-    """Read what a list or map, or an optional one, has at a place."""
+def index_value(container: Evaluate, key: Evaluate) -> Evaluate:
+    """Return an evaluator of the item of a list or map, or of an optional one, at a key."""
 
     def evaluate(scope: dict[str, Any]) -> Any:
         value, at = container(scope), key(scope)
         if isinstance(value, Optional):
-            return Optional(look_up(value.value, at)) if value.has_value else NONE
-        return look_up(value, at)
+            return Optional(lookup(value.value, at)) if value.has_value else NONE
+        return lookup(value, at)
 
     return evaluate
 
 
-def dispatched(function: str, overloads: list[Overload], parts: list[Evaluate]) -> Evaluate:
-    """Call the first overload that takes the values as they turn out to be."""
+def dispatch(function: str, overloads: list[Overload], parts: list[Evaluate]) -> Evaluate:
+    """Return an evaluator of the first overload that accepts the values at run time."""
 
     def evaluate(scope: dict[str, Any]) -> Any:
         values = [part(scope) for part in parts]
         for overload in overloads:
             if all(map(accepts, overload.params, values)):
                 return overload.call(*values)
-        raise _unfit(function, values)
+        raise _no_matching_overload(function, values)
 
     return evaluate
 
 
-def _unfit(function: str, values: list[Any]) -> EvaluationError:
-    """No overload takes these values. The server names the function and their types where its overloads are guarded."""
+def _no_matching_overload(function: str, values: list[Any]) -> EvaluationError:
+    """Return the error that no overload accepts the values, with function and types where the server has them."""
     if function == "size":
         return EvaluationError("no such overload: size")
     if function in _UNGUARDED or not function[0].isalpha():

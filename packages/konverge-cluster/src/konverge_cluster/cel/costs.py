@@ -1,8 +1,8 @@
-"""What an expression may cost at most, in the units of the real server.
+"""Estimate of the maximum cost of an expression, in the units of the real server.
 
-The server refuses a rule whose estimate is too high, so the estimate has to be the server's: the cost of each function
-depends on how long its arguments can be, and that on the bounds in the schema (`maxItems`, `maxLength`). A value that
-comes out of a variable has a path (`self`, a field, `@items`, ...), under which its bound is found.
+The server rejects a rule whose estimate is too high, so the estimate has to equal the server's. The cost of a function
+depends on the sizes of its arguments, and those on the bounds in the schema (`maxItems`, `maxLength`). A value that
+comes from a variable has a path (`self`, a field, `@items`, ...), under which its bound is found.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from konverge_cluster.cel.call_costs import Argument, call_cost
-from konverge_cluster.cel.checking import Checked
+from konverge_cluster.cel.checker import Checked
+from konverge_cluster.cel.estimates import MAX_UINT64, ONE, UNKNOWN, ZERO, Estimate, fixed
 from konverge_cluster.cel.macros import ACCUMULATOR
-from konverge_cluster.cel.ranges import MOST, ONE, UNKNOWN, ZERO, Range, fixed
 from konverge_cluster.cel.syntax import (
     Call,
     Comprehension,
@@ -25,7 +25,7 @@ from konverge_cluster.cel.syntax import (
     Select,
     qualified_name,
 )
-from konverge_cluster.cel.types import Type, unwrapped
+from konverge_cluster.cel.types import Type, unwrap_optional
 
 __all__ = ["Sizes", "estimate"]
 
@@ -34,16 +34,16 @@ _SCALARS = ("bool", "double", "duration", "int", "timestamp", "uint")
 
 
 class Sizes(Protocol):
-    """How large the values of variables can be."""
+    """The sizes of the values of variables."""
 
-    def most_at(self, path: tuple[str, ...]) -> int | None:
-        """The largest size of what is found under a path; None when nothing is known about it."""
+    def max_size_at(self, path: tuple[str, ...]) -> int | None:
+        """Return the maximum size of the value under a path; None if it is unknown."""
         ...
 
 
 def estimate(node: Node, checked: Checked, sizes: Sizes) -> int:
-    """The highest cost of an expression."""
-    return _Estimator(checked, sizes).cost(node).most
+    """Return the maximum cost of an expression."""
+    return _Estimator(checked, sizes).cost(node).maximum
 
 
 @dataclass(slots=True)
@@ -51,14 +51,14 @@ class _Entry:
     """Sizes of the keys (or indices) and values of a container."""
 
     is_list: bool
-    key: Range
-    value: Range
+    key: Estimate
+    value: Estimate
 
 
 @dataclass(slots=True)
 class _Local:
     path: tuple[str, ...]
-    size: Range | None
+    size: Estimate | None
     entry: _Entry | None
 
 
@@ -67,11 +67,11 @@ class _Estimator:
         self._checked = checked
         self._sizes = sizes
         self._paths: dict[Node, tuple[str, ...]] = {}
-        self._known: dict[Node, Range] = {}
+        self._known: dict[Node, Estimate] = {}
         self._entries: dict[Node, _Entry] = {}
         self._locals: dict[str, list[_Local]] = {}
 
-    def cost(self, node: Node) -> Range:
+    def cost(self, node: Node) -> Estimate:
         if node in self._checked.constants:
             self._paths[node] = (qualified_name(node),)
             return ONE
@@ -93,7 +93,7 @@ class _Estimator:
             return self._bind(node) if node.accumulator != ACCUMULATOR else self._loop(node)
         return _MESSAGE
 
-    # Where a value comes from, and how large it can be.
+    # Origin and size of a value.
 
     def _local(self, name: str) -> _Local | None:
         stack = self._locals.get(name)
@@ -109,23 +109,23 @@ class _Estimator:
     def _type(self, node: Node) -> Type:
         return self._checked.types[node]
 
-    def _size(self, node: Node) -> Range | None:
+    def _size(self, node: Node) -> Estimate | None:
         known = self._known.get(node)
         if known is not None:
             return known
-        said = _literal_size(node)
-        if said is not None:
-            return said
-        most = self._sizes.most_at(self._path(node))
-        if most is not None:
-            self._known[node] = Range(0, most)
+        size = _literal_size(node)
+        if size is not None:
+            return size
+        maximum = self._sizes.max_size_at(self._path(node))
+        if maximum is not None:
+            self._known[node] = Estimate(0, maximum)
             return self._known[node]
         if _is_scalar(self._type(node)):
             return ONE
         local = self._local(node.name) if isinstance(node, Ident) else None
         return local.size if local is not None else None
 
-    def _size_or_unknown(self, node: Node) -> Range:
+    def _size_or_unknown(self, node: Node) -> Estimate:
         return self._size(node) or UNKNOWN
 
     def _entry(self, node: Node) -> _Entry | None:
@@ -140,9 +140,9 @@ class _Estimator:
         shown = () if path and path[0] == ACCUMULATOR else path
         return Argument(node, self._type(node), self._size(node), shown)
 
-    # Kinds of nodes.
+    # Nodes.
 
-    def _select(self, node: Select) -> Range:
+    def _select(self, node: Select) -> Estimate:
         total = self.cost(node.operand)
         if node.test:
             return total
@@ -151,7 +151,7 @@ class _Estimator:
         self._paths[node] = (*self._path(node.operand), node.field)
         return total
 
-    def _call(self, node: Call) -> Range:
+    def _call(self, node: Call) -> Estimate:
         if node.function == "dyn" and node.target is None:
             total = ONE.plus(self.cost(node.args[0]))
             self._copy(node, node.args[0])
@@ -163,23 +163,23 @@ class _Estimator:
         target = node.target if node not in self._checked.qualified else None
         before = self.cost(target) if target is not None else ZERO
         name = _full_name(node, qualified=node in self._checked.qualified)
-        cost, size = Range(MOST, 0), None
+        cost, size = Estimate(MAX_UINT64, 0), None
         for overload in overloads:
-            found, gives = self._overload(node, name, overload.id, target, costs)
+            found, returned = self._overload(node, name, overload.id, target, costs)
             cost = cost.union(found)
-            if gives is not None:
-                size = gives if size is None else size.union(gives)
+            if returned is not None:
+                size = returned if size is None else size.union(returned)
             size = self._indexed(node, overload.id, size) or size
             size = size if size is not None else self._size(node)
         if size is not None:
             self._known[node] = size
         return before.plus(cost)
 
-    def _optional_select(self, costs: list[Range]) -> Range:
-        # The server prices `a.?b` as a call of one.
+    def _optional_select(self, costs: list[Estimate]) -> Estimate:
+        # The server estimates `a.?b` as a call that costs one.
         return ONE.plus(costs[0]).plus(costs[1])
 
-    def _indexed(self, node: Call, overload: str, size: Range | None) -> Range | None:
+    def _indexed(self, node: Call, overload: str, size: Estimate | None) -> Estimate | None:
         step = {"index_list": "@items", "index_map": "@values"}.get(overload)
         if step is None:
             return size
@@ -188,15 +188,15 @@ class _Estimator:
         return entry.value if entry is not None else None
 
     def _overload(
-        self, node: Call, name: str, overload: str, target: Node | None, costs: list[Range]
-    ) -> tuple[Range, Range | None]:
-        """Cost and result size of one form of a function."""
+        self, node: Call, name: str, overload: str, target: Node | None, costs: list[Estimate]
+    ) -> tuple[Estimate, Estimate | None]:
+        """Return cost and result size of one overload of a function."""
         args = [self._argument(each) for each in node.args]
         total = ZERO
         for each in costs:
             total = total.plus(each)
         if overload in ("logical_and", "logical_or"):
-            return Range(costs[0].least, total.most), None
+            return Estimate(costs[0].minimum, total.maximum), None
         if overload == "conditional":
             return self._conditional(node, costs)
         if overload in ("add_string", "add_bytes", "add_list"):
@@ -205,14 +205,14 @@ class _Estimator:
         cost, size = call_cost(name, overload, where, args, self._sizes)
         return cost.plus(total), size
 
-    def _conditional(self, node: Call, costs: list[Range]) -> tuple[Range, Range]:
+    def _conditional(self, node: Call, costs: list[Estimate]) -> tuple[Estimate, Estimate]:
         size = self._size_or_unknown(node.args[1]).union(self._size_or_unknown(node.args[2]))
         entry = _joined(self._entry(node.args[1]), self._entry(node.args[2]))
         if entry is not None:
             self._entries[node] = entry
         return costs[0].plus(costs[1].union(costs[2])), size
 
-    def _concatenation(self, node: Call, overload: str, total: Range) -> tuple[Range, Range]:
+    def _concatenation(self, node: Call, overload: str, total: Estimate) -> tuple[Estimate, Estimate]:
         one, other = node.args
         size = self._size_or_unknown(one).plus(self._size_or_unknown(other))
         entry = _joined(self._entry(one), self._entry(other))
@@ -220,16 +220,16 @@ class _Estimator:
             self._entries[node] = entry
         return (ONE if overload == "add_list" else size.scaled(0.1)).plus(total), size
 
-    def _list(self, node: ListNode) -> Range:
-        total, items = ZERO, Range(0 if not node.elements else MOST, 0)
+    def _list(self, node: ListNode) -> Estimate:
+        total, items = ZERO, Estimate(0 if not node.elements else MAX_UINT64, 0)
         for each in node.elements:
             total = total.plus(self.cost(each))
             items = items.union(self._size_or_unknown(each))
         self._entries[node] = _Entry(True, ONE, items)
         return total.plus(_LIST)
 
-    def _map(self, node: MapNode) -> Range:
-        start = Range(0 if not node.entries else MOST, 0)
+    def _map(self, node: MapNode) -> Estimate:
+        start = Estimate(0 if not node.entries else MAX_UINT64, 0)
         total, keys, values = ZERO, start, start
         for key, value, _ in node.entries:
             total = total.plus(self.cost(key)).plus(self.cost(value))
@@ -245,12 +245,12 @@ class _Estimator:
         if entry is not None:
             self._entries[node] = entry
 
-    # Loops.
+    # Comprehensions.
 
-    def _push(self, name: str, path: tuple[str, ...], size: Range | None, entry: _Entry | None = None) -> None:
+    def _push(self, name: str, path: tuple[str, ...], size: Estimate | None, entry: _Entry | None = None) -> None:
         self._locals.setdefault(name, []).append(_Local(path, size, entry))
 
-    def _bind(self, node: Comprehension) -> Range:
+    def _bind(self, node: Comprehension) -> Estimate:
         total = self.cost(node.range).plus(self.cost(node.init))
         self._push(node.accumulator, self._path(node.init), self._size(node.init), self._entry(node.init))
         total = total.plus(self.cost(node.result))
@@ -258,7 +258,7 @@ class _Estimator:
         self._copy(node, node.result)
         return total
 
-    def _loop(self, node: Comprehension) -> Range:
+    def _loop(self, node: Comprehension) -> Estimate:
         total = self.cost(node.range).plus(self.cost(node.init))
         self._push(node.accumulator, self._path(node.init), self._size(node.init), self._entry(node.init))
         self._push_variables(node)
@@ -269,7 +269,7 @@ class _Estimator:
         total = total.plus(self.cost(node.result))
         self._locals[node.accumulator].pop()
         count = self._size_or_unknown(node.range)
-        self._note_result(node, count)
+        self._record_result(node, count)
         return total.plus(count.times(each))
 
     def _push_variables(self, node: Comprehension) -> None:
@@ -285,7 +285,7 @@ class _Estimator:
         else:
             self._push(node.variable, (*path, "@keys"), key)
 
-    def _note_result(self, node: Comprehension, count: Range) -> None:
+    def _record_result(self, node: Comprehension, count: Estimate) -> None:
         if isinstance(node.init, Literal):
             size = self._size(node.init)
             if size is not None:
@@ -310,7 +310,7 @@ def _joined(one: _Entry | None, other: _Entry | None) -> _Entry | None:
     return _Entry(one.is_list, one.key.union(other.key), one.value.union(other.value))
 
 
-def _literal_size(node: Node) -> Range | None:
+def _literal_size(node: Node) -> Estimate | None:
     if isinstance(node, Literal):
         value: Any = node.value
         return fixed(len(value)) if isinstance(value, (str, bytes)) else ONE
@@ -320,5 +320,5 @@ def _literal_size(node: Node) -> Range | None:
 
 
 def _is_scalar(kind: Type) -> bool:
-    inner, is_optional = unwrapped(kind)
+    inner, is_optional = unwrap_optional(kind)
     return _is_scalar(inner) if is_optional else kind.kind in _SCALARS

@@ -1,4 +1,4 @@
-"""An environment: the variables of an expression with their types, and what may be called."""
+"""Environments: the variables of an expression with their types, and the function library."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from konverge_cluster.cel.checking import Checked, check
+from konverge_cluster.cel.checker import Checked, check
+from konverge_cluster.cel.compiler import Budget, compile_node
 from konverge_cluster.cel.costs import Sizes, estimate
-from konverge_cluster.cel.evaluation import Budget, compile_node
 from konverge_cluster.cel.functions import Library
 from konverge_cluster.cel.kubernetes import add_kubernetes
 from konverge_cluster.cel.lists import add_lists
 from konverge_cluster.cel.literals import literal_messages
 from konverge_cluster.cel.optionals import add_optionals
-from konverge_cluster.cel.parsing import ParseFault, parse
+from konverge_cluster.cel.parser import ParseError, parse
 from konverge_cluster.cel.standard import add_standard
+from konverge_cluster.cel.strings import add_strings
 from konverge_cluster.cel.syntax import Message, Node
-from konverge_cluster.cel.texts import add_texts
 from konverge_cluster.cel.types import Type
 from konverge_cluster.cel.values import EvaluationError
 
-__all__ = ["STEPS", "CompileError", "Environment", "Program"]
+__all__ = ["MAX_STEPS", "CompileError", "Environment", "Program"]
 
-STEPS: Final = 1_000_000
-"""How many steps the loops of one expression may take."""
+MAX_STEPS: Final = 1_000_000
+"""The maximum number of loop steps in one expression."""
 
 
 class CompileError(ValueError):
-    """An expression that cannot be compiled; the message shows each mistake under the text.
+    """An expression cannot be compiled; the message shows each error under the text.
 
-    `stage` is what failed in the words of the server: "compilation", or "instantiation" when a constant cannot be
-    converted to the type that the expression asks for.
+    `stage` is the failed stage in the server's terms: "compilation", or "instantiation" when a constant cannot be
+    converted to the required type.
     """
 
     def __init__(self, message: str, stage: str = "compilation") -> None:
@@ -41,9 +41,9 @@ class CompileError(ValueError):
 
 @cache
 def kubernetes_library() -> Library:
-    """Everything that an expression in Kubernetes may call."""
+    """Return the functions that an expression in Kubernetes may call."""
     library = Library()
-    for add in (add_standard, add_optionals, add_texts, add_lists, add_kubernetes):
+    for add in (add_standard, add_optionals, add_strings, add_lists, add_kubernetes):
         add(library)
     return library
 
@@ -62,19 +62,19 @@ class Program:
         self.used = frozenset(checked.used)
 
     def evaluate(self, variables: Mapping[str, Any], budget: Budget | None = None) -> Any:
-        """Give the value for these variables.
+        """Return the value for these variables.
 
         Raises: EvaluationError.
         """
-        return self._evaluate({**variables, "#budget": budget or Budget(STEPS)})
+        return self._evaluate({**variables, "#budget": budget or Budget(MAX_STEPS)})
 
-    def most_cost(self, sizes: Sizes) -> int:
-        """The highest cost that an evaluation may have, in the units of the real server."""
+    def max_cost(self, sizes: Sizes) -> int:
+        """Return the maximum cost of an evaluation, in the units of the real server."""
         return estimate(self._node, self._checked, sizes)
 
 
 class Environment:
-    """Names and types of variables. Compiling the same text twice gives two programs that do the same."""
+    """Names and types of variables. Compiling the same text twice returns two equivalent programs."""
 
     def __init__(self, variables: Mapping[str, Type]) -> None:
         self._variables = dict(variables)
@@ -86,12 +86,12 @@ class Environment:
         """
         try:
             node = parse(text)
-        except ParseFault as fault:
-            raise CompileError(_shown(text, fault.messages)) from None
+        except ParseError as fault:
+            raise CompileError(_format_messages(text, fault.messages)) from None
         checked, messages = check(node, kubernetes_library(), self._variables)
         messages = messages or literal_messages(node, checked)
         if messages:
-            raise CompileError(_shown(text, messages))
+            raise CompileError(_format_messages(text, messages))
         try:
             return Program(node, checked)
         except EvaluationError as error:
@@ -102,8 +102,8 @@ def _wide(character: str, narrow: str, wide: str) -> str:
     return wide if character > "\x7f" else narrow
 
 
-def _shown(text: str, messages: list[Message]) -> str:
-    """Write messages as the server does: where and what, the line, and a mark under the place."""
+def _format_messages(text: str, messages: list[Message]) -> str:
+    """Format messages as the server does: position and message, the line, and a mark under the position."""
     lines = text.split("\n")
     ends = [0]
     for line in lines:

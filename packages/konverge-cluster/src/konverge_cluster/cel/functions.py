@@ -1,8 +1,8 @@
-"""Functions that expressions may call: their overloads, and what carries them out.
+"""The function library: overloads and their implementations.
 
-A function has overloads: for each, the types that it takes and gives, and a Python function. Where the types are known
-when an expression is compiled, the one overload that fits is called directly; where they are not (`dyn`), the overload
-is chosen by the values.
+A function has overloads, each with its parameter and result types and a Python function. If the types are known
+at compile time, the matching overload is called directly; if they are not (`dyn`), the overload
+is selected by the values.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 from konverge_cluster.cel.types import BOOL, Type, param, type_of
 from konverge_cluster.cel.values import Duration, EvaluationError, Optional, Timestamp, UInt
 
-__all__ = ["Function", "Library", "Overload", "accepts", "go_name", "order", "reads", "runtime_type"]
+__all__ = ["Function", "Library", "Overload", "accepts", "can_parse", "go_name", "order", "runtime_type"]
 
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One form of a function; of a `member` the first parameter stands before the dot."""
+    """One overload of a function; the first parameter of a `member` is the receiver."""
 
     id: str
     params: tuple[Type, ...]
@@ -52,24 +52,24 @@ class Library:
         member: bool = False,
     ) -> None:
         """Add an overload of a function."""
-        made = Overload(overload, tuple(params), result, member, call)
-        self.functions.setdefault(name, Function(name, [])).overloads.append(made)
+        created = Overload(overload, tuple(params), result, member, call)
+        self.functions.setdefault(name, Function(name, [])).overloads.append(created)
 
     def method(self, name: str, overload: str, params: Iterable[Type], result: Type, call: Callable[..., Any]) -> None:
-        """Add an overload that is called on a value."""
+        """Add an overload with a receiver."""
         self.add(name, overload, params, result, call, member=True)
 
     def test(self, name: str, overload: str, params: Iterable[Type], call: Callable[..., Any]) -> None:
-        """Add an overload that is called on a value and says yes or no."""
+        """Add an overload with a receiver that returns a bool."""
         self.add(name, overload, params, BOOL, call, member=True)
 
     def constant(self, name: str, kind: Type) -> None:
-        """Name a type, so that expressions can compare with it."""
+        """Add the name of a type, so that expressions can compare with it."""
         self.constants[name] = (type_of(kind), Type(kind.kind, kind.name))
 
 
-def reads(read: Callable[..., Any]) -> Callable[..., bool]:
-    """Make the question whether something can be read out of what reads it."""
+def can_parse(read: Callable[..., Any]) -> Callable[..., bool]:
+    """Return a predicate that reports whether a parser accepts its arguments."""
 
     def check(*values: Any) -> bool:
         try:
@@ -82,7 +82,7 @@ def reads(read: Callable[..., Any]) -> Callable[..., bool]:
 
 
 def order(one: Any, other: Any) -> int:
-    """-1, 0 or 1, as one value is less than, equal to or greater than the other."""
+    """Return -1, 0 or 1 if one value is less than, equal to or greater than the other."""
     return int(one > other) - int(one < other)
 
 
@@ -91,7 +91,7 @@ B = param("B")
 
 
 def runtime_type(value: Any) -> Type:
-    """The type of a value, as far as the value alone tells it."""
+    """Return the type of a value, as far as the value alone determines it."""
     for kind, named in _RUNTIME:
         if isinstance(value, kind):
             return named
@@ -117,12 +117,12 @@ _RUNTIME: list[tuple[type, Type]] = [
 
 
 def go_name(value: Any) -> str:
-    """The name that the server's own code has for the type of a value."""
+    """Return the Go type name of a value in the real server."""
     return runtime_type(value).kind.capitalize()
 
 
 def accepts(kind: Type, value: Any) -> bool:
-    """Tell whether a value can be handed to a parameter of a type; what is inside lists and maps is not looked at."""
+    """Report whether a parameter of a type accepts a value; the items of lists and maps are not checked."""
     if kind.kind in ("param", "dyn"):
         return True
     found = runtime_type(value)

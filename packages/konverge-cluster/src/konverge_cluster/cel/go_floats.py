@@ -1,4 +1,4 @@
-"""Numbers as Go prints them."""
+"""Formatting of floats as in Go."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["go_float"]
 
 
 def go_float(value: float) -> str:
-    """Write a number as Go's %v does: the shortest digits, with an exponent below 1e-4 and from 1e21 on."""
+    """Format a number like Go's %v: the shortest digits, with an exponent below 1e-4 and from 1e21 on."""
     if isinstance(value, int):
         return str(value)
     number = Decimal(repr(value)).normalize()

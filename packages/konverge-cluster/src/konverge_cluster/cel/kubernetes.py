@@ -1,4 +1,4 @@
-"""Kubernetes' own types in expressions: URLs, quantities, named formats; the rooms next door have the others."""
+"""Types of the Kubernetes libraries: URLs, quantities, named formats. `addresses` and `semver` have the others."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from konverge.objects.quantities import Quantity
 from konverge.schema.formats import has_format
 from konverge_cluster.api.field_errors import quote as go_quote
 from konverge_cluster.cel.addresses import add_addresses
-from konverge_cluster.cel.functions import Library, order, reads
+from konverge_cluster.cel.functions import Library, can_parse, order
+from konverge_cluster.cel.semver import add_versions
 from konverge_cluster.cel.types import (
     BOOL,
     DOUBLE,
@@ -34,7 +35,6 @@ from konverge_cluster.cel.types import (
 )
 from konverge_cluster.cel.values import INT as INT64
 from konverge_cluster.cel.values import NONE, EvaluationError, Optional
-from konverge_cluster.cel.versions import add_versions
 
 __all__ = ["add_kubernetes"]
 
@@ -81,8 +81,8 @@ class _Url:
         return self.host.rpartition("]")[2].partition(":")[2]
 
 
-def _read_url(text: str) -> _Url:
-    """Read an absolute URL or an absolute path.
+def _parse_url(text: str) -> _Url:
+    """Parse an absolute URL or an absolute path.
 
     Raises: ValueError.
     """
@@ -108,7 +108,7 @@ def _read_url(text: str) -> _Url:
 
 def _to_url(text: str) -> _Url:
     try:
-        return _read_url(text)
+        return _parse_url(text)
     except ValueError as error:
         raise EvaluationError(f"URL parse error during conversion from string: {error}") from None
 
@@ -126,7 +126,7 @@ def _escaped_path(url: _Url) -> str:
 
 def _add_urls(library: Library) -> None:
     library.add("url", "string_to_url", (STRING,), URL, _to_url)
-    library.add("isURL", "is_url_string", (STRING,), BOOL, reads(_read_url))
+    library.add("isURL", "is_url_string", (STRING,), BOOL, can_parse(_parse_url))
     parts: dict[str, tuple[str, Callable[[_Url], str]]] = {
         "getScheme": ("url_get_scheme", lambda url: url.scheme),
         "getHost": ("url_get_host", lambda url: url.host),
@@ -148,7 +148,7 @@ class _Amount:
     value: Decimal
 
 
-def _read_quantity(text: str) -> _Amount:
+def _parse_quantity(text: str) -> _Amount:
     try:
         return _Amount(Decimal(Quantity(text).value))
     except ValueError:
@@ -164,8 +164,8 @@ def _whole(amount: _Amount) -> int:
 
 def _add_quantities(library: Library) -> None:
     two = (QUANTITY, QUANTITY)
-    library.add("quantity", "string_to_quantity", (STRING,), QUANTITY, _read_quantity)
-    library.add("isQuantity", "is_quantity_string", (STRING,), BOOL, reads(_read_quantity))
+    library.add("quantity", "string_to_quantity", (STRING,), QUANTITY, _parse_quantity)
+    library.add("isQuantity", "is_quantity_string", (STRING,), BOOL, can_parse(_parse_quantity))
     library.add("sign", "quantity_sign", (QUANTITY,), INT, lambda amount: order(amount.value, 0))
     library.test("isGreaterThan", "quantity_is_greater_than", two, lambda a, b: a.value > b.value)
     library.test("isLessThan", "quantity_is_less_than", two, lambda a, b: a.value < b.value)
@@ -190,7 +190,7 @@ class _Format:
 
 
 def _prefix(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
-    # The server takes away the dash at the end, and the letter before it too.
+    # The server removes the dash at the end, and the character before it too.
     return lambda text: check(text[:-2] + "a" if len(text) > 1 and text.endswith("-") else text)
 
 
@@ -198,9 +198,9 @@ def _known(name: str, text: str) -> Callable[[str], list[str]]:
     return lambda value: [] if has_format(name, value) else [text]
 
 
-def _uri_problems(text: str) -> list[str]:
+def _uri_errors(text: str) -> list[str]:
     try:
-        _read_url(text)
+        _parse_url(text)
     except ValueError as error:
         return [str(error)]
     return []
@@ -215,7 +215,7 @@ _FORMATS: Final[dict[str, Callable[[str], list[str]]]] = {
     "dns1123SubdomainPrefix": _prefix(dns_subdomain_errors),
     "dns1035LabelPrefix": _prefix(rfc1035_label_errors),
     "labelValue": label_value_errors,
-    "uri": _uri_problems,
+    "uri": _uri_errors,
     "uuid": _known("uuid", "does not match the UUID format"),
     "byte": _known("byte", "invalid base64"),
     "date": _known("date", "invalid date"),
@@ -225,21 +225,21 @@ _FORMATS: Final[dict[str, Callable[[str], list[str]]]] = {
 
 def _add_formats(library: Library) -> None:
     formats = {name: _Format(name, check) for name, check in _FORMATS.items()}
-    for name, made in formats.items():
-        library.add(f"format.{name}", f"format.{name}", (), FORMAT, _giving(made))
+    for name, created in formats.items():
+        library.add(f"format.{name}", f"format.{name}", (), FORMAT, _constant(created))
     library.add("format.named", "format-named", (STRING,), optional_of(FORMAT), _named(formats))
-    problems = optional_of(list_of(STRING))
-    library.method("validate", "format-validate", (FORMAT, STRING), problems, _validate)
+    errors = optional_of(list_of(STRING))
+    library.method("validate", "format-validate", (FORMAT, STRING), errors, _validate)
 
 
-def _giving(made: _Format) -> Callable[[], _Format]:
-    return lambda: made
+def _constant(created: _Format) -> Callable[[], _Format]:
+    return lambda: created
 
 
 def _named(formats: dict[str, _Format]) -> Callable[[str], Optional]:
     return lambda name: Optional(formats[name]) if name in formats else NONE
 
 
-def _validate(made: _Format, text: str) -> Optional:
-    problems = made.check(text)
-    return Optional(problems) if problems else NONE
+def _validate(created: _Format, text: str) -> Optional:
+    errors = created.check(text)
+    return Optional(errors) if errors else NONE

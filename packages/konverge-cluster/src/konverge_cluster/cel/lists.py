@@ -1,4 +1,4 @@
-"""Functions on lists: Kubernetes' own, the extended lists library, sets, and the insertion behind `transformMap`."""
+"""Functions on lists: the Kubernetes and extended lists libraries, sets, and the insertion for `transformMap`."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Mistakes in constants that types do not show: patterns, times and durations that are none, lists of mixed types."""
+"""Validation of literals beyond their types: invalid patterns, timestamps and durations, lists of mixed types."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from konverge_cluster.cel.checking import Checked
-from konverge_cluster.cel.formatting import Clause, clause_problem, clauses_of
+from konverge_cluster.cel.checker import Checked
 from konverge_cluster.cel.patterns import pattern_error
+from konverge_cluster.cel.string_format import FormatVerb, parse_format, verb_error
 from konverge_cluster.cel.syntax import (
     Call,
     Comprehension,
@@ -19,20 +19,20 @@ from konverge_cluster.cel.syntax import (
     Select,
     Struct,
 )
-from konverge_cluster.cel.times import SECOND, moment, read_duration, read_timestamp
-from konverge_cluster.cel.types import Type, unwrapped
+from konverge_cluster.cel.times import SECOND, new_timestamp, parse_duration, parse_timestamp
+from konverge_cluster.cel.types import Type, unwrap_optional
 from konverge_cluster.cel.values import EvaluationError
 
 __all__ = ["literal_messages"]
 
 
 def literal_messages(node: Node, checked: Checked) -> list[Message]:
-    """Say what is wrong with the constants of an expression whose types are right."""
-    return [message for each, exempt in _walk(node, False) for message in _look_at(each, checked, exempt)]
+    """Return messages about the literals of an expression whose types are valid."""
+    return [message for each, exempt in _walk(node, False) for message in _node_messages(each, checked, exempt)]
 
 
 def _walk(node: Node, exempt: bool) -> Iterator[tuple[Node, bool]]:
-    """Every node, with whether it stands inside a call of `format`, where lists may mix types."""
+    """Yield every node, and whether it is inside a call of `format`, where lists may mix types."""
     yield node, exempt
     exempt = exempt or (isinstance(node, Call) and node.function == "format")
     for child in _children(node):
@@ -55,7 +55,7 @@ def _children(node: Node) -> list[Node]:
     return []
 
 
-def _look_at(node: Node, checked: Checked, exempt: bool) -> Iterator[Message]:
+def _node_messages(node: Node, checked: Checked, exempt: bool) -> Iterator[Message]:
     if isinstance(node, Call):
         yield from _call_messages(node)
         if node.function == "format":
@@ -71,7 +71,7 @@ def _look_at(node: Node, checked: Checked, exempt: bool) -> Iterator[Message]:
 
 
 def _inner(kind: Type, optional: bool) -> Type:
-    return unwrapped(kind)[0] if optional else kind
+    return unwrap_optional(kind)[0] if optional else kind
 
 
 def _mixed(nodes: list[Node], kinds: list[Type]) -> Iterator[Message]:
@@ -82,26 +82,26 @@ def _mixed(nodes: list[Node], kinds: list[Type]) -> Iterator[Message]:
 
 
 def _is_duration(text: str) -> bool:
-    return _reads(read_duration, text)
+    return _is_parsed_by(parse_duration, text)
 
 
-def _is_moment(seconds: int) -> bool:
+def _is_timestamp_in_range(seconds: int) -> bool:
     try:
-        moment(seconds * SECOND)
+        new_timestamp(seconds * SECOND)
     except EvaluationError:
         return False
     return True
 
 
 def _is_timestamp(text: str) -> bool:
-    return _reads(read_timestamp, text)
+    return _is_parsed_by(parse_timestamp, text)
 
 
 def _is_pattern(text: str) -> bool:
     return not pattern_error(text)
 
 
-def _reads(read: Callable[[str], object], text: str) -> bool:
+def _is_parsed_by(read: Callable[[str], object], text: str) -> bool:
     try:
         read(text)
     except ValueError:
@@ -123,7 +123,7 @@ def _call_messages(node: Call) -> Iterator[Message]:
     argument = node.args[-1]
     if not isinstance(argument, Literal):
         return
-    late = node.function == "timestamp" and type(argument.value) is int and not _is_moment(argument.value)
+    late = node.function == "timestamp" and type(argument.value) is int and not _is_timestamp_in_range(argument.value)
     if late or (isinstance(argument.value, str) and not is_fine(argument.value)):
         yield Message(argument.at, f"invalid {node.function} argument")
 
@@ -133,16 +133,16 @@ def _format_messages(node: Call, checked: Checked) -> Iterator[Message]:
     if not isinstance(text, Literal) or not isinstance(text.value, str) or not isinstance(values, ListNode):
         return
     try:
-        clauses = [piece for piece in clauses_of(text.value) if isinstance(piece, Clause)]
+        clauses = [piece for piece in parse_format(text.value) if isinstance(piece, FormatVerb)]
     except EvaluationError as error:
         yield Message(node.at, str(error))
         return
-    for index, clause in enumerate(clauses):
+    for index, verb in enumerate(clauses):
         if index >= len(values.elements):
             yield Message(node.at, f"index {index} out of range")
             return
         value = values.elements[index]
-        problem = clause_problem(clause, checked.types[value])
+        problem = verb_error(verb, checked.types[value])
         if problem:
             yield Message(value.at, f"error during formatting: {problem}")
             return

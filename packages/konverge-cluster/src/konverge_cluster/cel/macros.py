@@ -1,4 +1,4 @@
-"""Macros: what looks like a function but is a loop, a test or a name for a value, written out as a tree."""
+"""Macros: calls that the parser expands into a comprehension, a presence test or a binding."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Final
 
 from konverge_cluster.cel.syntax import Call, Comprehension, Ident, ListNode, Literal, MapNode, Node, Select
 
-__all__ = ["ACCUMULATOR", "MacroFault", "expand_global", "expand_member"]
+__all__ = ["ACCUMULATOR", "MacroError", "expand_global", "expand_member"]
 
 ACCUMULATOR: Final = "@result"
 
 
-class MacroFault(ValueError):
-    """A macro with an argument that it cannot take."""
+class MacroError(ValueError):
+    """A macro has an invalid argument."""
 
     def __init__(self, at: int, text: str) -> None:
         super().__init__(text)
@@ -21,22 +21,22 @@ class MacroFault(ValueError):
 
 
 def expand_global(call: Call) -> Node:
-    """Write out `has(...)`; other calls stay.
+    """Expand `has(...)`; return other calls unchanged.
 
-    Raises: MacroFault.
+    Raises: MacroError.
     """
     if call.function != "has" or len(call.args) != 1:
         return call
     [field] = call.args
     if not isinstance(field, Select) or field.test:
-        raise MacroFault(field.at, "invalid argument to has() macro")
+        raise MacroError(field.at, "invalid argument to has() macro")
     return Select(call.at, field.operand, field.field, test=True)
 
 
 def expand_member(call: Call) -> Node:
-    """Write out a macro that is called on a value; other calls stay.
+    """Expand a macro with a receiver; return other calls unchanged.
 
-    Raises: MacroFault.
+    Raises: MacroError.
     """
     expand = _MACROS.get((call.function, len(call.args)))
     return expand(call) if expand is not None else call
@@ -48,9 +48,9 @@ def _accumulated(at: int) -> Ident:
 
 def _name(node: Node, text: str = "argument must be a simple name") -> str:
     if not isinstance(node, Ident):
-        raise MacroFault(node.at, text)
+        raise MacroError(node.at, text)
     if node.name in (ACCUMULATOR, "__result__"):
-        raise MacroFault(node.at, f"iteration variable overwrites accumulator variable: {node.name}")
+        raise MacroError(node.at, f"iteration variable overwrites accumulator variable: {node.name}")
     return node.name
 
 
@@ -59,7 +59,7 @@ def _names(call: Call, count: int) -> tuple[str, str]:
         return _name(call.args[0]), ""
     names = [_name(node) for node in call.args[:2]]
     if names[0] == names[1]:
-        raise MacroFault(call.args[1].at, f"duplicate variable name: {names[0]}")
+        raise MacroError(call.args[1].at, f"duplicate variable name: {names[0]}")
     return names[0], names[1]
 
 
@@ -71,7 +71,7 @@ def _loop(call: Call, count: int, init: Node, condition: Node, step: Node, resul
 
 
 def _quantifier(operator: str) -> Callable[[Call], Node]:
-    """`all` stops at the first that is false, `exists` at the first that is true."""
+    """Return the expansion of `all`, which stops at the first false, or `exists`, which stops at the first true."""
     is_all = operator == "_&&_"
 
     def expand(call: Call) -> Node:
@@ -99,7 +99,7 @@ def _filtered(call: Call, step: Node, condition: Node | None) -> Node:
 
 
 def _to_list(variables: int) -> Callable[[Call], Node]:
-    """`map` and `transformList`: a list of what the last argument gives, of the items that pass the one before."""
+    """Return the expansion of `map` and `transformList`: a list of results, for the items that pass the filter."""
 
     def expand(call: Call) -> Node:
         at = call.at
@@ -139,7 +139,7 @@ def _bind(call: Call, name: str, value: Node, result: Node) -> Node:
 
 
 def _optional_map(*, flat: bool) -> Callable[[Call], Node]:
-    """`optMap` and `optFlatMap`: what the argument gives for the value, if there is one."""
+    """Return the expansion of `optMap` and `optFlatMap`: the result for the value, if there is one."""
 
     def expand(call: Call) -> Node:
         assert call.target is not None

@@ -1,7 +1,7 @@
-"""Match conditions of webhook configurations: compile them, and validate them as the real server does.
+"""Match conditions of webhook configurations: compiled and validated as the real server does.
 
-They see `object`, `oldObject` and `request`. The real server has one more variable, `authorizer`; an expression that
-uses it is refused when the configuration is written.
+Their variables are `object`, `oldObject` and `request`. The real server has one more variable, `authorizer`; an
+expression that uses it is rejected when the configuration is written.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from konverge_cluster.api.field_errors import FieldError, duplicate, invalid, re
 if TYPE_CHECKING:
     from konverge_cluster.cel.environments import Program
 
-__all__ = ["compile_condition", "condition_problems"]
+__all__ = ["compile_condition", "condition_errors"]
 
-MOST: Final = 64
+MAX_CONDITIONS: Final = 64
 
 
 @lru_cache(maxsize=1024)
 def compile_condition(expression: str) -> Program:
     """Compile an expression.
 
-    Raises: CompileError; ValueError when its value is no truth value.
+    Raises: CompileError; ValueError when its result is not a bool.
     """
-    # A cluster whose webhooks have no conditions does not need the language.
+    # A cluster whose webhooks have no conditions does not need the CEL engine.
     from konverge_cluster.cel.environments import Environment
     from konverge_cluster.cel.request_variables import request_type
     from konverge_cluster.cel.types import BOOL, DYN
@@ -38,14 +38,14 @@ def compile_condition(expression: str) -> Program:
     return program
 
 
-def condition_problems(conditions: list[dict[str, Any]], path: str) -> Iterator[FieldError]:
-    """Say what is wrong with the conditions of a webhook."""
-    if len(conditions) > MOST:
-        yield too_many(path, len(conditions), MOST)
+def condition_errors(conditions: list[dict[str, Any]], path: str) -> Iterator[FieldError]:
+    """Return the errors of the match conditions of a webhook."""
+    if len(conditions) > MAX_CONDITIONS:
+        yield too_many(path, len(conditions), MAX_CONDITIONS)
     names: set[str] = set()
     for index, condition in enumerate(conditions):
         at = f"{path}[{index}]"
-        yield from _expression_problems(condition.get("expression", "").strip(), f"{at}.expression")
+        yield from _expression_errors(condition.get("expression", "").strip(), f"{at}.expression")
         name = condition.get("name", "")
         if not name:
             yield required(f"{at}.name")
@@ -55,7 +55,7 @@ def condition_problems(conditions: list[dict[str, Any]], path: str) -> Iterator[
         names.add(name)
 
 
-def _expression_problems(expression: str, path: str) -> Iterator[FieldError]:
+def _expression_errors(expression: str, path: str) -> Iterator[FieldError]:
     if not expression:
         yield required(path)
         return

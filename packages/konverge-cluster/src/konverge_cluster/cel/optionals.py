@@ -1,4 +1,4 @@
-"""Values that may be absent: `self.?field.orValue(1)`."""
+"""Functions of optional values: `self.?field.orValue(1)`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Regular expressions as the server reads them: RE2, searched for anywhere in the text, in linear time.
+"""Regular expressions as in the server: RE2, searched for anywhere in the text, in linear time.
 
-The C++ library and the server's Go library are two implementations of one language. What the C++ one takes and Go does
-not is refused here; the texts of errors are Go's.
+RE2 and the server's Go library are two implementations of one language. Patterns that only RE2 accepts
+are rejected here; error messages are Go's.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from typing import Any, Final
 
-__all__ = ["PatternFault", "compile_pattern", "matches", "pattern_error"]
+__all__ = ["PatternError", "compile_pattern", "matches", "pattern_error"]
 
 _SHORT: Final = 256
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
@@ -27,20 +27,20 @@ _GO_TEXTS: Final = {
 }
 
 
-class PatternFault(ValueError):
-    """The pattern is none that the server reads; the message is Go's."""
+class PatternError(ValueError):
+    """The server does not accept the pattern; the message is Go's."""
 
 
 @lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> Any:
     """Compile a pattern; the result has `search`.
 
-    Raises: PatternFault.
+    Raises: PatternError.
     """
     for match in _ESCAPE.finditer(pattern):
         if match[1] == "C":
-            raise PatternFault("error parsing regexp: invalid escape sequence: `\\C`")
-    # Loaded with the first pattern: a cluster may never see one.
+            raise PatternError("error parsing regexp: invalid escape sequence: `\\C`")
+    # Imported with the first pattern: many clusters have none.
     import re2  # type: ignore[import-untyped]
 
     options = re2.Options()
@@ -48,29 +48,29 @@ def compile_pattern(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        raise PatternFault(_go_text(error.args[0])) from None
+        raise PatternError(_go_text(error.args[0])) from None
 
 
 def _go_text(text: str | bytes) -> str:
-    said = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
-    for theirs, gos in _GO_TEXTS.items():
-        if said.startswith(theirs):
-            return f"error parsing regexp: {gos}: `{said[len(theirs) :].removeprefix(': ')}`"
-    what, _, where = said.partition(": ")
+    message = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    for re2_text, go_text in _GO_TEXTS.items():
+        if message.startswith(re2_text):
+            return f"error parsing regexp: {go_text}: `{message[len(re2_text) :].removeprefix(': ')}`"
+    what, _, where = message.partition(": ")
     return f"error parsing regexp: {what}: `{where}`"
 
 
 def pattern_error(pattern: str) -> str:
-    """Say what is wrong with a pattern, "" when nothing is."""
+    """Return the error of a pattern, "" if it is valid."""
     try:
         compile_pattern(pattern)
-    except PatternFault as fault:
+    except PatternError as fault:
         return str(fault)
     return ""
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Tell whether the pattern is found in the text. Short texts repeat themselves a lot, so answers are kept."""
+    """Report whether a pattern matches anywhere in a text. Results for short texts are cached: they repeat often."""
     return _remembered(pattern, text) if len(text) <= _SHORT else _search(pattern, text)
 
 

@@ -1,4 +1,4 @@
-"""The types of what expressions see of a request."""
+"""The type of the variable `request`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["request_type"]
 
 @cache
 def request_type() -> Type:
-    """The variable `request`: an AdmissionRequest without its uid and its objects, which are variables of their own."""
+    """Return the type of `request`: AdmissionRequest without its uid and its objects, which have their own variables."""
     kind = struct("kubernetes.GroupVersionKind", dict.fromkeys(("group", "version", "kind"), STRING))
     resource = struct("kubernetes.GroupVersionResource", dict.fromkeys(("group", "version", "resource"), STRING))
     extra = map_of(STRING, list_of(STRING))

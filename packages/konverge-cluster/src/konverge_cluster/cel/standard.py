@@ -1,4 +1,4 @@
-"""The functions and operators that every CEL has."""
+"""The standard functions and operators of CEL."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any, Final
 from konverge_cluster.cel import arithmetic
 from konverge_cluster.cel.functions import A, B, Library, runtime_type
 from konverge_cluster.cel.go_floats import go_float
-from konverge_cluster.cel.patterns import PatternFault, compile_pattern
+from konverge_cluster.cel.patterns import PatternError, compile_pattern
 from konverge_cluster.cel.times import (
-    duration_text,
+    format_duration,
+    format_timestamp,
     local_time,
-    moment,
-    read_duration,
-    read_timestamp,
-    timestamp_text,
+    new_timestamp,
+    parse_duration,
+    parse_timestamp,
 )
 from konverge_cluster.cel.types import (
     BOOL,
@@ -48,7 +48,7 @@ from konverge_cluster.cel.values import (
     no_overload,
 )
 
-__all__ = ["add_standard", "find", "look_up", "matches", "to_text"]
+__all__ = ["add_standard", "find", "lookup", "matches", "to_string"]
 
 _ORDERED: Final = {
     "bool": BOOL,
@@ -72,13 +72,13 @@ def add_standard(library: Library) -> None:
     _add_relations(library)
     _add_containers(library)
     _add_conversions(library)
-    _add_texts(library)
+    _add_strings(library)
     _add_times(library)
     _add_types(library)
 
 
 def _never(*_args: Any) -> Any:
-    # These are evaluated in place, since not all of their arguments are.
+    # These are evaluated inline, since some of their arguments may be skipped.
     raise AssertionError
 
 
@@ -106,9 +106,9 @@ def _add_arithmetic(library: Library) -> None:
     library.add("_-_", "subtract_timestamp_duration", (TIMESTAMP, DURATION), TIMESTAMP, arithmetic.subtract)
     library.add("_-_", "subtract_timestamp_timestamp", (TIMESTAMP, TIMESTAMP), DURATION, arithmetic.subtract)
     for name, kind in (("int64", INT), ("uint64", UINT)):
-        library.add("_%_", f"modulo_{name}", (kind, kind), kind, arithmetic.modulo)
+        library.add("_%_", f"modulo_{name}", (kind, kind), kind, arithmetic.mod)
     for name, kind in (("int64", INT), ("double", DOUBLE)):
-        library.add("-_", f"negate_{name}", (kind,), kind, arithmetic.negate)
+        library.add("-_", f"negate_{name}", (kind,), kind, arithmetic.neg)
 
 
 def _add_relations(library: Library) -> None:
@@ -122,8 +122,8 @@ def _add_relations(library: Library) -> None:
                     library.add(operator, f"{word}_{one}_{other}", (kind, second), BOOL, call)
 
 
-def look_up(container: Any, key: Any) -> Any:
-    """The item at an index, or the value of a key.
+def lookup(container: Any, key: Any) -> Any:
+    """Return the item at an index, or the value of a key.
 
     Raises: EvaluationError when there is none.
     """
@@ -142,17 +142,17 @@ def _key_text(key: Any) -> str:
 
 
 def find(container: Any, key: Any) -> Optional:
-    """The item at an index, or the value of a key, if there is one."""
+    """Return the item at an index, or the value of a key, if there is one."""
     if isinstance(container, list):
         key = _index(key)
         return Optional(container[key]) if 0 <= key < len(container) else NONE
     if not isinstance(container, dict):
-        raise EvaluationError(f"no such key: {to_text(key)}")
+        raise EvaluationError(f"no such key: {to_string(key)}")
     if isinstance(key, (list, dict)):
         raise no_overload()
     if key not in container:
         return NONE
-    # For Python, true is the key 1.
+    # In Python, true is equal to the key 1.
     if isinstance(key, (bool, int)) and not any(equal(each, key) for each in container):
         return NONE
     return Optional(container[key])
@@ -175,7 +175,7 @@ def _find_optional(container: Any, key: Any) -> Optional:
 
 
 def _index_optional(container: Optional, key: Any) -> Optional:
-    return Optional(look_up(container.value, key)) if container.has_value else NONE
+    return Optional(lookup(container.value, key)) if container.has_value else NONE
 
 
 def _contains(value: Any, container: Any) -> bool:
@@ -186,8 +186,8 @@ def _contains(value: Any, container: Any) -> bool:
 
 def _add_containers(library: Library) -> None:
     lists, maps = list_of(A), map_of(A, B)
-    library.add("_[_]", "index_list", (lists, INT), A, look_up)
-    library.add("_[_]", "index_map", (maps, A), B, look_up)
+    library.add("_[_]", "index_list", (lists, INT), A, lookup)
+    library.add("_[_]", "index_map", (maps, A), B, lookup)
     library.add("_[_]", "optional_list_index_int", (optional_of(lists), INT), optional_of(A), _index_optional)
     library.add("_[_]", "optional_map_index_value", (optional_of(maps), A), optional_of(B), _index_optional)
     library.add("_[?_]", "list_optindex_optional_int", (lists, INT), optional_of(A), _find_optional)
@@ -208,26 +208,26 @@ def _add_containers(library: Library) -> None:
 
 def _to_int(value: Any) -> int:
     if isinstance(value, str):
-        return int(_parsed(_read_int, value, "int"))
+        return int(_parsed(_parse_int, value, "int"))
     if isinstance(value, Timestamp):
         return value.nanos // 1_000_000_000
     if isinstance(value, float):
         if not math.isfinite(value) or not -(2**63) < value < 2**63:
             raise EvaluationError("integer overflow")
         return int(value)
-    return arithmetic.within(int(value))
+    return arithmetic.check_int(int(value))
 
 
 def _to_uint(value: Any) -> UInt:
     if isinstance(value, str):
-        return UInt(_parsed(_read_uint, value, "uint"))
+        return UInt(_parsed(_parse_uint, value, "uint"))
     if isinstance(value, float) and not math.isfinite(value):
         raise EvaluationError("unsigned integer overflow")
-    return arithmetic.within_unsigned(int(value))
+    return arithmetic.check_uint(int(value))
 
 
 def _to_double(value: Any) -> float:
-    return float(_parsed(_read_double, value, "double")) if isinstance(value, str) else float(value)
+    return float(_parsed(_parse_double, value, "double")) if isinstance(value, str) else float(value)
 
 
 def _parsed(read: Callable[[str], Any], text: str, name: str) -> Any:
@@ -237,19 +237,19 @@ def _parsed(read: Callable[[str], Any], text: str, name: str) -> Any:
         raise EvaluationError(f"type conversion error from 'string' to '{name}'") from None
 
 
-def _read_int(text: str) -> int:
+def _parse_int(text: str) -> int:
     if not _INT.fullmatch(text) or int(text) not in INT64:
         raise ValueError(text)
     return int(text)
 
 
-def _read_uint(text: str) -> int:
+def _parse_uint(text: str) -> int:
     if not _INT.fullmatch(text) or text[0] in "+-" or int(text) >= 2**64:
         raise ValueError(text)
     return int(text)
 
 
-def _read_double(text: str) -> float:
+def _parse_double(text: str) -> float:
     if text != text.strip():
         raise ValueError(text)
     value = float(text)
@@ -268,8 +268,8 @@ def _to_bool(value: Any) -> bool:
     return words[value]
 
 
-def to_text(value: Any) -> str:
-    """A value as a text, as `string()` gives it."""
+def to_string(value: Any) -> str:
+    """Return a value as a string, like `string()`."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):
@@ -280,9 +280,9 @@ def to_text(value: Any) -> str:
         except UnicodeDecodeError:
             raise EvaluationError("invalid UTF-8 in bytes, cannot convert to string") from None
     if isinstance(value, Timestamp):
-        return timestamp_text(value)
+        return format_timestamp(value)
     if isinstance(value, Duration):
-        return duration_text(value)
+        return format_duration(value)
     return str(value)
 
 
@@ -292,7 +292,7 @@ def _to_duration(value: Any) -> Duration:
     if isinstance(value, int):
         raise EvaluationError("type conversion error from 'int' to 'google.protobuf.Duration'")
     try:
-        return read_duration(value)
+        return parse_duration(value)
     except ValueError:
         raise EvaluationError("type conversion error from 'string' to 'google.protobuf.Duration'") from None
 
@@ -301,9 +301,9 @@ def _to_timestamp(value: Any) -> Timestamp:
     if isinstance(value, Timestamp):
         return value
     if isinstance(value, int):
-        return moment(value * 1_000_000_000)
+        return new_timestamp(value * 1_000_000_000)
     try:
-        return read_timestamp(value)
+        return parse_timestamp(value)
     except ValueError:
         raise EvaluationError("type conversion error from 'string' to 'google.protobuf.Timestamp'") from None
 
@@ -314,7 +314,7 @@ def _add_conversions(library: Library) -> None:
         ("uint", UINT, _to_uint, (UINT, DOUBLE, INT, STRING)),
         ("double", DOUBLE, _to_double, (DOUBLE, INT, STRING, UINT)),
         ("bool", BOOL, _to_bool, (BOOL, STRING)),
-        ("string", STRING, to_text, (STRING, BOOL, BYTES, DOUBLE, DURATION, INT, TIMESTAMP, UINT)),
+        ("string", STRING, to_string, (STRING, BOOL, BYTES, DOUBLE, DURATION, INT, TIMESTAMP, UINT)),
         ("bytes", BYTES, lambda value: value.encode() if isinstance(value, str) else value, (BYTES, STRING)),
         ("duration", DURATION, _to_duration, (DURATION, INT, STRING)),
         ("timestamp", TIMESTAMP, _to_timestamp, (TIMESTAMP, INT, STRING)),
@@ -328,17 +328,17 @@ def _add_conversions(library: Library) -> None:
 
 
 def matches(text: str, pattern: str) -> bool:
-    """Tell whether a pattern is found in a text.
+    """Report whether a pattern matches anywhere in a text.
 
-    Raises: EvaluationError when it is none.
+    Raises: EvaluationError for an invalid pattern.
     """
     try:
         return compile_pattern(pattern).search(text) is not None
-    except PatternFault as fault:
+    except PatternError as fault:
         raise EvaluationError(str(fault)) from None
 
 
-def _add_texts(library: Library) -> None:
+def _add_strings(library: Library) -> None:
     library.test("contains", "contains_string", (STRING, STRING), lambda text, part: part in text)
     library.test("endsWith", "ends_with_string", (STRING, STRING), lambda text, part: text.endswith(part))
     library.test("startsWith", "starts_with_string", (STRING, STRING), lambda text, part: text.startswith(part))

@@ -1,6 +1,6 @@
-"""Expressions as trees. Every node knows where in the text it is said, for messages.
+"""Syntax trees. Every node has its position in the text, for messages.
 
-Macros (`has`, `all`, `map`, ...) are gone when a tree is complete: loops are `Comprehension` nodes.
+A complete tree has no macros (`has`, `all`, `map`, ...): loops are `Comprehension` nodes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass(slots=True, eq=False)
 class Literal:
-    """A constant; `value` is the value itself."""
+    """A literal; `value` is the value itself."""
 
     at: int
     value: Any
@@ -39,7 +39,7 @@ class Ident:
 
 @dataclass(slots=True, eq=False)
 class Select:
-    """`operand.field`; with `test` it only asks whether the field is there."""
+    """`operand.field`; with `test` a presence test."""
 
     at: int
     operand: Node
@@ -49,7 +49,7 @@ class Select:
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """A function, an operator (`_+_`) or an index (`_[_]`); `target` is what stands before the dot."""
+    """A function, an operator (`_+_`) or an index (`_[_]`); `target` is the receiver."""
 
     at: int
     function: str
@@ -87,7 +87,7 @@ class Struct:
 class Comprehension:
     """A loop: `accumulator` starts as `init`, and becomes `step` for every item while `condition` holds.
 
-    `second` is the second loop variable, "" when there is one only. A `bind` loops over nothing: it names a value.
+    `second` is the second loop variable, "" if there is only one. A `bind` loops over an empty range: it names a value.
     """
 
     at: int
@@ -106,14 +106,14 @@ Node: TypeAlias = Literal | Ident | Select | Call | ListNode | MapNode | Struct 
 
 @dataclass(slots=True)
 class Message:
-    """Something that is wrong with a text: where, and what."""
+    """An error in a text: position and message."""
 
     at: int
     text: str
 
 
 def qualified_name(node: Node) -> str:
-    """The dotted name that an expression might be, such as `optional.none`; "" when it is none."""
+    """Return the dotted name that an expression may be, such as `optional.none`; "" if it is none."""
     if isinstance(node, Ident):
         return node.name
     if isinstance(node, Select) and not node.test:

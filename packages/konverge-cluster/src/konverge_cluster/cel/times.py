@@ -1,4 +1,4 @@
-"""Timestamps and durations: how they are read, written, and taken apart. All in nanoseconds."""
+"""Timestamps and durations: parsing, formatting and parts. All in nanoseconds."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from konverge_cluster.api.field_errors import quote
 from konverge_cluster.cel.values import Duration, EvaluationError, Timestamp
 
 __all__ = [
-    "duration_text",
+    "format_duration",
+    "format_timestamp",
     "local_time",
-    "moment",
-    "read_date",
-    "read_duration",
-    "read_timestamp",
-    "timestamp_text",
+    "new_timestamp",
+    "parse_date",
+    "parse_duration",
+    "parse_timestamp",
 ]
 
 SECOND: Final = 1_000_000_000
@@ -40,8 +40,8 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LEAST, _MOST = -62135596800, 253402300799
 
 
-def read_duration(text: str) -> Duration:
-    """Read `1h30m`.
+def parse_duration(text: str) -> Duration:
+    """Parse a duration such as `1h30m`.
 
     Raises: ValueError.
     """
@@ -63,8 +63,8 @@ def read_duration(text: str) -> Duration:
     return Duration(-total if text.startswith("-") else total)
 
 
-def read_timestamp(text: str) -> Timestamp:
-    """Read an RFC 3339 time.
+def parse_timestamp(text: str) -> Timestamp:
+    """Parse an RFC 3339 time.
 
     Raises: ValueError.
     """
@@ -76,8 +76,8 @@ def read_timestamp(text: str) -> Timestamp:
     return Timestamp((_seconds(whole) - east) * SECOND + int((match[3] or "0").ljust(9, "0")), east)
 
 
-def read_date(text: str) -> Timestamp:
-    """Read a date as its first moment in UTC.
+def parse_date(text: str) -> Timestamp:
+    """Parse a date as its start in UTC.
 
     Raises: ValueError.
     """
@@ -89,8 +89,8 @@ def _seconds(when: datetime) -> int:
     return apart.days * 86400 + apart.seconds
 
 
-def moment(nanos: int, east: int = 0) -> Timestamp:
-    """A timestamp, if there is one of this size.
+def new_timestamp(nanos: int, east: int = 0) -> Timestamp:
+    """Return a timestamp, if it is in range.
 
     Raises: EvaluationError.
     """
@@ -99,7 +99,7 @@ def moment(nanos: int, east: int = 0) -> Timestamp:
     return Timestamp(nanos, east)
 
 
-def timestamp_text(value: Timestamp) -> str:
+def format_timestamp(value: Timestamp) -> str:
     text = local_time(value).strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
     nanos = value.nanos % SECOND
     fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
@@ -108,7 +108,7 @@ def timestamp_text(value: Timestamp) -> str:
     return f"{text}{fraction}{zone}"
 
 
-def duration_text(value: Duration) -> str:
+def format_duration(value: Duration) -> str:
     sign = "-" if value.nanos < 0 else ""
     seconds, nanos = divmod(abs(value.nanos), SECOND)
     fraction = f".{nanos:09d}".rstrip("0") if nanos else ""
@@ -116,7 +116,7 @@ def duration_text(value: Duration) -> str:
 
 
 def local_time(value: Timestamp, zone: str | None = None) -> datetime:
-    """A timestamp as the clocks of a time zone show it: the one it was read with, a named one, an offset (`-07:30`).
+    """Return a timestamp in a time zone: its own, a named one, or an offset (`-07:30`).
 
     Raises: EvaluationError.
     """
@@ -130,7 +130,7 @@ def local_time(value: Timestamp, zone: str | None = None) -> datetime:
 
 
 def _offset(text: str) -> int:
-    """Seconds east of UTC; any number of hours will do.
+    """Return the seconds east of UTC; any number of hours is valid.
 
     Raises: EvaluationError.
     """

@@ -1,6 +1,6 @@
-"""Types of expressions, how they are written in messages, and when one fits another.
+"""Types of expressions, their form in messages, and assignability.
 
-Type parameters stand for types that are found out while an expression is checked; `Bindings` holds what was found.
+Type parameters stand for types that the checker infers; `Bindings` has the inferred types.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ __all__ = [
     "UINT",
     "Bindings",
     "Type",
+    "common_type",
     "list_of",
     "map_of",
-    "most_general",
     "opaque",
     "optional_of",
     "param",
     "struct",
     "type_of",
-    "unwrapped",
+    "unwrap_optional",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type. `kind` is its form, `name` tells objects and opaque types apart, `params` are the types inside."""
+    """A type. `kind` is its form, `name` distinguishes objects and opaque types, `params` are the types inside."""
 
     kind: str
     name: str = ""
@@ -60,7 +60,7 @@ class Type:
 
     @property
     def is_open(self) -> bool:
-        """Whether everything fits: the type is not known, or there was an error already."""
+        """Whether it is compatible with every type: it is unknown, or an error was reported already."""
         return self.kind in ("dyn", "error")
 
 
@@ -98,7 +98,7 @@ def opaque(name: str) -> Type:
 
 
 def struct(name: str, fields: Mapping[str, Type] | None = None) -> Type:
-    """An object; without fields it is one that only functions can look into."""
+    """Return an object type; without fields it is accessible only to functions."""
     return Type("struct", name, (), fields if fields is not None else {})
 
 
@@ -106,15 +106,15 @@ def param(name: str) -> Type:
     return Type("param", name)
 
 
-def unwrapped(kind: Type) -> tuple[Type, bool]:
-    """The type inside an optional one, and whether it was one."""
+def unwrap_optional(kind: Type) -> tuple[Type, bool]:
+    """Return the type inside an optional one, and whether it was optional."""
     if kind.kind == "opaque" and kind.name == "optional_type":
         return kind.params[0], True
     return kind, False
 
 
-def most_general(one: Type, other: Type) -> Type:
-    """The wider of two types that fit each other."""
+def common_type(one: Type, other: Type) -> Type:
+    """Return the wider of two compatible types."""
     return one if _is_wider(one, other) else other
 
 
@@ -130,16 +130,16 @@ def _is_wider(one: Type, other: Type) -> bool:
 
 
 class Bindings:
-    """What type parameters were found to be.
+    """The inferred types of type parameters.
 
-    `fits` may bind parameters; when it says no, nothing is bound.
+    `match` may bind parameters; if it returns False, nothing is bound.
     """
 
     def __init__(self, bound: dict[Type, Type] | None = None) -> None:
         self._bound: dict[Type, Type] = bound if bound is not None else {}
 
-    def fits(self, ones: tuple[Type, ...] | list[Type], others: tuple[Type, ...] | list[Type]) -> bool:
-        """Tell whether each type fits the one in the same place of the other list."""
+    def match(self, ones: tuple[Type, ...] | list[Type], others: tuple[Type, ...] | list[Type]) -> bool:
+        """Report whether each type is assignable to the one at the same position of the other list."""
         if len(ones) != len(others):
             return False
         attempt = Bindings(dict(self._bound))
@@ -149,7 +149,7 @@ class Bindings:
         return False
 
     def resolve(self, kind: Type, *, to_dyn: bool = False) -> Type:
-        """A type with the parameters that are known replaced; with `to_dyn` the others become dyn."""
+        """Return a type with bound parameters replaced; with `to_dyn` the others become dyn."""
         found = self._bound.get(kind)
         if found is not None:
             return self.resolve(found, to_dyn=to_dyn)
@@ -177,7 +177,7 @@ class Bindings:
         return one.kind == other.kind if one.kind == "type" else one == other
 
     def _substitute(self, kind: Type, variable: Type) -> tuple[bool, bool]:
-        """Try a type for a parameter; say whether it is right, and whether the parameter was known before."""
+        """Try a type for a parameter; return whether it matches, and whether the parameter was bound before."""
         if kind == variable:
             return True, True
         known = self._bound.get(variable)
@@ -186,7 +186,7 @@ class Bindings:
                 return True, True
             if not self._fit(kind, known):
                 return False, True
-            wider = most_general(kind, known)
+            wider = common_type(kind, known)
             if not self._occurs(variable, wider):
                 self._bound[variable] = wider
             return True, True

@@ -1,4 +1,4 @@
-"""Values that expressions work on, as far as Python has no type of its own for them.
+"""Values of expressions that have no Python type of their own.
 
 | CEL | Python |
 |---|---|
@@ -31,35 +31,35 @@ __all__ = [
     "no_overload",
 ]
 
-# Asked with `in`, which is quick for a plain int only: a UInt is looked for item by item.
+# Tested with `in`, which is fast for a plain int only: a UInt is compared item by item.
 INT: Final = range(-(2**63), 2**63)
 
 
 class EvaluationError(Exception):
-    """An expression that has no value for this object; the message is the server's."""
+    """An expression has no value for this object; the message is the server's."""
 
 
 def no_overload() -> EvaluationError:
-    """Say that no function takes values of these types."""
+    """Return the error that no overload accepts these types."""
     return EvaluationError("no such overload")
 
 
 class UInt(int):
-    """An unsigned integer of 64 bits."""
+    """An unsigned 64-bit integer."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Duration:
-    """A span of time in nanoseconds."""
+    """A duration in nanoseconds."""
 
     nanos: int
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Timestamp:
-    """A moment in nanoseconds since 1970, UTC; `east` is the offset in seconds of the clock that it was read from."""
+    """A time in nanoseconds since 1970, UTC; `east` is the UTC offset, in seconds, that it was parsed with."""
 
     nanos: int
     east: int = field(default=0, compare=False)
@@ -76,7 +76,7 @@ class Optional:
 
     @property
     def value(self) -> Any:
-        """The value.
+        """Return the value.
 
         Raises: EvaluationError when there is none.
         """
@@ -89,11 +89,11 @@ NONE: Final = Optional(has_value=False)
 
 
 class SetList(list[Any]):
-    """A list of which the order does not count."""
+    """A list whose order is irrelevant."""
 
 
 class MapList(list[Any]):
-    """A list of objects that are told apart by keys; the order does not count."""
+    """A list of objects with keys; its order is irrelevant."""
 
     def __init__(self, items: list[Any], keys: tuple[str, ...]) -> None:
         super().__init__(items)
@@ -108,7 +108,7 @@ def _is_number(value: Any) -> bool:
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Tell whether two values are equal; numbers are compared across their types, nothing else is."""
+    """Report whether two values are equal; only numbers are compared across types."""
     if type(one) is type(other) and not isinstance(one, (list, dict)):
         if isinstance(one, Optional):
             return one.has_value == other.has_value and (not one.has_value or equal(one.value, other.value))
@@ -119,7 +119,7 @@ def equal(one: Any, other: Any) -> bool:
         return len(one) == len(other) and all(key in other and equal(one[key], other[key]) for key in one)
     if not _is_number(one) or not _is_number(other):
         return False
-    # An int is compared with a double as a double, large ones lose digits.
+    # An int is compared with a double as a double; large ones lose precision.
     return float(one) == float(other) if type(one) is float or type(other) is float else bool(one == other)
 
 
@@ -139,12 +139,12 @@ def _equal_by_keys(one: MapList, other: list[Any]) -> bool:
 
 
 def key_of(item: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
-    """What tells an item of a `MapList` apart."""
+    """Return the key of an item of a `MapList`."""
     return tuple(repr(item.get(name)) for name in names)
 
 
 def less(one: Any, other: Any) -> bool:
-    """Tell whether one value comes before another.
+    """Report whether one value is less than another.
 
     Raises: EvaluationError when the two have no order.
     """
@@ -154,5 +154,5 @@ def less(one: Any, other: Any) -> bool:
         return bool(one < other)
     if type(one) is not type(other) or not isinstance(one, (str, bytes, bool, Timestamp, Duration)):
         raise no_overload()
-    # The server compares the bytes of texts; that is the order of their characters.
+    # The server compares the bytes of strings; that is the order of their characters.
     return bool(one < other)

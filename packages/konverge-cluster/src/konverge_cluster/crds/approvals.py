@@ -1,4 +1,4 @@
-"""Groups of the Kubernetes community are protected: whoever defines a resource in one says who approved of it."""
+"""Protected groups of the Kubernetes community: a definition in one needs an approval annotation."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ _CONDITIONS: Final = {
 
 
 def approval_state(document: Document) -> tuple[str, str]:
-    """The state of the approval that protected groups need, and the text that explains it."""
-    said = (document["metadata"].get("annotations") or {}).get(APPROVED, "")
+    """Return the state of the approval that protected groups need, and the text that explains it."""
+    annotation = (document["metadata"].get("annotations") or {}).get(APPROVED, "")
     needed = f'protected groups must have approval annotation "{APPROVED}"'
-    if not said:
+    if not annotation:
         return "missing", f"{needed}, {_SEE}"
-    if said.startswith("unapproved"):
-        return "bypassed", f'not approved: "{said}"'
-    parts = urlsplit(said)
+    if annotation.startswith("unapproved"):
+        return "bypassed", f'not approved: "{annotation}"'
+    parts = urlsplit(annotation)
     if parts.scheme and parts.netloc:
-        return "approved", f"approved in {said}"
+        return "approved", f"approved in {annotation}"
     return "invalid", f'{needed} with either a URL or a reason starting with "unapproved", {_SEE}'
 
 
 def is_protected(group: str) -> bool:
-    """Tell whether a group belongs to the Kubernetes community."""
+    """Report whether a group belongs to the Kubernetes community."""
     return group in ("k8s.io", "kubernetes.io") or group.endswith((".k8s.io", ".kubernetes.io"))
 
 
 def approval_condition(document: Document) -> tuple[str, str, str] | None:
-    """Status, reason and message of the condition that tells of it; None for other groups."""
+    """Return status, reason and message of the approval condition; None for other groups."""
     if not is_protected(document["spec"]["group"]):
         return None
     state, text = approval_state(document)

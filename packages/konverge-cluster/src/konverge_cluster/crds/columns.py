@@ -1,4 +1,4 @@
-"""The table of a custom resource: the name, and the columns that the definition asks for."""
+"""The table of a custom resource: the name, and the printer columns of the definition."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from konverge_cluster.api.tables import CREATED_DESCRIPTION, NAME_COLUMN, Column, age_of
 from konverge_cluster.cel.go_floats import go_float
-from konverge_cluster.crds.jsonpath import PathFault, compile_path
+from konverge_cluster.crds.jsonpath import PathError, compile_path
 
 __all__ = ["TableColumns"]
 
@@ -28,10 +28,10 @@ Cell = Callable[[Any, float], Any]
 
 
 class TableColumns:
-    """The columns of one version of a resource, made once.
+    """The columns of one version of a resource, compiled once.
 
-    A path that cannot be read ends the table before its column, as on the real server. A value that is missing, or has
-    another type than its column, is null.
+    An invalid path ends the table before its column, as on the real server. A missing value, or one of another
+    type than its column, is null.
     """
 
     def __init__(self, definitions: Sequence[Mapping[str, Any]]) -> None:
@@ -40,14 +40,14 @@ class TableColumns:
         for each in definitions or (_AGE,):
             try:
                 cells.append(_compile_cell(each))
-            except PathFault:
+            except PathError:
                 break
             columns.append(_column(each))
         self.columns = tuple(columns)
         self._cells = cells
 
     def cells(self, document: Mapping[str, Any], now: float) -> list[Any]:
-        """The cells of one object."""
+        """Return the cells of one object."""
         return [document["metadata"]["name"], *(cell(document, now) for cell in self._cells)]
 
 
@@ -69,7 +69,7 @@ def _compile_cell(definition: Mapping[str, Any]) -> Cell:
     def cell(document: Any, now: float) -> Any:
         try:
             found = find(document)
-        except PathFault:
+        except PathError:
             return None
         return show(found[0], now) if found else None
 
@@ -93,7 +93,7 @@ def _integer(value: Any, _now: float) -> int | None:
 def _number(value: Any, _now: float) -> float | None:
     if not isinstance(value, (int, float)) or isinstance(value, bool):
         return None
-    # Go writes a float without a fraction like a whole number.
+    # Go prints a float without a fraction like an integer.
     return int(value) if value == int(value) else value
 
 

@@ -1,4 +1,4 @@
-"""The conditions of a definition, and what the server calls them."""
+"""The conditions of a definition, and its finalizer."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 
 
 def set_condition(document: dict[str, Any], kind: str, status: str, reason: str, message: str, *, now: str) -> None:
-    """Set a condition; the time of its last transition is kept while its status stays the same.
+    """Set a condition; the transition time is kept while its status stays the same.
 
-    The status of the document is replaced, not changed: others may still look at the old one.
+    The status of the document is replaced, not modified: others may still read the old one.
     """
     before = document.get("status") or {}
     conditions = [dict(each) for each in before.get("conditions") or ()]

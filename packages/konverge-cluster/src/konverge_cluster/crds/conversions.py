@@ -1,7 +1,7 @@
-"""Between the versions of a custom resource: `None` rewrites the apiVersion, `Webhook` asks somebody.
+"""Conversion between the versions of a custom resource: `None` rewrites the apiVersion, `Webhook` calls a webhook.
 
-A webhook gets all objects that need it in one ConversionReview. It may change everything but the identity of an object:
-of its metadata only labels and annotations are taken over.
+A webhook gets all objects that need conversion in one ConversionReview. It may change everything but the identity of
+an object: of its metadata only labels and annotations are used.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from konverge_cluster.patches.go_text import kind_of
 __all__ = ["Converter", "NoConversion", "WebhookCaller", "WebhookConversion"]
 
 WebhookCaller = Callable[[str, Mapping[str, Any], Document], Awaitable[Any]]
-"""Posts a review to a webhook and gives what it answers: `caller(crd_name, client_config, review)`.
+"""Posts a review to a webhook and returns its response: `caller(crd_name, client_config, review)`.
 
-It raises an exception whose text says why when there is no usable answer.
+It raises an exception whose text is the reason if there is no usable response.
 """
 
 _REMEMBERED: Final = 256
@@ -31,27 +31,27 @@ _IDENTITY: Final = (("name", "name"), ("namespace", "namespace"), ("uid", "UID")
 
 
 class Converter(Protocol):
-    """Turns objects of one resource into another version."""
+    """Converts objects of one resource to another version."""
 
-    def known(self, document: Document, api_version: str) -> Document:
-        """One object in another version, without waiting; may share parts.
+    def convert_cached(self, document: Document, api_version: str) -> Document:
+        """Return one object in another version, without waiting; it may share parts.
 
-        Raises: Unconverted when somebody has to be asked first.
+        Raises: Unconverted when a webhook has to be called first.
         """
         ...
 
     async def convert(self, documents: Sequence[Document], api_version: str) -> list[Document]:
-        """The same objects in another version, in order; those that are in it already are returned as they are.
+        """Return the objects in another version, in order; those that have it already are returned unchanged.
 
-        Raises: StatusError 500 when it cannot be done.
+        Raises: StatusError 500 when the conversion fails.
         """
         ...
 
 
 class NoConversion:
-    """All versions look the same but for the apiVersion."""
+    """All versions are equal except for the apiVersion."""
 
-    def known(self, document: Document, api_version: str) -> Document:
+    def convert_cached(self, document: Document, api_version: str) -> Document:
         return {**document, "apiVersion": api_version}
 
     async def convert(self, documents: Sequence[Document], api_version: str) -> list[Document]:
@@ -61,27 +61,27 @@ class NoConversion:
 
 
 class _BadConversion(ValueError):
-    """What a webhook answered cannot be used; the text says why."""
+    """The response of a webhook is invalid; the text says why."""
 
 
 class WebhookConversion:
-    """Conversion by a webhook, in the first review version that both sides know."""
+    """Conversion by a webhook, in the first review version that both sides support."""
 
     def __init__(
         self, name: str, webhook: Mapping[str, Any], call: WebhookCaller | None, new_uid: Callable[[], str]
     ) -> None:
         self._name = name
         self._config: Mapping[str, Any] = webhook.get("clientConfig") or {}
-        known = [each for each in webhook.get("conversionReviewVersions") or () if each in ("v1", "v1beta1")]
-        self._review_version = known[0] if known else ""
+        common = [each for each in webhook.get("conversionReviewVersions") or () if each in ("v1", "v1beta1")]
+        self._review_version = common[0] if common else ""
         self._call = call
         self._new_uid = new_uid
         self._made: dict[tuple[str, bytes], Document] = {}
 
-    def known(self, document: Document, api_version: str) -> Document:
-        """The same object in another version, if it was converted lately.
+    def convert_cached(self, document: Document, api_version: str) -> Document:
+        """Return the object in another version if it was converted recently.
 
-        Raises: Unconverted when the webhook has to be asked first.
+        Raises: Unconverted when the webhook has to be called first.
         """
         if document.keys() <= {"apiVersion", "kind"}:
             return {**document, "apiVersion": api_version}
@@ -110,7 +110,7 @@ class WebhookConversion:
             raise failure(500, f"{what} failed: {bad}") from None
         if len(converted) != len(waiting):
             raise failure(500, f"{what} returned {len(converted)} objects, expected {len(waiting)}")
-        found = iter([_take_over(what, pair, api_version) for pair in zip(waiting, converted, strict=True)])
+        found = iter([_merge_converted(what, pair, api_version) for pair in zip(waiting, converted, strict=True)])
         return [document if document["apiVersion"] == api_version else next(found) for document in documents]
 
     async def _ask(self, documents: list[Document], api_version: str) -> list[Any]:
@@ -142,13 +142,13 @@ class WebhookConversion:
             raise _BadConversion(f"expected response.uid={quote(uid)}, got {quote(str(response.get('uid', '')))}")
         result = response.get("result") or {}
         if result.get("status") != "Success":
-            said = f"response.result.status was '{result.get('status', '')}', not 'Success'"
-            raise _BadConversion(result.get("message") or said)
+            status = f"response.result.status was '{result.get('status', '')}', not 'Success'"
+            raise _BadConversion(result.get("message") or status)
         return list(response.get("convertedObjects") or [])
 
 
 def _without_version(document: Document) -> Document:
-    """An object as it lies in storage: its version is not part of it."""
+    """Return an object as it is stored: without its version."""
     metadata = document.get("metadata") or {}
     if "resourceVersion" not in metadata:
         return document
@@ -160,8 +160,8 @@ def _type_of(document: Document) -> str:
     return f"{group}/{version}, Kind={document.get('kind', '')}"
 
 
-def _take_over(what: str, pair: tuple[Document, Any], api_version: str) -> Document:
-    """Check one converted object against the one that was sent, and put its metadata together.
+def _merge_converted(what: str, pair: tuple[Document, Any], api_version: str) -> Document:
+    """Check one converted object against its original, and merge its metadata.
 
     Raises: StatusError 500.
     """
@@ -196,23 +196,23 @@ def _check_readable(converted: Any) -> None:
 
 
 def _check_identity(original: Document, converted: Any) -> None:
-    said = converted if isinstance(converted, dict) else {}
-    for key, shown in _IDENTITY:
-        before, after = original.get(key, ""), said.get(key, "")
+    document = converted if isinstance(converted, dict) else {}
+    for key, label in _IDENTITY:
+        before, after = original.get(key, ""), document.get(key, "")
         if before != after:
-            raise _BadConversion(f"must have the same {shown}: {before} != {after}")
+            raise _BadConversion(f"must have the same {label}: {before} != {after}")
 
 
 def _merged_metadata(original: Document, converted: Document) -> Document:
-    """The metadata that was sent, with the labels and annotations that came back."""
+    """Return the original metadata with the converted labels and annotations."""
     if "metadata" not in converted:
         raise _BadConversion("missing metadata in converted object")
-    said = converted["metadata"]
-    if not isinstance(said, dict):
-        raise _BadConversion(f"invalid metadata of type {kind_of(said)} in converted object")
+    metadata = converted["metadata"]
+    if not isinstance(metadata, dict):
+        raise _BadConversion(f"invalid metadata of type {kind_of(metadata)} in converted object")
     merged = dict(original)
     for key in ("labels", "annotations"):
-        values = said.get(key)
+        values = metadata.get(key)
         if values is None:
             merged.pop(key, None)
             continue
@@ -234,9 +234,9 @@ def _check_texts(key: str, values: Any) -> None:
 
 
 def _check_names(key: str, values: Document) -> None:
-    problems = metadata_errors({"name": "any", key: values}, namespaced=False, name_rule=_any_name, custom=True)
-    # The server says annotation here, and nowhere else.
-    texts = [str(each).replace("metadata.annotations", "metadata.annotation", 1) for each in problems]
+    errors = metadata_errors({"name": "any", key: values}, namespaced=False, name_rule=_any_name, custom=True)
+    # The server writes annotation here, and nowhere else.
+    texts = [str(each).replace("metadata.annotations", "metadata.annotation", 1) for each in errors]
     if texts:
         raise _BadConversion(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
 

@@ -1,6 +1,6 @@
-"""The old value that belongs to a new one: what ratcheting compares with.
+"""Correlation of old and new values, for ratcheting.
 
-On an update, a value that is as it was may stay wrong. The old value is found along the schema: by the name of a
+On an update, an unchanged value may stay invalid. The old value is found along the schema: by the name of a
 field, by the key of a map, by the keys of the items of a list of type map. Items of other lists have no old value: such
 a list is compared as a whole.
 """
@@ -15,7 +15,7 @@ __all__ = ["Correlation", "items_by_key", "key_of", "same"]
 
 
 def items_by_key(schema: Structural, items: Any) -> dict[Any, Any]:
-    """The items of a list of type map by the values of their keys."""
+    """Return the items of a list of type map by the values of their keys."""
     if schema.list_type != "map" or not schema.map_keys or not isinstance(items, list):
         return {}
     found: dict[Any, Any] = {}
@@ -26,7 +26,7 @@ def items_by_key(schema: Structural, items: Any) -> dict[Any, Any]:
 
 
 def key_of(schema: Structural, item: dict[str, Any]) -> Any:
-    """What tells an item of a list of type map apart; an absent key counts like any other value."""
+    """Return the key of an item in a list of type map; an absent key counts like any other value."""
     return tuple((type(item.get(name)), _hashable(item.get(name))) for name in schema.map_keys)
 
 
@@ -35,9 +35,9 @@ def _hashable(value: Any) -> Any:
 
 
 class Correlation:
-    """A new value with the old one that it came from.
+    """A new value and its old value.
 
-    `unchanged` is computed once. A field that the schema does not know makes its object count as changed.
+    `unchanged` is computed once. A field that is not in the schema makes its object count as changed.
     """
 
     __slots__ = ("_children", "_old_items", "_same", "new", "old", "schema")
@@ -51,7 +51,7 @@ class Correlation:
         self._same: bool | None = None
 
     def key(self, name: str) -> Correlation | None:
-        """The pair of a field or of a key of a map; None when one of the two is missing or has no schema."""
+        """Return the pair of a field or of a map key; None if one of the two is missing or has no schema."""
         found = self._children.get(name)
         if found is not None:
             return found
@@ -66,7 +66,7 @@ class Correlation:
         return found
 
     def index(self, at: int) -> Correlation | None:
-        """The pair of an item; None unless the list is of type map and had an item with the same keys."""
+        """Return the pair of an item; None unless the list is of type map and had an item with the same keys."""
         found = self._children.get(at)
         if found is not None:
             return found
@@ -86,7 +86,7 @@ class Correlation:
         return self._old_items.get(key_of(self.schema, self.new[at]))
 
     def unchanged(self) -> bool:
-        """Tell whether the new value equals the old one."""
+        """Report whether the new value equals the old one."""
         if self._same is None:
             self._same = self._compare()
         return self._same
@@ -109,7 +109,7 @@ def _is_unchanged(pair: Correlation | None) -> bool:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Tell whether two JSON values are equal, types included: 1 is neither 1.0 nor true."""
+    """Report whether two JSON values are equal, types included: 1 is neither 1.0 nor true."""
     if type(one) is not type(other):
         return False
     if type(one) is dict:

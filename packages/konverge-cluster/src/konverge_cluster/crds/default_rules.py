@@ -1,4 +1,4 @@
-"""Defaults in a schema are valid themselves: pruned, of the right type, within bounds, with good metadata."""
+"""Validation of the defaults in a schema: pruned, of the right type, within bounds, with valid metadata."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any, Final
 
 from konverge_cluster.api.field_errors import FieldError, invalid
 from konverge_cluster.crds.defaulting import copy_json
-from konverge_cluster.crds.embedded import BadEmbedded, compile_embedded, embedded_problems, read_embedded
-from konverge_cluster.crds.pruning import compile_pruner
-from konverge_cluster.crds.shown import shown
+from konverge_cluster.crds.embedded import EmbeddedResourceError, compile_embedded, embedded_errors, read_embedded
+from konverge_cluster.crds.printable_values import printable_value
+from konverge_cluster.crds.pruning import compile_pruning
 from konverge_cluster.crds.structural import META_FIELDS, Structural
-from konverge_cluster.crds.values import Checker, value_problems
+from konverge_cluster.crds.values import Checker, value_errors
 
-__all__ = ["RuleCheck", "default_problems"]
+__all__ = ["RuleCheck", "default_errors"]
 
 RuleCheck = Callable[[Structural, Any, str, bool], list[FieldError]]
-"""Holds a default against the rules of its schema: `check(schema, default, path, is_resource_root)`."""
+"""Checks a default against the rules of its schema: `check(schema, default, path, is_resource_root)`."""
 
 _IDENTITY: Final = {"apiVersion": "validation/v1", "kind": "Validation"}
 
 
-def default_problems(schema: Structural, path: str, check_rules: RuleCheck) -> list[FieldError]:
-    """Say what is wrong with the defaults in a root schema."""
+def default_errors(schema: Structural, path: str, check_rules: RuleCheck) -> list[FieldError]:
+    """Return the errors of the defaults in a root schema."""
     resource = replace(schema, embedded=True)
     return list(_Walk(resource, check_rules).visit(resource, path, (), root=True))
 
@@ -52,20 +52,20 @@ class _Walk:
         self, schema: Structural, path: str, steps: tuple[str | None, ...], *, root: bool
     ) -> Iterator[FieldError]:
         if steps and steps[0] in META_FIELDS:
-            found = self._metadata_problems(schema, path, steps)
+            found = self._metadata_errors(schema, path, steps)
         else:
             found = []
             if not _is_pruned(schema, root=root):
-                found.append(invalid(path, shown(schema.default), "must not have unknown fields"))
-            found += _resource_problems(schema, path)
+                found.append(invalid(path, printable_value(schema.default), "must not have unknown fields"))
+            found += _resource_errors(schema, path)
         yield from found
         bad = [each for each in found if each.detail != "must not have unknown fields"]
         if not bad:
-            values = value_problems(Checker(schema.raw, root=True), schema.default, base=path)
+            values = value_errors(Checker(schema.raw, root=True), schema.default, base=path)
             yield from values or self._check_rules(schema, schema.default, path, root)
 
-    def _metadata_problems(self, schema: Structural, path: str, steps: tuple[str | None, ...]) -> list[FieldError]:
-        """Put the default where it would be in an otherwise empty resource, and look at the whole of it."""
+    def _metadata_errors(self, schema: Structural, path: str, steps: tuple[str | None, ...]) -> list[FieldError]:
+        """Validate the metadata of an otherwise empty resource that has the default in its place."""
         value = copy_json(schema.default)
         for step in reversed(steps):
             value = [value] if step is None else {step: value}
@@ -74,29 +74,29 @@ class _Walk:
         assert find is not None
         try:
             read_embedded(find, whole)
-        except BadEmbedded as bad:
-            return [invalid(path, shown(schema.default), f"must result in valid metadata: {bad.problem}")]
-        found = embedded_problems(find, whole)
+        except EmbeddedResourceError as bad:
+            return [invalid(path, printable_value(schema.default), f"must result in valid metadata: {bad.error}")]
+        found = embedded_errors(find, whole)
         if not found:
             return []
-        said = str(found[0]) if len(found) == 1 else f"[{', '.join(map(str, found))}]"
-        return [invalid(path, shown(schema.default), f"must result in valid metadata: {said}")]
+        message = str(found[0]) if len(found) == 1 else f"[{', '.join(map(str, found))}]"
+        return [invalid(path, printable_value(schema.default), f"must result in valid metadata: {message}")]
 
 
 def _is_pruned(schema: Structural, *, root: bool) -> bool:
     value = copy_json(schema.default)
     if root:
-        return not isinstance(value, dict) or not compile_pruner(schema)(value)
-    return not compile_pruner(Structural(properties={"value": schema}))({"value": value})
+        return not isinstance(value, dict) or not compile_pruning(schema)(value)
+    return not compile_pruning(Structural(properties={"value": schema}))({"value": value})
 
 
-def _resource_problems(schema: Structural, path: str) -> list[FieldError]:
+def _resource_errors(schema: Structural, path: str) -> list[FieldError]:
     find = compile_embedded(schema, with_root=True)
     if find is None:
         return []
     value = copy_json(schema.default)
     try:
         read_embedded(find, value, (None, path))
-    except BadEmbedded as bad:
-        return [bad.problem]
-    return embedded_problems(find, value, (None, path))
+    except EmbeddedResourceError as bad:
+        return [bad.error]
+    return embedded_errors(find, value, (None, path))

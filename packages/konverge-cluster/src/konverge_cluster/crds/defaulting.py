@@ -1,7 +1,7 @@
-"""Fill in the defaults of a structural schema, in place.
+"""Set the defaults of a structural schema, in place.
 
-A default comes where its field is missing, or null without being nullable. Defaults of maps' values and of list items
-come only in place of such a null. What a default brings in is defaulted in turn.
+A default replaces a missing field, or a null that is not nullable. Defaults of map values and of list items
+only replace such a null. Values that a default adds are defaulted in turn.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Defaulter = Callable[[Any], None]
 
 
 def compile_defaulter(schema: Structural) -> Defaulter | None:
-    """Make the defaulter of a value; None when the schema has no default anywhere below."""
+    """Return the defaulter of a value; None if the schema has no defaults."""
     return _compile(schema)
 
 
 def copy_json(value: Any) -> Any:
-    """A private copy of a JSON value."""
+    """Return a deep copy of a JSON value."""
     if type(value) is dict:
         return {key: copy_json(each) for key, each in value.items()}
     return [copy_json(each) for each in value] if type(value) is list else value

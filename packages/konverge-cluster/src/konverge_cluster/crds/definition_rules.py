@@ -1,7 +1,7 @@
-"""The rules of a CustomResourceDefinition itself, in the server's words.
+"""Validation of a CustomResourceDefinition, with the messages of the real server.
 
-The server keeps what all versions have in common (schema, subresources, columns, selectable fields) in one place, and
-names that place in its texts: `spec.validation` rather than `spec.versions[0].schema`.
+The server keeps fields that all versions have in common (schema, subresources, columns, selectable fields) in one
+place, and names that place in its messages: `spec.validation` rather than `spec.versions[0].schema`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from konverge_cluster.api.field_errors import (
     too_many,
     unsupported,
 )
-from konverge_cluster.crds.field_paths import BadPath, resolve_path
-from konverge_cluster.crds.internals import shown_versions
+from konverge_cluster.crds.field_paths import FieldPathError, resolve_path
+from konverge_cluster.crds.printable_definitions import printable_versions
 from konverge_cluster.crds.structural import read_structural
-from konverge_cluster.crds.structural_rules import conversion_fault
+from konverge_cluster.crds.structural_rules import conversion_error
 from konverge_cluster.webhook_client.configs import client_config_errors
 
-__all__ = ["SchemaCheck", "common_fields", "names_problems", "spec_problems", "stored_problems"]
+__all__ = ["SchemaCheck", "common_fields", "names_errors", "spec_errors", "stored_errors"]
 
 SchemaCheck = Callable[[Mapping[str, Any], str, bool], list[FieldError]]
-"""Looks at the schema of a version: `check(schema, path, has_status)`."""
+"""Validates the schema of a version: `check(schema, path, has_status)`."""
 
 _COMMON: Final = {
     "schema": "validation",
@@ -45,36 +45,36 @@ Json = Mapping[str, Any]
 
 
 def common_fields(versions: Sequence[Json]) -> frozenset[str]:
-    """The fields that are the same in all versions."""
+    """Return the fields that are the same in all versions."""
     return frozenset(
         key for key in _COMMON if versions and all(each.get(key) == versions[0].get(key) for each in versions)
     )
 
 
-def spec_problems(spec: Json, check_schema: SchemaCheck) -> list[FieldError]:
-    """Say what is wrong with `spec`."""
+def spec_errors(spec: Json, check_schema: SchemaCheck) -> list[FieldError]:
+    """Return the errors of `spec`."""
     versions: list[Json] = spec.get("versions") or []
     common = common_fields(versions)
-    found = [*_group_problems(spec.get("group", "")), *_scope_problems(spec.get("scope", ""))]
+    found = [*_group_errors(spec.get("group", "")), *_scope_errors(spec.get("scope", ""))]
     found += _missing_schemas(versions)
     for index, version in enumerate(versions):
-        found += _version_problems(version, f"spec.versions[{index}]", common, check_schema)
-    found += _versions_problems(versions, common)
+        found += _version_errors(version, f"spec.versions[{index}]", common, check_schema)
+    found += _versions_errors(versions, common)
     found += _required_names(spec.get("names") or {})
-    found += names_problems(spec.get("names") or {}, "spec.names")
+    found += names_errors(spec.get("names") or {}, "spec.names")
     if versions:
-        found += _part_problems(_shared(versions), common, _COMMON, "spec", check_schema)
-    return found + list(_conversion_problems(spec.get("conversion"), "spec.conversion"))
+        found += _part_errors(_shared(versions), common, _COMMON, "spec", check_schema)
+    return found + list(_conversion_errors(spec.get("conversion"), "spec.conversion"))
 
 
 def _shared(versions: Sequence[Json]) -> Json:
-    """What the versions have in common; a status subresource in one of them counts for all."""
+    """Return the fields that all versions have in common; a status subresource in one of them counts for all."""
     with_status = (each for each in versions if (each.get("subresources") or {}).get("status") is not None)
     chosen = next(with_status, versions[0])
     return {**versions[0], "subresources": chosen.get("subresources")}
 
 
-def _group_problems(group: str) -> Iterator[FieldError]:
+def _group_errors(group: str) -> Iterator[FieldError]:
     if not group:
         yield required("spec.group")
     elif texts := dns_subdomain_errors(group):
@@ -83,7 +83,7 @@ def _group_problems(group: str) -> Iterator[FieldError]:
         yield invalid("spec.group", group, "should be a domain with at least one dot")
 
 
-def _scope_problems(scope: str) -> Iterator[FieldError]:
+def _scope_errors(scope: str) -> Iterator[FieldError]:
     if not scope:
         yield required("spec.scope")
     elif scope not in ("Cluster", "Namespaced"):
@@ -96,7 +96,7 @@ def _missing_schemas(versions: Sequence[Json]) -> Iterator[FieldError]:
             yield required(f"spec.versions[{index}].schema.openAPIV3Schema")
 
 
-def _version_problems(
+def _version_errors(
     version: Json, path: str, common: frozenset[str], check_schema: SchemaCheck
 ) -> Iterator[FieldError]:
     name = version.get("name", "")
@@ -106,7 +106,7 @@ def _version_problems(
     for text in _warning_texts(version.get("deprecated", False), warning):
         yield invalid(f"{path}.deprecationWarning", warning, text)
     own = {key: key for key in _COMMON if key not in common}
-    yield from _part_problems(version, frozenset(own), own, path, check_schema)
+    yield from _part_errors(version, frozenset(own), own, path, check_schema)
 
 
 def _warning_texts(deprecated: bool, warning: str | None) -> Iterator[str]:
@@ -121,32 +121,32 @@ def _warning_texts(deprecated: bool, warning: str | None) -> Iterator[str]:
         yield "must not be an empty string"
     bad = next((index for index, letter in enumerate(warning) if not letter.isprintable()), -1)
     if bad >= 0:
-        place = len(warning[:bad].encode())
-        yield f"must only contain printable UTF-8 characters; non-printable character found at index {place}"
+        field_path = len(warning[:bad].encode())
+        yield f"must only contain printable UTF-8 characters; non-printable character found at index {field_path}"
 
 
-def _part_problems(
+def _part_errors(
     version: Json, keys: frozenset[str], names: Mapping[str, str], path: str, check_schema: SchemaCheck
 ) -> Iterator[FieldError]:
-    """Look at the parts of a version that are in `keys`, under the names that they have in the texts."""
+    """Validate the fields of a version that are in `keys`, under their names in the messages."""
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     if "schema" in keys and schema is not None:
         has_status = (version.get("subresources") or {}).get("status") is not None
         yield from check_schema(schema, f"{path}.{names['schema']}.openAPIV3Schema", has_status)
     if "subresources" in keys:
-        yield from _scale_problems(version.get("subresources") or {}, f"{path}.subresources")
+        yield from _scale_errors(version.get("subresources") or {}, f"{path}.subresources")
     if "additionalPrinterColumns" in keys:
         for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
-            yield from _column_problems(column, f"{path}.additionalPrinterColumns[{index}]")
+            yield from _column_errors(column, f"{path}.additionalPrinterColumns[{index}]")
     if "selectableFields" in keys and version.get("selectableFields"):
-        yield from _selectable_problems(version["selectableFields"], schema, f"{path}.selectableFields")
+        yield from _selectable_errors(version["selectableFields"], schema, f"{path}.selectableFields")
 
 
 def _simple_path_text(path: str) -> str:
     return "" if path.startswith(".") else "must be a simple json path starting with ."
 
 
-def _scale_problems(subresources: Json, path: str) -> Iterator[FieldError]:
+def _scale_errors(subresources: Json, path: str) -> Iterator[FieldError]:
     scale = subresources.get("scale")
     if scale is None:
         return
@@ -167,8 +167,8 @@ def _scale_problems(subresources: Json, path: str) -> Iterator[FieldError]:
         yield invalid(where, selector, "should be a json path under either .spec or .status")
 
 
-def _column_problems(column: Json, path: str) -> Iterator[FieldError]:
-    kind, said = column.get("type", ""), column.get("format", "")
+def _column_errors(column: Json, path: str) -> Iterator[FieldError]:
+    kind, column_format = column.get("type", ""), column.get("format", "")
     types = f"must be one of {','.join(_COLUMN_TYPES)}"
     if not column.get("name"):
         yield required(f"{path}.name")
@@ -176,8 +176,8 @@ def _column_problems(column: Json, path: str) -> Iterator[FieldError]:
         yield required(f"{path}.type", types)
     elif kind not in _COLUMN_TYPES:
         yield invalid(f"{path}.type", kind, types)
-    if said and said not in _COLUMN_FORMATS:
-        yield invalid(f"{path}.format", said, f"must be one of {','.join(_COLUMN_FORMATS)}")
+    if column_format and column_format not in _COLUMN_FORMATS:
+        yield invalid(f"{path}.format", column_format, f"must be one of {','.join(_COLUMN_FORMATS)}")
     value = column.get("jsonPath", "")
     if not value:
         yield required(f"{path}.JSONPath")
@@ -185,8 +185,8 @@ def _column_problems(column: Json, path: str) -> Iterator[FieldError]:
         yield invalid(f"{path}.JSONPath", value, text)
 
 
-def _selectable_problems(fields: Sequence[Json], schema: Json | None, path: str) -> Iterator[FieldError]:
-    if schema is None or conversion_fault(schema):
+def _selectable_errors(fields: Sequence[Json], schema: Json | None, path: str) -> Iterator[FieldError]:
+    if schema is None or conversion_error(schema):
         yield invalid(path, "", "may only be set when validations.schema is included")
         return
     root = read_structural(schema)
@@ -197,8 +197,8 @@ def _selectable_problems(fields: Sequence[Json], schema: Json | None, path: str)
             yield required(where)
             continue
         try:
-            place, found = resolve_path(value, root, brackets=False)
-        except BadPath as bad:
+            field_path, found = resolve_path(value, root, brackets=False)
+        except FieldPathError as bad:
             yield invalid(where, value, f"is an invalid path: {bad}")
             continue
         if value.startswith(".metadata"):
@@ -206,20 +206,20 @@ def _selectable_problems(fields: Sequence[Json], schema: Json | None, path: str)
         if found.type not in ("string", "boolean", "integer"):
             text = "must point to a field of type string, boolean or integer."
             yield invalid(where, value, f"{text} Enum string fields and strings with formats are allowed.")
-        if place in seen:
+        if field_path in seen:
             yield duplicate(where, value)
-        seen.add(place)
+        seen.add(field_path)
     if len(seen) > _MOST_FIELDS:
         yield too_many(path, len(seen), _MOST_FIELDS)
 
 
-def _versions_problems(versions: Sequence[Json], common: frozenset[str]) -> Iterator[FieldError]:
+def _versions_errors(versions: Sequence[Json], common: frozenset[str]) -> Iterator[FieldError]:
     names = [each.get("name", "") for each in versions]
     if len(set(names)) < len(names):
-        yield invalid("spec.versions", shown_versions(versions, common), "must contain unique version names")
+        yield invalid("spec.versions", printable_versions(versions, common), "must contain unique version names")
     if sum(bool(each.get("storage")) for each in versions) != 1:
         text = "must have exactly one version marked as storage version"
-        yield invalid("spec.versions", shown_versions(versions, common), text)
+        yield invalid("spec.versions", printable_versions(versions, common), text)
     if names and (texts := rfc1035_label_errors(names[0])):
         yield invalid("spec.version", names[0], ",".join(texts))
 
@@ -230,25 +230,25 @@ def _required_names(names: Json) -> Iterator[FieldError]:
             yield required(f"spec.names.{key}")
 
 
-def names_problems(names: Json, path: str) -> Iterator[FieldError]:
-    """Say what is wrong with names, those that are wanted or those that were accepted."""
+def names_errors(names: Json, path: str) -> Iterator[FieldError]:
+    """Return the errors of requested or accepted names."""
     for key, prefix in (("plural", ""), ("singular", ""), ("kind", _MIXED_CASE), ("listKind", _MIXED_CASE)):
         name = names.get(key, "")
         if name and (texts := rfc1035_label_errors(name.lower() if prefix else name)):
             yield invalid(f"{path}.{key}", name, prefix + ",".join(texts))
-    yield from _listed_problems(names, path, "shortNames")
+    yield from _listed_errors(names, path, "shortNames")
     if names.get("kind") and names["kind"] == names.get("listKind"):
         yield invalid(f"{path}.listKind", names["listKind"], "kind and listKind may not be the same")
-    yield from _listed_problems(names, path, "categories")
+    yield from _listed_errors(names, path, "categories")
 
 
-def _listed_problems(names: Json, path: str, key: str) -> Iterator[FieldError]:
+def _listed_errors(names: Json, path: str, key: str) -> Iterator[FieldError]:
     for index, name in enumerate(names.get(key) or ()):
         if texts := rfc1035_label_errors(name):
             yield invalid(f"{path}.{key}[{index}]", name, ",".join(texts))
 
 
-def _conversion_problems(conversion: Json | None, path: str) -> Iterator[FieldError]:
+def _conversion_errors(conversion: Json | None, path: str) -> Iterator[FieldError]:
     if conversion is None:
         return
     strategy = conversion.get("strategy", "")
@@ -263,7 +263,7 @@ def _conversion_problems(conversion: Json | None, path: str) -> Iterator[FieldEr
             yield required(f"{path}.webhookClientConfig", "required when strategy is set to Webhook")
         else:
             yield from client_config_errors(config, f"{path}.webhookClientConfig")
-        yield from _review_problems(reviews, f"{path}.conversionReviewVersions")
+        yield from _review_errors(reviews, f"{path}.conversionReviewVersions")
         return
     text = "should not be set when strategy is not set to Webhook"
     if config is not None:
@@ -272,7 +272,7 @@ def _conversion_problems(conversion: Json | None, path: str) -> Iterator[FieldEr
         yield forbidden(f"{path}.conversionReviewVersions", text)
 
 
-def _review_problems(versions: list[str], path: str) -> Iterator[FieldError]:
+def _review_errors(versions: list[str], path: str) -> Iterator[FieldError]:
     if not versions:
         yield required(path)
         return
@@ -286,8 +286,8 @@ def _review_problems(versions: list[str], path: str) -> Iterator[FieldError]:
         yield invalid(path, versions, "must include at least one of v1, v1beta1")
 
 
-def stored_problems(stored: Sequence[str], versions: Sequence[Json]) -> Iterator[FieldError]:
-    """Say what is wrong with `status.storedVersions`."""
+def stored_errors(stored: Sequence[str], versions: Sequence[Json]) -> Iterator[FieldError]:
+    """Return the errors of `status.storedVersions`."""
     path = "status.storedVersions"
     if not stored:
         yield invalid(path, None, "must have at least one stored version")

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions as a resource: their shape and defaults, their rules, what a deletion does to them."""
+"""The strategy of CustomResourceDefinitions: decoding, defaults, validation and deletion."""
 
 # ruff: noqa: ARG002
 
@@ -14,9 +14,9 @@ from konverge_cluster.api.tables import Column
 from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.crds.approvals import APPROVED, approval_state, is_protected
 from konverge_cluster.crds.conditions import CLEANUP, set_condition
-from konverge_cluster.crds.definition_rules import names_problems, spec_problems, stored_problems
+from konverge_cluster.crds.definition_rules import names_errors, spec_errors, stored_errors
 from konverge_cluster.crds.definitions import is_true
-from konverge_cluster.crds.schema_checks import RuleCompiler, schema_problems, unrecognized_formats
+from konverge_cluster.crds.schema_checks import RuleCompiler, schema_errors, unrecognized_formats
 
 __all__ = ["DefinitionStrategy"]
 
@@ -24,7 +24,7 @@ __all__ = ["DefinitionStrategy"]
 class DefinitionStrategy(BuiltinStrategy):
     """Custom resource definitions.
 
-    A definition that is accepted can be served: its schemas are structural, its defaults valid, its rules compiled.
+    An accepted definition can be served: its schemas are structural, its defaults valid, its rules compiled.
     """
 
     generation_fields = ("spec",)
@@ -65,14 +65,14 @@ class DefinitionStrategy(BuiltinStrategy):
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
         return subdomain_name_errors(name, prefix=prefix)
 
-    def problems(self, new: Document) -> Iterator[FieldError]:
+    def errors(self, new: Document) -> Iterator[FieldError]:
         spec, status = new["spec"], new.get("status") or {}
-        yield from spec_problems(spec, self._check_schema)
-        yield from names_problems(status.get("acceptedNames") or {}, "status.acceptedNames")
-        yield from stored_problems(status.get("storedVersions") or [], spec.get("versions") or [])
+        yield from spec_errors(spec, self._check_schema)
+        yield from names_errors(status.get("acceptedNames") or {}, "status.acceptedNames")
+        yield from stored_errors(status.get("storedVersions") or [], spec.get("versions") or [])
 
     def _check_schema(self, schema: Mapping[str, Any], path: str, has_status: bool) -> list[FieldError]:
-        return schema_problems(schema, path, has_status, self._rules)
+        return schema_errors(schema, path, has_status, self._rules)
 
     def validate(self, new: Document, context: RequestContext) -> list[FieldError]:
         names = new["spec"].get("names") or {}
@@ -80,15 +80,15 @@ class DefinitionStrategy(BuiltinStrategy):
         found: list[FieldError] = []
         if name != f"{names.get('plural', '')}.{new['spec'].get('group', '')}":
             found.append(invalid("metadata.name", name, 'must be spec.names.plural+"."+spec.group'))
-        return [*found, *self.problems(new), *_approval_problems(new, None), *_preserve_problems(new)]
+        return [*found, *self.errors(new), *_approval_errors(new, None), *_preserve_errors(new)]
 
     def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
-        found = [*self.problems(new), *_immutable_problems(new, old)]
-        return [*found, *_approval_problems(new, old), *_preserve_problems(new)]
+        found = [*self.errors(new), *_immutable_errors(new, old)]
+        return [*found, *_approval_errors(new, old), *_preserve_errors(new)]
 
     def validate_status(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
         status = new.get("status") or {}
-        return list(names_problems(status.get("acceptedNames") or {}, "status.acceptedNames"))
+        return list(names_errors(status.get("acceptedNames") or {}, "status.acceptedNames"))
 
     def warnings_on_create(self, new: Document) -> list[str]:
         return [f'unrecognized format "{name}"' for name in _formats(new)]
@@ -97,14 +97,14 @@ class DefinitionStrategy(BuiltinStrategy):
         before = set(_formats(old))
         return [f'unrecognized format "{name}"' for name in _formats(new) if name not in before]
 
-    # Deletion: the first request marks it, the instances go, then it goes.
+    # Deletion: the first request sets the deletion timestamp, the instances are deleted, then the definition.
 
     def is_deletion_blocked(self, document: Document) -> bool:
         return "deletionTimestamp" not in document["metadata"]
 
     def mark_deleted(self, document: Document) -> None:
         metadata = document["metadata"]
-        # A definition is not marked like other objects: it keeps its generation and knows no grace.
+        # A definition is not marked like other objects: it keeps its generation and has no grace period.
         metadata["generation"] -= 1
         metadata.pop("deletionGracePeriodSeconds", None)
         if CLEANUP not in metadata.get("finalizers", ()):
@@ -126,7 +126,7 @@ def _formats(document: Document) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _immutable_problems(new: Document, old: Document) -> Iterator[FieldError]:
+def _immutable_errors(new: Document, old: Document) -> Iterator[FieldError]:
     paths = [("group",), ("names", "plural")]
     if is_true(old, "Established"):
         paths = [("scope",), ("names", "kind"), *paths]
@@ -138,7 +138,7 @@ def _immutable_problems(new: Document, old: Document) -> Iterator[FieldError]:
             yield invalid(f"spec.{'.'.join(path)}", value, "field is immutable")
 
 
-def _approval_problems(new: Document, old: Document | None) -> Iterator[FieldError]:
+def _approval_errors(new: Document, old: Document | None) -> Iterator[FieldError]:
     if not is_protected(new["spec"].get("group", "")):
         return
     state, text = approval_state(new)
@@ -151,7 +151,7 @@ def _approval_problems(new: Document, old: Document | None) -> Iterator[FieldErr
         yield invalid(path, new["metadata"]["annotations"][APPROVED], text)
 
 
-def _preserve_problems(new: Document) -> Iterator[FieldError]:
+def _preserve_errors(new: Document) -> Iterator[FieldError]:
     if new["spec"].get("preserveUnknownFields"):
         text = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
         yield invalid("spec.preserveUnknownFields", True, text)

@@ -1,4 +1,4 @@
-"""A stored CustomResourceDefinition, read for serving: names that were accepted, versions, subresources, conversion."""
+"""A stored CustomResourceDefinition, parsed for serving: accepted names, versions, subresources, conversion."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MATURITY: Final = {None: 3, "beta": 2, "alpha": 1}
 
 
 def condition_of(document: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
-    """A condition of a definition by its type."""
+    """Return a condition of a definition by its type."""
     conditions = (document.get("status") or {}).get("conditions") or ()
     return next((each for each in conditions if each["type"] == kind), None)
 
@@ -27,10 +27,10 @@ def is_true(document: Mapping[str, Any], kind: str) -> bool:
 
 
 def version_sort_key(name: str) -> tuple[Any, ...]:
-    """Sorts versions as Kubernetes does, the best last: stable before beta before alpha, and other names at the end."""
+    """Return a key that sorts versions as Kubernetes does, the best last: other names, alpha, beta, stable."""
     match = _VERSION.fullmatch(name)
     if match is None:
-        # Names that are no versions come last, in the order of the alphabet.
+        # Names that are no versions sort last in the server's order, alphabetically.
         return (0, (*(-ord(letter) for letter in name), 1))
     return (1, _MATURITY[match[2]], int(match[1]), int(match[3] or 0))
 
@@ -53,7 +53,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What is served because of one definition. Names are the accepted ones."""
+    """A served definition. Names are the accepted ones."""
 
     name: str
     group: str
@@ -84,7 +84,7 @@ class Definition:
         return next((version for version in self.versions if version.name == name), None)
 
     def deprecation(self, version: Version) -> str:
-        """The warning that goes with every answer of a deprecated version, "" for the others."""
+        """Return the warning of every response of a deprecated version, "" for other versions."""
         if not version.deprecated:
             return ""
         if version.warning is not None:
@@ -97,7 +97,7 @@ class Definition:
 
 
 def read_definition(document: Mapping[str, Any]) -> Definition:
-    """Read a definition whose names were accepted."""
+    """Parse a definition whose names were accepted."""
     spec, names = document["spec"], document["status"]["acceptedNames"]
     return Definition(
         name=document["metadata"]["name"],

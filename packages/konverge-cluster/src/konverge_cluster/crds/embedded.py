@@ -1,7 +1,7 @@
-"""Resources inside a resource (`x-kubernetes-embedded-resource`): their kind, apiVersion and metadata.
+"""Embedded resources (`x-kubernetes-embedded-resource`): their kind, apiVersion and metadata.
 
-Reading brings the metadata of an embedded resource into the shape that metadata has everywhere. Validation demands kind
-and apiVersion, and checks the metadata like that of an object of its own.
+Reading decodes embedded metadata like that of any object. Validation requires kind and
+apiVersion, and validates the metadata like that of any object.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from konverge.objects.names import rfc1035_label_errors
 from konverge_cluster.api.field_errors import FieldError, invalid, required
 from konverge_cluster.api.metadata import FieldTypeError, decode_metadata, json_type, metadata_errors
 from konverge_cluster.api.names import path_segment_name_errors
-from konverge_cluster.crds.paths import Place, text_of
-from konverge_cluster.crds.shown import shown
+from konverge_cluster.crds.paths import FieldPath, format_path
+from konverge_cluster.crds.printable_values import printable_value
 from konverge_cluster.crds.structural import Structural
 
-__all__ = ["BadEmbedded", "compile_embedded", "embedded_problems", "read_embedded"]
+__all__ = ["EmbeddedResourceError", "compile_embedded", "embedded_errors", "read_embedded"]
 
-Found = Callable[[Any, Place], list[tuple[dict[str, Any], Place]]]
-"""Gives every embedded resource inside a value, with its place below that of the value; outer ones first."""
+FindEmbedded = Callable[[Any, FieldPath], list[tuple[dict[str, Any], FieldPath]]]
+"""Returns every embedded resource inside a value, with its path below that of the value; outer ones first."""
 
-_Walk = Callable[[Any, Place, list[tuple[dict[str, Any], Place]]], None]
-
-
-class BadEmbedded(ValueError):
-    """An embedded resource that cannot be read; `problem` says where and why."""
-
-    def __init__(self, problem: FieldError) -> None:
-        super().__init__(str(problem))
-        self.problem = problem
+_Walk = Callable[[Any, FieldPath, list[tuple[dict[str, Any], FieldPath]]], None]
 
 
-def compile_embedded(schema: Structural, *, with_root: bool = False) -> Found | None:
-    """Make the search for embedded resources; None when the schema has none. The root itself counts only if asked."""
+class EmbeddedResourceError(ValueError):
+    """An embedded resource cannot be decoded; `error` is the field error."""
+
+    def __init__(self, error: FieldError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def compile_embedded(schema: Structural, *, with_root: bool = False) -> FindEmbedded | None:
+    """Return a function that finds embedded resources; None if the schema has none. `with_root` includes the root."""
     walk = _compile(schema, root=not with_root)
     if walk is None:
         return None
 
-    def find(value: Any, base: Place) -> list[tuple[dict[str, Any], Place]]:
-        found: list[tuple[dict[str, Any], Place]] = []
+    def find(value: Any, base: FieldPath) -> list[tuple[dict[str, Any], FieldPath]]:
+        found: list[tuple[dict[str, Any], FieldPath]] = []
         walk(value, base, found)
         return found
 
@@ -56,41 +56,43 @@ def _compile(schema: Structural | None, *, root: bool = False) -> _Walk | None:
     if not (is_resource or below or walk_value or walk_item):
         return None
 
-    def walk(value: Any, place: Place, found: list[tuple[dict[str, Any], Place]]) -> None:
+    def walk(value: Any, field_path: FieldPath, found: list[tuple[dict[str, Any], FieldPath]]) -> None:
         if isinstance(value, list):
             if walk_item is not None:
                 for index, item in enumerate(value):
-                    walk_item(item, (place, index), found)
+                    walk_item(item, (field_path, index), found)
             return
         if not isinstance(value, dict):
             return
         if is_resource:
-            found.append((value, place))
+            found.append((value, field_path))
         for name, walk_member in below.items():
             if name in value:
-                walk_member(value[name], (place, f".{name}"), found)
+                walk_member(value[name], (field_path, f".{name}"), found)
         if walk_value is not None:
             for key, item in value.items():
-                walk_value(item, (place, f"[{key}]"), found)
+                walk_value(item, (field_path, f"[{key}]"), found)
 
     return walk
 
 
-def read_embedded(find: Found, document: Any, base: Place = None) -> list[str]:
-    """Bring embedded metadata into shape, in place; return the unknown fields in it, sorted.
+def read_embedded(find: FindEmbedded, document: Any, base: FieldPath = None) -> list[str]:
+    """Decode embedded metadata in place; return its unknown fields, sorted.
 
-    `base` is where the document itself stands.
+    `base` is the path of the document itself.
 
-    Raises: BadEmbedded.
+    Raises: EmbeddedResourceError.
     """
     unknown: list[str] = []
-    for resource, place in find(document, base):
+    for resource, field_path in find(document, base):
         for name in ("apiVersion", "kind"):
             if name in resource and not isinstance(resource[name], str):
-                problem = invalid(text_of((place, f".{name}")), shown(resource[name]), "must be a string")
-                raise BadEmbedded(problem)
+                error = invalid(
+                    format_path((field_path, f".{name}")), printable_value(resource[name]), "must be a string"
+                )
+                raise EmbeddedResourceError(error)
         if "metadata" in resource:
-            unknown += _read_metadata(resource, text_of((place, ".metadata")))
+            unknown += _read_metadata(resource, format_path((field_path, ".metadata")))
     return sorted(unknown)
 
 
@@ -99,7 +101,7 @@ def _read_metadata(resource: dict[str, Any], path: str) -> list[str]:
     try:
         resource["metadata"], unknown = _decoded(metadata, path)
     except FieldTypeError as fault:
-        raise BadEmbedded(invalid(path, shown(metadata), str(fault))) from None
+        raise EmbeddedResourceError(invalid(path, printable_value(metadata), str(fault))) from None
     return [text.removeprefix('unknown field "').removesuffix('"') for text in unknown]
 
 
@@ -109,26 +111,26 @@ def _decoded(metadata: Any, path: str) -> tuple[dict[str, Any], list[str]]:
     return decode_metadata(metadata or {}, path, custom=True)
 
 
-def embedded_problems(find: Found, document: Any, base: Place = None) -> list[FieldError]:
-    """Say what is wrong with the embedded resources of an object."""
-    problems: list[FieldError] = []
-    for resource, place in find(document, base):
-        problems += _identity_problems(resource, place)
+def embedded_errors(find: FindEmbedded, document: Any, base: FieldPath = None) -> list[FieldError]:
+    """Return the errors of the embedded resources of an object."""
+    errors: list[FieldError] = []
+    for resource, field_path in find(document, base):
+        errors += _identity_errors(resource, field_path)
         if "metadata" in resource:
-            problems += _metadata_problems(resource["metadata"], text_of((place, ".metadata")))
-    return problems
+            errors += _metadata_errors(resource["metadata"], format_path((field_path, ".metadata")))
+    return errors
 
 
-def _identity_problems(resource: dict[str, Any], place: Place) -> Iterator[FieldError]:
+def _identity_errors(resource: dict[str, Any], field_path: FieldPath) -> Iterator[FieldError]:
     for name, check in (("apiVersion", _version_text), ("kind", _kind_text)):
-        path = text_of((place, f".{name}"))
+        path = format_path((field_path, f".{name}"))
         if name not in resource:
             yield required(path)
             continue
         value = resource[name]
         text = check(value) if isinstance(value, str) else "must be a string"
         if text:
-            yield invalid(path, shown(value), text)
+            yield invalid(path, printable_value(value), text)
 
 
 def _version_text(value: str) -> str:
@@ -144,11 +146,11 @@ def _kind_text(value: str) -> str:
     return f"may have mixed case, but should otherwise match: {','.join(texts)}" if texts else ""
 
 
-def _metadata_problems(given: Any, path: str) -> list[FieldError]:
+def _metadata_errors(given: Any, path: str) -> list[FieldError]:
     try:
         metadata, _ = _decoded(given, path)
     except FieldTypeError as fault:
-        return [invalid(path, shown(given), str(fault))]
+        return [invalid(path, printable_value(given), str(fault))]
     named = {**metadata, "name": metadata.get("name") or "fakename"}
     found = metadata_errors(
         named, namespaced=bool(named.get("namespace")), name_rule=path_segment_name_errors, custom=True

@@ -1,6 +1,6 @@
-"""Formats of texts and numbers that the server checks; all others are ignored.
+"""Formats of strings and numbers that the server checks; all others are ignored.
 
-Most checks are those of `konverge.schema.formats`. Here are those that need a parser of their own: request URIs, mail
+Most checks are in `konverge.schema.formats`. This module has those that need a parser of their own: request URIs, mail
 addresses, host names, card and book numbers.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from konverge.schema.formats import FORMATS, has_format
 
-__all__ = ["effective_format", "fits_format", "unrecognized_format"]
+__all__ = ["effective_format", "matches_format", "unrecognized_format"]
 
 _NUMERIC: Final = {"integer": ("int32", "int64"), "number": ("float", "double")}
 _NAMES: Final = {name.replace("-", ""): name for name in FORMATS}
@@ -36,13 +36,13 @@ _RGB: Final = re.compile(rf"rgb\({_COLOR_PART},{_COLOR_PART},{_COLOR_PART}\)")
 
 
 def effective_format(schema: Mapping[str, Any]) -> str:
-    """The format of a schema as it is checked: "" when its type does not have that format."""
+    """Return the format of a schema that is checked: "" if its type does not have that format."""
     name = schema.get("format", "")
     return "" if unrecognized_format(schema) else str(name)
 
 
 def unrecognized_format(schema: Mapping[str, Any]) -> bool:
-    """Tell whether a schema has a format that the server ignores, and warns of."""
+    """Report whether a schema has a format that the server ignores with a warning."""
     name = schema.get("format", "")
     if not name:
         return False
@@ -52,11 +52,11 @@ def unrecognized_format(schema: Mapping[str, Any]) -> bool:
     return name not in _NUMERIC.get(kind, ())
 
 
-def fits_format(name: str, text: str) -> bool:
-    """Tell whether a text has a format that the server knows."""
-    known = _NAMES[name.replace("-", "")]
-    own = _OWN.get(known)
-    return own(text) if own is not None else has_format(known, text)
+def matches_format(name: str, text: str) -> bool:
+    """Report whether a string matches a format that the server checks."""
+    format_name = _NAMES[name.replace("-", "")]
+    own = _OWN.get(format_name)
+    return own(text) if own is not None else has_format(format_name, text)
 
 
 def _is_request_uri(text: str) -> bool:
@@ -91,7 +91,7 @@ def _is_authority(text: str) -> bool:
     if colon and not _is_port(colon + port):
         return False
     name = name if colon else host
-    # In a host only bytes beyond ASCII may be escaped.
+    # In a host only non-ASCII bytes may be escaped.
     escapes = re.findall("%(..)", name)
     return not (_HOST_BAD.search(name) or _BAD_ESCAPE.search(name) or any(int(each, 16) < 0x80 for each in escapes))
 
@@ -148,7 +148,7 @@ def _is_host_label(text: str) -> bool:
 
 
 def _is_single_host(text: str) -> bool:
-    """A name without dots: at most one dash, right after the first character."""
+    """Report whether a text is a name without dots: at most one dash, right after the first character."""
     rest = text[2:] if text[1:2] == "-" else text[1:]
     return bool(text) and _is_symbol(text[0]) and len(rest) <= 62 and all(map(_is_symbol, rest))
 

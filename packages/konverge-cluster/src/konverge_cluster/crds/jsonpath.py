@@ -1,7 +1,7 @@
 """JSONPath in the server's dialect: fields, indices and slices, keys in brackets, unions, wildcards, `..`, filters.
 
-`compile_path` turns a path into a function from an object to the values that it finds. A field that is missing finds
-nothing; an index that is out of bounds, or a filter on something that is no list, raises `PathFault`.
+`compile_path` returns a function from an object to the values that the path matches. A missing field matches
+nothing; an index that is out of bounds, or a filter on something that is no list, raises `PathError`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = ["PathFault", "compile_path"]
+__all__ = ["PathError", "compile_path"]
 
 Find = Callable[[list[Any]], list[Any]]
-"""One step: from the values that were found so far to those that it finds in them."""
+"""One step: from the values that were matched so far to those that it matches in them."""
 
 _TERMINATORS: Final = frozenset(" \t\r\n.,[]$@{}")
 _SLICE: Final = re.compile(r"(-?[0-9]*)(:-?[0-9]*)?(:-?[0-9]*)?")
@@ -23,14 +23,14 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9.]+")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 
 
-class PathFault(ValueError):
-    """The path cannot be read, or not be followed in this object."""
+class PathError(ValueError):
+    """The path is invalid, or cannot be evaluated on this object."""
 
 
 def compile_path(path: str) -> Callable[[Any], list[Any]]:
-    """Make the search for a path.
+    """Return a function that returns the matches of a path.
 
-    Raises: PathFault when it is none.
+    Raises: PathError for an invalid path.
     """
     steps = _Reader(path).read()
 
@@ -47,7 +47,7 @@ def _follow(steps: list[Find], values: list[Any]) -> list[Any]:
 
 
 class _Reader:
-    """Reads a path from left to right."""
+    """Parses a path from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -60,7 +60,7 @@ class _Reader:
             rest = self._text[self._at :]
             if rest.startswith(".."):
                 if recursive:
-                    raise PathFault("invalid multiple recursive descent")
+                    raise PathError("invalid multiple recursive descent")
                 self._at += 2
                 self._steps.append(_everything)
                 recursive = True
@@ -89,17 +89,17 @@ class _Reader:
         elif letter == "_" or letter.isalnum():
             self._word()
         else:
-            raise PathFault(f"unrecognized character in action: {letter}")
+            raise PathError(f"unrecognized character in action: {letter}")
 
     def _letter(self) -> str:
         return self._text[self._at : self._at + 1]
 
     def _until(self, end: str, what: str) -> str:
-        place = self._text.find(end, self._at)
-        if place < 0 or "\n" in self._text[self._at : place]:
-            raise PathFault(f"unterminated {what}")
-        found = self._text[self._at : place]
-        self._at = place + len(end)
+        field_path = self._text.find(end, self._at)
+        if field_path < 0 or "\n" in self._text[self._at : field_path]:
+            raise PathError(f"unterminated {what}")
+        found = self._text[self._at : field_path]
+        self._at = field_path + len(end)
         return found
 
     def _field(self) -> None:
@@ -124,16 +124,16 @@ class _Reader:
                 end = at
                 break
         if end < 0:
-            raise PathFault("unterminated filter")
+            raise PathError("unterminated filter")
         if self._text[end + 1 : end + 2] != "]":
-            raise PathFault("unclosed array expect ]")
+            raise PathError("unclosed array expect ]")
         self._at = end + 2
         self._steps.append(_filter_step(self._text[start:end]))
 
     def _quote(self, mark: str) -> None:
         match = re.compile(rf"{mark}((?:[^{mark}\\\n]|\\.)*){mark}").match(self._text, self._at)
         if match is None:
-            raise PathFault("unterminated quoted string")
+            raise PathError("unterminated quoted string")
         self._at = match.end()
         text = re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[1]), match[1])
         self._steps.append(_constant(text))
@@ -143,7 +143,7 @@ class _Reader:
         try:
             value = float(match[0]) if match and "." in match[0] else int(match[0] if match else "")
         except ValueError:
-            raise PathFault(f"cannot parse number {match[0] if match else ''}") from None
+            raise PathError(f"cannot parse number {match[0] if match else ''}") from None
         self._at = match.end() if match else self._at
         self._steps.append(_constant(value))
 
@@ -153,7 +153,7 @@ class _Reader:
             self._at += 1
         word = self._text[start : self._at]
         if word not in ("true", "false"):
-            raise PathFault(f"unrecognized identifier {word}")
+            raise PathError(f"unrecognized identifier {word}")
         self._steps.append(_constant(word == "true"))
 
 
@@ -196,7 +196,7 @@ def _bracket_step(text: str) -> Find:
         return lambda values: _follow(steps, values)
     match = _SLICE.fullmatch(text)
     if match is None:
-        raise PathFault(f"invalid array index {text}")
+        raise PathError(f"invalid array index {text}")
     start, stop, step = (None if part in (None, "", ":") else int(part.removeprefix(":")) for part in match.groups())
     single = match[2] is None
     return lambda values: [item for value in values for item in _slice(value, start, stop, step, single=single)]
@@ -206,7 +206,7 @@ def _slice(value: Any, start: int | None, stop: int | None, step: int | None, *,
     if value is None:
         return []
     if not isinstance(value, list):
-        raise PathFault(f"{type(value).__name__} is not array or slice")
+        raise PathError(f"{type(value).__name__} is not array or slice")
     size = len(value)
     first = start or 0
     last = first + 1 if single else size if stop is None else stop
@@ -216,9 +216,9 @@ def _slice(value: Any, start: int | None, stop: int | None, step: int | None, *,
     if first == last:
         return []
     if not 0 <= first < size or not 0 <= last <= size or first > last:
-        raise PathFault(f"array index out of bounds: index {first}, length {size}")
+        raise PathError(f"array index out of bounds: index {first}, length {size}")
     if step is not None and step <= 0:
-        raise PathFault("step must be > 0")
+        raise PathError("step must be > 0")
     return value[first : last : step or 1]
 
 
@@ -234,14 +234,14 @@ def _filter_step(text: str) -> Find:
             return bool(found)
         other = _follow(right, [item]) if found else []
         if len(found) > 1 or len(other) > 1:
-            raise PathFault("can only compare one element at a time")
+            raise PathError("can only compare one element at a time")
         return bool(other) and _compare(operator, found[0], other[0])
 
     def step(values: list[Any]) -> list[Any]:
         kept = []
         for value in values:
             if not isinstance(value, list):
-                raise PathFault("not array or slice and cannot be filtered")
+                raise PathError("not array or slice and cannot be filtered")
             kept += [item for item in value if passes(item)]
         return kept
 
@@ -251,11 +251,11 @@ def _filter_step(text: str) -> Find:
 def _compare(operator: str, left: Any, right: Any) -> bool:
     kinds = {_comparison_kind(left), _comparison_kind(right)}
     if len(kinds) > 1 or "" in kinds:
-        raise PathFault("incompatible types for comparison")
+        raise PathError("incompatible types for comparison")
     if operator in ("==", "!="):
         return bool((left == right) is (operator == "=="))
     if operator not in ("<", ">", "<=", ">=") or kinds == {"bool"}:
-        raise PathFault(f"unrecognized filter operator {operator}")
+        raise PathError(f"unrecognized filter operator {operator}")
     if operator[0] == "<":
         return bool(left < right or (operator == "<=" and left == right))
     return bool(left > right or (operator == ">=" and left == right))

@@ -1,7 +1,7 @@
-"""Bounds and multiples of numbers, in the server's words.
+"""Bounds and multiples of numbers, with the messages of the real server.
 
-The server compares whole numbers with the whole part of a bound, and checks first whether value and bound fit the type
-at all; what does not fit has a text of its own, without a field.
+The server compares integers with the integer part of a bound. It first checks whether value and bound are in the range
+of the type; if not, the error has a message of its own, without a field.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _MOST_EXACT: Final = 2**53 - 1
 _EPSILON: Final = 1e-9
 _FLOAT32_MAX: Final = 3.4028235677973366e38
 
-Say = Callable[[Any, str], None]
-"""Takes the value and the text of one problem; a value of None means a problem without a field."""
+AddError = Callable[[Any, str], None]
+"""Receives the value and the message of an error; a value of None means an error without a field."""
 
 
 def is_whole(value: float) -> bool:
-    """Tell whether a float counts as an integer."""
+    """Report whether a float counts as an integer."""
     if not math.isfinite(value) or abs(value) > _MOST_EXACT:
         return False
     nearest = float(int(value))
@@ -37,53 +37,56 @@ def is_whole(value: float) -> bool:
 
 
 def plain_bounds(schema: Mapping[str, Any], number_format: str) -> tuple[int, int]:
-    """The whole numbers, from the first to the last, that certainly fit; an empty range when it takes a closer look."""
-    least, most = schema.get("minimum"), schema.get("maximum")
+    """Return the first and the last integer that are certainly valid; an empty range if a full check is needed."""
+    minimum, maximum = schema.get("minimum"), schema.get("maximum")
     limits = _INT32 if number_format == "int32" else INT64
-    odd = any(bound is not None and (bound != int(bound) or int(bound) not in limits) for bound in (least, most))
+    odd = any(bound is not None and (bound != int(bound) or int(bound) not in limits) for bound in (minimum, maximum))
     if odd or number_format == "float" or schema.get("multipleOf") is not None:
         return 1, 0
-    low = limits[0] if least is None else int(least) + (schema.get("exclusiveMinimum") is True)
-    high = limits[-1] if most is None else int(most) - (schema.get("exclusiveMaximum") is True)
+    low = limits[0] if minimum is None else int(minimum) + (schema.get("exclusiveMinimum") is True)
+    high = limits[-1] if maximum is None else int(maximum) - (schema.get("exclusiveMaximum") is True)
     return low, high
 
 
 def compile_number(
     schema: Mapping[str, Any], number_format: str, number: type
-) -> Callable[[Any, str, Say], None] | None:
-    """Make the check of a number, whole (int) or not (float); None when any number will do.
+) -> Callable[[Any, str, AddError], None] | None:
+    """Return the check of an integer (int) or another number (float); None if any number is valid.
 
-    The check is given the value and the name of its field.
+    The check receives the value and the name of its field.
     """
     kind = schema.get("type", "") if not schema.get("x-kubernetes-int-or-string") else ""
-    least, most, step = schema.get("minimum"), schema.get("maximum"), schema.get("multipleOf")
+    minimum, maximum, step = schema.get("minimum"), schema.get("maximum"), schema.get("multipleOf")
     bounded = number_format in ("float", "int32") or (kind == "integer" and number is float)
-    if least is None and most is None and step is None and not bounded:
+    if minimum is None and maximum is None and step is None and not bounded:
         return None
-    below, above = schema.get("exclusiveMinimum") is True, schema.get("exclusiveMaximum") is True
+    exclusive_minimum, exclusive_maximum = (
+        schema.get("exclusiveMinimum") is True,
+        schema.get("exclusiveMaximum") is True,
+    )
     suffix = f"{kind} with format {number_format}" if number_format else f"{kind} (default format)"
 
-    def fits(number: Any, what: str, name: str, say: Say) -> None:
-        if not _fits(number, kind, number_format):
-            say(None, f"{what} value must be of type {suffix} in {name}")
+    def check_type(number: Any, what: str, name: str, add_error: AddError) -> None:
+        if not _is_in_range(number, kind, number_format):
+            add_error(None, f"{what} value must be of type {suffix} in {name}")
 
-    def check(value: Any, name: str, say: Say) -> None:
+    def check(value: Any, name: str, add_error: AddError) -> None:
         if bounded:
-            fits(value, "Checked", name, say)
+            check_type(value, "Checked", name, add_error)
         if step is not None:
-            fits(step, "MultipleOf", name, say)
-            _check_step(value, step, name, say)
-        if least is not None:
-            fits(least, "Minimum boundary", name, say)
-            _check_least(value, least, below, name, say)
-        if most is not None:
-            fits(most, "Maximum boundary", name, say)
-            _check_most(value, most, above, name, say)
+            check_type(step, "MultipleOf", name, add_error)
+            _check_step(value, step, name, add_error)
+        if minimum is not None:
+            check_type(minimum, "Minimum boundary", name, add_error)
+            _check_least(value, minimum, exclusive_minimum, name, add_error)
+        if maximum is not None:
+            check_type(maximum, "Maximum boundary", name, add_error)
+            _check_most(value, maximum, exclusive_maximum, name, add_error)
 
     return check
 
 
-def _fits(number: Any, kind: str, number_format: str) -> bool:
+def _is_in_range(number: Any, kind: str, number_format: str) -> bool:
     if kind == "integer":
         whole = isinstance(number, int) or (math.isfinite(number) and number == int(number))
         return whole and int(number) in (_INT32 if number_format == "int32" else INT64)
@@ -94,28 +97,28 @@ def _comparable(value: Any, bound: Any) -> Any:
     return int(bound) if isinstance(value, int) else float(bound)
 
 
-def _check_step(value: Any, step: Any, name: str, say: Say) -> None:
+def _check_step(value: Any, step: Any, name: str, add_error: AddError) -> None:
     factor = _comparable(value, step)
     if factor <= 0:
-        say(factor, f"factor MultipleOf declared for {name} must be positive: {go_float(factor)}")
+        add_error(factor, f"factor MultipleOf declared for {name} must be positive: {go_float(factor)}")
         return
     if isinstance(value, int):
-        fits = value % factor == 0
+        check_type = value % factor == 0
     else:
-        fits = is_whole(1 / factor * value if factor < 1 else value / factor)
-    if not fits:
-        say(value, f"{name} in body should be a multiple of {go_float(factor)}")
+        check_type = is_whole(1 / factor * value if factor < 1 else value / factor)
+    if not check_type:
+        add_error(value, f"{name} in body should be a multiple of {go_float(factor)}")
 
 
-def _check_least(value: Any, least: Any, exclusive: bool, name: str, say: Say) -> None:
-    bound = _comparable(value, least)
+def _check_least(value: Any, minimum: Any, exclusive: bool, name: str, add_error: AddError) -> None:
+    bound = _comparable(value, minimum)
     if value < bound or (exclusive and value == bound):
         words = "greater than" if exclusive else "greater than or equal to"
-        say(value, f"{name} in body should be {words} {go_float(bound)}")
+        add_error(value, f"{name} in body should be {words} {go_float(bound)}")
 
 
-def _check_most(value: Any, most: Any, exclusive: bool, name: str, say: Say) -> None:
-    bound = _comparable(value, most)
+def _check_most(value: Any, maximum: Any, exclusive: bool, name: str, add_error: AddError) -> None:
+    bound = _comparable(value, maximum)
     if value > bound or (exclusive and value == bound):
         words = "less than" if exclusive else "less than or equal to"
-        say(value, f"{name} in body should be {words} {go_float(bound)}")
+        add_error(value, f"{name} in body should be {words} {go_float(bound)}")

@@ -1,4 +1,4 @@
-"""The schema of a custom resource as OpenAPI shows it: with kind, apiVersion and metadata, and a list beside it."""
+"""The schema of a custom resource as published in OpenAPI: with kind, apiVersion and metadata, and a list type."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 
 
 def model_name(group: str, version: str, kind: str) -> str:
-    """The name of a kind's schema: the group backwards, the version, the kind."""
+    """Return the name of a kind's schema: the reversed group, the version, the kind."""
     return f"{'.'.join(reversed(group.split('.')))}.{version}.{kind}"
 
 
 def component_schemas(definition: Definition, version: Version) -> Mapping[str, Any]:
-    """Every schema that the document of this kind needs, by name."""
+    """Return every schema that the document of this kind needs, by name."""
     name = model_name(definition.group, version.name, definition.kind)
     found: dict[str, Any] = {}
     for each in _NEEDED:
@@ -71,7 +71,7 @@ def _identity(definition: Definition, version: Version, kind: str) -> list[dict[
 
 
 def _object_schema(definition: Definition, version: Version) -> dict[str, Any]:
-    schema = _shown(version.schema)
+    schema = _published(version.schema)
     own = {
         "apiVersion": _text(_API_VERSION),
         "kind": _text(_KIND),
@@ -106,39 +106,39 @@ def _with_selectable(schema: dict[str, Any], version: Version) -> dict[str, Any]
     return schema
 
 
-def _shown(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema with what its extensions mean written out, in depth."""
-    shown = dict(schema)
+def _published(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema with the meaning of its extensions spelled out, recursively."""
+    published = dict(schema)
     if "properties" in schema:
-        shown["properties"] = {name: _shown(each) for name, each in (schema["properties"] or {}).items()}
+        published["properties"] = {name: _published(each) for name, each in (schema["properties"] or {}).items()}
     for key in ("items", "additionalProperties"):
         if isinstance(schema.get(key), Mapping):
-            shown[key] = _shown(schema[key])
+            published[key] = _published(schema[key])
     if schema.get("x-kubernetes-int-or-string"):
-        _unfold(shown)
+        _unfold(published)
     if schema.get("x-kubernetes-embedded-resource"):
-        _embed(shown)
-    return shown
+        _embed(published)
+    return published
 
 
-def _unfold(shown: dict[str, Any]) -> None:
-    if shown.get("anyOf") == _INT_OR_STRING:
+def _unfold(published: dict[str, Any]) -> None:
+    if published.get("anyOf") == _INT_OR_STRING:
         return
-    every = shown.get("allOf") or []
+    every = published.get("allOf") or []
     if every and every[0].get("anyOf") == _INT_OR_STRING:
         return
-    if not shown.get("anyOf"):
-        shown["anyOf"] = _INT_OR_STRING
+    if not published.get("anyOf"):
+        published["anyOf"] = _INT_OR_STRING
     else:
-        shown["allOf"] = [{"anyOf": _INT_OR_STRING}, *every]
+        published["allOf"] = [{"anyOf": _INT_OR_STRING}, *every]
 
 
-def _embed(shown: dict[str, Any]) -> None:
+def _embed(published: dict[str, Any]) -> None:
     own = {
         "apiVersion": _text(_EMBEDDED_API_VERSION),
         "kind": _text(_EMBEDDED_KIND),
         "metadata": _described(f"{_META}.ObjectMeta", _OBJECT_META),
     }
-    shown["properties"] = {**(shown.get("properties") or {}), **own}
-    wanted = list(shown.get("required") or [])
-    shown["required"] = wanted + [name for name in ("kind", "apiVersion") if name not in wanted]
+    published["properties"] = {**(published.get("properties") or {}), **own}
+    names = list(published.get("required") or [])
+    published["required"] = names + [name for name in ("kind", "apiVersion") if name not in names]

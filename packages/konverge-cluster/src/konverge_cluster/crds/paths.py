@@ -1,7 +1,7 @@
-"""Places inside an object, kept as links to the parent and written out only when somebody has to be told.
+"""Field paths as links to the parent, formatted only when an error is reported.
 
-The walkers of a schema visit every value of every object, and nearly always have nothing to say. A place is None at
-the root, else a pair of the parent's place and the last step: the index of an item, else the step as it is written,
+Schema walkers visit every value of every object, and nearly always find no error. A path is None at
+the root, else a pair of the parent's path and the last step: the index of an item, else the formatted step,
 `.name` or `[key of a map]`.
 """
 
@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from typing import TypeAlias, Union
 
-__all__ = ["Place", "steps_of", "text_of"]
+__all__ = ["FieldPath", "format_path", "format_steps"]
 
-Place: TypeAlias = Union["tuple[Place, str | int]", None]
+FieldPath: TypeAlias = Union["tuple[FieldPath, str | int]", None]
 
 
-def steps_of(place: Place) -> str:
-    """Write a place with all its steps as they are: `.spec.size`."""
+def format_steps(field_path: FieldPath) -> str:
+    """Format a path with all its steps: `.spec.size`."""
     steps: list[str] = []
-    while place is not None:
-        place, step = place
+    while field_path is not None:
+        field_path, step = field_path
         steps.append(step if isinstance(step, str) else f"[{step}]")
     return "".join(reversed(steps))
 
 
-def text_of(place: Place) -> str:
-    """Write a place as the server does in field paths: `spec.size`, and `<nil>` for the root."""
-    return steps_of(place).removeprefix(".") or "<nil>"
+def format_path(field_path: FieldPath) -> str:
+    """Format a path as the server does: `spec.size`, and `<nil>` for the root."""
+    return format_steps(field_path).removeprefix(".") or "<nil>"

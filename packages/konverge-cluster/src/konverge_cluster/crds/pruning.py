@@ -1,12 +1,12 @@
-"""Remove what a structural schema does not know, in place, and say what it was.
+"""Remove fields that a structural schema does not specify, in place, and report them.
 
-Two rules are carried out in one walk, since both look at every key:
+Two rules are applied in one walk, since both visit every key:
 
-1. An unknown field goes, unless `x-kubernetes-preserve-unknown-fields` keeps it. Below a field that is known only by
-   `additionalProperties: true` nothing is known.
-2. A null goes where the schema neither allows it nor has a default to put there.
+1. An unknown field is removed unless `x-kubernetes-preserve-unknown-fields` keeps it. Below a field that is known only
+      by `additionalProperties: true` nothing is known.
+2. A null is removed if the schema does not allow it and has no default for it.
 
-Kind, apiVersion and metadata of the object and of embedded resources are left alone; `embedded.py` looks after those.
+Kind, apiVersion and metadata of the object and of embedded resources are left alone; `embedded.py` handles those.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from konverge_cluster.crds.paths import Place, text_of
+from konverge_cluster.crds.paths import FieldPath, format_path
 from konverge_cluster.crds.structural import META_FIELDS, Structural
 
-__all__ = ["compile_pruner"]
+__all__ = ["compile_pruning"]
 
 Pruner = Callable[[dict[str, Any]], list[str]]
-"""Prunes an object in place; gives the paths of the unknown fields, sorted."""
+"""Prunes an object in place; returns the paths of the unknown fields, sorted."""
 
-_Walk = Callable[[Any, Place, list[Place]], None]
+_Walk = Callable[[Any, FieldPath, list[FieldPath]], None]
 
 
-def compile_pruner(schema: Structural) -> Pruner:
-    """Make the pruner of a resource from its root schema."""
+def compile_pruning(schema: Structural) -> Pruner:
+    """Return the pruner of a resource for its root schema."""
     walk = _compile(schema, root=True)
 
     def prune(document: dict[str, Any]) -> list[str]:
-        unknown: list[Place] = []
+        unknown: list[FieldPath] = []
         walk(document, None, unknown)
-        return sorted(map(text_of, unknown)) if unknown else []
+        return sorted(map(format_path, unknown)) if unknown else []
 
     return prune
 
 
 class _Known(NamedTuple):
-    """What happens to a key that the schema knows: `walk` below it (None leaves it alone), whether a null goes."""
+    """A key in the schema: `walk` prunes its value (None leaves it alone), `drops_null` removes a null."""
 
     walk: _Walk | None
     step: str
@@ -46,18 +46,18 @@ class _Known(NamedTuple):
 
 
 def _compile(schema: Structural | None, *, root: bool = False, keep: bool = False) -> _Walk:
-    """Make the walk of a value; `keep` when a list around it keeps unknown fields, whatever this schema says."""
+    """Return the walk of a value; `keep` if a list around it keeps unknown fields, whatever this schema specifies."""
     if schema is None:
         return _prune_all
     keeps = keep or schema.preserves
     walk_object = _compile_object(schema, root=root, keeps=keeps)
     walk_list = _compile_list(schema, keeps=keeps)
 
-    def walk(value: Any, place: Place, unknown: list[Place]) -> None:
+    def walk(value: Any, field_path: FieldPath, unknown: list[FieldPath]) -> None:
         if type(value) is dict:
-            walk_object(value, place, unknown)
+            walk_object(value, field_path, unknown)
         else:
-            walk_list(value, place, unknown)
+            walk_list(value, field_path, unknown)
 
     return walk
 
@@ -67,10 +67,10 @@ def _compile_list(schema: Structural, *, keeps: bool) -> _Walk:
         return _keep_all
     walk_item = _compile(schema.items, keep=keeps)
 
-    def walk(value: Any, place: Place, unknown: list[Place]) -> None:
+    def walk(value: Any, field_path: FieldPath, unknown: list[FieldPath]) -> None:
         for index, item in enumerate(value):
             if type(item) is dict or type(item) is list:
-                walk_item(item, (place, index), unknown)
+                walk_item(item, (field_path, index), unknown)
 
     return walk
 
@@ -97,7 +97,7 @@ def _compile_object(schema: Structural, *, root: bool, keeps: bool) -> _Walk:
     walk_other = _compile(schema.values) if schema.open else None
     drops_null = _drops_null(schema.values)
 
-    def walk(value: Any, place: Place, unknown: list[Place]) -> None:
+    def walk(value: Any, field_path: FieldPath, unknown: list[FieldPath]) -> None:
         dropped: list[str] | None = None
         for key, item in value.items():
             found = known(key)
@@ -106,13 +106,13 @@ def _compile_object(schema: Structural, *, root: bool, keeps: bool) -> _Walk:
             if found is None:
                 if keeps:
                     continue
-                unknown.append((place, f".{key}"))
+                unknown.append((field_path, f".{key}"))
             elif item is None:
                 if not found.drops_null:
                     continue
             else:
                 if found.walk is not None and (type(item) is dict or type(item) is list):
-                    found.walk(item, (place, found.step), unknown)
+                    found.walk(item, (field_path, found.step), unknown)
                 continue
             dropped = dropped or []
             dropped.append(key)
@@ -123,15 +123,15 @@ def _compile_object(schema: Structural, *, root: bool, keeps: bool) -> _Walk:
     return walk
 
 
-def _prune_all(value: Any, place: Place, unknown: list[Place]) -> None:
+def _prune_all(value: Any, field_path: FieldPath, unknown: list[FieldPath]) -> None:
     if type(value) is dict:
-        unknown.extend((place, f".{key}") for key in value)
+        unknown.extend((field_path, f".{key}") for key in value)
         value.clear()
         return
     for index, item in enumerate(value):
         if type(item) is dict or type(item) is list:
-            _prune_all(item, (place, index), unknown)
+            _prune_all(item, (field_path, index), unknown)
 
 
-def _keep_all(_value: Any, _position: Place, _unknown: list[Place]) -> None:
+def _keep_all(_value: Any, _position: FieldPath, _unknown: list[FieldPath]) -> None:
     return None

@@ -1,4 +1,4 @@
-"""What is found wrong with a value while a schema is held against it."""
+"""Collection of the errors of a value while it is validated against a schema."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 
 from konverge_cluster.api.field_errors import FieldError, invalid
 from konverge_cluster.crds.correlation import Correlation
-from konverge_cluster.crds.paths import Place
+from konverge_cluster.crds.paths import FieldPath
 
 __all__ = ["Report", "Step"]
 
-Step = Callable[[Any, Place, "Report", Correlation | None], None]
-"""Looks at one aspect of a value, and adds to the report what is wrong with it."""
+Step = Callable[[Any, FieldPath, "Report", Correlation | None], None]
+"""Checks one aspect of a value, and adds errors to the report."""
 
 
 class Report:
-    """What was found so far; `base` is the field that the root of the schema stands for ("" for the whole object)."""
+    """The errors so far; `base` is the field of the root of the schema ("" for the whole object)."""
 
     __slots__ = ("base", "found")
 
@@ -25,14 +25,14 @@ class Report:
         self.found: list[FieldError] = []
 
     def path(self, name: str) -> str:
-        """The path in an answer of a field that is called `name` in the texts."""
+        """Return the path in a response of a field that is called `name` in the messages."""
         name = name.removeprefix(".")
         if not self.base:
             return name or "<nil>"
         return f"{self.base}.{name}" if name else self.base
 
-    def say(self, text: str) -> None:
-        """Note a problem that names its field only in its text."""
+    def add_error(self, text: str) -> None:
+        """Add an error that names its field only in its message."""
         self.found.append(invalid(self.base or "<nil>", "", text))
 
     def child(self) -> Report:

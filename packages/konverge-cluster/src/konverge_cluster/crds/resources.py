@@ -1,4 +1,4 @@
-"""One served version of a custom resource, as the API core sees it."""
+"""The strategy of one served version of a custom resource."""
 
 # ruff: noqa: ARG002
 
@@ -21,11 +21,11 @@ from konverge_cluster.crds.columns import TableColumns
 from konverge_cluster.crds.compiled import CompiledSchema
 from konverge_cluster.crds.conversions import Converter
 from konverge_cluster.crds.definitions import Definition, Version
-from konverge_cluster.crds.embedded import BadEmbedded
-from konverge_cluster.crds.jsonpath import PathFault, compile_path
+from konverge_cluster.crds.embedded import EmbeddedResourceError
+from konverge_cluster.crds.jsonpath import PathError, compile_path
 from konverge_cluster.crds.openapi import component_schemas, model_name
+from konverge_cluster.crds.printable_values import normalize_numbers
 from konverge_cluster.crds.scaling import ScalePaths
-from konverge_cluster.crds.shown import stored_numbers
 from konverge_cluster.patches.openapi import custom_resource_topology
 from konverge_cluster.patches.topology import Topology
 
@@ -39,7 +39,7 @@ _TERMINATING: Final = "create not allowed while custom resource definition is te
 
 @dataclass(frozen=True, slots=True)
 class EncodingVersion:
-    """In which form an object is stored: its version, the schema that shaped it, whether its defaults are in it."""
+    """The encoding of a stored object: its version, its schema, and whether its defaults are set."""
 
     version: str
     schema: CompiledSchema
@@ -47,7 +47,7 @@ class EncodingVersion:
 
 
 class _Topologies(Mapping[str, Topology]):
-    """How lists and maps merge in each version, made when it is asked for."""
+    """The merge topology of lists and maps in each version, computed on demand."""
 
     def __init__(self, definition: Definition) -> None:
         self._schemas = {f"{definition.group}/{each.name}": each.schema for each in definition.versions}
@@ -68,10 +68,10 @@ class _Topologies(Mapping[str, Topology]):
 
 
 class CustomResourceStrategy(DefaultStrategy):
-    """The rules of one version of a custom resource.
+    """The strategy of one version of a custom resource.
 
-    `schemas_by_version` holds the compiled schema of every version: an object is stored in one of them, and takes the
-    shape and the defaults of that one before it is converted.
+    `schemas_by_version` has the compiled schema of every version: an object is stored in one of them, and is pruned and
+    defaulted by that one before it is converted.
     """
 
     custom = True
@@ -112,14 +112,14 @@ class CustomResourceStrategy(DefaultStrategy):
     def _by_webhook(self) -> bool:
         return self._definition.conversion.get("strategy") == "Webhook"
 
-    # From bytes to an object of this kind, and between versions.
+    # Decoding and conversion.
 
     def decode(self, document: Document) -> tuple[Document, list[str]]:
         try:
             unknown = self._schema.read(document)
-        except BadEmbedded as bad:
+        except EmbeddedResourceError as bad:
             kind = self.info.kind
-            text = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {bad.problem}'
+            text = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {bad.error}'
             raise bad_request(text) from None
         return document, [f'unknown field "{path}"' for path in unknown]
 
@@ -127,10 +127,10 @@ class CustomResourceStrategy(DefaultStrategy):
         self._schema.fill(document)
 
     def convert(self, document: Document, api_version: str) -> Document:
-        return self._converter.known(document, api_version)
+        return self._converter.convert_cached(document, api_version)
 
     async def from_storage(self, stored: Sequence[tuple[Document, object]]) -> list[Document]:
-        documents = [self._revived(document, encoding_version) for document, encoding_version in stored]
+        documents = [self._upgrade(document, encoding_version) for document, encoding_version in stored]
         own = self.info.kind.api_version
         if all(document["apiVersion"] == own for document in documents):
             return documents
@@ -139,10 +139,14 @@ class CustomResourceStrategy(DefaultStrategy):
             self._schema.read(document)
         return converted
 
-    def _revived(self, document: Document, encoding_version: object) -> Document:
-        """An object as it was stored, with the shape and the defaults that its version has today."""
+    def _upgrade(self, document: Document, encoding_version: object) -> Document:
+        """Return a stored object, pruned and defaulted by the current schema of its version."""
         stored = self._definition.stored_version.name
-        version = encoding_version.version if isinstance(encoding_version, EncodingVersion) and encoding_version.version in self._schemas else stored
+        version = (
+            encoding_version.version
+            if isinstance(encoding_version, EncodingVersion) and encoding_version.version in self._schemas
+            else stored
+        )
         document["kind"] = self.info.kind.kind
         document["apiVersion"] = f"{self._definition.group}/{version}"
         schema = self._schemas[version]
@@ -152,16 +156,16 @@ class CustomResourceStrategy(DefaultStrategy):
 
     async def to_storage(self, document: Document) -> tuple[Document, object]:
         stored = self._definition.stored_version.name
-        document = stored_numbers(document)
+        document = normalize_numbers(document)
         if stored == self._version.name:
             return document, EncodingVersion(stored, self._schema)
-        # The caller goes on using its document.
+        # The caller continues to use its document.
         [converted] = await self._converter.convert([dict(document)], f"{self._definition.group}/{stored}")
         schema = self._schemas[stored]
         schema.read(converted)
         return converted, EncodingVersion(stored, schema, complete=False)
 
-    # Rules of writing.
+    # Validation of writes.
 
     def prepare_create(self, new: Document, context: RequestContext) -> None:
         if self._definition.terminating:
@@ -170,13 +174,13 @@ class CustomResourceStrategy(DefaultStrategy):
         super().prepare_create(new, context)
 
     def validate(self, new: Document, context: RequestContext) -> list[FieldError]:
-        return self._schema.problems(new, self._scale)
+        return self._schema.errors(new, self._scale)
 
     def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
-        return self._schema.update_problems(new, old, self._scale)
+        return self._schema.update_errors(new, old, self._scale)
 
     def validate_status(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
-        return self._schema.status_problems(new, old, self._scale)
+        return self._schema.status_errors(new, old, self._scale)
 
     def warnings_on_create(self, new: Document) -> list[str]:
         return _finalizer_warnings(new["metadata"].get("finalizers", ()))
@@ -186,7 +190,7 @@ class CustomResourceStrategy(DefaultStrategy):
         added = [name for name in new["metadata"].get("finalizers", ()) if name not in before]
         return [*self._schema.update_warnings(new, old), *_finalizer_warnings(added)]
 
-    # Views.
+    # Representations.
 
     def fields(self, document: Document) -> dict[str, str]:
         return {name: _field_text(find, document) for name, find in self._selectable.items()}
@@ -228,7 +232,7 @@ def _storage_hash(definition: Definition) -> str:
 def _field_text(find: Any, document: Document) -> str:
     try:
         found = find(document)
-    except PathFault:
+    except PathError:
         return ""
     value = found[0] if found else None
     if value is None:

@@ -1,12 +1,12 @@
-"""How much rules may cost, by the server's estimate: one rule, and all rules of a schema together."""
+"""Cost limits of rules by the server's estimate: for one rule, and for all rules of a schema."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from konverge_cluster.api.field_errors import FieldError, forbidden
-from konverge_cluster.cel.ranges import MOST
-from konverge_cluster.crds.rule_types import LARGEST_REQUEST, Declared
+from konverge_cluster.cel.estimates import MAX_UINT64
+from konverge_cluster.crds.rule_types import LARGEST_REQUEST, Declaration
 
 __all__ = ["Costs"]
 
@@ -19,29 +19,29 @@ _HINT: Final = (
 
 
 class Costs:
-    """The costs of a schema's rules, summed up as they are estimated."""
+    """The sum of the estimated costs of a schema's rules."""
 
     def __init__(self) -> None:
         self._total = 0
         self._expensive: list[tuple[int, str]] = []
 
-    def rule_problems(self, cost: int, declared: Declared, count: int | None, path: str) -> list[FieldError]:
-        """Say whether a rule is too expensive; `count` is how often it can run on one object, None without a bound."""
-        runs = count if count is not None else LARGEST_REQUEST // (declared.least_bytes + 1)
-        return self._observe(min(cost * runs, MOST), path, "estimated rule cost")
+    def rule_errors(self, cost: int, declaration: Declaration, count: int | None, path: str) -> list[FieldError]:
+        """Return an error if a rule is too expensive; `count` is how often it can run per object, None if unbounded."""
+        runs = count if count is not None else LARGEST_REQUEST // (declaration.min_bytes + 1)
+        return self._observe(min(cost * runs, MAX_UINT64), path, "estimated rule cost")
 
-    def message_problems(self, cost: int, path: str) -> list[FieldError]:
-        """Say whether an expression for a message is too expensive."""
+    def message_errors(self, cost: int, path: str) -> list[FieldError]:
+        """Return an error if a message expression is too expensive."""
         return self._observe(cost, path, "estimated messageExpression cost")
 
     def _observe(self, cost: int, path: str, what: str) -> list[FieldError]:
-        self._total = min(self._total + cost, MOST)
+        self._total = min(self._total + cost, MAX_UINT64)
         if cost >= _TOTAL_LIMIT // 100:
             self._expensive = sorted([*self._expensive, (cost, path)], key=lambda each: -each[0])[:4]
         return [forbidden(path, _text(what, cost, _RULE_LIMIT))] if cost > _RULE_LIMIT else []
 
-    def total_problems(self, path: str) -> list[FieldError]:
-        """Say whether all rules together are too expensive."""
+    def total_errors(self, path: str) -> list[FieldError]:
+        """Return an error if all rules together are too expensive."""
         if self._total <= _TOTAL_LIMIT:
             return []
         text = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
@@ -52,5 +52,5 @@ class Costs:
 
 def _text(what: str, cost: int, limit: int) -> str:
     factor = cost / limit
-    shown = "more than 100x" if factor > 100 else f"{factor:.6f}x" if factor < 1.5 else f"{factor:.1f}x"
-    return f"{what} exceeds budget by factor of {shown} {_HINT}"
+    excess = "more than 100x" if factor > 100 else f"{factor:.6f}x" if factor < 1.5 else f"{factor:.1f}x"
+    return f"{what} exceeds budget by factor of {excess} {_HINT}"

@@ -1,7 +1,7 @@
-"""What rules see of an object: types from its schema, bounds on sizes, and values made from JSON.
+"""CEL types of a schema, size bounds, and conversion of JSON to CEL values.
 
-Fields keep their names where these are identifiers; others are escaped (`a-b` is `a__dash__b`), and a field whose name
-cannot be escaped is not seen at all. Neither is what the schema leaves open.
+Field names that are identifiers are kept; others are escaped (`a-b` is `a__dash__b`). A field whose name
+cannot be escaped is not visible to rules. Neither are fields that the schema does not specify.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from konverge_cluster.cel.parsing import RESERVED
-from konverge_cluster.cel.times import read_date, read_duration, read_timestamp
+from konverge_cluster.cel.parser import RESERVED
+from konverge_cluster.cel.times import parse_date, parse_duration, parse_timestamp
 from konverge_cluster.cel.types import (
     BOOL,
     BYTES,
@@ -31,7 +31,7 @@ from konverge_cluster.cel.types import (
 from konverge_cluster.cel.values import EvaluationError, MapList, SetList
 from konverge_cluster.crds.structural import Structural
 
-__all__ = ["LARGEST_REQUEST", "Declared", "declare", "escape"]
+__all__ = ["LARGEST_REQUEST", "Declaration", "escape", "to_declaration"]
 
 LARGEST_REQUEST: Final = 3 * 1024 * 1024
 
@@ -44,7 +44,7 @@ Convert = Callable[[Any], Any]
 
 
 def escape(name: str) -> str:
-    """The name of a field in rules, "" when it has none."""
+    """Return the name of a field in rules, "" if it has none."""
     if name in RESERVED:
         return f"__{name}__"
     if not _ALLOWED.fullmatch(name):
@@ -53,46 +53,46 @@ def escape(name: str) -> str:
 
 
 @dataclass(slots=True, eq=False)
-class Declared:
-    """A schema as rules see it.
+class Declaration:
+    """The CEL declaration of a schema.
 
-    `most` is the largest size of a value, `least_bytes` the smallest number of bytes that it takes in a request. `make`
-    turns JSON into a value for rules; None when the JSON is that value.
+    `max_size` is the maximum size of a value, `min_bytes` the minimum number of bytes of a value in a request. `make`
+    converts JSON to a CEL value; None if no conversion is needed.
     """
 
     type: Type
-    most: int = 0
-    least_bytes: int = 0
-    fields: Mapping[str, Declared] = field(default_factory=dict)
-    element: Declared | None = None
+    max_size: int = 0
+    min_bytes: int = 0
+    fields: Mapping[str, Declaration] = field(default_factory=dict)
+    element: Declaration | None = None
     make: Convert | None = None
 
     def value(self, json: Any) -> Any:
         return json if self.make is None or json is None else self.make(json)
 
-    def most_at(self, path: tuple[str, ...]) -> int | None:
-        """The largest size of what is found under a path that starts with a variable of this type."""
+    def max_size_at(self, path: tuple[str, ...]) -> int | None:
+        """Return the maximum size of the value under a path that starts with a variable of this type."""
         if not path:
             return None
-        node: Declared = self
+        node: Declaration = self
         for step in path[1:]:
             inner = node._inside(step)
             if inner is None:
                 return None
             node = inner
-        return node.most
+        return node.max_size
 
-    def _inside(self, step: str) -> Declared | None:
+    def _inside(self, step: str) -> Declaration | None:
         if step == "@keys":
-            return Declared(STRING) if self.type.kind == "map" else None
+            return Declaration(STRING) if self.type.kind == "map" else None
         return self.element if step in ("@items", "@values") else self.fields.get(step)
 
 
-def declare(schema: Structural, *, is_resource: bool, name: str = "selfType") -> Declared | None:
-    """Make the declaration of a schema; None when rules cannot see its values."""
+def to_declaration(schema: Structural, *, is_resource: bool, name: str = "selfType") -> Declaration | None:
+    """Return the declaration of a schema; None if rules cannot access its values."""
     if schema.int_or_string:
-        most = schema.raw.get("maxLength")
-        return Declared(DYN, LARGEST_REQUEST - 2 if most is None else max(most, 0) * 4, 1)
+        max_size = schema.raw.get("maxLength")
+        return Declaration(DYN, LARGEST_REQUEST - 2 if max_size is None else max(max_size, 0) * 4, 1)
     if is_resource:
         schema = _with_identity(schema)
     if schema.type == "array":
@@ -104,12 +104,12 @@ def declare(schema: Structural, *, is_resource: bool, name: str = "selfType") ->
     return _plain(schema.type)
 
 
-def _plain(kind: str) -> Declared | None:
+def _plain(kind: str) -> Declaration | None:
     if kind == "boolean":
-        return Declared(BOOL, 0, 4)
+        return Declaration(BOOL, 0, 4)
     if kind == "number":
-        return Declared(DOUBLE, 0, 1, make=float)
-    return Declared(INT, 0, 1) if kind == "integer" else None
+        return Declaration(DOUBLE, 0, 1, make=float)
+    return Declaration(INT, 0, 1) if kind == "integer" else None
 
 
 def _with_identity(schema: Structural) -> Structural:
@@ -120,18 +120,18 @@ def _with_identity(schema: Structural) -> Structural:
     return replace(schema, properties={**schema.properties, "kind": _TEXT, "apiVersion": _TEXT, "metadata": metadata})
 
 
-def _declare_list(schema: Structural, name: str) -> Declared | None:
+def _declare_list(schema: Structural, name: str) -> Declaration | None:
     if schema.items is None:
         return None
-    item = declare(schema.items, is_resource=schema.items.embedded, name=f"{name}.@idx")
+    item = to_declaration(schema.items, is_resource=schema.items.embedded, name=f"{name}.@idx")
     if item is None:
         return None
-    most = schema.raw.get("maxItems")
-    most = (LARGEST_REQUEST - 2) // (item.least_bytes + 1) if most is None else max(most, 0)
-    return Declared(list_of(item.type), most, 2, element=item, make=_list_maker(schema, item))
+    max_size = schema.raw.get("maxItems")
+    max_size = (LARGEST_REQUEST - 2) // (item.min_bytes + 1) if max_size is None else max(max_size, 0)
+    return Declaration(list_of(item.type), max_size, 2, element=item, make=_list_maker(schema, item))
 
 
-def _list_maker(schema: Structural, item: Declared) -> Convert | None:
+def _list_maker(schema: Structural, item: Declaration) -> Convert | None:
     make = item.make
     if schema.list_type == "set":
         return lambda json: SetList(json if make is None else map(item.value, json))
@@ -141,39 +141,39 @@ def _list_maker(schema: Structural, item: Declared) -> Convert | None:
     return None if make is None else lambda json: [item.value(each) for each in json]
 
 
-def _declare_map(schema: Structural, name: str) -> Declared | None:
+def _declare_map(schema: Structural, name: str) -> Declaration | None:
     assert schema.values is not None
-    value = declare(schema.values, is_resource=schema.values.embedded, name=f"{name}.@elem")
+    value = to_declaration(schema.values, is_resource=schema.values.embedded, name=f"{name}.@elem")
     if value is None:
         return None
-    most = schema.raw.get("maxProperties")
-    most = (LARGEST_REQUEST - 2) // (value.least_bytes + 6) if most is None else max(most, 0)
+    max_size = schema.raw.get("maxProperties")
+    max_size = (LARGEST_REQUEST - 2) // (value.min_bytes + 6) if max_size is None else max(max_size, 0)
     make = None if value.make is None else lambda json: {key: value.value(each) for key, each in json.items()}
-    return Declared(map_of(STRING, value.type), most, 2, element=value, make=make)
+    return Declaration(map_of(STRING, value.type), max_size, 2, element=value, make=make)
 
 
-def _declare_object(schema: Structural, name: str) -> Declared:
-    wanted = schema.raw.get("required") or ()
-    fields: dict[str, Declared] = {}
+def _declare_object(schema: Structural, name: str) -> Declaration:
+    required = schema.raw.get("required") or ()
+    fields: dict[str, Declaration] = {}
     makers: dict[str, tuple[str, Convert | None]] = {}
-    least = 2
+    minimum = 2
     for key, each in schema.properties.items():
         escaped = escape(key)
-        inner = declare(each, is_resource=each.embedded, name=f"{name}.{escaped}")
+        inner = to_declaration(each, is_resource=each.embedded, name=f"{name}.{escaped}")
         if inner is None:
             continue
         if escaped:
             fields[escaped] = inner
             makers[key] = (escaped, inner.make)
-        if key in wanted and each.default is None:
-            least += len(key) + inner.least_bytes + 4
+        if key in required and each.default is None:
+            minimum += len(key) + inner.min_bytes + 4
     kind = struct(name, {key: each.type for key, each in fields.items()})
     nullable = frozenset(key for key, each in schema.properties.items() if each.nullable)
-    return Declared(kind, 0, least, fields=fields, make=_object_maker(makers, nullable))
+    return Declaration(kind, 0, minimum, fields=fields, make=_object_maker(makers, nullable))
 
 
 def _object_maker(makers: Mapping[str, tuple[str, Convert | None]], nullable: frozenset[str]) -> Convert | None:
-    """The conversion of an object: fields converted and renamed where needed; one that is null is not there."""
+    """Return the conversion of an object: fields are converted and renamed where needed, nulls are dropped."""
     changed = {key: each for key, each in makers.items() if each[1] is not None or each[0] != key or key in nullable}
     if not changed:
         return None
@@ -189,25 +189,27 @@ def _object_maker(makers: Mapping[str, tuple[str, Convert | None]], nullable: fr
     return make
 
 
-def _declare_text(schema: Structural) -> Declared:
-    most = schema.raw.get("maxLength")
+def _declare_text(schema: Structural) -> Declaration:
+    max_size = schema.raw.get("maxLength")
     if schema.format == "byte":
-        return Declared(BYTES, LARGEST_REQUEST - 2 if most is None else max(most, 0), 2, make=base64.b64decode)
+        return Declaration(
+            BYTES, LARGEST_REQUEST - 2 if max_size is None else max(max_size, 0), 2, make=base64.b64decode
+        )
     if schema.format in _FORMATS:
-        kind, size, least, read = _FORMATS[schema.format]
-        return Declared(kind, size, least, make=_reader(read))
-    if most is not None:
-        return Declared(STRING, max(most, 0) * 4, 2)
+        kind, size, minimum, read = _FORMATS[schema.format]
+        return Declaration(kind, size, minimum, make=_reader(read))
+    if max_size is not None:
+        return Declaration(STRING, max(max_size, 0) * 4, 2)
     choices = schema.raw.get("enum")
     if choices:
-        return Declared(STRING, max((len(each.encode()) for each in choices if isinstance(each, str)), default=0), 2)
-    return Declared(STRING, LARGEST_REQUEST - 2, 2)
+        return Declaration(STRING, max((len(each.encode()) for each in choices if isinstance(each, str)), default=0), 2)
+    return Declaration(STRING, LARGEST_REQUEST - 2, 2)
 
 
 _FORMATS: Final[dict[str, tuple[Type, int, int, Callable[[str], Any]]]] = {
-    "duration": (DURATION, 32, 3, read_duration),
-    "date": (TIMESTAMP, 12, 12, read_date),
-    "date-time": (TIMESTAMP, 32, 21, read_timestamp),
+    "duration": (DURATION, 32, 3, parse_duration),
+    "date": (TIMESTAMP, 12, 12, parse_date),
+    "date-time": (TIMESTAMP, 32, 21, parse_timestamp),
 }
 
 

@@ -1,4 +1,4 @@
-"""Steps that look at a single value: lengths, patterns and formats of texts, bounds of numbers, choices."""
+"""Checks of a single value: lengths, patterns and formats of strings, bounds of numbers, enums."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from typing import Any
 from konverge_cluster.api.field_errors import invalid, quote, too_long, type_invalid, unsupported
 from konverge_cluster.cel.patterns import matches
 from konverge_cluster.crds.correlation import Correlation, same
-from konverge_cluster.crds.formats import fits_format
+from konverge_cluster.crds.formats import matches_format
 from konverge_cluster.crds.numbers import compile_number, plain_bounds
-from konverge_cluster.crds.paths import Place, steps_of
+from konverge_cluster.crds.paths import FieldPath, format_steps
+from konverge_cluster.crds.printable_values import printable_value
 from konverge_cluster.crds.reports import Report, Step
-from konverge_cluster.crds.shown import shown
 from konverge_cluster.patches.go_text import compact_json
 
 __all__ = ["enum_step", "number_step", "text_step"]
 
 
 def text_step(schema: Mapping[str, Any], text_format: str) -> Step | None:
-    most, least, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern", "")
-    if most is None and least is None and not pattern and not text_format:
+    maximum, minimum, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern", "")
+    if maximum is None and minimum is None and not pattern and not text_format:
         return None
 
-    def step(value: Any, place: Place, report: Report, _old: Correlation | None) -> None:
-        if most is not None and len(value) > most:
-            report.found.append(too_long(report.path(steps_of(place)), most))
-        elif least is not None and len(value) < least:
-            name = steps_of(place)
-            text = f"{name} in body should be at least {least} chars long"
+    def step(value: Any, field_path: FieldPath, report: Report, _old: Correlation | None) -> None:
+        if maximum is not None and len(value) > maximum:
+            report.found.append(too_long(report.path(format_steps(field_path)), maximum))
+        elif minimum is not None and len(value) < minimum:
+            name = format_steps(field_path)
+            text = f"{name} in body should be at least {minimum} chars long"
             report.found.append(invalid(report.path(name), value, text))
         elif pattern and not matches(pattern, value):
-            name = steps_of(place)
+            name = format_steps(field_path)
             report.found.append(invalid(report.path(name), value, f"{name} in body should match '{pattern}'"))
-        if text_format and not fits_format(text_format, value):
-            name = steps_of(place)
+        if text_format and not matches_format(text_format, value):
+            name = format_steps(field_path)
             text = f"{name} in body must be of type {text_format}: {quote(value)}"
             report.found.append(type_invalid(report.path(name), value, text))
 
@@ -42,24 +42,24 @@ def text_step(schema: Mapping[str, Any], text_format: str) -> Step | None:
 
 
 def number_step(schema: Mapping[str, Any], number_format: str, kind: type) -> Step | None:
-    """Make the step for whole numbers (`kind` is int) or for fractions (float)."""
+    """Return the check of integers (`kind` is int) or of floats (float)."""
     check = compile_number(schema, number_format, kind)
     if check is None:
         return None
-    least, most = plain_bounds(schema, number_format) if kind is int else (1, 0)
+    minimum, maximum = plain_bounds(schema, number_format) if kind is int else (1, 0)
 
-    def step(value: Any, place: Place, report: Report, _old: Correlation | None) -> None:
-        if least <= value <= most:
+    def step(value: Any, field_path: FieldPath, report: Report, _old: Correlation | None) -> None:
+        if minimum <= value <= maximum:
             return
-        name = steps_of(place)
+        name = format_steps(field_path)
 
-        def say(number: Any, text: str) -> None:
+        def add_error(number: Any, text: str) -> None:
             if number is None:
-                report.say(text)
+                report.add_error(text)
             else:
-                report.found.append(invalid(report.path(name), shown(number), text))
+                report.found.append(invalid(report.path(name), printable_value(number), text))
 
-        check(value, name, say)
+        check(value, name, add_error)
 
     return step
 
@@ -71,11 +71,11 @@ def enum_step(schema: Mapping[str, Any]) -> Step | None:
     texts = [each if isinstance(each, str) else compact_json(each) for each in choices]
     quick = frozenset(each for each in choices if isinstance(each, str))
 
-    def step(value: Any, place: Place, report: Report, _old: Correlation | None) -> None:
+    def step(value: Any, field_path: FieldPath, report: Report, _old: Correlation | None) -> None:
         if type(value) is str and value in quick:
             return
         if not any(_is_choice(value, each) for each in choices):
-            report.found.append(unsupported(report.path(steps_of(place)), shown(value), texts))
+            report.found.append(unsupported(report.path(format_steps(field_path)), printable_value(value), texts))
 
     return step
 
@@ -84,7 +84,7 @@ def _is_choice(value: Any, choice: Any) -> bool:
     if value is None or choice is None:
         return False
     if type(choice) is int and type(value) is float:
-        # The server converts before it compares, and so cuts off the fraction.
+        # The server converts before it compares, which truncates the fraction.
         return int(value) == choice
     if type(choice) is float and type(value) is int:
         return bool(value == choice)

@@ -1,4 +1,4 @@
-"""The scale subresource of a custom resource: where its numbers are, and what they may be."""
+"""The scale subresource of a custom resource: its paths, and validation of their values."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MOST: Final = 2**31 - 1
 
 
 class _WrongType(ValueError):
-    """A value on the way, or at the end of it, has another type than the path needs."""
+    """A value on the path has another type than the path requires."""
 
 
 class ScalePaths:
-    """The paths of `subresources.scale` as they were written, with the leading dot."""
+    """The paths of `subresources.scale`, with the leading dot."""
 
     def __init__(self, scale: Mapping[str, Any]) -> None:
         self._spec: str = scale["specReplicasPath"]
@@ -28,17 +28,17 @@ class ScalePaths:
 
     @property
     def scaling(self) -> Scaling:
-        """The same for the part of the API that serves the subresource."""
+        """Return the same paths for the handler of the subresource."""
         selector = _keys(self._selector) if self._selector else None
         return Scaling(_keys(self._spec), _keys(self._status), selector, selector_text=True)
 
-    def spec_problems(self, document: Mapping[str, Any]) -> Iterator[FieldError]:
-        """Say what is wrong with the wanted number."""
-        yield from _number_problems(document, self._spec)
+    def spec_errors(self, document: Mapping[str, Any]) -> Iterator[FieldError]:
+        """Return the errors of the desired replicas."""
+        yield from _number_errors(document, self._spec)
 
-    def status_problems(self, document: Mapping[str, Any]) -> Iterator[FieldError]:
-        """Say what is wrong with the present number and the selector."""
-        yield from _number_problems(document, self._status)
+    def status_errors(self, document: Mapping[str, Any]) -> Iterator[FieldError]:
+        """Return the errors of the observed replicas and the selector."""
+        yield from _number_errors(document, self._status)
         if self._selector is not None:
             try:
                 _find(document, _keys(self._selector), str, "string")
@@ -50,7 +50,7 @@ def _keys(path: str) -> tuple[str, ...]:
     return tuple(path.removeprefix(".").split("."))
 
 
-def _number_problems(document: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def _number_errors(document: Mapping[str, Any], path: str) -> Iterator[FieldError]:
     try:
         number = _find(document, _keys(path), int, "int64") or 0
     except _WrongType as wrong:
@@ -62,8 +62,8 @@ def _number_problems(document: Mapping[str, Any], path: str) -> Iterator[FieldEr
         yield invalid(path, number, f"should be less than or equal to {_MOST}")
 
 
-def _find(document: Any, keys: tuple[str, ...], wanted: type, name: str) -> Any:
-    """The value at the end of a path, None when there is none."""
+def _find(document: Any, keys: tuple[str, ...], expected_type: type, name: str) -> Any:
+    """Return the value at the end of a path, None if there is none."""
     value = document
     for depth, key in enumerate(keys):
         if value is None:
@@ -73,7 +73,7 @@ def _find(document: Any, keys: tuple[str, ...], wanted: type, name: str) -> Any:
         if key not in value:
             return None
         value = value[key]
-    if type(value) is not wanted:
+    if type(value) is not expected_type:
         raise _wrong(keys, value, name)
     return value
 

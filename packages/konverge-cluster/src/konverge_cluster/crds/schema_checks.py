@@ -1,4 +1,4 @@
-"""The schema of one version, from the first look to its compiled rules: is it one that can be served?"""
+"""Validation of the schema of one version: structure, defaults and rules."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any, Final, Protocol
 
 from konverge_cluster.api.field_errors import FieldError, forbidden, invalid
 from konverge_cluster.crds.compiled import RuleSet
-from konverge_cluster.crds.default_rules import default_problems
+from konverge_cluster.crds.default_rules import default_errors
 from konverge_cluster.crds.formats import unrecognized_format
-from konverge_cluster.crds.internals import shown_schema
+from konverge_cluster.crds.printable_definitions import printable_schema
 from konverge_cluster.crds.schema_rules import RuleSite, SchemaWalk
 from konverge_cluster.crds.structural import Structural, read_structural
-from konverge_cluster.crds.structural_rules import conversion_fault, inner_schemas, structural_problems
+from konverge_cluster.crds.structural_rules import conversion_error, inner_schemas, structural_errors
 
-__all__ = ["RuleCompiler", "schema_problems", "unrecognized_formats"]
+__all__ = ["RuleCompiler", "schema_errors", "unrecognized_formats"]
 
 _AT_ROOT: Final = {
     "Description": "description",
@@ -40,44 +40,44 @@ _AT_ROOT: Final = {
     "XPreserveUnknownFields": "x-kubernetes-preserve-unknown-fields",
     "XValidations": "x-kubernetes-validations",
 }
-"""What may stand at the root beside a status subresource, by the server's names."""
+"""Fields that are allowed at the root beside a status subresource, by the server's names."""
 
 
 class RuleCompiler(Protocol):
     """Compiles the rules of schemas (`x-kubernetes-validations`)."""
 
-    def site_problems(self, sites: list[RuleSite], path: str) -> list[FieldError]:
-        """Say what is wrong with the rules of a schema, those that cannot be carried out included."""
+    def site_errors(self, sites: list[RuleSite], path: str) -> list[FieldError]:
+        """Return the errors of the rules of a schema, including rules that do not compile."""
         ...
 
     def check_default(self, schema: Structural, default: Any, path: str, is_resource: bool) -> list[FieldError]:
-        """Hold a default against the rules at its place."""
+        """Check a default against the rules of its schema."""
         ...
 
     def compile(self, schema: Structural) -> RuleSet | None:
-        """Make the rules of a whole resource ready; None when it has none."""
+        """Compile the rules of a whole resource; return None if it has none."""
         ...
 
 
-def schema_problems(schema: Mapping[str, Any], path: str, has_status: bool, rules: RuleCompiler) -> list[FieldError]:
-    """Say what is wrong with the schema of a version."""
-    found = list(_root_problems(schema, path, has_status))
-    fault = conversion_fault(schema)
+def schema_errors(schema: Mapping[str, Any], path: str, has_status: bool, rules: RuleCompiler) -> list[FieldError]:
+    """Return the errors of the schema of a version."""
+    found = list(_root_errors(schema, path, has_status))
+    fault = conversion_error(schema)
     compiles = False
     if not fault:
-        structural = structural_problems(schema, path)
-        defaults = [] if structural else default_problems(read_structural(schema), path, rules.check_default)
+        structural = structural_errors(schema, path)
+        defaults = [] if structural else default_errors(read_structural(schema), path, rules.check_default)
         found += structural or defaults
         compiles = not structural and not defaults
     walk = SchemaWalk()
     walk.visit(schema, path, with_rules=compiles)
-    found += walk.problems
+    found += walk.errors
     if walk.sites:
-        found += rules.site_problems(walk.sites, path)
+        found += rules.site_errors(walk.sites, path)
     return [invalid(path, "", fault)] if fault and not found else found
 
 
-def _root_problems(schema: Mapping[str, Any], path: str, has_status: bool) -> Iterator[FieldError]:
+def _root_errors(schema: Mapping[str, Any], path: str, has_status: bool) -> Iterator[FieldError]:
     if has_status:
         kind = schema.get("type", "")
         allowed = set(_AT_ROOT.values())
@@ -88,13 +88,13 @@ def _root_problems(schema: Mapping[str, Any], path: str, has_status: bool) -> It
         elif odd is not None:
             names = " ".join(_AT_ROOT)
             text = f"only [{names}] fields are allowed at the root of the schema if the status subresource is enabled"
-            yield invalid(path, shown_schema(schema), text)
+            yield invalid(path, printable_schema(schema), text)
     if schema.get("nullable"):
         yield forbidden(f"{path}.nullable", "nullable cannot be true at the root")
 
 
 def unrecognized_formats(schema: Mapping[str, Any]) -> Iterator[str]:
-    """The formats in a schema that the server ignores."""
+    """Return the formats in a schema that the server ignores."""
     if unrecognized_format({**schema, "x-kubernetes-int-or-string": False}):
         yield schema["format"]
     for inner in inner_schemas(schema):

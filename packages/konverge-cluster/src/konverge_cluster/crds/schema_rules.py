@@ -1,7 +1,7 @@
-"""What a schema in a definition may say, beyond being structural: the extensions, list keys, defaults, rules.
+"""Validation of a schema beyond being structural: extensions, list keys, defaults, rules.
 
-The walk reports plain problems; rules (`x-kubernetes-validations`) that can be compiled are collected. Those are
-only looked at where nothing else is wrong, at their place or below.
+The walk collects errors and the rules (`x-kubernetes-validations`) that can be compiled. Rules are
+only compiled if nothing else is invalid, at their schema or below.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from konverge_cluster.api.field_errors import FieldError, forbidden, invalid, required, unsupported
-from konverge_cluster.crds.field_paths import BadPath, resolve_path
+from konverge_cluster.crds.field_paths import FieldPathError, resolve_path
 from konverge_cluster.crds.structural import META_FIELDS, read_structural
 
 __all__ = ["RuleSite", "SchemaWalk"]
@@ -27,55 +27,55 @@ _IN_KEYS: Final = "this property is in x-kubernetes-list-map-keys, so it"
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """What holds at a place of a schema.
+    """The scope of a schema.
 
-    `no_defaults` says why defaults are forbidden there. `uncorrelated` is the list above it whose items have no old
-    values. `count` is how many values of this schema an object can have, None when there is no bound.
+    `no_defaults` says why defaults are forbidden there. `uncorrelatable_list` is the list above it whose items have
+    no old values. `count` is how many values of this schema an object can have, None without a bound.
     """
 
     no_defaults: str | None = None
     in_metadata: bool = False
-    uncorrelated: str = ""
+    uncorrelatable_list: str = ""
     with_rules: bool = True
     count: int | None = 1
 
 
 @dataclass(frozen=True, slots=True)
 class RuleSite:
-    """A schema with rules: where it stands, and what its scope says."""
+    """A schema with rules: its path, and properties of its scope."""
 
     schema: Schema
     path: str
     is_resource: bool
     count: int | None
-    uncorrelated: str = ""
+    uncorrelatable_list: str = ""
 
 
 @dataclass(slots=True)
 class SchemaWalk:
     """One walk through a schema. `sites` are the schemas whose rules can be compiled, in order."""
 
-    problems: list[FieldError] = field(default_factory=list)
+    errors: list[FieldError] = field(default_factory=list)
     sites: list[RuleSite] = field(default_factory=list)
 
     def visit(self, schema: Schema, path: str, *, with_rules: bool) -> None:
-        """Look at a root schema and everything in it."""
+        """Validate a root schema and everything in it."""
         self._visit(schema, path, _Scope(with_rules=with_rules), root=True)
 
     def _visit(self, schema: Schema, path: str, scope: _Scope, *, root: bool = False) -> None:
-        before = len(self.problems)
-        self.problems += _own_problems(schema, path, scope)
+        before = len(self.errors)
+        self.errors += _own_errors(schema, path, scope)
         scope_below = replace(scope, count=_count_below(schema, scope.count))
         self._visit_values(schema, path, scope_below)
         self._visit_properties(schema, path, scope_below, root=root)
         self._visit_branches(schema, path, scope_below)
         self._visit_items(schema, path, scope_below)
-        self.problems += _extension_problems(schema, path)
+        self.errors += _extension_errors(schema, path)
         if schema.get("x-kubernetes-validations"):
-            self.problems += _rule_problems(schema, path)
-            if len(self.problems) == before and scope.with_rules:
+            self.errors += _rule_errors(schema, path)
+            if len(self.errors) == before and scope.with_rules:
                 is_resource = root or bool(schema.get("x-kubernetes-embedded-resource"))
-                self.sites.append(RuleSite(schema, path, is_resource, scope.count, scope.uncorrelated))
+                self.sites.append(RuleSite(schema, path, is_resource, scope.count, scope.uncorrelatable_list))
 
     def _visit_values(self, schema: Schema, path: str, scope: _Scope) -> None:
         more = schema.get("additionalProperties")
@@ -85,8 +85,8 @@ class SchemaWalk:
             self._visit(more, f"{path}.additionalProperties", scope)
 
     def _visit_properties(self, schema: Schema, path: str, scope: _Scope, *, root: bool) -> None:
-        if schema.get("x-kubernetes-map-type") not in (None, "granular", "atomic") and not scope.uncorrelated:
-            scope = replace(scope, uncorrelated=path)
+        if schema.get("x-kubernetes-map-type") not in (None, "granular", "atomic") and not scope.uncorrelatable_list:
+            scope = replace(scope, uncorrelatable_list=path)
         for name, each in (schema.get("properties") or {}).items():
             inner = scope
             if (root or schema.get("x-kubernetes-embedded-resource")) and name in META_FIELDS:
@@ -105,8 +105,8 @@ class SchemaWalk:
 
     def _visit_items(self, schema: Schema, path: str, scope: _Scope) -> None:
         items = schema.get("items")
-        if schema.get("x-kubernetes-list-type") != "map" and not scope.uncorrelated:
-            scope = replace(scope, uncorrelated=path)
+        if schema.get("x-kubernetes-list-type") != "map" and not scope.uncorrelatable_list:
+            scope = replace(scope, uncorrelatable_list=path)
         if isinstance(items, Mapping):
             self._visit(items, f"{path}.items", scope)
         for index, each in enumerate(items if isinstance(items, list) else ()):
@@ -114,17 +114,17 @@ class SchemaWalk:
 
 
 def _count_below(schema: Schema, count: int | None) -> int | None:
-    """How many values there can be of the schemas right inside this one."""
+    """Return how many values of the schemas directly inside this one there can be."""
     kind = schema.get("type", "")
-    most: int | None = 1
+    maximum: int | None = 1
     if kind == "array":
-        most = schema.get("maxItems")
+        maximum = schema.get("maxItems")
     elif kind == "object" and schema.get("additionalProperties") is not None:
-        most = schema.get("maxProperties")
-    return None if count is None or most is None else count * max(most, 0)
+        maximum = schema.get("maxProperties")
+    return None if count is None or maximum is None else count * max(maximum, 0)
 
 
-def _own_problems(schema: Schema, path: str, scope: _Scope) -> Iterator[FieldError]:
+def _own_errors(schema: Schema, path: str, scope: _Scope) -> Iterator[FieldError]:
     kind = schema.get("type", "")
     if kind and kind not in _TYPES:
         yield unsupported(f"{path}.type", kind, _TYPES)
@@ -147,7 +147,7 @@ def _own_problems(schema: Schema, path: str, scope: _Scope) -> Iterator[FieldErr
         yield forbidden(f"{path}.additionalProperties", "additionalProperties and properties are mutual exclusive")
 
 
-def _extension_problems(schema: Schema, path: str) -> Iterator[FieldError]:
+def _extension_errors(schema: Schema, path: str) -> Iterator[FieldError]:
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
         yield invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined")
     map_type, list_type = schema.get("x-kubernetes-map-type"), schema.get("x-kubernetes-list-type")
@@ -159,7 +159,7 @@ def _extension_problems(schema: Schema, path: str) -> Iterator[FieldError]:
         wrong = list(_belongs_to(schema, path, "array", "x-kubernetes-list-type"))
         yield from wrong
         if not wrong and list_type == "set":
-            yield from _set_problems(schema, path)
+            yield from _set_errors(schema, path)
         if list_type not in ("atomic", "set", "map"):
             yield unsupported(f"{path}.x-kubernetes-list-type", list_type, ("atomic", "set", "map"))
     if schema.get("x-kubernetes-list-map-keys") and list_type != "map":
@@ -167,19 +167,19 @@ def _extension_problems(schema: Schema, path: str) -> Iterator[FieldError]:
         where = f"{path}.x-kubernetes-list-type"
         yield required(where, text) if list_type is None else invalid(where, list_type, text)
     if list_type == "map":
-        yield from _list_map_problems(schema, path)
+        yield from _list_map_errors(schema, path)
     if list_type in ("set", "map"):
-        yield from _nullable_problems(schema, path, list_type)
+        yield from _nullable_errors(schema, path, list_type)
 
 
-def _belongs_to(schema: Schema, path: str, wanted: str, key: str) -> Iterator[FieldError]:
+def _belongs_to(schema: Schema, path: str, expected: str, key: str) -> Iterator[FieldError]:
     kind = schema.get("type", "")
-    if kind != wanted:
-        text = f"must be {wanted} if {key} is specified"
+    if kind != expected:
+        text = f"must be {expected} if {key} is specified"
         yield invalid(f"{path}.type", kind, text) if kind else required(f"{path}.type", text)
 
 
-def _set_problems(schema: Schema, path: str) -> Iterator[FieldError]:
+def _set_errors(schema: Schema, path: str) -> Iterator[FieldError]:
     items = schema.get("items")
     if not isinstance(items, Mapping):
         return
@@ -191,7 +191,7 @@ def _set_problems(schema: Schema, path: str) -> Iterator[FieldError]:
         yield invalid(f"{path}.items.x-kubernetes-map-type", list_type, text)
 
 
-def _list_map_problems(schema: Schema, path: str) -> Iterator[FieldError]:
+def _list_map_errors(schema: Schema, path: str) -> Iterator[FieldError]:
     keys = schema.get("x-kubernetes-list-map-keys") or []
     items = schema.get("items")
     if not keys:
@@ -216,7 +216,7 @@ def _list_map_problems(schema: Schema, path: str) -> Iterator[FieldError]:
             yield invalid(f"{path}.x-kubernetes-list-map-keys", keys, "must not contain duplicate entries")
 
 
-def _nullable_problems(schema: Schema, path: str, list_type: str) -> Iterator[FieldError]:
+def _nullable_errors(schema: Schema, path: str, list_type: str) -> Iterator[FieldError]:
     items = schema.get("items")
     if not isinstance(items, Mapping):
         return
@@ -224,12 +224,12 @@ def _nullable_problems(schema: Schema, path: str, list_type: str) -> Iterator[Fi
         yield forbidden(f"{path}.items.nullable", f"cannot be nullable when x-kubernetes-list-type is {list_type}")
     if list_type != "map":
         return
-    properties, wanted = items.get("properties") or {}, items.get("required") or ()
+    properties, required_names = items.get("properties") or {}, items.get("required") or ()
     for key in schema.get("x-kubernetes-list-map-keys") or ():
         inner, where = properties.get(key), f"{path}.items.properties[{key}]"
         if inner is None:
             continue
-        if key not in wanted and inner.get("default") is None:
+        if key not in required_names and inner.get("default") is None:
             yield required(f"{where}.default", f"{_IN_KEYS} must have a default or be a required property")
         if inner.get("nullable"):
             yield forbidden(f"{where}.nullable", f"{_IN_KEYS} cannot be nullable")
@@ -239,17 +239,17 @@ def _has_line_break(text: str) -> bool:
     return "\n" in text or "\r" in text
 
 
-def _rule_problems(schema: Schema, path: str) -> Iterator[FieldError]:
+def _rule_errors(schema: Schema, path: str) -> Iterator[FieldError]:
     for index, rule in enumerate(schema["x-kubernetes-validations"]):
         where = f"{path}.x-kubernetes-validations[{index}]"
-        yield from _message_problems(rule, where)
+        yield from _message_errors(rule, where)
         reason = rule.get("reason")
         if reason is not None and reason not in _REASONS:
             yield unsupported(f"{where}.reason", reason, _REASONS)
-        yield from _field_path_problems(schema, rule.get("fieldPath", ""), f"{where}.fieldPath")
+        yield from _field_path_errors(schema, rule.get("fieldPath", ""), f"{where}.fieldPath")
 
 
-def _message_problems(rule: Schema, where: str) -> Iterator[FieldError]:
+def _message_errors(rule: Schema, where: str) -> Iterator[FieldError]:
     text, message = rule.get("rule", "").strip(), rule.get("message", "")
     if not text:
         yield required(f"{where}.rule", "rule is not specified")
@@ -264,7 +264,7 @@ def _message_problems(rule: Schema, where: str) -> Iterator[FieldError]:
         yield required(f"{where}.messageExpression", "messageExpression must be non-empty if specified")
 
 
-def _field_path_problems(schema: Schema, path: str, where: str) -> Iterator[FieldError]:
+def _field_path_errors(schema: Schema, path: str, where: str) -> Iterator[FieldError]:
     if not path:
         return
     if not path.strip():
@@ -273,5 +273,5 @@ def _field_path_problems(schema: Schema, path: str, where: str) -> Iterator[Fiel
         yield invalid(where, path, "must not contain line breaks")
     try:
         resolve_path(path, read_structural(schema))
-    except BadPath:
+    except FieldPathError:
         yield invalid(where, path, "must be a valid path")

@@ -1,8 +1,8 @@
-"""From definitions to resources: who is named what, who is served, who goes.
+"""Serving of custom resources: names, registration and deletion of definitions.
 
-Everything happens in the step that writes a definition, before the writer gets its answer: names are decided, the
+Everything happens in the write of a definition, before its response: names are accepted, the
 resource is registered (and with it discovery and OpenAPI), and only then does the definition become Established. The
-real server takes a moment for each of these; their order, and what a watch sees of them, is the same.
+real server does this asynchronously; the order, and the events of a watch, are the same.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from konverge_cluster.crds.conditions import CLEANUP, set_condition
 from konverge_cluster.crds.conversions import Converter, NoConversion, WebhookCaller, WebhookConversion
 from konverge_cluster.crds.definition_strategy import DefinitionStrategy
 from konverge_cluster.crds.definitions import Definition, condition_of, is_true, read_definition
-from konverge_cluster.crds.naming import decide_names
+from konverge_cluster.crds.lazy_rules import LazyRules
+from konverge_cluster.crds.name_conflicts import accept_names
 from konverge_cluster.crds.resources import CustomResourceStrategy
-from konverge_cluster.crds.rule_loading import LateRules
 from konverge_cluster.patches import track_update
 from konverge_cluster.storage import DELETED, Collection, Entry
 
@@ -34,19 +34,19 @@ _MANAGER: Final = "kube-apiserver"
 
 
 class CustomResources:
-    """Serves what the definitions of a cluster define.
+    """Serves the resources that the definitions of a cluster define.
 
-    Promises: when the write of a definition is answered, the definition is Established (or says why not) and its
-    resource is served; a changed schema holds for the next request; while a definition is being deleted nothing new of
-    it is created, and it goes when its last instance has gone. Watches of its objects end when the spec of a definition
-    changes and when it goes.
+    Promises: when the write of a definition is answered, the definition is Established (or its conditions say why not)
+    and its resource is served; a changed schema applies to the next request; while a definition is being deleted no
+    instance is created, and the definition is removed after its last instance. Watches of its objects end when the spec
+    of a definition changes and when it is removed.
 
-    `call_webhook` reaches conversion webhooks; without it an object of another version cannot be converted by one.
+    `call_webhook` calls conversion webhooks; without it no webhook conversion is possible.
     """
 
     def __init__(self, cluster: Cluster, *, call_webhook: WebhookCaller | None = None) -> None:
         self._cluster = cluster
-        self._rules = LateRules()
+        self._rules = LazyRules()
         self._call_webhook = call_webhook
         plain = next(each for each in builtin_strategies() if each.info.storage == (_GROUP, _PLURAL))
         self._strategy = DefinitionStrategy(plain.info, plain.columns, self._rules)
@@ -57,11 +57,11 @@ class CustomResources:
         self._served: dict[str, tuple[bytes, Definition]] = {}
         self._schemas: dict[str, dict[bytes, CompiledSchema]] = {}
         for entry in self._definitions.entries():
-            self._settle(entry.key)
-        self._definitions.subscribe(self, self._wake)
+            self._sync(entry.key)
+        self._definitions.subscribe(self, self._handle_changes)
 
-    def _wake(self) -> None:
-        """Look at every change of a definition, those that this brings about included."""
+    def _handle_changes(self) -> None:
+        """Process every change of a definition, including those that this causes."""
         if self._busy:
             return
         self._busy = True
@@ -72,18 +72,18 @@ class CustomResources:
                 if change.kind == DELETED:
                     self._forget(change.entry.key)
                 else:
-                    self._settle(change.entry.key)
+                    self._sync(change.entry.key)
         finally:
             self._busy = False
 
-    # One definition.
+    # Definitions.
 
-    def _settle(self, name: str) -> None:
-        """Take a definition the next step on its way, if there is one."""
+    def _sync(self, name: str) -> None:
+        """Advance a definition to its next state, if there is one."""
         document = self._read(name)
         if document is None:
             return
-        if not self._decide_names(document) and not self._note_approval(document):
+        if not self._accept_names(document) and not self._set_approval_condition(document):
             self._serve(document)
             if not self._establish(document):
                 self._clean_up(document)
@@ -100,7 +100,7 @@ class CustomResources:
         return (self._decoded(entry) for entry in self._definitions.entries())
 
     def _write(self, document: Document) -> None:
-        """Store a definition as a write of its status by the server itself; without finalizers left, let it go."""
+        """Store a definition as a status write of the server itself; without finalizers left, delete it."""
         cluster, metadata = self._cluster, document["metadata"]
         old = self._read(metadata["name"])
         endpoint = endpoint_of(cluster, self._strategy, "status")
@@ -119,17 +119,17 @@ class CustomResources:
 
     # Names.
 
-    def _decide_names(self, document: Document) -> bool:
-        """Accept the names that are free; say whether the definition was written."""
+    def _accept_names(self, document: Document) -> bool:
+        """Accept the names without conflicts; report whether the definition was written."""
         spec, accepted = document["spec"], document["status"].get("acceptedNames") or {}
         if _same_names(spec["names"], accepted):
             return False
         others = [each for each in self._group_of(document) if each["metadata"]["uid"] != document["metadata"]["uid"]]
-        naming = decide_names(spec["names"], accepted, [each["status"].get("acceptedNames") or {} for each in others])
+        naming = accept_names(spec["names"], accepted, [each["status"].get("acceptedNames") or {} for each in others])
         before = condition_of(document, "NamesAccepted")
         status = "True" if naming.is_complete else "False"
-        said = (before["status"], before["reason"], before["message"]) if before is not None else None
-        if naming.accepted == accepted and said == (status, naming.reason, naming.message):
+        reported = (before["status"], before["reason"], before["message"]) if before is not None else None
+        if naming.accepted == accepted and reported == (status, naming.reason, naming.message):
             return False
         document["status"] = {**document["status"], "acceptedNames": {"plural": "", "kind": "", **naming.accepted}}
         self._set(document, "NamesAccepted", status, naming.reason, naming.message)
@@ -137,33 +137,33 @@ class CustomResources:
             reason = ("Installing", "the initial names have been accepted") if naming.is_complete else None
             self._set(document, "Established", "False", *(reason or ("NotAccepted", "not all names are accepted")))
         self._write(document)
-        self._reconsider(others)
+        self._retry_names(others)
         return True
 
     def _group_of(self, document: Document) -> list[Document]:
         return [each for each in self._all() if each["spec"]["group"] == document["spec"]["group"]]
 
-    def _reconsider(self, others: list[Document]) -> None:
-        """Look again at definitions that may get a name which another one gave up."""
+    def _retry_names(self, others: list[Document]) -> None:
+        """Process definitions again that may get a name which another one no longer uses."""
         for each in others:
             if not _same_names(each["spec"]["names"], each["status"].get("acceptedNames") or {}):
-                self._settle(each["metadata"]["name"])
+                self._sync(each["metadata"]["name"])
 
-    def _note_approval(self, document: Document) -> bool:
-        wanted = approval_condition(document)
-        if wanted is None:
+    def _set_approval_condition(self, document: Document) -> bool:
+        requested = approval_condition(document)
+        if requested is None:
             return False
         before = condition_of(document, "KubernetesAPIApprovalPolicyConformant")
-        if before is not None and (before["status"], before["reason"], before["message"]) == wanted:
+        if before is not None and (before["status"], before["reason"], before["message"]) == requested:
             return False
-        self._set(document, "KubernetesAPIApprovalPolicyConformant", *wanted)
+        self._set(document, "KubernetesAPIApprovalPolicyConformant", *requested)
         self._write(document)
         return True
 
     # Serving.
 
     def _serve(self, document: Document) -> None:
-        """Register the resource as it is defined now, and take away the versions that are no longer served."""
+        """Register the resource as it is defined now, and remove versions that are no longer served."""
         if not is_true(document, "NamesAccepted") and not is_true(document, "Established"):
             return
         name = document["metadata"]["name"]
@@ -174,7 +174,7 @@ class CustomResources:
             return
         schemas = self._compile(name, definition)
         converter = self._converter(definition)
-        self._withdraw(name, keep=definition, same=before is not None and before[0] == mark)
+        self._stop_serving(name, keep=definition, same=before is not None and before[0] == mark)
         self._served[name] = (mark, definition)
         for version in definition.versions:
             if version.served:
@@ -182,7 +182,7 @@ class CustomResources:
                 self._cluster.registry.add(strategy)
 
     def _compile(self, name: str, definition: Definition) -> Mapping[str, CompiledSchema]:
-        """Compile the schemas; equal ones are the same, also those of the definition as it was before."""
+        """Compile the schemas; equal ones are shared, also with those of the previous definition."""
         before = self._schemas.get(name, {})
         kept: dict[bytes, CompiledSchema] = {}
         found = {}
@@ -202,8 +202,8 @@ class CustomResources:
         webhook = definition.conversion.get("webhook") or {}
         return WebhookConversion(definition.name, webhook, self._call_webhook, self._cluster.new_uid)
 
-    def _withdraw(self, name: str, *, keep: Definition | None = None, same: bool = False) -> None:
-        """Stop serving the versions of a definition that are not kept; watches end unless it is the same as before."""
+    def _stop_serving(self, name: str, *, keep: Definition | None = None, same: bool = False) -> None:
+        """Stop serving the versions of a definition that are not kept; watches end unless it is unchanged."""
         _, served = self._served.pop(name, (b"", None))
         if served is None:
             return
@@ -225,7 +225,7 @@ class CustomResources:
     # Deletion.
 
     def _clean_up(self, document: Document) -> None:
-        """Delete the instances of a definition that is being deleted, and let it go when there are none."""
+        """Delete the instances of a definition that is being deleted, and remove its finalizer when there are none."""
         metadata = document["metadata"]
         if "deletionTimestamp" not in metadata or CLEANUP not in metadata.get("finalizers", ()):
             return
@@ -274,14 +274,14 @@ class CustomResources:
         self._write(document)
 
     def _forget(self, name: str) -> None:
-        """Stop serving what a definition that is gone defined; its names are free."""
-        self._withdraw(name)
+        """Stop serving the resources of a deleted definition; its names are free."""
+        self._stop_serving(name)
         self._schemas.pop(name, None)
         group = name.partition(".")[2]
-        self._reconsider([each for each in self._all() if each["spec"]["group"] == group])
+        self._retry_names([each for each in self._all() if each["spec"]["group"] == group])
 
 
-def _same_names(wanted: Mapping[str, Any], accepted: Mapping[str, Any]) -> bool:
-    return {key: value for key, value in wanted.items() if value} == {
+def _same_names(requested: Mapping[str, Any], accepted: Mapping[str, Any]) -> bool:
+    return {key: value for key, value in requested.items() if value} == {
         key: value for key, value in accepted.items() if value
     }

@@ -1,7 +1,7 @@
-"""Structural schemas: the tree that pruning, defaulting, correlation and rules walk along.
+"""Structural schemas: the tree that pruning, defaulting, correlation and rules walk.
 
-A structural schema says of every value which type it has, apart from what its value validations (`anyOf`, `minimum`,
-`pattern`, ...) demand. Those stay in `raw`, the schema as it was written.
+A structural schema specifies the type of every value, apart from its value validations (`anyOf`, `minimum`,
+`pattern`, ...). Those stay in `raw`, the original schema.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _EMPTY: Final[Mapping[str, Any]] = {}
 class Structural:
     """One node of a structural schema.
 
-    `values` is the schema of `additionalProperties`; `open` says that there is such a key at all, be it a schema, true
-    or false. `default` is None when there is none: null is no default.
+    `values` is the schema of `additionalProperties`; `open` means that this key is present, be it a schema, true
+    or false. `default` is None if there is none: null is no default.
     """
 
     raw: Mapping[str, Any] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Structural:
         return str(self.raw.get("format", ""))
 
     def child(self, key: str) -> Structural | None:
-        """The schema of a key: that of its property, else that of the additional properties."""
+        """Return the schema of a key: that of its property, else that of the additional properties."""
         return self.properties.get(key) or self.values
 
     def children(self) -> Iterator[Structural]:
@@ -62,14 +62,14 @@ class Structural:
             yield self.items
 
     def walk(self) -> Iterator[Structural]:
-        """This node and everything below it."""
+        """Yield this node and everything below it."""
         yield self
         for child in self.children():
             yield from child.walk()
 
 
 def read_structural(schema: Mapping[str, Any]) -> Structural:
-    """Read a schema as it stands in a definition; what is not structural about it is overlooked."""
+    """Parse a schema of a definition; its non-structural parts are ignored."""
     more = schema.get("additionalProperties")
     items = schema.get("items")
     properties = schema.get("properties") or _EMPTY

@@ -1,7 +1,7 @@
-"""What makes a schema structural, with the server's texts for what is not.
+"""Validation that a schema is structural, with the messages of the real server.
 
-Every field and item has a type outside of value validations; value validations (`allOf`, `anyOf`, `oneOf`, `not`) say
-nothing about structure; metadata is not restricted beyond the name.
+Every field and item has a type outside of value validations; value validations (`allOf`, `anyOf`, `oneOf`, `not`)
+do not specify structure; metadata is not restricted beyond the name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 from konverge_cluster.api.field_errors import FieldError, forbidden, invalid, required
 from konverge_cluster.cel.patterns import pattern_error
 
-__all__ = ["conversion_fault", "structural_problems"]
+__all__ = ["conversion_error", "structural_errors"]
 
 _ROOT: Final = "must not be empty at the root"
 _ITEM: Final = "must not be empty for specified array items"
@@ -41,8 +41,8 @@ _METADATA_FIELDS: Final = ({"name"}, {"generateName"}, {"name", "generateName"},
 Schema = Mapping[str, Any]
 
 
-def conversion_fault(schema: Schema) -> str:
-    """Say why a schema cannot even be read as a structural one, "" when it can."""
+def conversion_error(schema: Schema) -> str:
+    """Return why a schema cannot be converted to a structural one, "" if it can."""
     for key in _UNSUPPORTED:
         if schema.get(key) not in (None, "", {}, []):
             return f"OpenAPIV3Schema '{key.removeprefix('$') if key == '$schema' else key}' is not supported"
@@ -50,11 +50,11 @@ def conversion_fault(schema: Schema) -> str:
         return "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined"
     if isinstance(schema.get("items"), list):
         return "OpenAPIV3Schema 'items' must be a schema, but is an array"
-    return next((fault for inner in inner_schemas(schema) if (fault := conversion_fault(inner))), "")
+    return next((fault for inner in inner_schemas(schema) if (fault := conversion_error(inner))), "")
 
 
 def inner_schemas(schema: Schema) -> Iterator[Schema]:
-    """Every schema right inside another one, except for those of unsupported keys."""
+    """Yield every schema directly inside another one, except those of unsupported keys."""
     yield from (schema.get("properties") or {}).values()
     for key in ("items", "additionalProperties", "not"):
         if isinstance(schema.get(key), Mapping):
@@ -63,8 +63,8 @@ def inner_schemas(schema: Schema) -> Iterator[Schema]:
         yield from schema.get(key) or ()
 
 
-def structural_problems(schema: Schema, path: str) -> list[FieldError]:
-    """Say what is not structural about a root schema, sorted by text."""
+def structural_errors(schema: Schema, path: str) -> list[FieldError]:
+    """Return the errors of a root schema that is not structural, sorted by message."""
     found = [*_invariants(schema, path, _ROOT), *_completeness(schema, schema, path, path)]
     return sorted(found, key=str)
 
@@ -111,7 +111,7 @@ def _type(schema: Schema, path: str, missing: str) -> Iterator[FieldError]:
 
 
 def _meta(schema: Schema, path: str, *, root: bool) -> Iterator[FieldError]:
-    """The rules of kind, apiVersion and metadata, of the root and of embedded resources."""
+    """Validate kind, apiVersion and metadata, of the root and of embedded resources."""
     embedded = bool(schema.get("x-kubernetes-embedded-resource"))
     properties = schema.get("properties") or {}
     for name, kind in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
@@ -136,7 +136,7 @@ def _is_plain_metadata(schema: Schema) -> bool:
 
 
 def _int_or_string_forms(schema: Schema) -> tuple[bool, bool]:
-    """Tell whether the types of an int-or-string are written out in `anyOf`, or in the first `allOf`."""
+    """Report whether the types of an int-or-string are written out in `anyOf`, or in the first `allOf`."""
     every = schema.get("allOf") or [{}]
     return schema.get("anyOf") == _INT_OR_STRING, every[0].get("anyOf") == _INT_OR_STRING
 
@@ -172,12 +172,12 @@ def _nested(schema: Schema, path: str, skip_any: bool) -> Iterator[FieldError]:
 
 
 def _completeness(values: Schema, schema: Schema, path: str, where: str) -> Iterator[FieldError]:
-    """Check that what value validations of the root mention is there structurally too."""
+    """Check that fields in value validations of the root are specified structurally too."""
     branches = [(f"{where}.not", values["not"])] if values.get("not") is not None else []
     for key in _BRANCHES:
         branches += [(f"{where}.{key}[{index}]", each) for index, each in enumerate(values.get(key) or ())]
-    for place, each in branches:
-        yield from _nested_completeness(each, schema, path, place)
+    for field_path, each in branches:
+        yield from _nested_completeness(each, schema, path, field_path)
 
 
 def _nested_completeness(values: Schema, schema: Schema | None, path: str, where: str) -> Iterator[FieldError]:

@@ -1,11 +1,11 @@
-"""Hold a value against a schema, and say what is wrong with it in the words of the real server.
+"""Validation of a value against a schema, with the messages of the real server.
 
-A schema becomes a `Checker` once; a checker has for every JSON type the few steps that a value of that type must pass.
-Every step runs, whatever the ones before it found: a text where a number is wanted is also held against `pattern` and
-`enum`. The order of steps is the server's: type, combinations of schemas, text, format, number, list, enum, object.
+A schema is compiled into a `Checker`, which has for every JSON type the steps that a value of that type must pass.
+Every step runs, whatever the ones before it found: a string where a number is required is also checked by `pattern`
+and `enum`. The order of steps is the server's: type, branches, string, format, number, list, enum, object.
 
-With a correlation (`correlation.py`) an unchanged value may stay as wrong as it was: what is found in it counts for
-nothing, neither here nor when a branch of `anyOf` is held against it.
+With a correlation (`correlation.py`) an unchanged value may stay invalid: errors in it are ignored,
+here and when a branch of `anyOf` is checked.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from konverge_cluster.api.field_errors import FieldError, invalid, quote, required, too_many, type_invalid
-from konverge_cluster.crds.combinations import chosen_branch, combination_step
 from konverge_cluster.crds.correlation import Correlation
 from konverge_cluster.crds.formats import effective_format
 from konverge_cluster.crds.numbers import INT64, is_whole
-from konverge_cluster.crds.paths import Place, steps_of
+from konverge_cluster.crds.paths import FieldPath, format_steps
 from konverge_cluster.crds.reports import Report, Step
 from konverge_cluster.crds.scalars import enum_step, number_step, text_step
+from konverge_cluster.crds.schema_branches import best_branch, branch_step
 
-__all__ = ["Checker", "value_problems"]
+__all__ = ["Checker", "value_errors"]
 
 Kinds: Final = (str, int, float, bool, list, dict, type(None))
 _NAMES: Final = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
@@ -31,10 +31,10 @@ _TYPE_META: Final = ("kind", "apiVersion")
 _LEAST, _MOST = INT64[0], INT64[-1]
 
 
-def value_problems(
+def value_errors(
     checker: Checker, value: Any, *, base: str = "", correlation: Correlation | None = None
 ) -> list[FieldError]:
-    """Everything that is wrong with a value; equal texts once."""
+    """Return the errors of a value; equal messages once."""
     report = Report(base)
     if correlation is None:
         checker.check(value, None, report, None)
@@ -42,14 +42,14 @@ def value_problems(
         checker.check_changed(value, None, report, correlation)
     if len(report.found) < 2:
         return report.found
-    return list({str(problem): problem for problem in report.found}.values())
+    return list({str(error): error for error in report.found}.values())
 
 
 class Checker:
-    """One schema, ready to be held against values.
+    """One compiled schema.
 
-    `check` adds to a report what is wrong with a value. `weight` says how much of a value fits, as the server counts
-    it to choose which branch of `anyOf` or `oneOf` to complain about.
+    `check` adds the errors of a value to a report. `weight` returns how well a value matches, as the server counts
+    it to choose which branch of `anyOf` or `oneOf` to report.
     """
 
     __slots__ = (
@@ -81,38 +81,38 @@ class Checker:
         self.items = Checker(items) if isinstance(items, Mapping) else None
         self._steps = {each: tuple(self._steps_of(each, schema, root)) for each in Kinds}
 
-    def check(self, value: Any, place: Place, report: Report, old: Correlation | None) -> None:
-        """Add to the report what is wrong with the value."""
+    def check(self, value: Any, field_path: FieldPath, report: Report, old: Correlation | None) -> None:
+        """Add the errors of the value to the report."""
         steps = self._steps[type(value)]
         if type(value) is int and not _LEAST <= value <= _MOST:
-            # Go reads what does not fit into 64 bits as a float.
+            # Go parses an integer beyond 64 bits as a float.
             value, steps = float(value), self._steps[float]
         for step in steps:
-            step(value, place, report, old)
+            step(value, field_path, report, old)
 
-    def check_changed(self, value: Any, place: Place, report: Report, old: Correlation) -> None:
-        """Check a value that is known from before: when it is unchanged, nothing counts."""
+    def check_changed(self, value: Any, field_path: FieldPath, report: Report, old: Correlation) -> None:
+        """Check a value that has an old value: if it is unchanged, errors are ignored."""
         found = report.child()
-        self.check(value, place, found, old)
+        self.check(value, field_path, found, old)
         if found.found and not old.unchanged():
             report.found += found.found
 
-    def accepts(self, value: Any, place: Place, report: Report, old: Correlation | None) -> list[FieldError]:
-        """What this schema, as a branch of another one, finds wrong."""
+    def accepts(self, value: Any, field_path: FieldPath, report: Report, old: Correlation | None) -> list[FieldError]:
+        """Return the errors of this schema as a branch of another one."""
         inner = report.child()
-        self.check(value, place, inner, old)
+        self.check(value, field_path, inner, old)
         return inner.found
 
     def takes_any(self, kind: type) -> bool:
-        """Tell whether every value of a Python type is fine."""
+        """Report whether every value of a Python type is valid."""
         return not self._steps[kind]
 
-    # Making the steps.
+    # Compilation of the steps.
 
     def _steps_of(self, kind: type, schema: Mapping[str, Any], root: bool) -> list[Step]:
         steps: list[Step | None] = [self._type_step(kind)]
         if kind is not type(None):
-            steps.append(combination_step(self))
+            steps.append(branch_step(self))
             steps.append(self._own_step(kind, schema))
         steps.append(enum_step(schema))
         if kind is dict:
@@ -129,7 +129,7 @@ class Checker:
     def _type_step(self, kind: type) -> Step | None:
         if kind is type(None):
             return None if not self.types or self.nullable else _wrong_type(",".join(self.types), "null")
-        if self.fits_type(kind):
+        if self.matches_type(kind):
             return None
         if kind is float and "integer" in self.types:
             return _whole_step(",".join(self.types))
@@ -137,25 +137,25 @@ class Checker:
             return _wrong_type(self.format, _GO_FORMATS.get(kind, ""))
         return _wrong_type(",".join(self.types), _NAMES[kind])
 
-    def fits_type(self, kind: type) -> bool:
-        """Tell whether every value of a Python type has the right JSON type."""
+    def matches_type(self, kind: type) -> bool:
+        """Report whether every value of a Python type has the right JSON type."""
         if not self.types and not self.format:
             return True
         if self.format and kind in (str, list) and not {"number", "integer"} & set(self.types):
             return True
         return _NAMES[kind] in self.types or (kind is int and "number" in self.types)
 
-    # Weighing.
+    # Weight.
 
     def weight(self, value: Any) -> int:
-        """Count what fits, as the server does: a point for each check that applies, another for some that pass."""
+        """Return the weight of a value as the server counts: a point for each check that applies, and more for some."""
         if value is None:
             return 1 if not self.types or self.nullable else 0
         kind = type(value)
         points = 3 + self._combined_weight(value)
         if self.types or self.format:
             whole = kind is float and "integer" in self.types and is_whole(value)
-            points += 2 if self.fits_type(kind) or whole else 1
+            points += 2 if self.matches_type(kind) or whole else 1
         if kind is str:
             return points + (2 if self.format else 1)
         if kind is int or kind is float:
@@ -178,13 +178,13 @@ class Checker:
         points = 1 + sum(each.weight(value) for each in self.all_of)
         for branches in (self.any_of, self.one_of):
             if branches:
-                points += chosen_branch(branches, value).weight(value)
+                points += best_branch(branches, value).weight(value)
         return points
 
 
 def _wrong_type(expected: str, found: str) -> Step:
-    def step(_value: Any, place: Place, report: Report, _old: Correlation | None) -> None:
-        name = steps_of(place)
+    def step(_value: Any, field_path: FieldPath, report: Report, _old: Correlation | None) -> None:
+        name = format_steps(field_path)
         text = f"{name} in body must be of type {expected}: {quote(found)}"
         report.found.append(type_invalid(report.path(name), found, text))
 
@@ -194,69 +194,69 @@ def _wrong_type(expected: str, found: str) -> Step:
 def _whole_step(expected: str) -> Step:
     refuse = _wrong_type(expected, "number")
 
-    def step(value: Any, place: Place, report: Report, old: Correlation | None) -> None:
+    def step(value: Any, field_path: FieldPath, report: Report, old: Correlation | None) -> None:
         if not is_whole(value):
-            refuse(value, place, report, old)
+            refuse(value, field_path, report, old)
 
     return step
 
 
 def _list_step(checker: Checker, schema: Mapping[str, Any]) -> Step | None:
-    items, least, most = checker.items, schema.get("minItems"), schema.get("maxItems")
-    if items is None and least is None and most is None:
+    items, minimum, maximum = checker.items, schema.get("minItems"), schema.get("maxItems")
+    if items is None and minimum is None and maximum is None:
         return None
     any_text = items is not None and items.takes_any(str)
 
-    def step(value: Any, place: Place, report: Report, old: Correlation | None) -> None:
+    def step(value: Any, field_path: FieldPath, report: Report, old: Correlation | None) -> None:
         if items is not None:
             for index, item in enumerate(value):
                 if any_text and type(item) is str:
                     continue
                 before = old.index(index) if old is not None else None
                 if before is None:
-                    items.check(item, (place, index), report, None)
+                    items.check(item, (field_path, index), report, None)
                 else:
-                    items.check_changed(item, (place, index), report, before)
-        if least is not None and len(value) < least:
-            name = steps_of(place)
-            text = f"{name} in body should have at least {least} items"
+                    items.check_changed(item, (field_path, index), report, before)
+        if minimum is not None and len(value) < minimum:
+            name = format_steps(field_path)
+            text = f"{name} in body should have at least {minimum} items"
             report.found.append(invalid(report.path(name), len(value), text))
-        if most is not None and len(value) > most:
-            report.found.append(too_many(report.path(steps_of(place)), len(value), most))
+        if maximum is not None and len(value) > maximum:
+            report.found.append(too_many(report.path(format_steps(field_path)), len(value), maximum))
 
     return step
 
 
 def _object_step(checker: Checker, schema: Mapping[str, Any], root: bool) -> Step | None:
-    wanted = schema.get("required") or ()
+    required_names = schema.get("required") or ()
     sizes, members = _sizes_step(schema), _members_step(checker, schema, root)
-    if not wanted and sizes is None:
+    if not required_names and sizes is None:
         return members
 
-    def step(value: Any, place: Place, report: Report, old: Correlation | None) -> None:
+    def step(value: Any, field_path: FieldPath, report: Report, old: Correlation | None) -> None:
         if sizes is not None:
-            sizes(value, place, report, old)
+            sizes(value, field_path, report, old)
         if members is not None:
-            members(value, place, report, old)
-        for key in wanted:
+            members(value, field_path, report, old)
+        for key in required_names:
             if key not in value:
-                report.found.append(required(report.path(f"{steps_of(place)}.{key}")))
+                report.found.append(required(report.path(f"{format_steps(field_path)}.{key}")))
 
     return step
 
 
 def _sizes_step(schema: Mapping[str, Any]) -> Step | None:
-    least, most = schema.get("minProperties"), schema.get("maxProperties")
-    if least is None and most is None:
+    minimum, maximum = schema.get("minProperties"), schema.get("maxProperties")
+    if minimum is None and maximum is None:
         return None
 
-    def step(value: Any, place: Place, report: Report, _: Correlation | None) -> None:
-        name = steps_of(place)
-        if least is not None and len(value) < least:
-            text = f"{name} in body should have at least {least} properties"
+    def step(value: Any, field_path: FieldPath, report: Report, _: Correlation | None) -> None:
+        name = format_steps(field_path)
+        if minimum is not None and len(value) < minimum:
+            text = f"{name} in body should have at least {minimum} properties"
             report.found.append(invalid(report.path(name), len(value), text))
-        if most is not None and len(value) > most:
-            report.found.append(too_many(report.path(name), len(value), most))
+        if maximum is not None and len(value) > maximum:
+            report.found.append(too_many(report.path(name), len(value), maximum))
 
     return step
 
@@ -270,7 +270,7 @@ def _members_step(checker: Checker, schema: Mapping[str, Any], root: bool) -> St
     numbers = frozenset(name for name, each in checker.properties.items() if each.takes_any(int))
     find = members.get
 
-    def step(value: Any, place: Place, report: Report, old: Correlation | None) -> None:
+    def step(value: Any, field_path: FieldPath, report: Report, old: Correlation | None) -> None:
         for key, item in value.items():
             if type(item) is str and key in texts:
                 continue
@@ -279,19 +279,19 @@ def _members_step(checker: Checker, schema: Mapping[str, Any], root: bool) -> St
             member = find(key)
             if member is None:
                 if closed:
-                    _forbid(key, place, report)
+                    _forbid(key, field_path, report)
                 if values is None:
                     continue
                 member = (values, f".{key}")
             before = old.key(key) if old is not None and not (root and key in _TYPE_META) else None
             if before is None:
-                member[0].check(item, (place, member[1]), report, None)
+                member[0].check(item, (field_path, member[1]), report, None)
             else:
-                member[0].check_changed(item, (place, member[1]), report, before)
+                member[0].check_changed(item, (field_path, member[1]), report, before)
 
     return step
 
 
-def _forbid(key: str, place: Place, report: Report) -> None:
-    name = steps_of(place)
+def _forbid(key: str, field_path: FieldPath, report: Report) -> None:
+    name = format_steps(field_path)
     report.found.append(invalid(report.path(name), key, f"{name}.{key} in body is a forbidden property"))

@@ -46,7 +46,7 @@ async def evict(
             delays.append(left)
             continue
         message = f"Marking for deletion Pod {pod.key}"
-        ctx.event("TaintManagerEviction", message, about=_with_kind(pod), reporter="taint-eviction-controller")
+        ctx.event("TaintManagerEviction", message, regarding=_with_kind(pod), reporter="taint-eviction-controller")
         disruption = ("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")
         await _patch(pod, {"conditions": [_disruption_target(pod, *disruption, now=now)]}, ctx)
         await ctx.client.delete(_with_kind(pod), missing_ok=True)
@@ -69,7 +69,7 @@ async def mark_not_ready(pod: Unstructured, ctx: Context, *, now: datetime) -> N
     if any(one["type"] == "Ready" and one["status"] == "True" for one in conditions):
         unready = {"type": "Ready", "status": "False", "lastTransitionTime": format_time(now)}
         await _patch(pod, {"conditions": [unready]}, ctx)
-        ctx.event("NodeNotReady", "Node is not ready", warning=True, about=_with_kind(pod), reporter="node-controller")
+        ctx.event("NodeNotReady", "Node is not ready", warning=True, regarding=_with_kind(pod), reporter="node-controller")
 
 
 def _disruption_target(pod: Unstructured, reason: str, message: str, *, now: datetime) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from konverge_cluster.nodes import ANNOTATION, Behavior, Program
 from konverge_cluster.nodes.behaviors import PodInfo
 
 
-def words(**more: Any) -> PodInfo:
+def pod(**more: Any) -> PodInfo:
     return PodInfo(**{"name": "web-1", "namespace": "shop", "labels": {"app": "web"}, "annotations": {}, **more})
 
 
@@ -28,16 +28,16 @@ def words(**more: Any) -> PodInfo:
     ],
 )
 def test_a_behaviour_is_about_what_all_of_its_selectors_fit(behavior: Behavior, fits: bool) -> None:
-    assert behavior.fits("bad:1", "c", words()) == fits
+    assert behavior.matches("bad:1", "c", pod()) == fits
 
 
 def test_what_is_told_later_counts_and_an_annotation_most() -> None:
     program = Program([Behavior(ready_after=5, crashes=1), Behavior(image="bad:*", ready_after=9)])
-    annotated = words(annotations={f"{ANNOTATION}ready-after": "2", "other/ready-after": "x"})
+    annotated = pod(annotations={f"{ANNOTATION}ready-after": "2", "other/ready-after": "x"})
 
-    assert program.of("bad:1", "c", words()).ready_after == 9
-    assert program.of("good:1", "c", words()).ready_after == 5
-    found = program.of("bad:1", "c", annotated)
+    assert program.behavior_of("bad:1", "c", pod()).ready_after == 9
+    assert program.behavior_of("good:1", "c", pod()).ready_after == 5
+    found = program.behavior_of("bad:1", "c", annotated)
     assert (found.ready_after, found.crashes) == (2, 1)
 
 

@@ -11,7 +11,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def test_the_same_image_has_the_same_identity_in_every_pod() -> None:
     started = [
-        container_status(parse_container_status("c", image, None).starts(NOW), uid)
+        container_status(parse_container_status("c", image, None).start(NOW), uid)
         for image, uid in (("a", "1"), ("a", "2"), ("b", "1"))
     ]
 
@@ -22,13 +22,13 @@ def test_the_same_image_has_the_same_identity_in_every_pod() -> None:
 
 
 def test_the_last_state_names_the_container_that_ended() -> None:
-    ended = parse_container_status("c", "a", None).starts(NOW).ends(1, NOW)
+    ended = parse_container_status("c", "a", None).start(NOW).terminate(1, NOW)
     first = container_status(ended, "u")["containerID"]
     assert container_status(ended, "u")["state"]["terminated"]["containerID"] == first
 
     waiting = container_status(ended.waits("CrashLoopBackOff"), "u")
     assert waiting["containerID"] == waiting["lastState"]["terminated"]["containerID"] == first
 
-    again = container_status(ended.starts(NOW), "u")
+    again = container_status(ended.start(NOW), "u")
     assert again["containerID"] != first
     assert again["lastState"]["terminated"]["containerID"] == first

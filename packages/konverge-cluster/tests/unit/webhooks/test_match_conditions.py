@@ -9,7 +9,7 @@ import pytest
 from embedded_plane import Plane
 from konverge_cluster.api.admission import AdmissionRequest
 from konverge_cluster.api.status_errors import StatusError
-from konverge_cluster.cel.match_conditions import condition_problems
+from konverge_cluster.cel.match_conditions import condition_errors
 from konverge_cluster.webhooks.conditions import match_conditions_hold
 from konverge_cluster.webhooks.configurations import Webhook
 
@@ -76,7 +76,7 @@ def test_one_that_fails_skips_a_webhook_whose_failures_are_ignored() -> None:
 def test_expressions_are_checked_when_the_configuration_is_written() -> None:
     conditions = [{"name": "a", "expression": YES}, {"name": "b", "expression": "authorizer.path('/x')"}]
 
-    found = list(condition_problems(conditions, "webhooks[0].matchConditions"))
+    found = list(condition_errors(conditions, "webhooks[0].matchConditions"))
 
     assert [each.path for each in found] == ["webhooks[0].matchConditions[1].expression"]
     assert "undeclared reference to 'authorizer'" in str(found[0])
@@ -85,6 +85,6 @@ def test_expressions_are_checked_when_the_configuration_is_written() -> None:
 def test_there_are_at_most_64() -> None:
     conditions = [{"name": f"c{index}", "expression": YES} for index in range(65)]
 
-    found = list(condition_problems(conditions, "matchConditions"))
+    found = list(condition_errors(conditions, "matchConditions"))
 
     assert [str(each) for each in found] == ["matchConditions: Too many: 65: must have at most 64 items"]

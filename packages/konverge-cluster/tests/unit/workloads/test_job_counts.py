@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from konverge.k8s.batch.v1 import Job, PodFailurePolicy, SuccessPolicy
 from konverge.k8s.core.v1 import Pod
 from konverge.objects import from_wire, to_wire
-from konverge_cluster.workloads.jobs.backoff import Failures, after, remaining
+from konverge_cluster.workloads.jobs.backoff import Failures, remaining_backoff, update_failures
 from konverge_cluster.workloads.jobs.conditions import new_condition
 from konverge_cluster.workloads.jobs.indexes import (
     INDEX,
@@ -178,18 +178,18 @@ def failed_at(seconds: float) -> Pod:
 
 
 def test_the_wait_doubles_with_each_failure_up_to_ten_minutes() -> None:
-    waits = [remaining(Failures(count, NOW), NOW) for count in (0, 1, 2, 3, 7, 50)]
+    waits = [remaining_backoff(Failures(count, NOW), NOW) for count in (0, 1, 2, 3, 7, 50)]
     assert waits == [0, 10, 20, 40, 600, 600]
-    assert remaining(Failures(2, NOW), at(15)) == 5
-    assert remaining(Failures(2, NOW), at(25)) == 0
+    assert remaining_backoff(Failures(2, NOW), at(15)) == 5
+    assert remaining_backoff(Failures(2, NOW), at(25)) == 0
 
 
 def test_a_success_forgives_the_failures_before_it() -> None:
     known = Failures(3, at(-100))
-    assert after(known, [], []) == known
-    assert after(known, [], [failed_at(-5), failed_at(-9)]) == Failures(5, at(-5))
-    assert after(known, [failed_at(-7)], [failed_at(-5), failed_at(-9)]) == Failures(1, at(-5))
-    assert after(known, [failed_at(-7)], []) == Failures()
+    assert update_failures(known, [], []) == known
+    assert update_failures(known, [], [failed_at(-5), failed_at(-9)]) == Failures(5, at(-5))
+    assert update_failures(known, [failed_at(-7)], [failed_at(-5), failed_at(-9)]) == Failures(1, at(-5))
+    assert update_failures(known, [failed_at(-7)], []) == Failures()
 
 
 # Policies

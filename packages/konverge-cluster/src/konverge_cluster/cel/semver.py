@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from konverge_cluster.api.field_errors import quote
-from konverge_cluster.cel.functions import Library, order, reads
+from konverge_cluster.cel.functions import Library, can_parse, order
 from konverge_cluster.cel.types import BOOL, INT, STRING, Type, struct
 from konverge_cluster.cel.values import EvaluationError
 
@@ -26,13 +26,13 @@ class _Version:
     release: tuple[str, ...]
 
     @property
-    def rank(self) -> tuple[Any, ...]:
+    def sort_key(self) -> tuple[Any, ...]:
         parts = tuple((0, int(each), "") if each.isdigit() else (1, 0, each) for each in self.release)
         return (self.numbers, not self.release, parts)
 
 
-def _read_version(text: str, normalize: bool = False) -> _Version:
-    """Read `1.2.3-rc.1+build`; normalizing also takes `v1.2` and leading zeroes.
+def _parse_version(text: str, normalize: bool = False) -> _Version:
+    """Parse `1.2.3-rc.1+build`; normalizing also accepts `v1.2` and leading zeroes.
 
     Raises: EvaluationError.
     """
@@ -105,11 +105,11 @@ def add_versions(library: Library) -> None:
     two = (SEMVER, SEMVER)
     for params in ((STRING,), (STRING, BOOL)):
         suffix = "_bool" if len(params) == 2 else ""
-        library.add("semver", f"string{suffix}_to_semver", params, SEMVER, _read_version)
-        library.add("isSemver", f"is_semver_string{suffix}", params, BOOL, reads(_read_version))
-    library.test("isGreaterThan", "semver_is_greater_than", two, lambda a, b: a.rank > b.rank)
-    library.test("isLessThan", "semver_is_less_than", two, lambda a, b: a.rank < b.rank)
-    library.method("compareTo", "semver_compare_to", two, INT, lambda a, b: order(a.rank, b.rank))
+        library.add("semver", f"string{suffix}_to_semver", params, SEMVER, _parse_version)
+        library.add("isSemver", f"is_semver_string{suffix}", params, BOOL, can_parse(_parse_version))
+    library.test("isGreaterThan", "semver_is_greater_than", two, lambda a, b: a.sort_key > b.sort_key)
+    library.test("isLessThan", "semver_is_less_than", two, lambda a, b: a.sort_key < b.sort_key)
+    library.method("compareTo", "semver_compare_to", two, INT, lambda a, b: order(a.sort_key, b.sort_key))
     for at, name in enumerate(("major", "minor", "patch")):
         library.method(name, f"semver_{name}", (SEMVER,), INT, _numbered(at))
     library.constant(SEMVER.name, SEMVER)

@@ -1,7 +1,7 @@
-"""From a checked tree to closures: each takes the variables, and gives the value.
+"""Compiles a checked tree into closures: each evaluates one node with the given variables.
 
-`&&`, `||`, the quantifiers and `?:` follow the rule that an error counts only when it matters: `true || 1/0 == 1` is
-true. An error is an exception until such an operator takes it up.
+`&&`, `||`, the macros `all` and `exists`, and `?:` only fail if an error decides the result: `true || 1/0 == 1` is
+true. An error is an exception until such an operator absorbs it.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from konverge_cluster.cel.checking import Checked
+from konverge_cluster.cel.checker import Checked
 from konverge_cluster.cel.closures import (
     Budget,
+    BudgetExceeded,
     Evaluate,
-    Exhausted,
     Loop,
+    all_or_exists,
+    and_or,
+    call_overload,
     constant,
-    decide,
-    direct,
-    dispatched,
+    dispatch,
     has,
-    indexed,
-    quantified,
+    index_value,
     select_other,
     truth,
     variable,
@@ -42,16 +42,16 @@ from konverge_cluster.cel.syntax import (
 )
 from konverge_cluster.cel.values import NONE, EvaluationError, Optional, no_overload
 
-__all__ = ["Budget", "Evaluate", "Exhausted", "compile_node"]
+__all__ = ["Budget", "BudgetExceeded", "Evaluate", "compile_node"]
 
 _BUDGET: Final = "#budget"
 _CONVERSIONS: Final = frozenset(("bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "uint"))
 
 
 def compile_node(node: Node, checked: Checked) -> Evaluate:
-    """Make the function that evaluates an expression. The variables hold a `Budget` under the name `#budget`.
+    """Return the function that evaluates an expression. The variables have a `Budget` under the name `#budget`.
 
-    Raises: EvaluationError when a constant cannot be converted to the type that the expression asks for.
+    Raises: EvaluationError when a constant cannot be converted to the required type.
     """
     return _Compiler(checked).compile(node)
 
@@ -83,7 +83,7 @@ class _Compiler:
     # Fields.
 
     def _field_name(self, operand: Node, name: str) -> str:
-        """The name of a field as it stands in objects: a word of the language is escaped there."""
+        """Return the name of a field in objects: keywords of the language are escaped there."""
         kind = self._checked.types.get(operand)
         fields = kind.fields if kind is not None and kind.kind == "struct" else None
         escaped = f"__{name}__"
@@ -123,16 +123,16 @@ class _Compiler:
         overloads = self._checked.overloads[node]
         alone = len(overloads) == 1 and not self._is_open(operands)
         if node.function == "_[_]" and not alone:
-            return indexed(*parts)
-        evaluate = direct(overloads[0].call, parts) if alone else dispatched(node.function, overloads, parts)
+            return index_value(*parts)
+        evaluate = call_overload(overloads[0].call, parts) if alone else dispatch(node.function, overloads, parts)
         if node.function not in _CONVERSIONS or node.target is not None or operands[0] not in self._known:
             return evaluate
-        # The server converts constants beforehand, and says so when one cannot be.
+        # The server converts constants at compile time, and reports those that cannot be converted.
         self._known.add(node)
         return constant(evaluate({}))
 
     def _is_open(self, operands: list[Node]) -> bool:
-        """Whether a value may turn out to have a type that the overload does not take."""
+        """Report whether a value may have a type at run time that the overload does not accept."""
         return any(self._checked.types[each].kind == "dyn" for each in operands)
 
     def _or_value(self, operands: list[Node]) -> Evaluate:
@@ -146,12 +146,12 @@ class _Compiler:
 
         return evaluate
 
-    def logical(self, node: Call) -> Evaluate:
+    def logic(self, node: Call) -> Evaluate:
         one, other = map(self.compile, node.args)
-        decisive = node.function == "_||_"
+        deciding_value = node.function == "_||_"
 
         def evaluate(scope: dict[str, Any]) -> bool:
-            return decide(one, other, scope, decisive)
+            return and_or(one, other, scope, deciding_value)
 
         return evaluate
 
@@ -221,7 +221,7 @@ class _Compiler:
 
         return evaluate
 
-    # Loops.
+    # Comprehensions.
 
     def _comprehension(self, node: Comprehension) -> Evaluate:
         if node.accumulator != ACCUMULATOR:
@@ -246,7 +246,7 @@ class _Compiler:
     def _quantifier(self, step: Node) -> Loop | None:
         if not isinstance(step, Call) or step.function not in ("_&&_", "_||_"):
             return None
-        return quantified(self.compile(step.args[1]), step.function == "_||_")
+        return all_or_exists(self.compile(step.args[1]), step.function == "_||_")
 
     def _plain_loop(self, node: Comprehension) -> Loop:
         init, step, result = self.compile(node.init), self.compile(node.step), self.compile(node.result)
@@ -254,7 +254,7 @@ class _Compiler:
         def run(items: list[dict[str, Any]], scope: dict[str, Any], budget: Budget) -> Any:
             scope[ACCUMULATOR] = init(scope)
             for turn in items:
-                budget.spend()
+                budget.consume()
                 scope.update(turn)
                 scope[ACCUMULATOR] = step(scope)
             return result(scope)
@@ -263,8 +263,8 @@ class _Compiler:
 
 
 _SPECIAL: Final[Mapping[str, Callable[[_Compiler, Call], Evaluate]]] = {
-    "_&&_": _Compiler.logical,
-    "_||_": _Compiler.logical,
+    "_&&_": _Compiler.logic,
+    "_||_": _Compiler.logic,
     "_?_:_": _Compiler.conditional,
     "_?._": _Compiler.optional_select,
 }

@@ -1,4 +1,4 @@
-"""Rules when they are needed: the language behind them is loaded with the first rule that anybody writes."""
+"""Lazy loading of validation rules: the CEL engine is imported with the first rule."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from konverge_cluster.crds.schema_checks import RuleCompiler
 from konverge_cluster.crds.schema_rules import RuleSite
 from konverge_cluster.crds.structural import Structural
 
-__all__ = ["LateRules"]
+__all__ = ["LazyRules"]
 
 
-class LateRules:
-    """A `RuleCompiler` that costs nothing until a schema has rules."""
+class LazyRules:
+    """A `RuleCompiler` that imports the CEL engine when the first schema with rules is compiled."""
 
     def __init__(self) -> None:
         self._loaded: RuleCompiler | None = None
 
     def _rules(self) -> RuleCompiler:
         if self._loaded is None:
-            # Not at the top: most clusters never see a rule, and the language takes longer to load than all the rest.
+            # Not at the top: most clusters have no rules, and the CEL engine takes longer to import than all the rest.
             from konverge_cluster.crds.rules import Rules
 
             self._loaded = Rules()
         return self._loaded
 
-    def site_problems(self, sites: list[RuleSite], path: str) -> list[FieldError]:
-        return self._rules().site_problems(sites, path) if sites else []
+    def site_errors(self, sites: list[RuleSite], path: str) -> list[FieldError]:
+        return self._rules().site_errors(sites, path) if sites else []
 
     def check_default(self, schema: Structural, default: Any, path: str, is_resource: bool) -> list[FieldError]:
         return self._rules().check_default(schema, default, path, is_resource) if has_rules(schema) else []
@@ -38,5 +38,5 @@ class LateRules:
 
 
 def has_rules(schema: Structural) -> bool:
-    """Tell whether a schema has rules anywhere."""
+    """Report whether a schema has rules anywhere."""
     return any(node.rules for node in schema.walk())

@@ -1,7 +1,7 @@
-"""Find out the type of every part of an expression, and which function each call means; say what does not fit.
+"""Type checker: infers the type of every subexpression and resolves the overload of each call.
 
-Texts and rules are those of the real server: the checker knows the fields of objects, so that a field which is not
-there is found before any object is.
+Messages and rules are those of the real server. The checker knows the fields of objects, so that a missing field is
+an error at compile time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from konverge_cluster.cel.functions import Function, Library, Overload
-from konverge_cluster.cel.parsing import RESERVED
+from konverge_cluster.cel.parser import RESERVED
 from konverge_cluster.cel.syntax import (
     Call,
     Comprehension,
@@ -36,12 +36,12 @@ from konverge_cluster.cel.types import (
     UINT,
     Bindings,
     Type,
+    common_type,
     list_of,
     map_of,
-    most_general,
     optional_of,
     param,
-    unwrapped,
+    unwrap_optional,
 )
 from konverge_cluster.cel.values import UInt
 
@@ -49,7 +49,7 @@ __all__ = ["Checked", "check"]
 
 
 class Checked:
-    """What was found out about a tree: types, the overloads of calls, constants that names stand for."""
+    """The result of a check: types, the overloads of calls, constants."""
 
     def __init__(self) -> None:
         self.types: dict[Node, Type] = {}
@@ -63,7 +63,7 @@ class Checked:
 
 
 def check(node: Node, library: Library, variables: Mapping[str, Type]) -> tuple[Checked, list[Message]]:
-    """Check an expression; the messages say what is wrong, in the order of the text."""
+    """Check an expression; return the result and the errors, in the order of the text."""
     checker = _Checker(library, variables)
     checker.visit(node)
     checked = checker.checked
@@ -103,10 +103,10 @@ class _Checker:
             return self._comprehension(node)
         return self._struct(node)
 
-    def _say(self, node: Node, text: str) -> None:
+    def _report(self, node: Node, text: str) -> None:
         self.messages.append(Message(node.at, text))
 
-    def _shown(self, kind: Type) -> str:
+    def _format_type(self, kind: Type) -> str:
         return str(kind)
 
     # Names.
@@ -126,7 +126,7 @@ class _Checker:
         if constant is not None:
             self.checked.constants[node] = constant[1]
             return constant[0]
-        self._say(node, f"undeclared reference to '{node.name}' (in container '')")
+        self._report(node, f"undeclared reference to '{node.name}' (in container '')")
         return ERROR
 
     def _select(self, node: Select) -> Type:
@@ -139,16 +139,16 @@ class _Checker:
         return BOOL if node.test else self.bindings.resolve(found)
 
     def _field(self, node: Node, operand: Node, name: str, *, optional: bool) -> Type:
-        target, is_optional = unwrapped(self.bindings.resolve(self.visit(operand)))
+        target, is_optional = unwrap_optional(self.bindings.resolve(self.visit(operand)))
         found = DYN
         if target.kind == "map":
             found = target.params[1]
         elif target.kind == "struct":
             found = self._struct_field(node, target, name)
         elif target.kind == "param":
-            self.bindings.fits([DYN], [target])
+            self.bindings.match([DYN], [target])
         elif not target.is_open:
-            self._say(node, f"type '{self._shown(target)}' does not support field selection")
+            self._report(node, f"type '{self._format_type(target)}' does not support field selection")
         return optional_of(found) if is_optional or optional else found
 
     def _struct_field(self, node: Node, target: Type, name: str) -> Type:
@@ -157,7 +157,7 @@ class _Checker:
             name = f"__{name}__"
         if name in fields:
             return fields[name]
-        self._say(node, f"undefined field '{name}'")
+        self._report(node, f"undefined field '{name}'")
         return ERROR
 
     # Calls.
@@ -177,7 +177,7 @@ class _Checker:
         kinds.insert(0, self.visit(node.target))
         function = self._library.functions.get(node.function)
         if function is None:
-            self._say(node, f"undeclared reference to '{node.function}' (in container '')")
+            self._report(node, f"undeclared reference to '{node.function}' (in container '')")
             return ERROR
         return self._resolve(node, function, kinds, member=True)
 
@@ -185,7 +185,7 @@ class _Checker:
         kinds = [self.visit(each) for each in node.args]
         function = self._library.functions.get(name)
         if function is None:
-            self._say(node, f"undeclared reference to '{name}' (in container '')")
+            self._report(node, f"undeclared reference to '{name}' (in container '')")
             return ERROR
         if name in ("_&&_", "_||_"):
             return self._logical(node, function, kinds)
@@ -195,8 +195,8 @@ class _Checker:
         self.checked.overloads[node] = function.overloads[:1]
         wrong = False
         for each, kind in zip(node.args, kinds, strict=True):
-            if not self.bindings.fits([kind], [BOOL]):
-                self._say(each, f"expected type 'bool' but found '{self._shown(kind)}'")
+            if not self.bindings.match([kind], [BOOL]):
+                self._report(each, f"expected type 'bool' but found '{self._format_type(kind)}'")
                 wrong = True
         return ERROR if wrong else BOOL
 
@@ -206,25 +206,25 @@ class _Checker:
         for overload in function.overloads:
             if overload.member != member:
                 continue
-            wanted, gives = self._fresh(overload)
-            if not self.bindings.fits(kinds, wanted):
+            expected, returned = self._instantiate(overload)
+            if not self.bindings.match(kinds, expected):
                 continue
             chosen.append(overload)
-            found = self.bindings.resolve(gives)
+            found = self.bindings.resolve(returned)
             if result is None:
                 result = found
             elif not result.is_dyn and found != result:
                 result = DYN
         if result is None:
-            shown = [self._shown(self.bindings.resolve(kind, to_dyn=True)) for kind in kinds]
+            shown = [self._format_type(self.bindings.resolve(kind, to_dyn=True)) for kind in kinds]
             signature = f"{shown[0]}.({', '.join(shown[1:])})" if member else f"({', '.join(shown)})"
-            self._say(node, f"found no matching overload for '{function.name}' applied to '{signature}'")
+            self._report(node, f"found no matching overload for '{function.name}' applied to '{signature}'")
             return ERROR
         self.checked.overloads[node] = chosen
         return result
 
-    def _fresh(self, overload: Overload) -> tuple[list[Type], Type]:
-        """The types of an overload with parameters of their own, so that two calls do not bind each other's."""
+    def _instantiate(self, overload: Overload) -> tuple[list[Type], Type]:
+        """Return the types of an overload with fresh type parameters, so that two calls do not share bindings."""
         renamed: dict[str, Type] = {}
 
         def rename(kind: Type) -> Type:
@@ -242,21 +242,21 @@ class _Checker:
         self._count += 1
         return param(f"_var{self._count}")
 
-    # Lists, maps, loops.
+    # Lists, maps, comprehensions.
 
     def _join(self, before: Type | None, kind: Type) -> Type:
         if before is None:
             return kind
-        # Literals of mixed types are refused later, where they are not the arguments of `format`.
-        return most_general(before, kind) if self.bindings.fits([before], [kind]) else DYN
+        # Literals of mixed types are rejected later, unless they are the arguments of `format`.
+        return common_type(before, kind) if self.bindings.match([before], [kind]) else DYN
 
     def _element(self, node: Node, *, optional: bool) -> Type:
         kind = self.visit(node)
         if not optional:
             return kind
-        inner, is_optional = unwrapped(kind)
+        inner, is_optional = unwrap_optional(kind)
         if not is_optional and not kind.is_open:
-            self._say(node, f"expected type '{optional_of(kind)}' but found '{self._shown(kind)}'")
+            self._report(node, f"expected type '{optional_of(kind)}' but found '{self._format_type(kind)}'")
         return inner
 
     def _list(self, node: ListNode) -> Type:
@@ -276,7 +276,7 @@ class _Checker:
     def _struct(self, node: Struct) -> Type:
         for _, value, _optional in node.fields:
             self.visit(value)
-        self._say(node, f"undeclared reference to '{node.name}' (in container '')")
+        self._report(node, f"undeclared reference to '{node.name}' (in container '')")
         return ERROR
 
     def _comprehension(self, node: Comprehension) -> Type:
@@ -300,17 +300,17 @@ class _Checker:
         elif over.kind == "map":
             first, second = over.params
         elif over.kind in ("dyn", "error", "param"):
-            self.bindings.fits([DYN], [over])
+            self.bindings.match([DYN], [over])
         else:
             text = "cannot be range of a comprehension (must be list, map, or dynamic)"
-            self._say(node.range, f"expression of type '{self._shown(over)}' {text}")
+            self._report(node.range, f"expression of type '{self._format_type(over)}' {text}")
             first = second = ERROR
         return {node.variable: first, node.second: second} if node.second else {node.variable: first}
 
     def _assert(self, node: Node, kind: Type) -> None:
-        if not self.bindings.fits([kind], [self.checked.types[node]]):
-            found = self._shown(self.checked.types[node])
-            self._say(node, f"expected type '{self._shown(kind)}' but found '{found}'")
+        if not self.bindings.match([kind], [self.checked.types[node]]):
+            found = self._format_type(self.checked.types[node])
+            self._report(node, f"expected type '{self._format_type(kind)}' but found '{found}'")
 
 
 def _literal_type(value: Any) -> Type:

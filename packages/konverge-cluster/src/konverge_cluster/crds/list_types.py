@@ -1,6 +1,6 @@
-"""No two items of a list of type set are equal, no two items of a list of type map have the same keys.
+"""Validation of list types: no equal items in a list of type set, no equal keys in a list of type map.
 
-The first item that repeats another is named; further copies of it are not.
+The first duplicate of an item is reported; further duplicates of it are not.
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ from typing import Any
 import msgspec
 
 from konverge_cluster.api.field_errors import FieldError, duplicate, invalid
-from konverge_cluster.crds.paths import Place, text_of
-from konverge_cluster.crds.shown import shown
+from konverge_cluster.crds.paths import FieldPath, format_path
+from konverge_cluster.crds.printable_values import printable_value
 from konverge_cluster.crds.structural import Structural
 
-__all__ = ["compile_uniqueness"]
+__all__ = ["compile_list_checks"]
 
-Uniqueness = Callable[[Any], list[FieldError]]
-_Walk = Callable[[Any, Place, list[FieldError]], None]
+ListCheck = Callable[[Any], list[FieldError]]
+_Walk = Callable[[Any, FieldPath, list[FieldError]], None]
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-def compile_uniqueness(schema: Structural) -> Uniqueness | None:
-    """Make the check of a whole object; None when the schema has no such list."""
+def compile_list_checks(schema: Structural) -> ListCheck | None:
+    """Return the check of a whole object; None if the schema has no such list."""
     walk = _compile(schema)
     if walk is None:
         return None
 
     def check(value: Any) -> list[FieldError]:
-        problems: list[FieldError] = []
-        walk(value, None, problems)
-        return problems
+        errors: list[FieldError] = []
+        walk(value, None, errors)
+        return errors
 
     return check
 
@@ -46,17 +46,17 @@ def _compile(schema: Structural | None) -> _Walk | None:
     if walk_list is None and walk_value is None and not below:
         return None
 
-    def walk(value: Any, place: Place, problems: list[FieldError]) -> None:
+    def walk(value: Any, field_path: FieldPath, errors: list[FieldError]) -> None:
         if isinstance(value, list):
             if walk_list is not None:
-                walk_list(value, place, problems)
+                walk_list(value, field_path, errors)
         elif isinstance(value, dict):
             if walk_value is not None:
                 for key, item in value.items():
-                    walk_value(item, (place, f"[{key}]"), problems)
+                    walk_value(item, (field_path, f"[{key}]"), errors)
             for name, walk_member in below.items():
                 if name in value:
-                    walk_member(value[name], (place, f".{name}"), problems)
+                    walk_member(value[name], (field_path, f".{name}"), errors)
 
     return walk
 
@@ -67,39 +67,39 @@ def _compile_list(schema: Structural) -> _Walk | None:
     if check is None and walk_item is None:
         return None
 
-    def walk(value: Any, place: Place, problems: list[FieldError]) -> None:
+    def walk(value: Any, field_path: FieldPath, errors: list[FieldError]) -> None:
         if check is not None:
-            check(value, place, problems)
+            check(value, field_path, errors)
         if walk_item is not None:
             for index, item in enumerate(value):
-                walk_item(item, (place, index), problems)
+                walk_item(item, (field_path, index), errors)
 
     return walk
 
 
-def _check_set(value: Any, place: Place, problems: list[FieldError]) -> None:
-    problems.extend(duplicate(text_of((place, at)), shown(value[at])) for at in _repeated(value))
+def _check_set(value: Any, field_path: FieldPath, errors: list[FieldError]) -> None:
+    errors.extend(duplicate(format_path((field_path, at)), printable_value(value[at])) for at in _repeated(value))
 
 
 def _map_check(schema: Structural) -> _Walk:
     names = schema.map_keys
 
-    def check(value: Any, place: Place, problems: list[FieldError]) -> None:
+    def check(value: Any, field_path: FieldPath, errors: list[FieldError]) -> None:
         for index, item in enumerate(value):
             if item is not None and not isinstance(item, dict):
-                where = text_of((place, index))
-                problems.append(invalid(where, shown(item), "must be an object for an array of list-type map"))
+                where = format_path((field_path, index))
+                errors.append(invalid(where, printable_value(item), "must be an object for an array of list-type map"))
                 return
         if _are_distinct(value, names):
             return
         keys = [{name: item[name] for name in names if name in item} if item is not None else {} for item in value]
-        problems.extend(duplicate(text_of((place, at)), shown(keys[at])) for at in _repeated(keys))
+        errors.extend(duplicate(format_path((field_path, at)), printable_value(keys[at])) for at in _repeated(keys))
 
     return check
 
 
 def _are_distinct(items: list[Any], names: tuple[str, ...]) -> bool:
-    """Tell quickly that no two items have equal keys; False means that it takes a closer look."""
+    """Report whether no two items have equal keys, by a fast check; False means that a full check is needed."""
     try:
         return len({tuple(map(item.get, names)) for item in items}) == len(items)
     except (AttributeError, TypeError):
@@ -115,7 +115,7 @@ def _repeated(values: list[Any]) -> list[int]:
     seen: dict[Any, int] = {}
     repeated = []
     for index, value in enumerate(values):
-        # Types count: 1 and "1", 1 and true are different items.
+        # Types matter: 1 and "1", 1 and true are different items.
         mark = (type(value), value if isinstance(value, (str, int, float)) or value is None else _encode(value))
         seen[mark] = seen.get(mark, 0) + 1
         if seen[mark] == 2:

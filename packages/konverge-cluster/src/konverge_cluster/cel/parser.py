@@ -1,15 +1,15 @@
-"""From tokens to a tree, by recursive descent.
+"""The parser: from tokens to a tree, by recursive descent.
 
-Messages are those of the server's parser for the mistakes that people make: something missing, something too much, a
-bracket that is not closed. After the first of them the text is given up.
+Messages are those of the server's parser for common mistakes: a missing token, an extraneous token, an
+unclosed bracket. Parsing stops at the first syntax error.
 """
 
 from __future__ import annotations
 
 from typing import Final, NoReturn
 
-from konverge_cluster.cel.lexing import EOF, BadLiteral, Token, literal_value, tokens_of
-from konverge_cluster.cel.macros import MacroFault, expand_global, expand_member
+from konverge_cluster.cel.lexer import EOF, LiteralError, Token, literal_value, tokenize
+from konverge_cluster.cel.macros import MacroError, expand_global, expand_member
 from konverge_cluster.cel.syntax import (
     Call,
     Ident,
@@ -23,7 +23,7 @@ from konverge_cluster.cel.syntax import (
     qualified_name,
 )
 
-__all__ = ["RESERVED", "ParseFault", "parse"]
+__all__ = ["RESERVED", "ParseError", "parse"]
 
 _EXPECTED: Final = (
     "{'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}"
@@ -34,11 +34,11 @@ RESERVED: Final = frozenset(
     | {"namespace", "null", "package", "return", "true", "var", "void", "while"}
 )
 _RELATIONS: Final = ("<", "<=", ">=", ">", "==", "!=", "in")
-_DEEPEST: Final = 250
+_MAX_DEPTH: Final = 250
 
 
-class ParseFault(ValueError):
-    """A text that is no expression."""
+class ParseError(ValueError):
+    """A text is not an expression."""
 
     def __init__(self, messages: list[Message]) -> None:
         super().__init__(messages[0].text)
@@ -46,23 +46,23 @@ class ParseFault(ValueError):
 
 
 def parse(text: str) -> Node:
-    """Read an expression.
+    """Parse an expression.
 
-    Raises: ParseFault.
+    Raises: ParseError.
     """
-    tokens, messages = tokens_of(text)
+    tokens, messages = tokenize(text)
     parser = _Parser(tokens, messages)
     try:
         node = parser.whole()
-    except _GivenUp:
+    except _ParserAbort:
         node = None
     if parser.messages or node is None:
-        raise ParseFault(parser.messages)
+        raise ParseError(parser.messages)
     return node
 
 
-class _GivenUp(Exception):
-    """The rest of the text cannot be understood."""
+class _ParserAbort(Exception):
+    """Parsing cannot continue."""
 
 
 class _Parser:
@@ -78,7 +78,7 @@ class _Parser:
         if token.kind != "eof":
             is_last = self._tokens[self._place + 1].kind == "eof"
             what = "extraneous" if is_last else "mismatched"
-            self._say(token.at, f"Syntax error: {what} input '{token.text}' expecting {EOF}")
+            self._report(token.at, f"Syntax error: {what} input '{token.text}' expecting {EOF}")
         return node
 
     # Tokens.
@@ -91,33 +91,33 @@ class _Parser:
         token = self._token
         return token.kind in ("sign", "name") and token.text in texts
 
-    def _take(self) -> Token:
+    def _next_token(self) -> Token:
         token = self._token
         self._place += 1
         return token
 
     def _accept(self, text: str) -> Token | None:
-        return self._take() if self._token.kind == "sign" and self._token.text == text else None
+        return self._next_token() if self._token.kind == "sign" and self._token.text == text else None
 
     def _close(self, text: str) -> None:
         token = self._token
         if self._accept(text) is None:
             self._fail(token, f"missing '{text}' at '{token.text}'")
 
-    def _say(self, at: int, text: str) -> None:
+    def _report(self, at: int, text: str) -> None:
         self.messages.append(Message(at, text))
 
     def _fail(self, token: Token, text: str) -> NoReturn:
-        self._say(token.at, f"Syntax error: {text}")
-        raise _GivenUp
+        self._report(token.at, f"Syntax error: {text}")
+        raise _ParserAbort
 
-    # Grammar, from the weakest operator to the strongest.
+    # Grammar, from the lowest to the highest precedence.
 
     def _expression(self) -> Node:
         self._depth += 1
-        if self._depth > _DEEPEST:
-            self._say(self._token.at, f"expression recursion limit exceeded: {_DEEPEST}")
-            raise _GivenUp
+        if self._depth > _MAX_DEPTH:
+            self._report(self._token.at, f"expression recursion limit exceeded: {_MAX_DEPTH}")
+            raise _ParserAbort
         node = self._or()
         mark = self._accept("?")
         if mark is not None:
@@ -142,7 +142,7 @@ class _Parser:
     def _relation(self) -> Node:
         node = self._sum()
         while self._is(*_RELATIONS):
-            mark = self._take()
+            mark = self._next_token()
             function = "@in" if mark.text == "in" else f"_{mark.text}_"
             node = Call(mark.at, function, [node, self._sum()])
         return node
@@ -150,36 +150,36 @@ class _Parser:
     def _sum(self) -> Node:
         node = self._product()
         while self._is("+", "-"):
-            mark = self._take()
+            mark = self._next_token()
             node = Call(mark.at, f"_{mark.text}_", [node, self._product()])
         return node
 
     def _product(self) -> Node:
         node = self._unary()
         while self._is("*", "/", "%"):
-            mark = self._take()
+            mark = self._next_token()
             node = Call(mark.at, f"_{mark.text}_", [node, self._unary()])
         return node
 
     def _unary(self) -> Node:
         if not self._is("!", "-"):
             return self._member(self._primary())
-        mark = self._take()
+        mark = self._next_token()
         number = self._token
         if mark.text == "-" and number.kind in ("int", "float"):
-            self._take()
+            self._next_token()
             signed = Token(number.kind, number.text, mark.at)
             return self._member(self._literal(signed, negative=True))
         count = 1
         while self._accept(mark.text):
             count += 1
         node = self._member(self._primary())
-        # An even number of signs takes itself back.
+        # An even number of signs cancels out.
         return Call(mark.at, f"{mark.text}_", [node]) if count % 2 else node
 
     def _member(self, node: Node) -> Node:
         while self._is(".", "["):
-            mark = self._take()
+            mark = self._next_token()
             if mark.text == "[":
                 optional = self._accept("?") is not None
                 index = self._expression()
@@ -191,7 +191,7 @@ class _Parser:
 
     def _selection(self, node: Node, mark: Token) -> Node:
         optional = self._accept("?") is not None
-        token = self._take()
+        token = self._next_token()
         if token.kind == "escaped":
             name = token.text[1:-1]
         elif token.kind == "name" and token.text not in ("in", "true", "false", "null"):
@@ -218,12 +218,12 @@ class _Parser:
     def _expand(self, call: Call) -> Node:
         try:
             return expand_global(call) if call.target is None else expand_member(call)
-        except MacroFault as fault:
-            self._say(fault.at, str(fault))
+        except MacroError as fault:
+            self._report(fault.at, str(fault))
             return call
 
     def _primary(self) -> Node:
-        token = self._take()
+        token = self._next_token()
         if token.kind in ("int", "uint", "float", "string", "bytes"):
             return self._literal(token)
         if token.kind == "name" and token.text in _LITERALS:
@@ -232,7 +232,7 @@ class _Parser:
             return self._named(token)
         if token.kind == "sign":
             if token.text == "." and self._token.kind == "name":
-                return self._named(self._take())
+                return self._named(self._next_token())
             if token.text == "(":
                 node = self._expression()
                 self._close(")")
@@ -248,14 +248,14 @@ class _Parser:
             if negative and token.kind == "int":
                 return Literal(token.at, _negative(token))
             value = literal_value(token)
-        except BadLiteral as bad:
-            self._say(token.at, str(bad))
+        except LiteralError as bad:
+            self._report(token.at, str(bad))
             return Literal(token.at, 0)
         return Literal(token.at, -value if negative else value)
 
     def _named(self, token: Token) -> Node:
         if token.text in RESERVED:
-            self._say(token.at, f"reserved identifier: {token.text}")
+            self._report(token.at, f"reserved identifier: {token.text}")
         bracket = self._accept("(")
         if bracket is not None:
             return self._expand(Call(bracket.at, token.text, self._arguments()))
@@ -263,12 +263,12 @@ class _Parser:
         return self._message(name) or name
 
     def _message(self, name: Node) -> Node | None:
-        """Read `some.Type{...}`, if that is what comes."""
+        """Parse `some.Type{...}`, if that follows."""
         place = self._place
         while self._accept("."):
             if self._token.kind != "name":
                 break
-            name = Select(self._token.at, name, self._take().text)
+            name = Select(self._token.at, name, self._next_token().text)
         brace = self._accept("{")
         if brace is None:
             self._place = place
@@ -276,7 +276,7 @@ class _Parser:
         fields: list[tuple[str, Node, bool]] = []
         while not self._is("}"):
             optional = self._accept("?") is not None
-            key = self._take()
+            key = self._next_token()
             self._close(":")
             fields.append((key.text.strip("`"), self._expression(), optional))
             if not self._accept(","):
@@ -312,5 +312,5 @@ class _Parser:
 def _negative(token: Token) -> int:
     value = -int(token.text, 0 if token.text.startswith("0x") else 10)
     if value < -(2**63):
-        raise BadLiteral("invalid int literal")
+        raise LiteralError("invalid int literal")
     return value

@@ -1,4 +1,4 @@
-"""How the server prints parts of a definition inside its status_errors: with the names of its Go types, empty fields too."""
+"""Parts of a definition as the server prints them in error messages: with Go field names, empty fields included."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["shown_rule", "shown_schema", "shown_versions"]
+__all__ = ["printable_rule", "printable_schema", "printable_versions"]
 
 _encode = msgspec.json.Encoder().encode
 
@@ -61,33 +61,33 @@ _SCHEMA_LISTS: Final = ("allOf", "oneOf", "anyOf")
 _SCHEMA_MAPS: Final = ("properties", "patternProperties", "definitions")
 
 
-def shown_schema(schema: Mapping[str, Any]) -> msgspec.Raw:
+def printable_schema(schema: Mapping[str, Any]) -> msgspec.Raw:
     return msgspec.Raw(_encode(_schema(schema)))
 
 
-def shown_versions(versions: Sequence[Mapping[str, Any]], moved: frozenset[str]) -> msgspec.Raw:
-    """The versions; `moved` are the fields that are the same in all of them, and printed elsewhere."""
-    return msgspec.Raw(_encode([_version(each, moved) for each in versions]))
+def printable_versions(versions: Sequence[Mapping[str, Any]], common_keys: frozenset[str]) -> msgspec.Raw:
+    """Return the versions; `common_keys` are the fields that are the same in all of them, and printed elsewhere."""
+    return msgspec.Raw(_encode([_version(each, common_keys) for each in versions]))
 
 
-def shown_rule(rule: Mapping[str, Any]) -> msgspec.Raw:
+def printable_rule(rule: Mapping[str, Any]) -> msgspec.Raw:
     return msgspec.Raw(_encode(_rule(rule)))
 
 
-def _version(version: Mapping[str, Any], moved: frozenset[str]) -> dict[str, Any]:
+def _version(version: Mapping[str, Any], common_keys: frozenset[str]) -> dict[str, Any]:
     def own(key: str) -> Any:
-        return None if key in moved else version.get(key)
+        return None if key in common_keys else version.get(key)
 
     schema, subresources = own("schema"), own("subresources")
     columns, fields = own("additionalPrinterColumns"), own("selectableFields")
-    shown = schema and {"OpenAPIV3Schema": schema.get("openAPIV3Schema") and _schema(schema["openAPIV3Schema"])}
+    printable = schema and {"OpenAPIV3Schema": schema.get("openAPIV3Schema") and _schema(schema["openAPIV3Schema"])}
     return {
         "Name": version.get("name", ""),
         "Served": version.get("served", False),
         "Storage": version.get("storage", False),
         "Deprecated": version.get("deprecated", False),
         "DeprecationWarning": version.get("deprecationWarning"),
-        "Schema": shown,
+        "Schema": printable,
         "Subresources": subresources and {"Status": subresources.get("status"), "Scale": _scale(subresources)},
         "AdditionalPrinterColumns": columns and [_column(each) for each in columns],
         "SelectableFields": fields and [{"JSONPath": each.get("jsonPath", "")} for each in fields],
@@ -107,8 +107,8 @@ def _scale(subresources: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _column(column: Mapping[str, Any]) -> dict[str, Any]:
     names = ("Name", "Type", "Format", "Description")
-    shown = {name: column.get(name.lower(), "") for name in names}
-    return {**shown, "Priority": column.get("priority", 0), "JSONPath": column.get("jsonPath", "")}
+    printable = {name: column.get(name.lower(), "") for name in names}
+    return {**printable, "Priority": column.get("priority", 0), "JSONPath": column.get("jsonPath", "")}
 
 
 def _schema(schema: Mapping[str, Any]) -> dict[str, Any]:

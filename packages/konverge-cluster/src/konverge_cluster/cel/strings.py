@@ -1,4 +1,4 @@
-"""Functions on texts: the extended strings library, and the regular expressions of Kubernetes."""
+"""Functions on strings: the extended strings library, and the regular expressions of Kubernetes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import string
 from collections.abc import Callable
 from typing import Any, Final
 
-from konverge_cluster.cel.formatting import format_text
 from konverge_cluster.cel.functions import Library
-from konverge_cluster.cel.patterns import PatternFault, compile_pattern
+from konverge_cluster.cel.patterns import PatternError, compile_pattern
+from konverge_cluster.cel.string_format import format_text
 from konverge_cluster.cel.types import DYN, INT, STRING, list_of
 from konverge_cluster.cel.values import EvaluationError
 
-__all__ = ["add_texts"]
+__all__ = ["add_strings"]
 
 _LOWER: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _UPPER: Final = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
@@ -89,7 +89,7 @@ def _quote(text: str) -> str:
 def _compiled(pattern: str) -> Any:
     try:
         return compile_pattern(pattern)
-    except PatternFault as fault:
+    except PatternError as fault:
         raise EvaluationError(f"Illegal regex: {fault}") from None
 
 
@@ -110,7 +110,7 @@ def _join(items: list[Any], separator: str = "") -> str:
     return separator.join(items)
 
 
-def add_texts(library: Library) -> None:
+def add_strings(library: Library) -> None:
     """Add the functions of this module to a library."""
     texts = list_of(STRING)
     table: tuple[tuple[str, str, tuple[Any, ...], Any, Callable[..., Any]], ...] = (

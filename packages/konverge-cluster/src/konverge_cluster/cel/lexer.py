@@ -1,4 +1,4 @@
-"""From text to tokens, with what the server's lexer says about letters that belong to none."""
+"""The lexer: from text to tokens, with the server's messages for unrecognized characters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from konverge_cluster.cel.syntax import Message
 from konverge_cluster.cel.values import UInt
 
-__all__ = ["EOF", "BadLiteral", "Token", "literal_value", "tokens_of"]
+__all__ = ["EOF", "LiteralError", "Token", "literal_value", "tokenize"]
 
 EOF: Final = "<EOF>"
 
@@ -48,27 +48,27 @@ _ESCAPES: Final = re.compile(_ESCAPE)
 
 
 class Token(NamedTuple):
-    """A piece of the text: what kind of piece, how it is written, where it starts."""
+    """A token: its kind, its text and its position."""
 
     kind: str
     text: str
     at: int
 
 
-class BadLiteral(ValueError):
-    """A constant that has no value; the message is the server's."""
+class LiteralError(ValueError):
+    """A literal without a valid value; the message is the server's."""
 
 
-def tokens_of(text: str) -> tuple[list[Token], list[Message]]:
-    """All tokens of a text, an `EOF` at the end, and what is wrong with the letters between them."""
+def tokenize(text: str) -> tuple[list[Token], list[Message]]:
+    """Return all tokens of a text, with `EOF` at the end, and messages about unrecognized characters."""
     tokens: list[Token] = []
     messages: list[Message] = []
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            bad = _unreadable(text, at)
-            messages.append(Message(at, f"Syntax error: token recognition error at: '{_shown(bad)}'"))
+            bad = _unrecognized(text, at)
+            messages.append(Message(at, f"Syntax error: token recognition error at: '{_escape(bad)}'"))
             at += len(bad)
             continue
         if match.lastgroup != "space":
@@ -78,11 +78,11 @@ def tokens_of(text: str) -> tuple[list[Token], list[Message]]:
     return tokens, messages
 
 
-def _unreadable(text: str, at: int) -> str:
-    """The letters that the server's lexer skips before it tries again."""
+def _unrecognized(text: str, at: int) -> str:
+    """Return the characters that the server's lexer skips before it continues."""
     letter = text[at]
     if letter in "\"'":
-        # A text that has no end, or holds an escape that is none.
+        # An unterminated string, or one with an invalid escape.
         end = at + 1
         while end < len(text) and text[end] not in "\r\n":
             if text[end] == "\\":
@@ -95,18 +95,18 @@ def _unreadable(text: str, at: int) -> str:
                 break
             end += 1
         return text[at:end]
-    # A lone "=" is tried together with what follows it.
+    # A single "=" is reported together with the next character.
     return text[at : at + 2] if letter in "=&|" else letter
 
 
-def _shown(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
 
 
 def literal_value(token: Token) -> Any:
-    """The value of a constant.
+    """Return the value of a literal.
 
-    Raises: BadLiteral.
+    Raises: LiteralError.
     """
     if token.kind == "int":
         return _bounded(int(token.text, 0 if token.text.startswith("0x") else 10), -(2**63), 2**63, "int")
@@ -116,30 +116,30 @@ def literal_value(token: Token) -> Any:
     if token.kind == "float":
         return float(token.text)
     if token.kind == "bytes":
-        return _read_bytes(token.text[1:])
-    return _read_text(token.text)
+        return _parse_bytes(token.text[1:])
+    return _parse_string(token.text)
 
 
-def _bounded(value: int, least: int, end: int, name: str) -> int:
-    if not least <= value < end:
-        raise BadLiteral(f"invalid {name} literal")
+def _bounded(value: int, minimum: int, end: int, name: str) -> int:
+    if not minimum <= value < end:
+        raise LiteralError(f"invalid {name} literal")
     return value
 
 
 def _content(text: str) -> tuple[str, bool]:
-    """What stands between the quotes, and whether escapes count."""
+    """Return the text between the quotes, and whether it has escapes."""
     raw = text[0] in "rR"
     text = text[1:] if raw else text
     width = 3 if len(text) >= 6 and text[:3] in ('"""', "'''") else 1
     return text[width:-width], raw
 
 
-def _read_text(text: str) -> str:
+def _parse_string(text: str) -> str:
     content, raw = _content(text)
     return content if raw else _ESCAPES.sub(lambda match: chr(_code(match[0])), content)
 
 
-def _read_bytes(text: str) -> bytes:
+def _parse_bytes(text: str) -> bytes:
     content, raw = _content(text)
     if raw:
         return content.encode()

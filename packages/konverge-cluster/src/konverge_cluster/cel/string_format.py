@@ -1,4 +1,4 @@
-"""`'%s has %d'.format([...])`: the clauses, what each of them takes, and how values are written."""
+"""`'%s has %d'.format([...])`: the formatting verbs, their types, and the formatting of values."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Final, NamedTuple
 
 from konverge_cluster.api.field_errors import quote
 from konverge_cluster.cel.go_floats import go_float
-from konverge_cluster.cel.times import duration_text, timestamp_text
+from konverge_cluster.cel.times import format_duration, format_timestamp
 from konverge_cluster.cel.types import Type
 from konverge_cluster.cel.values import Duration, EvaluationError, Timestamp, UInt
 
-__all__ = ["Clause", "clause_problem", "clauses_of", "format_text"]
+__all__ = ["FormatVerb", "format_text", "parse_format", "verb_error"]
 
-_CLAUSE: Final = re.compile(r"%(?:\.([0-9]+))?(.?)", re.DOTALL)
+_VERB: Final = re.compile(r"%(?:\.([0-9]+))?(.?)", re.DOTALL)
 _TAKES: Final = {
     "s": ("", ""),
     "d": ("int uint", "decimal clause can only be used on integers, was given {}"),
@@ -32,20 +32,20 @@ _PRECISION: Final = 6
 _RAISED: Final = str.maketrans("0123456789", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 
 
-class Clause(NamedTuple):
-    """One place of a format: the letter that says how, and the number of decimals."""
+class FormatVerb(NamedTuple):
+    """A formatting verb: its letter, and the number of decimals."""
 
     letter: str
     precision: int
 
 
-def clauses_of(text: str) -> Iterator[str | Clause]:
-    """A format in pieces: texts that stay, and clauses.
+def parse_format(text: str) -> Iterator[str | FormatVerb]:
+    """Yield the parts of a format string: literal texts and verbs.
 
-    Raises: EvaluationError when there is a clause that is none.
+    Raises: EvaluationError for an invalid verb.
     """
     at = 0
-    for match in _CLAUSE.finditer(text):
+    for match in _VERB.finditer(text):
         if match.start() < at:
             continue
         yield text[at : match.start()]
@@ -57,26 +57,26 @@ def clauses_of(text: str) -> Iterator[str | Clause]:
         elif match[2] not in _TAKES:
             raise EvaluationError(f'could not parse formatting clause: unrecognized formatting clause "{match[2]}"')
         else:
-            yield Clause(match[2], int(match[1]) if match[1] else _PRECISION)
+            yield FormatVerb(match[2], int(match[1]) if match[1] else _PRECISION)
     yield text[at:]
 
 
-def clause_problem(clause: Clause, kind: Type) -> str:
-    """Say why a clause cannot take values of a type, "" when it can."""
-    takes, text = _TAKES[clause.letter]
+def verb_error(verb: FormatVerb, kind: Type) -> str:
+    """Return why a verb does not accept values of a type, "" if it does."""
+    takes, text = _TAKES[verb.letter]
     if kind.kind in ("dyn", "param") or not takes or kind.kind in takes.split():
         return ""
     return text.format(kind.name or kind.kind)
 
 
 def format_text(text: str, values: list[Any]) -> str:
-    """Fill a format with values.
+    """Format values.
 
     Raises: EvaluationError.
     """
     written = []
     index = 0
-    for piece in clauses_of(text):
+    for piece in parse_format(text):
         if isinstance(piece, str):
             written.append(piece)
             continue
@@ -87,12 +87,12 @@ def format_text(text: str, values: list[Any]) -> str:
     return "".join(written)
 
 
-def _write(clause: Clause, value: Any) -> str:
-    takes, text = _TAKES[clause.letter]
+def _write(verb: FormatVerb, value: Any) -> str:
+    takes, text = _TAKES[verb.letter]
     kind = _kind(value)
     if takes and kind not in takes.split():
         raise EvaluationError(f"error during formatting: {text.format(kind)}")
-    return _WRITERS[clause.letter](value, clause.precision)
+    return _WRITERS[verb.letter](value, verb.precision)
 
 
 def _kind(value: Any) -> str:
@@ -104,8 +104,8 @@ def _kind(value: Any) -> str:
     return names.get(type(value), "null_type" if value is None else type(value).__name__.lower())
 
 
-def _shown(value: Any, _precision: int = 0) -> str:
-    """A value as `%s` writes it."""
+def _format_value(value: Any, _precision: int = 0) -> str:
+    """Format a value as `%s` does."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -117,16 +117,16 @@ def _shown(value: Any, _precision: int = 0) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, Timestamp):
-        return timestamp_text(value)
-    return duration_text(value) if isinstance(value, Duration) else str(value)
+        return format_timestamp(value)
+    return format_duration(value) if isinstance(value, Duration) else str(value)
 
 
 def _inside(value: Any) -> str:
-    """A value as it is written inside a list or a map, where texts have quotes and numbers six decimals."""
+    """Format a value inside a list or a map, where strings have quotes and numbers six decimals."""
     if isinstance(value, str):
         return quote(value)
     if isinstance(value, bytes):
-        return f"b{quote(_shown(value))}"
+        return f"b{quote(_format_value(value))}"
     if isinstance(value, float):
         return _fixed(value, _PRECISION)
     if isinstance(value, list):
@@ -134,18 +134,18 @@ def _inside(value: Any) -> str:
     if isinstance(value, dict):
         pairs = sorted((_inside(key), _inside(each)) for key, each in value.items())
         return "{" + ", ".join(f"{key}:{each}" for key, each in pairs) + "}"
-    return _shown(value)
+    return _format_value(value)
 
 
 def _fixed(value: Any, precision: int) -> str:
-    # The server writes numbers for people in America.
+    # The server uses the en-US number format.
     return f"{float(value):,.{precision}f}"
 
 
 def _scientific(value: Any, precision: int) -> str:
     mantissa, _, exponent = f"{float(value):.6e}".partition("e")
     sign = "\u207b" if exponent.startswith("-") else ""
-    # The server takes the precision for the width.
+    # The server uses the precision as the width.
     return f"{mantissa}\u00d710{sign}{exponent[1:].translate(_RAISED)}".rjust(precision)
 
 
@@ -156,7 +156,7 @@ def _hexadecimal(value: Any, _precision: int) -> str:
 
 
 _WRITERS: Final[dict[str, Callable[[Any, int], str]]] = {
-    "s": _shown,
+    "s": _format_value,
     "d": lambda value, _precision: str(int(value)),
     "f": _fixed,
     "e": _scientific,
