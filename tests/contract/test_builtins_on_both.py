@@ -1,4 +1,4 @@
-"""Built-in kinds on both servers: the same objects, sound and wrong, get the same answers and the same rows."""
+"""Built-in kinds on both servers: valid and invalid objects get the same responses and the same table rows."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from two_servers import Api
 
 
 @pytest.mark.parametrize("kind", tables())
-def test_both_servers_say_the_same_about(both: tuple[Api, Api], kind: str) -> None:
+def test_both_servers_respond_alike(both: tuple[Api, Api], kind: str) -> None:
     embedded, real = both
 
     for case in cases(kind):
         assert case.run(embedded) == case.run(real), case.title
 
 
-def test_both_servers_show_the_same_rows(both: tuple[Api, Api]) -> None:
+def test_both_servers_return_the_same_rows(both: tuple[Api, Api]) -> None:
     embedded, real = both
 
     assert rows(embedded) == rows(real)

@@ -1,4 +1,4 @@
-"""Protobuf: what the real server writes is read here as the JSON that it writes, and bad bytes are refused alike."""
+"""Protobuf of the real server decodes into the same document as its JSON; both servers reject the same bytes."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from builtin_cases import Case, cases, masked, merged, tables
 from konverge_cluster.builtins.protobuf import read_protobuf
 from protobuf_messages import enveloped, text
 from two_servers import Api, RealApi
-from two_servers import masked as without_chance
+from two_servers import masked as without_volatile
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 CONFIG_MAP = text(1, text(1, b"x"))
 
 
 def _in_protobuf(value: Any, *, inner: bool = False) -> Any:
-    """What of a document can be said in protobuf: no nulls, and no kind of an object inside of another."""
+    """Return the part of a document that protobuf can express: no nulls, and no kinds of nested objects."""
     if isinstance(value, dict):
-        unsaid = ("apiVersion", "kind") if inner and "metadata" in value else ()
-        said = {key: each for key, each in value.items() if each is not None and key not in unsaid}
-        return {key: _in_protobuf(each, inner=True) for key, each in said.items()}
+        omitted = ("apiVersion", "kind") if inner and "metadata" in value else ()
+        present = {key: each for key, each in value.items() if each is not None and key not in omitted}
+        return {key: _in_protobuf(each, inner=True) for key, each in present.items()}
     return [_in_protobuf(each, inner=True) for each in value] if isinstance(value, list) else value
 
 
 def _created(api: Api, case: Case, accept: str) -> Any:
-    """What would become of an object, masked; None when it is refused."""
+    """Create an object in a dry run; return the masked result, or None if it is rejected."""
     path = case.path.replace("{namespace}", api.namespace)
-    sound = json.loads(json.dumps(case.sound).replace("{namespace}", api.namespace))
-    reply = api.ask("POST", f"{path}?dryRun=All", merged(sound, case.change), accept=accept)
+    valid = json.loads(json.dumps(case.valid).replace("{namespace}", api.namespace))
+    reply = api.ask("POST", f"{path}?dryRun=All", merged(valid, case.change), accept=accept)
     if reply.status != 201:
         return None
     if accept == PROTOBUF:
@@ -39,17 +39,17 @@ def _created(api: Api, case: Case, accept: str) -> Any:
     return _in_protobuf(masked(reply, api.namespace)["body"])
 
 
-# Schemas are not read from protobuf, and every case of a request for a certificate is one that is refused.
+# Schemas cannot be decoded from protobuf, and all cases of CertificateSigningRequest are rejected.
 @pytest.mark.parametrize("kind", sorted(tables().keys() - {"CustomResourceDefinition", "CertificateSigningRequest"}))
-def test_objects_are_read_as_the_real_server_means_them(real_api: RealApi, kind: str) -> None:
-    sound = Case(kind, "create", "sound", tables()[kind]["path"], tables()[kind]["sound"], {})
-    written = 0
+def test_objects_decode_into_the_same_document_as_json(real_api: RealApi, kind: str) -> None:
+    valid = Case(kind, "create", "valid", tables()[kind]["path"], tables()[kind]["valid"], {})
+    count = 0
 
-    for case in (sound, *(each for each in cases(kind) if each.verb == "create")):
-        read = _created(real_api, case, PROTOBUF)
-        written += read is not None
-        assert read == _created(real_api, case, "application/json"), case.title
-    assert written
+    for case in (valid, *(each for each in cases(kind) if each.verb == "create")):
+        decoded = _created(real_api, case, PROTOBUF)
+        count += decoded is not None
+        assert decoded == _created(real_api, case, "application/json"), case.title
+    assert count
 
 
 BODIES = {
@@ -72,12 +72,12 @@ BODIES = {
 
 @pytest.mark.parametrize("name", BODIES)
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
-def test_bytes_are_taken_and_refused_alike(both: tuple[Api, Api], method: str, name: str) -> None:
-    told = []
+def test_both_servers_accept_and_reject_the_same_bytes(both: tuple[Api, Api], method: str, name: str) -> None:
+    responses = []
     for api in both:
         api.make("configmaps", {"metadata": {"name": "x"}})
         path = api.at("configmaps", "" if method == "POST" else "x")
         reply = api.ask(method, f"{path}?dryRun=All", BODIES[name], content_type=PROTOBUF)
-        told.append((reply.status, without_chance(reply.json())))
+        responses.append((reply.status, without_volatile(reply.json())))
 
-    assert told[0] == told[1]
+    assert responses[0] == responses[1]

@@ -1,6 +1,6 @@
-"""Random documents of built-in kinds: every field has the right type, and any value at all.
+"""Random documents of built-in kinds: every field has the right type and an arbitrary value.
 
-They are drawn from the table of Go structs that the embedded control plane itself uses, so that every field is reached.
+They are generated from the same table of Go structs that the embedded server uses, so every field is covered.
 """
 
 from __future__ import annotations
@@ -48,22 +48,22 @@ _SPECIAL: dict[str, tuple[Any, ...]] = {
     "resource.Quantity": _AMOUNTS,
     "intstr.IntOrString": (0, 1, "25%", "a", 80, "200%"),
 }
-_DEEPEST = 5
+_MAX_DEPTH = 5
 
 
 class Documents:
-    """Makes documents; the same seed makes the same ones."""
+    """Generator of documents; the same seed produces the same documents."""
 
-    def __init__(self, dice: random.Random) -> None:
-        self._dice = dice
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
         self._table = load("structs")
 
     def kinds(self) -> list[str]:
-        """The names of all kinds, such as `apps/v1/Deployment`."""
+        """Return the names of all kinds, such as `apps/v1/Deployment`."""
         return [name for name in self._table["kinds"] if name != "ObjectMeta"]
 
     def make(self, kind: str) -> dict[str, Any]:
-        """One object of a kind, with a sound name."""
+        """Return an object of a kind, with a valid name."""
         document: dict[str, Any] = self._value(self._table["kinds"][kind], 0) or {}
         document |= {"metadata": {"name": "x", "labels": {"a": "b"}}}
         document.pop("kind", None)
@@ -75,27 +75,27 @@ class Documents:
         kind = type_["kind"]
         if kind == "pointer":
             return self._value(type_["element"], depth)
-        if depth and self._dice.random() < 0.03:
+        if depth and self._rng.random() < 0.03:
             return None
         if kind in ("struct", "list", "map"):
             return getattr(self, f"_{kind}")(type_, depth)
-        return self._dice.choice(_choices(kind, type_["name"]))
+        return self._rng.choice(_choices(kind, type_["name"]))
 
     def _struct(self, type_: Any, depth: int) -> dict[str, Any]:
-        fields = [each for each in type_.get("fields", ()) if depth < _DEEPEST or not each.get("omitEmpty")]
-        share = (0.6 if depth < 2 else 0.25) if depth < _DEEPEST else 0.9
+        fields = [each for each in type_.get("fields", ()) if depth < _MAX_DEPTH or not each.get("omitEmpty")]
+        share = (0.6 if depth < 2 else 0.25) if depth < _MAX_DEPTH else 0.9
         return {
             field["key"]: self._value(field["type"], depth + 1)
             for field in fields
-            if self._dice.random() < (share if field.get("omitEmpty") else 0.85)
+            if self._rng.random() < (share if field.get("omitEmpty") else 0.85)
         }
 
     def _list(self, type_: Any, depth: int) -> list[Any]:
-        count = self._dice.choice((0, 1, 1, 2)) if depth <= _DEEPEST + 1 else 0
+        count = self._rng.choice((0, 1, 1, 2)) if depth <= _MAX_DEPTH + 1 else 0
         return [self._value(type_["element"], depth + 1) for _ in range(count)]
 
     def _map(self, type_: Any, depth: int) -> dict[str, Any]:
-        names = self._dice.sample(_KEYS, self._dice.choice((0, 1, 1, 2)))
+        names = self._rng.sample(_KEYS, self._rng.choice((0, 1, 1, 2)))
         return {name: self._value(type_["element"], depth + 1) for name in names}
 
 

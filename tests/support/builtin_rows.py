@@ -1,6 +1,7 @@
-"""The rows of tables of built-in kinds, asked of a server: objects are created, given a status, and shown.
+"""Table rows of built-in kinds: objects are created, get a status, and are listed as a table.
 
-`tests/data/builtins-tables.yaml` holds the objects. Ages, addresses and uids are masked; the types of cells count.
+`tests/data/builtins-tables.yaml` contains the objects. Ages, addresses and uids are masked; the types of cells are
+compared too.
 """
 
 from __future__ import annotations
@@ -27,34 +28,34 @@ _NODE_PORT = re.compile(r":3\d{4}/")
 
 
 def objects() -> dict[str, list[dict[str, Any]]]:
-    """What is created, by the path of its collection."""
+    """Return the objects to create, by the path of their collection."""
     content = yaml.safe_load((DATA / "builtins-tables.yaml").read_text())
-    return {path: found for path, found in content.items() if not path.startswith(".")}
+    return {path: documents for path, documents in content.items() if not path.startswith(".")}
 
 
 def rows(api: Api) -> dict[str, Any]:
-    """Create everything in the server's namespace; return columns and masked cells by collection and name."""
-    shown: dict[str, Any] = {}
-    for path, found in objects().items():
-        place = path.replace("{namespace}", api.namespace)
-        for wish in json.loads(json.dumps(found).replace("{namespace}", api.namespace)):
-            _create(api, place, wish)
-        table = api.ask("GET", place, accept=_TABLE).json()
+    """Create all objects in the server's namespace; return columns and masked cells by collection and name."""
+    tables: dict[str, Any] = {}
+    for path, documents in objects().items():
+        collection = path.replace("{namespace}", api.namespace)
+        for document in json.loads(json.dumps(documents).replace("{namespace}", api.namespace)):
+            _create(api, collection, document)
+        table = api.ask("GET", collection, accept=_TABLE).json()
         columns = table["columnDefinitions"]
-        shown[path] = {"columns": columns} | {
+        tables[path] = {"columns": columns} | {
             row["object"]["metadata"]["name"]: _masked(row["cells"], columns) for row in table["rows"]
         }
-    return shown
+    return tables
 
 
-def _create(api: Api, place: str, wish: dict[str, Any]) -> None:
-    status = wish.pop("status", None)
-    made = api.ask("POST", place, wish)
-    assert made.status == 201, made.body
+def _create(api: Api, collection: str, document: dict[str, Any]) -> None:
+    status = document.pop("status", None)
+    created = api.ask("POST", collection, document)
+    assert created.status == 201, created.body
     if status is not None:
-        name = wish["metadata"]["name"]
-        changed = api.ask("PATCH", f"{place}/{name}/status", {"status": status}, content_type=_MERGE)
-        assert changed.status == 200, changed.body
+        name = document["metadata"]["name"]
+        updated = api.ask("PATCH", f"{collection}/{name}/status", {"status": status}, content_type=_MERGE)
+        assert updated.status == 200, updated.body
 
 
 def _masked(cells: list[Any], columns: list[dict[str, Any]]) -> list[Any]:

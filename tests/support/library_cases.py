@@ -1,4 +1,4 @@
-"""Rules that call the functions of CEL's libraries, at their edges; they do not look at the object."""
+"""CEL rules that call the functions of the CEL libraries with edge cases; they do not use the object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kinds written by hand that use everything the schema room offers; a real server judges each of them."""
+"""Kinds that use every feature of `konverge.schema`; a test creates each of them on a real server."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Level(IntEnum):
 
 
 class Scalars(Spec):
-    """Every type without parts."""
+    """Every scalar type."""
 
     text: str
     whole: int
@@ -290,15 +290,15 @@ class Machine(
 
 
 class Bare(CustomResource[Empty], group=GROUP, version="v1"):
-    """A kind that says nothing."""
+    """A kind without options."""
 
 
 class NoSubresource(CustomResource[Sized, Everything], group=GROUP, version="v1", status=False):
-    """A kind whose status is a field like any other."""
+    """A kind without a status subresource."""
 
 
 class Data(CustomResource[Empty], group=GROUP, version="v1", plural="datas"):
-    """A kind with a field beside its spec."""
+    """A kind with an additional top-level field."""
 
     values: dict[str, str] = field(default_factory=dict)
     """What it holds."""
@@ -322,7 +322,7 @@ class ThingV1Alpha1(
 
 
 class Plain(Model):
-    """A model that is neither Spec nor Status leaves defaults out, and the server fills them in."""
+    """A model that is neither Spec nor Status omits defaults, and the server sets them."""
 
     size: int = 3
 

@@ -1,4 +1,4 @@
-"""The status of a job: it ends with a reason, and an end is not taken back."""
+"""Validation of job status: a job ends with a reason, and its end is final."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ START, END = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
 
 
 def job(*conditions: str, **status: Any) -> dict[str, Any]:
-    said = [{"type": each, "status": "True"} for each in conditions]
-    return {"spec": {"completions": 1, "parallelism": 1}, "status": {"conditions": said, **status}}
+    true_conditions = [{"type": each, "status": "True"} for each in conditions]
+    return {"spec": {"completions": 1, "parallelism": 1}, "status": {"conditions": true_conditions, **status}}
 
 
 DONE = job("SuccessCriteriaMet", "Complete", startTime=START, completionTime=END, succeeded=1)
 
 
-def told(new: dict[str, Any], old: dict[str, Any]) -> list[str]:
-    return [problem.path for problem in validate_job_status_update(new, old)]
+def error_paths(new: dict[str, Any], old: dict[str, Any]) -> list[str]:
+    return [error.path for error in validate_job_status_update(new, old)]
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def told(new: dict[str, Any], old: dict[str, Any]) -> list[str]:
     ],
 )
 def test_a_job_may_run_and_end_with_a_reason(new: dict[str, Any]) -> None:
-    assert told(new, job(startTime=START)) == []
+    assert error_paths(new, job(startTime=START)) == []
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_a_job_may_run_and_end_with_a_reason(new: dict[str, Any]) -> None:
         (job("FailureTarget", "Failed", startTime=START, active=1), ["status.active"]),
     ],
 )
-def test_what_does_not_go_together_is_refused(new: dict[str, Any], paths: list[str]) -> None:
-    assert told(new, job()) == paths
+def test_contradictory_fields_are_rejected(new: dict[str, Any], paths: list[str]) -> None:
+    assert error_paths(new, job()) == paths
 
 
 @pytest.mark.parametrize(
@@ -65,5 +65,5 @@ def test_what_does_not_go_together_is_refused(new: dict[str, Any], paths: list[s
         ),
     ],
 )
-def test_an_end_is_not_taken_back(new: dict[str, Any], paths: list[str]) -> None:
-    assert told(new, DONE) == paths
+def test_a_finished_job_stays_finished(new: dict[str, Any], paths: list[str]) -> None:
+    assert error_paths(new, DONE) == paths

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from konverge.wire.messages import Request
-from konverge_cluster.api.bodies import ObjectDecodeError, BodyDecodeError
+from konverge_cluster.api.bodies import BodyDecodeError, ObjectDecodeError
 from konverge_cluster.api.cluster import encode
 from konverge_cluster.builtins.protobuf import read_protobuf
 from konverge_cluster.embedded_server import EmbeddedServer
@@ -21,13 +21,13 @@ def read(api_version: str, kind: str, message: bytes) -> dict[str, Any]:
     return read_protobuf(enveloped(api_version, kind, message), "", "")
 
 
-def test_a_custom_resource_definition_is_refused() -> None:
+def test_a_custom_resource_definition_is_rejected() -> None:
     with pytest.raises(ObjectDecodeError, match="JSON or YAML only"):
         read("apiextensions.k8s.io/v1", "CustomResourceDefinition", NAMED)
 
 
 @pytest.mark.parametrize(
-    ("message", "why"),
+    ("message", "reason"),
     [
         (b"\x0a\xff", "unexpected EOF"),
         (b"\xff" * 12, "proto: integer overflow"),
@@ -38,23 +38,23 @@ def test_a_custom_resource_definition_is_refused() -> None:
         (text(1, text(17, text(7, text(1, b"{")))), "unexpected end of JSON input"),
     ],
 )
-def test_an_object_that_cannot_be_read_is_refused(message: bytes, why: str) -> None:
-    with pytest.raises(ObjectDecodeError, match=f"^{why}$") as caught:
+def test_an_invalid_object_is_rejected(message: bytes, reason: str) -> None:
+    with pytest.raises(ObjectDecodeError, match=f"^{reason}$") as caught:
         read("v1", "ConfigMap", message)
 
     assert (caught.value.kind, caught.value.api_version) == ("ConfigMap", "v1")
 
 
 @pytest.mark.parametrize(
-    ("body", "why"),
+    ("body", "reason"),
     [
         (b"", "empty data"),
         (b"k8s\x00", "empty body"),
         (b"k8s\x00\xff", "unexpected EOF"),
     ],
 )
-def test_an_invalid_envelope_is_refused_without_a_kind(body: bytes, why: str) -> None:
-    with pytest.raises(BodyDecodeError, match=f"^{why}$") as caught:
+def test_an_invalid_envelope_is_rejected_without_a_kind(body: bytes, reason: str) -> None:
+    with pytest.raises(BodyDecodeError, match=f"^{reason}$") as caught:
         read_protobuf(body, "v1", "ConfigMap")
 
     assert not isinstance(caught.value, ObjectDecodeError)
@@ -73,7 +73,7 @@ async def test_an_object_in_protobuf_is_stored_like_the_same_object_in_json() ->
     assert b'"data":{"k":"v"}' in await found.read()
 
 
-async def test_a_custom_resource_in_protobuf_is_refused() -> None:
+async def test_a_custom_resource_in_protobuf_is_rejected() -> None:
     server = EmbeddedServer()
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

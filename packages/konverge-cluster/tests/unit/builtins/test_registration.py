@@ -1,4 +1,4 @@
-"""Every built-in resource is served, with what the data of the real server says about it."""
+"""Every built-in resource is registered, with the properties that the real server reports."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 from konverge.wire.messages import Request
 from konverge_cluster.api.registry import Registry
 from konverge_cluster.builtins.data import load
-from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.builtins.registration import builtin_strategies, register_builtins
+from konverge_cluster.builtins.strategy import BuiltinStrategy
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.storage import Storage
 
 
-def test_resources_come_in_the_order_of_the_real_server() -> None:
+def test_resources_are_in_the_order_of_the_real_server() -> None:
     registry = Registry()
 
     register_builtins(registry, Storage())
@@ -25,13 +25,13 @@ def test_resources_come_in_the_order_of_the_real_server() -> None:
 
 
 @pytest.mark.parametrize("strategy", builtin_strategies(), ids=lambda each: each.info.kind.resource)
-def test_every_kind_knows_its_schema_and_how_it_merges(strategy: object) -> None:
+def test_every_kind_has_a_schema_and_a_merge_topology(strategy: object) -> None:
     assert isinstance(strategy, BuiltinStrategy)
     schema = strategy.schemas()[strategy.schema_name]
     kind = strategy.info.kind
 
-    identity = {"group": kind.group, "kind": kind.kind, "version": kind.version}
-    assert identity in schema["x-kubernetes-group-version-kind"]
+    gvk = {"group": kind.group, "kind": kind.kind, "version": kind.version}
+    assert gvk in schema["x-kubernetes-group-version-kind"]
     assert strategy.topologies[kind.api_version].structured
 
 
@@ -47,59 +47,59 @@ def test_every_kind_knows_its_schema_and_how_it_merges(strategy: object) -> None
         ("/api/v1/nodes", "spec.unschedulable=false", 1),
     ],
 )
-async def test_objects_are_found_by_their_fields(path: str, selector: str, count: int) -> None:
-    plane = EmbeddedServer()
+async def test_field_selectors_match_objects(path: str, selector: str, count: int) -> None:
+    server = EmbeddedServer()
     pod = {"metadata": {"name": "x"}, "spec": {"nodeName": "n", "containers": [{"name": "c", "image": "i"}]}}
-    for place, body in (
+    for collection, body in (
         ("/api/v1/namespaces/default/pods", pod),
         ("/api/v1/namespaces/default/secrets", {"metadata": {"name": "x"}}),
         ("/api/v1/nodes", {"metadata": {"name": "x"}}),
     ):
-        await plane.handle(Request("POST", place, body=json.dumps(body).encode()))
+        await server.handle(Request("POST", collection, body=json.dumps(body).encode()))
 
-    answer = await plane.handle(Request("GET", path, query=(("fieldSelector", selector),)))
+    response = await server.handle(Request("GET", path, query=(("fieldSelector", selector),)))
 
-    assert len(json.loads(await answer.read())["items"]) == count
+    assert len(json.loads(await response.read())["items"]) == count
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         ("/api/v1/pods", "field label not supported: a.b"),
         ("/apis/batch/v1/jobs", 'field label "a.b" not supported for Job'),
         ("/api/v1/configmaps", '"a.b" is not a known field selector: only "metadata.name", "metadata.namespace"'),
     ],
 )
-async def test_unknown_fields_are_refused_in_the_words_of_the_kind(path: str, said: str) -> None:
-    answer = await EmbeddedServer().handle(Request("GET", path, query=(("fieldSelector", "a.b=c"),)))
+async def test_unknown_field_selectors_are_rejected_with_the_text_of_the_kind(path: str, message: str) -> None:
+    response = await EmbeddedServer().handle(Request("GET", path, query=(("fieldSelector", "a.b=c"),)))
 
-    assert json.loads(await answer.read())["message"].endswith(said)
+    assert json.loads(await response.read())["message"].endswith(message)
 
 
-async def test_a_job_leaves_its_pods_and_says_so() -> None:
-    plane = EmbeddedServer()
+async def test_deleting_a_job_orphans_its_pods_and_warns() -> None:
+    server = EmbeddedServer()
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
     path = "/apis/batch/v1/namespaces/default/jobs"
     body = json.dumps({"metadata": {"name": "x"}, "spec": {"template": template}}).encode()
-    await plane.handle(Request("POST", path, body=body))
+    await server.handle(Request("POST", path, body=body))
 
-    answer = await plane.handle(Request("DELETE", f"{path}/x"))
+    response = await server.handle(Request("DELETE", f"{path}/x"))
 
-    assert json.loads(await answer.read())["metadata"]["finalizers"] == ["orphan"]
-    assert "child pods are preserved by default when jobs are deleted" in answer.warnings[0]
+    assert json.loads(await response.read())["metadata"]["finalizers"] == ["orphan"]
+    assert "child pods are preserved by default when jobs are deleted" in response.warnings[0]
 
 
-async def test_a_pod_on_a_node_goes_with_grace_and_one_without_goes_at_once() -> None:
-    plane = EmbeddedServer()
+async def test_a_bound_pod_is_deleted_gracefully_and_a_pending_one_at_once() -> None:
+    server = EmbeddedServer()
     path = "/api/v1/namespaces/default/pods"
-    for name, node in (("bound", "n"), ("free", "")):
+    for name, node in (("bound", "n"), ("pending", "")):
         spec = {"nodeName": node, "containers": [{"name": "c", "image": "i"}]}
         body = json.dumps({"metadata": {"name": name}, "spec": spec}).encode()
-        await plane.handle(Request("POST", path, body=body))
-        await plane.handle(Request("DELETE", f"{path}/{name}"))
+        await server.handle(Request("POST", path, body=body))
+        await server.handle(Request("DELETE", f"{path}/{name}"))
 
-    bound = json.loads(await (await plane.handle(Request("GET", f"{path}/bound"))).read())
-    free = await plane.handle(Request("GET", f"{path}/free"))
+    bound = json.loads(await (await server.handle(Request("GET", f"{path}/bound"))).read())
+    pending = await server.handle(Request("GET", f"{path}/pending"))
 
     assert bound["metadata"]["deletionGracePeriodSeconds"] == 30
-    assert free.status == 404
+    assert pending.status == 404

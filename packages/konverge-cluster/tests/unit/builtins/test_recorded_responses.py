@@ -1,4 +1,4 @@
-"""The embedded control plane answers about built-in kinds as a real server did when it was asked: recorded answers."""
+"""The embedded server returns the recorded responses of a real server for the built-in kinds."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from two_servers import EmbeddedApi, with_namespace
 
 @pytest.fixture(scope="module")
 def runner() -> Iterator[asyncio.Runner]:
-    with asyncio.Runner() as made:
-        yield made
+    with asyncio.Runner() as runner:
+        yield runner
 
 
 @pytest.fixture(scope="module")
@@ -28,19 +28,19 @@ def embedded(runner: asyncio.Runner) -> EmbeddedApi:
 
 
 @pytest.mark.parametrize("kind", tables())
-def test_the_answers_are_those_of_the_real_server(embedded: EmbeddedApi, kind: str) -> None:
+def test_responses_equal_those_of_the_real_server(embedded: EmbeddedApi, kind: str) -> None:
     expected = recorded()
 
-    answers = {case.title: case.run(embedded) for case in cases(kind)}
+    responses = {case.title: case.run(embedded) for case in cases(kind)}
 
-    assert answers == {title: expected[title] for title in answers}
+    assert responses == {title: expected[title] for title in responses}
 
 
-def test_every_recorded_answer_belongs_to_a_case() -> None:
+def test_every_recorded_response_belongs_to_a_case() -> None:
     assert recorded().keys() == {case.title for case in cases()}
 
 
-def test_the_rows_of_tables_are_those_of_the_real_server(runner: asyncio.Runner) -> None:
+def test_table_rows_equal_those_of_the_real_server(runner: asyncio.Runner) -> None:
     api = EmbeddedApi(EmbeddedServer(), runner)
     api.namespace = "golden-rows"
 

@@ -1,4 +1,4 @@
-"""The values at the ends of the Go structs: times, amounts, base64."""
+"""Scalar values of the Go structs: times, quantities, base64, integers."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge_cluster.builtins.unmarshal_errors import UnmarshalError
 from konverge_cluster.builtins.scalars import int_reader, read_bytes, special_reader
 from konverge_cluster.builtins.timestamps import read_micro_time, read_time
+from konverge_cluster.builtins.unmarshal_errors import UnmarshalError
 
 
 @given(st.datetimes(min_value=datetime(1000, 1, 2), max_value=datetime(9998, 1, 1)), st.integers(-720, 720))
-def test_a_time_of_any_zone_is_read_as_the_same_moment(moment: datetime, minutes: int) -> None:
-    there = moment.replace(tzinfo=timezone(timedelta(minutes=minutes)))
+def test_a_time_in_any_zone_is_converted_to_utc(time: datetime, minutes: int) -> None:
+    zoned = time.replace(tzinfo=timezone(timedelta(minutes=minutes)))
 
-    assert datetime.fromisoformat(read_micro_time(there.isoformat(timespec="microseconds"))) == there
-    assert datetime.fromisoformat(read_time(there.isoformat())) == there.astimezone(UTC).replace(microsecond=0)
+    assert datetime.fromisoformat(read_micro_time(zoned.isoformat(timespec="microseconds"))) == zoned
+    assert datetime.fromisoformat(read_time(zoned.isoformat())) == zoned.astimezone(UTC).replace(microsecond=0)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("x", 'parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"'),
         ("", 'parsing time "" as "2006-01-02T15:04:05Z07:00": cannot parse "" as "2006"'),
@@ -35,11 +35,11 @@ def test_a_time_of_any_zone_is_read_as_the_same_moment(moment: datetime, minutes
         ("2026-02-03T01:00:00Zx", 'parsing time "2026-02-03T01:00:00Zx": extra text: "x"'),
     ],
 )  # fmt: skip
-def test_a_text_that_is_no_time_is_refused_in_the_words_of_go(text: str, said: str) -> None:
+def test_an_invalid_time_is_rejected_with_the_text_of_go(text: str, message: str) -> None:
     with pytest.raises(UnmarshalError) as caught:
         read_time(text)
 
-    assert caught.value.text == said
+    assert caught.value.text == message
 
 
 def test_a_micro_time_has_six_decimals() -> None:
@@ -49,7 +49,7 @@ def test_a_micro_time_has_six_decimals() -> None:
 
 
 @given(st.binary())
-def test_bytes_come_back_as_they_were_sent(content: bytes) -> None:
+def test_base64_is_returned_without_line_breaks(content: bytes) -> None:
     text = base64.b64encode(content).decode()
 
     assert read_bytes(text) == text
@@ -60,7 +60,7 @@ def test_bytes_come_back_as_they_were_sent(content: bytes) -> None:
     ("text", "byte"),
     [("A", 0), ("AAAA=", 4), ("AA=A", 2), ("AA!A", 2), ("AAAAA", 4), ("AA=", 3), ("=AAA", 0), ("é", 0)],
 )
-def test_what_is_no_base64_is_refused_where_go_stops(text: str, byte: int) -> None:
+def test_invalid_base64_is_rejected_at_the_offset_of_go(text: str, byte: int) -> None:
     with pytest.raises(UnmarshalError) as caught:
         read_bytes(text)
 
@@ -68,14 +68,14 @@ def test_what_is_no_base64_is_refused_where_go_stops(text: str, byte: int) -> No
 
 
 @pytest.mark.parametrize(
-    ("sent", "printed"), [("1000m", "1"), ("1024Mi", "1Gi"), (2, "2"), (0.5, "500m"), (" 1 ", "1"), ("1e3", "1e3")]
+    ("value", "canonical"), [("1000m", "1"), ("1024Mi", "1Gi"), (2, "2"), (0.5, "500m"), (" 1 ", "1"), ("1e3", "1e3")]
 )
-def test_amounts_are_canonical(sent: object, printed: str) -> None:
-    assert special_reader("resource.Quantity")(sent) == printed
+def test_quantities_are_canonical(value: object, canonical: str) -> None:
+    assert special_reader("resource.Quantity")(value) == canonical
 
 
 @pytest.mark.parametrize(
-    ("sent", "said"),
+    ("value", "message"),
     [
         ("x", "quantities must match"),
         (True, "quantities must match"),
@@ -83,13 +83,13 @@ def test_amounts_are_canonical(sent: object, printed: str) -> None:
         ("1Zi", "quantit"),
     ],
 )
-def test_what_is_no_amount_is_refused(sent: object, said: str) -> None:
-    with pytest.raises(UnmarshalError, match=said):
-        special_reader("resource.Quantity")(sent)
+def test_an_invalid_quantity_is_rejected(value: object, message: str) -> None:
+    with pytest.raises(UnmarshalError, match=message):
+        special_reader("resource.Quantity")(value)
 
 
 @given(st.integers())
-def test_numbers_fit_into_their_bits(number: int) -> None:
+def test_integers_must_fit_their_go_type(number: int) -> None:
     read = int_reader(32, "int32")
 
     if -(2**31) <= number < 2**31:
