@@ -26,9 +26,9 @@ from konverge import (  # fmt: skip
 from konverge.k8s.coordination.v1 import Lease
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.k8s.events.v1 import Event
-from konverge.manager import Election
+from konverge.manager import LeaderElection
 from konverge.testing import ControlPlane
-from konverge.testing.faults import Asked, Fault, refusing
+from konverge.testing.faults import RecordedRequest, Fault, forbidden
 from konverge.testing.faults import lists as lists_of
 from konverge.testing.faults import watches as watches_of
 from widget_operator import Widget
@@ -37,12 +37,12 @@ from widget_rigs import OpenWidgets, WidgetRig, Write, install_widgets, real_wid
 LEASE, RENEW, RETRY = 15.0, 10.0, 2.0
 
 
-def election(rig: WidgetRig, who: str) -> Election:
-    timing = {"lease": LEASE, "renew_deadline": RENEW, "retry": RETRY}
-    return Election("widget-lease", rig.namespace, identity=who, clock=rig.now, **timing)  # type: ignore[arg-type]
+def election(rig: WidgetRig, who: str) -> LeaderElection:
+    timing = {"lease_duration": LEASE, "renew_deadline": RENEW, "retry_period": RETRY}
+    return LeaderElection("widget-lease", rig.namespace, identity=who, clock=rig.now, **timing)  # type: ignore[arg-type]
 
 
-def is_list(asked: Asked) -> bool:
+def is_list(asked: RecordedRequest) -> bool:
     return asked.collection in ("widgets", "configmaps") and (lists_of()(asked) or "sendInitialEvents" in asked.query)
 
 
@@ -63,7 +63,7 @@ async def test_t20_reconnects_leave_no_task_no_stream_and_no_key_behind() -> Non
             await asyncio.sleep(10)
             tasks, streams = len(asyncio.all_tasks()), way.streams
             for number in range(15):
-                [way.cut_streams, way.end_streams, way.freeze_streams][number % 3]()
+                [way.reset_streams, way.close_streams, way.stall_streams][number % 3]()
                 await rig.change(*keys, payload=str(number))
                 await rig.converges(within=60)
             await asyncio.sleep(120)
@@ -82,9 +82,9 @@ async def test_t24_a_leader_that_is_killed_is_followed_within_its_lease_and_with
     async with open_widgets() as rig:
         await rig.create("a", replicas=2)
         first, second = rig.way("first"), rig.way("second")
-        async with rig.operating(way=first, election=election(rig, "first")):
+        async with rig.operating(way=first, leader_election=election(rig, "first")):
             await rig.converges(within=10)
-            async with rig.operating(way=second, election=election(rig, "second")):
+            async with rig.operating(way=second, leader_election=election(rig, "second")):
                 await asyncio.sleep(5)
                 first.die()
                 killed = rig.now()
@@ -93,7 +93,7 @@ async def test_t24_a_leader_that_is_killed_is_followed_within_its_lease_and_with
 
                 write = rig.writes(who="second")[0]
                 assert write.sent - killed <= LEASE + RETRY + 1 + rig.slack / 6
-                assert second.script.asked(is_list, since=killed) == []
+                assert second.script.requests(is_list, since=killed) == []
                 await rig.converges(within=5)
                 _check_one_writer_at_a_time(rig)
 
@@ -102,8 +102,8 @@ async def test_t24_a_leader_that_is_stopped_is_followed_within_three_seconds(ope
     async with open_widgets() as rig:
         await rig.create("a", replicas=2)
         first, second = rig.way("first"), rig.way("second")
-        async with rig.operating(way=second, election=election(rig, "second")) as (_, standby):
-            async with rig.operating(way=first, election=election(rig, "first")):
+        async with rig.operating(way=second, leader_election=election(rig, "second")) as (_, standby):
+            async with rig.operating(way=first, leader_election=election(rig, "first")):
                 # Whoever was first is first: the scenario is the same either way round.
                 await rig.converges(within=10)
                 leader = {write.who for write in rig.writes()}
@@ -112,9 +112,9 @@ async def test_t24_a_leader_that_is_stopped_is_followed_within_three_seconds(ope
                 await rig.change("a", payload="new")
             if leader == {"first"}:
                 await rig.until(lambda: rig.writes(who="second"), within=3)
-                assert second.script.asked(is_list, since=stopped) == []
+                assert second.script.requests(is_list, since=stopped) == []
             await rig.converges(within=5)
-            assert standby.lost == ""
+            assert standby.lost_reason == ""
         _check_one_writer_at_a_time(rig)
 
 
@@ -154,16 +154,16 @@ async def test_t25_a_leader_whose_lease_calls_are_blocked_stops_writing_before_a
         first, second = rig.way("first"), rig.way("second")
         busy = Busy(rig)
         lonely = controller_for(Widget).timeout(3600).build(busy)
-        async with rig.operating(lonely, way=first, election=election(rig, "first")) as (_, process):
+        async with rig.operating(lonely, way=first, leader_election=election(rig, "first")) as (_, process):
             await rig.until(lambda: rig.writes(who="first"), within=10)
             follower = controller_for(Widget).timeout(3600).build(Busy(rig))
-            async with rig.operating(follower, way=second, election=election(rig, "second")):
+            async with rig.operating(follower, way=second, leader_election=election(rig, "second")):
                 await asyncio.sleep(5)
                 blocked = rig.now()
-                with first.script.standing(lambda asked: "leases" in asked.path, Fault(delay=3600.0)):
+                with first.script.active(lambda asked: "leases" in asked.path, Fault(delay=3600.0)):
                     await rig.until(lambda: rig.writes(who="second"), within=LEASE + RETRY + 5)
                     await asyncio.sleep(10)
-                assert "not renewed" in process.lost
+                assert "not renewed" in process.lost_reason
 
         (cancelled,) = busy.cancelled
         assert blocked < cancelled <= blocked + RENEW + rig.slack / 6
@@ -178,11 +178,11 @@ async def test_t25_a_leader_that_gave_up_in_the_middle_of_a_write_leaves_its_lea
     async with open_widgets() as rig:
         await rig.create("a")
         busy = controller_for(Widget).timeout(3600).build(Busy(rig))
-        async with rig.operating(busy, election=election(rig, "first")) as (_, process):
+        async with rig.operating(busy, leader_election=election(rig, "first")) as (_, process):
             await rig.until(rig.writes, within=10)
-            for leadership in process.leaderships:
-                leadership.give_up("the loop is blocked")
-            await rig.until(lambda: process.lost, within=10)
+            for leadership in process.leader_elections:
+                leadership.step_down("the loop is blocked")
+            await rig.until(lambda: process.lost_reason, within=10)
 
         lease = await rig.user.get(Lease, "widget-lease", namespace=rig.namespace)
         assert lease.spec.holder_identity == "first", "what was cancelled may still be on its way"
@@ -199,13 +199,13 @@ async def test_t28_rights_that_are_taken_away_are_named_and_it_recovers_when_the
         await rig.create("a")
         async with rig.operating(way=way) as (_, process):
             await rig.converges(within=10)
-            ready = process.measures.health.ready
+            ready = process.monitoring.health.ready
             assert ready().ok, ready().text()
             with (
-                way.script.standing(watches_of("configmaps"), refusing("watch configmaps")),
-                way.script.standing(lists_of("configmaps"), refusing("list configmaps")),
+                way.script.active(watches_of("configmaps"), forbidden("watch configmaps")),
+                way.script.active(lists_of("configmaps"), forbidden("list configmaps")),
             ):
-                way.end_streams()
+                way.close_streams()
                 await rig.until(lambda: not ready().ok, within=60)
                 said = ready().text(verbose=True)
                 assert "ConfigMap" in said
@@ -235,7 +235,7 @@ async def _come_and_go(open_rig: OpenWidgets) -> None:
         await rig.user.delete("crd", crd_for(Widget).name)
         async with rig.operating() as (_, process):
             await asyncio.sleep(30)
-            assert "Widget" in process.measures.health.ready().text(verbose=True)
+            assert "Widget" in process.monitoring.health.ready().text(verbose=True)
 
             await install_widgets(rig.user)
             await rig.create("a", replicas=2)
@@ -244,13 +244,13 @@ async def _come_and_go(open_rig: OpenWidgets) -> None:
             await rig.user.delete("crd", crd_for(Widget).name)
             await rig.until(lambda: _is_gone(rig), within=60)
             await asyncio.sleep(120)
-            assert "Widget" in process.measures.health.ready().text(verbose=True)
+            assert "Widget" in process.monitoring.health.ready().text(verbose=True)
 
             await rig.user.create(_with_second_version())
             await install_widgets(rig.user)
             await rig.create("a", "b", replicas=1)
             await rig.converges(within=90)
-            await rig.until(lambda: process.measures.health.ready().ok, within=30)
+            await rig.until(lambda: process.monitoring.health.ready().ok, within=30)
         assert len(rig.ledger.uids("open")) == 3
         assert len(rig.ledger.uids("close")) == 1
 

@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 
 from konverge import Client, Manager
-from konverge.client import InProcessTransport, Settings, load_config
+from konverge.client import InProcessTransport, ClientOptions, load_config
 from konverge.controller import rules_of
 from konverge.k8s.coordination.v1 import Lease
 from konverge.testing import ControlPlane
-from konverge.testing.faults import Asked, Fault
+from konverge.testing.faults import RecordedRequest, Fault
 from konverge.testing.raw_proxy import RawProxy
 from konverge_cluster.embedded_server import EmbeddedServer
-from probe_requests import ask
+from probe_requests import get
 from rigs import embedded_config
 from widget_operator import Widget, Widgets, widgets
 from widget_processes import (
@@ -44,7 +44,7 @@ ADMINS = ["system:masters"]
 
 async def is_ready(operator: OperatorProcess) -> bool:
     try:
-        return (await ask(operator.port, "/readyz")).status == 200
+        return (await get(operator.port, "/readyz")).status == 200
     except OSError:
         assert operator.alive, operator.log()
         return False
@@ -73,7 +73,7 @@ async def test_t17_a_handler_that_blocks_the_loop_costs_neither_lease_nor_watche
             await rig.create("bad", payload=f"block {seconds}")
             await rig.until(lambda: "The main loop is blocked" in operator.log(), within=30)
             for path in ("/healthz", "/readyz", "/metrics"):
-                assert (await ask(operator.port, path)).status == 200, path
+                assert (await get(operator.port, path)).status == 200, path
             await rig.converges(within=seconds + 30)
             assert time.time() - begin >= seconds
             await rig.create("after")
@@ -140,7 +140,7 @@ class Executioner:
         self.pid = 0
         self.done = asyncio.Event()
 
-    def __call__(self, asked: Asked) -> bool:
+    def __call__(self, asked: RecordedRequest) -> bool:
         counts = asked.method != "GET" and not any(part in asked.path for part in ("/events", "accessreviews"))
         self._seen += counts
         if counts and self._seen == self._at and not self.done.is_set():
@@ -194,7 +194,7 @@ async def test_t27_a_token_and_an_authority_that_are_swapped_are_taken_up(tmp_pa
     async with (
         EmbeddedServer() as server,
         RotatingProxy(embedded_config(server)) as proxy,
-        Client(InProcessTransport(server.handle), settings=Settings(namespace="default")) as user,
+        Client(InProcessTransport(server.handle), options=ClientOptions(namespace="default")) as user,
     ):
         await install_widgets(user)
         rig = WidgetRig(user, lambda: InProcessTransport(server.handle), "default", slack=30)
@@ -335,7 +335,7 @@ async def test_t28_rights_that_are_revoked_and_restored(audited_plane: ControlPl
             audited_plane.request("DELETE", f"{rights}/rolebindings/limited")
             proxy.cut()
             await rig.until(lambda: _says(operator, "(needs"), within=120)
-            said = (await ask(operator.port, "/readyz")).text
+            said = (await get(operator.port, "/readyz")).text
             for words in ("ConfigMap", "Widget", "watch on configmaps", "watch on widgets.contract.konverge.dev"):
                 assert words in said
             await rig.change("a", replicas=3)
@@ -347,7 +347,7 @@ async def test_t28_rights_that_are_revoked_and_restored(audited_plane: ControlPl
 
 
 async def _says(operator: OperatorProcess, words: str) -> bool:
-    return words in (await ask(operator.port, "/readyz")).text
+    return words in (await get(operator.port, "/readyz")).text
 
 
 # T15

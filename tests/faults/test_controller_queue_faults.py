@@ -15,8 +15,8 @@ from konverge import Context, Key, ObjectMeta, OwnerReference, Reconciler, Resul
 from konverge.client import RetryPolicy
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.k8s.events.v1 import Event
-from konverge.testing.faults import Asked, Fault, answered
-from late_watches import LateWatches
+from konverge.testing.faults import RecordedRequest, Fault, status_response
+from delayed_watches import DelayedWatches
 from widget_operator import Widget, Widgets, widgets
 from widget_rigs import OpenWidgets, Way, WidgetRig, Write
 
@@ -170,7 +170,7 @@ async def test_t16_a_key_that_always_fails_and_one_that_hangs_disturb_nobody_and
             assert "the payload asks for it" in said["error"]
             runs = manager.why("widget", Key(rig.namespace, "stuck"))
             assert any("not done after 5 s, cancelled" in run.get("error", "") for run in runs)
-            metrics = generate_latest(process.measures.registry).decode()
+            metrics = generate_latest(process.monitoring.registry).decode()
             errors = [line for line in metrics.splitlines() if line.startswith("reconcile_errors_total{")]
             assert sum(float(line.rpartition(" ")[2]) for line in errors) >= 4
 
@@ -203,7 +203,7 @@ class OneChild(Reconciler[Widget]):
 async def test_t18_a_late_watch_does_not_make_a_second_child(open_widgets: OpenWidgets, late: tuple[str, ...]) -> None:
     async with open_widgets() as rig:
         controller = controller_for(Widget).watches(ConfigMap, lambda _: ()).build(OneChild())
-        way = Way(LateWatches(rig.way(), *late, by=3.0))
+        way = Way(DelayedWatches(rig.way(), *late, by=3.0))
         async with rig.operating(controller, way=way) as (manager, _):
             await rig.create("a")
             await rig.until(rig.children, within=30)
@@ -247,13 +247,13 @@ async def test_t21_nothing_is_asked_again_earlier_than_the_server_wishes(
     dice = Random(21)
     refused: dict[tuple[str, str, bool], list[float]] = {}
 
-    def is_refused(asked: Asked) -> bool:
+    def is_refused(asked: RecordedRequest) -> bool:
         if "accessreviews" in asked.path or dice.random() >= 0.3:
             return False
         refused.setdefault(_what(asked), []).append(asked.time)
         return True
 
-    said = answered(429, reason="TooManyRequests", details={"retryAfterSeconds": 5})
+    said = status_response(429, reason="TooManyRequests", details={"retryAfterSeconds": 5})
     too_many = Fault(status=429, headers={**said.headers, "retry-after": "5"}, body=said.body)
     async with open_widgets() as rig:
         way = rig.way()
@@ -263,7 +263,7 @@ async def test_t21_nothing_is_asked_again_earlier_than_the_server_wishes(
             for number in range(5):
                 await asyncio.sleep(3)
                 await rig.change(*names(5), payload=f"p{number}")
-                way.end_streams()
+                way.close_streams()
             await rig.converges(within=10 * MINUTE)
 
         assert sum(map(len, refused.values())) >= 20
@@ -274,7 +274,7 @@ async def test_t21_nothing_is_asked_again_earlier_than_the_server_wishes(
                 assert not later or later[0] - at >= 5 - 0.001, f"{what} again after {later[0] - at} s"
 
 
-def _what(asked: Asked) -> tuple[str, str, bool]:
+def _what(asked: RecordedRequest) -> tuple[str, str, bool]:
     return asked.method, asked.path, asked.watches
 
 

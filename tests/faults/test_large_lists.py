@@ -12,7 +12,7 @@ import pytest
 
 from faulty_server import Asked, serving
 
-FOLLOWER = Path(__file__).parent.parent / "support" / "follower.py"
+REFLECTOR_PROCESS = Path(__file__).parent.parent / "support" / "reflector_process.py"
 OBJECTS = 20_000
 PAYLOAD = "x" * 2600
 WIDGET = (
@@ -53,16 +53,16 @@ class Pages:
 async def test_t10_a_list_that_expires_at_page_seven_is_complete_and_never_held_twice() -> None:
     pages = Pages()
     async with serving(pages) as server:
-        follower = await asyncio.create_subprocess_exec(
-            sys.executable, str(FOLLOWER), server.url, stdout=asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, str(REFLECTOR_PROCESS), server.url, stdout=asyncio.subprocess.PIPE
         )
         try:
             async with asyncio.timeout(60):
-                printed, _ = await follower.communicate()
+                printed, _ = await process.communicate()
         finally:
-            if follower.returncode is None:
-                follower.kill()
-                await follower.wait()
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
     seen = json.loads(printed)
 
     assert pages.expired == 1

@@ -1,4 +1,4 @@
-"""T12 with a real API server that is really killed: five times, under writes, with twenty kinds followed."""
+"""T12 with a real API server that is really killed: five times, under writes, with twenty kinds collections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from konverge.errors import KonvergeError
 from konverge.objects import Unstructured
 from konverge.testing import ControlPlane
 from konverge.testing.raw_proxy import RawProxy
-from konverge.wire.watching import Selection
+from konverge.wire.list_watch import Selection
 from rigs import CONFIG_MAP, Rig, running
 
 KINDS = 20
@@ -33,9 +33,9 @@ async def test_t12_five_restarts_of_a_real_server_lose_nothing_and_make_no_storm
             Client.connect(config) as judge,
         ):
             rig = Rig(judge, through, None, "default", 1.0)
-            followed = [rig.follow(selection=Selection(label_selector=f"n={number}")) for number in range(KINDS)]
-            async with running(*(it.reflector for it in followed)):
-                await rig.until(lambda: all(it.stats.synced for it in followed), within=30)
+            collections = [rig.watched_collection(selection=Selection(label_selector=f"n={number}")) for number in range(KINDS)]
+            async with running(*(it.reflector for it in collections)):
+                await rig.until(lambda: all(it.stats.synced for it in collections), within=30)
                 await rig.pass_time(2)
                 begin = rig.now()
                 async with asyncio.TaskGroup() as tasks:
@@ -46,7 +46,7 @@ async def test_t12_five_restarts_of_a_real_server_lose_nothing_and_make_no_storm
                         await asyncio.to_thread(plane.start_apiserver)
                     await rig.pass_time(5)
                     writing.cancel()
-                for number, it in enumerate(followed):
+                for number, it in enumerate(collections):
                     await rig.becomes_equal(it, within=35, labels=f"n={number}")
 
                 tried = [time for time in proxy.connections if time >= begin]

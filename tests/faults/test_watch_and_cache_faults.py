@@ -10,14 +10,14 @@ import pytest
 
 from konverge.cache.events import EventType
 from konverge.cache.options import CacheOptions
-from konverge.cache.reflector_stats import State
+from konverge.cache.reflector_stats import ReflectorState
 from konverge.client import Client, InProcessTransport, load_config
 from konverge.errors import ApiError, Expired, ServerError, TooManyRequests
 from konverge.objects import Unstructured
 from konverge.testing import ControlPlane
-from konverge.testing.faults import End, Fault, answered, cut, ended, injected, refused, watches
+from konverge.testing.faults import End, Fault, status_response, connection_reset, stream_closed, extra_data, connection_refused, watches
 from konverge.testing.raw_proxy import RawProxy
-from konverge.wire.watching import Selection
+from konverge.wire.list_watch import Selection
 from konverge_cluster.embedded_server import EmbeddedServer
 from rigs import OpenRig, Rig, embedded_config, running
 
@@ -37,10 +37,10 @@ def share(rig: Rig, count: int) -> int:
 
 
 async def test_t01_a_half_open_stream_is_replaced_and_nothing_is_lost(open_rig: OpenRig) -> None:
-    async with open_rig() as rig, rig.following() as it:
+    async with open_rig() as rig, rig.watching() as it:
         await rig.create("before")
         await rig.becomes_equal(it, within=5)
-        assert rig.traffic.freeze_streams() == 1
+        assert rig.traffic.stall_streams() == 1
 
         await rig.create(*names(10))
 
@@ -71,7 +71,7 @@ async def test_t01_a_black_hole_before_a_real_server(control_plane: ControlPlane
 
 
 async def _fall_into_a_black_hole(rig: Rig, proxy: RawProxy) -> None:
-    async with rig.following() as it:
+    async with rig.watching() as it:
         await rig.pass_time(10)
         connections = len(proxy.connections)
         assert proxy.freeze() >= 1
@@ -91,7 +91,7 @@ async def test_t02_a_version_that_expired_while_nobody_looked_costs_one_list(ope
         there, come, changed = names(share(rig, 500), "a"), names(share(rig, 500), "b"), share(rig, 300)
         gone = there[: share(rig, 200)]
         await rig.create(*there)
-        async with rig.following() as it:
+        async with rig.watching() as it:
             resume = await rig.pause()
             await rig.create(*come)
             await rig.change(*there[-changed:])
@@ -102,23 +102,23 @@ async def test_t02_a_version_that_expired_while_nobody_looked_costs_one_list(ope
 
             await rig.becomes_equal(it, within=35)
             assert len(rig.lists(since=begin)) == 1
-            assert all(it.witness.told(name)[-1] is EventType.REMOVED for name in gone)
-            assert all(event.old is not None for event in it.witness.events if event.type is EventType.REMOVED)
+            assert all(it.recorder.types(name)[-1] is EventType.DELETED for name in gone)
+            assert all(event.old is not None for event in it.recorder.events if event.type is EventType.DELETED)
 
 
 async def test_t03_a_version_that_expired_as_a_status_costs_one_list(open_rig: OpenRig) -> None:
     async with open_rig() as rig:
         await rig.create("a", "b")
-        async with rig.following() as it:
+        async with rig.watching() as it:
             await rig.pass_time(10)
-            rig.script.add(watches(), answered(410, reason="Expired", message="too old"), times=1)
+            rig.script.add(watches(), status_response(410, reason="Expired", message="too old"), times=1)
             begin = rig.now()
-            rig.traffic.end_streams()
+            rig.traffic.close_streams()
             await rig.delete("a")
 
             await rig.becomes_equal(it, within=10)
             assert len(rig.lists(since=begin)) == 1
-            assert it.witness.told("a") == [EventType.ADDED, EventType.REMOVED]
+            assert it.recorder.types("a") == [EventType.ADDED, EventType.DELETED]
 
 
 # T04
@@ -130,21 +130,21 @@ async def test_t04_an_error_in_the_stream_is_waited_out_without_a_list(
 ) -> None:
     async with open_rig() as rig:
         await rig.create("a")
-        async with rig.following() as it:
+        async with rig.watching() as it:
             await rig.pass_time(10)
             wish = 2 if code == 429 else 0
-            said = answered(code, details={"retryAfterSeconds": wish}).body
+            said = status_response(code, details={"retryAfterSeconds": wish}).body
             broken = Fault(before=b'{"type":"ERROR","object":' + said + b"}\n", keep=0, end=End.CLEAN)
             rig.script.add(watches(), broken, times=1)
             begin = rig.now()
-            rig.traffic.end_streams()
+            rig.traffic.close_streams()
             await rig.until(lambda: it.stats.error is not None, within=1)
             assert isinstance(it.stats.error, error)
             await rig.create("b")
 
             await rig.becomes_equal(it, within=60)
             assert rig.lists(since=begin) == []
-            failed, again = rig.script.asked(watches(), since=begin)[:2]
+            failed, again = rig.script.requests(watches(), since=begin)[:2]
             # A wish is in real seconds, however fast the scenario is played.
             assert again.time - failed.time >= wish
             assert (again.time - failed.time) / rig.scale >= 1
@@ -158,36 +158,36 @@ async def test_t05_torn_frames_and_garbage_lose_nothing(open_rig: OpenRig) -> No
     garbage = [b"\0\0\0\0\n", b"<html>bad gateway</html>\n", b"\n\n\r\n", b"\xff\xfe", b'{"type":"ADDED"}\n', b"{}\n"]
     async with open_rig(scale=0.05) as rig:
         await rig.create("a", "b")
-        async with rig.following() as it:
+        async with rig.watching() as it:
             for number in range(50 if rig.scale == 1 or rig.namespace != "default" else 10):
-                fault = dice.choice([cut, ended])(after=dice.randrange(1, 900))
+                fault = dice.choice([connection_reset, stream_closed])(after=dice.randrange(1, 900))
                 if number % 5 == 0:
-                    fault = injected(dice.choice(garbage), after=dice.randrange(0, 900))
+                    fault = extra_data(dice.choice(garbage), after=dice.randrange(0, 900))
                 rule = rig.script.add(watches(), fault, times=1)
-                rig.traffic.end_streams()
+                rig.traffic.close_streams()
                 await rig.change("a", "b", value=str(number))
                 await rig.create(f"c{number}")
                 await rig.until(lambda rule=rule: rule.times == 0, within=60)  # type: ignore[misc]
-                await rig.until(lambda: it.stats.state is State.WATCHING and it.stats.error is None, within=60)
+                await rig.until(lambda: it.stats.state is ReflectorState.WATCHING and it.stats.error is None, within=60)
                 if number % 3 == 0:
                     await rig.delete(f"c{number}")
             await rig.becomes_equal(it, within=60)
 
-        told = [(event.key, event.entry.uid, event.entry.version, event.type) for event in it.witness.events]
+        told = [(event.key, event.entry.uid, event.entry.version, event.type) for event in it.recorder.events]
         assert len(told) == len(set(told)), "nothing is told twice"
 
 
 # T06, T07
 
 
-@pytest.mark.parametrize("fault", [ended(), cut(), refused()], ids=["ended", "cut", "refused"])
+@pytest.mark.parametrize("fault", [stream_closed(), connection_reset(), connection_refused()], ids=["ended", "cut", "refused"])
 async def test_t06_watches_that_end_at_once_for_five_minutes_are_no_storm(open_long_rig: OpenRig, fault: Fault) -> None:
     await _stand(open_long_rig, fault)
 
 
 @pytest.mark.parametrize("as_status", [False, True], ids=["frame", "status"])
 async def test_t07_an_expired_version_for_five_minutes_is_no_storm(open_long_rig: OpenRig, as_status: bool) -> None:
-    said = answered(410, reason="Expired", message="too old")
+    said = status_response(410, reason="Expired", message="too old")
     frame = Fault(before=b'{"type":"ERROR","object":' + said.body + b"}\n", keep=0, end=End.CLEAN)
     await _stand(open_long_rig, said if as_status else frame, expired=True)
 
@@ -196,18 +196,18 @@ async def _stand(open_long_rig: OpenRig, fault: Fault, *, expired: bool = False)
     async with open_long_rig() as rig:
         await rig.create("a")
         # A list that is a stream goes on as a watch and mends this by itself.
-        async with rig.following(Selection(streaming=not expired)) as it:
+        async with rig.watching(Selection(streaming=not expired)) as it:
             await rig.pass_time(10)
             begin, cpu = rig.now(), time.process_time()
-            with rig.script.standing(lambda asked: asked.watches and "sendInitialEvents" not in asked.query, fault):
-                rig.traffic.end_streams()
+            with rig.script.active(lambda asked: asked.watches and "sendInitialEvents" not in asked.query, fault):
+                rig.traffic.close_streams()
                 await rig.create("b")
                 await rig.pass_time(5 * MINUTE)
                 assert it.stats.error is not None
                 assert isinstance(it.stats.error, Expired) == expired
             used = time.process_time() - cpu
             assert used < 0.05 * 5 * MINUTE
-            rig.check_pace(begin + 0.001)
+            rig.check_request_rate(begin + 0.001)
 
             await rig.create("c")
             await rig.becomes_equal(it, within=35)
@@ -220,7 +220,7 @@ async def _stand(open_long_rig: OpenRig, fault: Fault, *, expired: bool = False)
 async def test_t08_deletes_in_the_gap_leave_no_dead_key_in_an_index(open_rig: OpenRig) -> None:
     async with open_rig() as rig:
         indexed = CacheOptions(indexes=(("app", lambda entry: (entry.label_map().get("app", ""),)),))
-        it = rig.follow(options=indexed)
+        it = rig.watched_collection(options=indexed)
         for number, name in enumerate(names(20)):
             await rig.create(name, labels={"app": f"app-{number % 4}"})
         async with running(it.reflector):
@@ -235,7 +235,7 @@ async def test_t08_deletes_in_the_gap_leave_no_dead_key_in_an_index(open_rig: Op
         found = {entry.key.name for number in range(4) for entry in it.store.find("app", f"app-{number}")}
         assert found == kept == it.names()
         for name in names(20)[::2]:
-            assert it.witness.told(name) == [EventType.ADDED, EventType.REMOVED]
+            assert it.recorder.types(name) == [EventType.ADDED, EventType.DELETED]
 
 
 # T09
@@ -245,13 +245,13 @@ async def test_t09_an_idle_kind_is_kept_by_bookmarks_through_cuts_and_compaction
     dice = Random(9)
     async with open_aging_rig() as rig:
         await rig.create("a")
-        async with rig.following() as it:
+        async with rig.watching() as it:
             begin = rig.now()
             for _ in range(10):
                 await rig.pass_time(MINUTE)
                 await rig.server.create(_elsewhere(rig))
                 if dice.random() < 0.5:
-                    rig.traffic.cut_streams()
+                    rig.traffic.reset_streams()
                 rig.forget_old()
             await rig.create("b")
 
@@ -271,7 +271,7 @@ def _elsewhere(rig: Rig) -> Unstructured:
 async def test_t11_a_list_is_a_stream_where_the_server_offers_it(open_rig: OpenRig) -> None:
     async with open_rig() as rig:
         await rig.create(*names(30))
-        async with rig.following() as it:
+        async with rig.watching() as it:
             await rig.becomes_equal(it, within=10)
             assert [asked.watches for asked in rig.lists()] == [True]
             assert it.stats.streaming
@@ -283,13 +283,13 @@ async def test_t11_where_a_streaming_list_is_refused_a_list_comes_within_two_sec
 ) -> None:
     async with open_rig() as rig:
         await rig.create(*names(30))
-        rig.script.add(lambda asked: "sendInitialEvents" in asked.query, answered(code, reason="Invalid"))
+        rig.script.add(lambda asked: "sendInitialEvents" in asked.query, status_response(code, reason="Invalid"))
         begin = rig.now()
-        async with rig.following(Selection(page_size=7)) as it:
+        async with rig.watching(Selection(page_size=7)) as it:
             assert rig.now() - begin < 2
             await rig.becomes_equal(it, within=10)
-            rig.script.add(watches(), answered(410, reason="Expired"), times=1)
-            rig.traffic.cut_streams()
+            rig.script.add(watches(), status_response(410, reason="Expired"), times=1)
+            rig.traffic.reset_streams()
             await rig.create("more")
             await rig.becomes_equal(it, within=10)
 
@@ -302,9 +302,9 @@ async def test_t11_where_a_streaming_list_is_refused_a_list_comes_within_two_sec
 
 async def test_t12_five_restarts_under_writes_lose_nothing_and_make_no_storm(open_long_rig: OpenRig) -> None:
     async with open_long_rig() as rig:
-        followed = [rig.follow(selection=Selection(label_selector=f"n={number}")) for number in range(20)]
-        async with running(*(it.reflector for it in followed)), asyncio.TaskGroup() as tasks:
-            await rig.until(lambda: all(it.stats.synced for it in followed), within=30)
+        collections = [rig.watched_collection(selection=Selection(label_selector=f"n={number}")) for number in range(20)]
+        async with running(*(it.reflector for it in collections)), asyncio.TaskGroup() as tasks:
+            await rig.until(lambda: all(it.stats.synced for it in collections), within=30)
             begin = rig.now()
             writing = tasks.create_task(_write(rig, seconds=75))
             for _ in range(5):
@@ -313,9 +313,9 @@ async def test_t12_five_restarts_under_writes_lose_nothing_and_make_no_storm(ope
                 await rig.pass_time(5)
                 resume()
             await writing
-            for number, it in enumerate(followed):
+            for number, it in enumerate(collections):
                 await rig.becomes_equal(it, within=35, labels=f"n={number}")
-            _check_attempts(rig, [asked.time for asked in rig.script.asked(since=begin)])
+            _check_attempts(rig, [asked.time for asked in rig.script.requests(since=begin)])
 
 
 async def _write(rig: Rig, *, seconds: float) -> None:
@@ -348,7 +348,7 @@ def _check_attempts(rig: Rig, times: list[float]) -> None:
 async def test_t13_an_object_deleted_and_made_again_in_a_gap_is_two_objects(open_rig: OpenRig) -> None:
     async with open_rig() as rig:
         await rig.create("a", "b")
-        async with rig.following() as it:
+        async with rig.watching() as it:
             await rig.becomes_equal(it, within=10)
             resume = await rig.pause()
             await rig.delete("a", "b")
@@ -357,7 +357,7 @@ async def test_t13_an_object_deleted_and_made_again_in_a_gap_is_two_objects(open
             resume()
             await rig.becomes_equal(it, within=35)
 
-            assert it.witness.told("a") == [EventType.ADDED, EventType.REMOVED, EventType.ADDED]
-            first, last, second = (event.entry.uid for event in it.witness.events if event.key.name == "a")
+            assert it.recorder.types("a") == [EventType.ADDED, EventType.DELETED, EventType.ADDED]
+            first, last, second = (event.entry.uid for event in it.recorder.events if event.key.name == "a")
             assert first == last != second
-            assert it.witness.told("b") == [EventType.ADDED, EventType.REMOVED]
+            assert it.recorder.types("b") == [EventType.ADDED, EventType.DELETED]

@@ -122,7 +122,7 @@ def calling() -> aiohttp.ClientSession:
 @asynccontextmanager
 async def serving() -> AsyncGenerator[Caller]:
     server = WebhookServer(Webhooks(*HOOKS), host="127.0.0.1", port=0)
-    server.swap(pair_of(AUTHORITY))
+    server.set_certificate(pair_of(AUTHORITY))
     async with server, calling() as session:
         yield Caller(server, session)
 
@@ -131,7 +131,7 @@ async def swaps(server: WebhookServer, every: float) -> None:
     """Show a new certificate again and again."""
     while True:
         await asyncio.sleep(every)
-        server.swap(pair_of(AUTHORITY))
+        server.set_certificate(pair_of(AUTHORITY))
 
 
 async def dawdle(server: WebhookServer, number: int) -> None:

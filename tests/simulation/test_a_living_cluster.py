@@ -114,7 +114,7 @@ async def test_settle_says_when_it_never_comes_to_rest(cluster: TestCluster) -> 
             await asyncio.sleep(5)
 
     task = asyncio.ensure_future(restless())
-    with pytest.raises(WaitTimeout, match="did not come to rest"):
+    with pytest.raises(WaitTimeout, match="not settled"):
         await cluster.settle(limit=120)
     task.cancel()
 

@@ -11,7 +11,7 @@ import os
 import pytest
 
 from enqueue_scenarios import play_wakes
-from konverge.testing import run_virtually
+from konverge.testing import run_in_virtual_time
 
 ONCE_FAILED = [438]  # a child was made and deleted while no watch was open
 TELLING = [105, 100]  # fail when the answer of a write that others had a part in is taken for purely the run's own
@@ -28,7 +28,7 @@ async def test_every_key_has_seen_what_others_made_last(seed: int) -> None:
 
 
 def test_a_seed_of_it_replays_exactly() -> None:
-    first, second = [run_virtually(play_wakes(1)) for _ in range(2)]
+    first, second = [run_in_virtual_time(play_wakes(1)) for _ in range(2)]
 
     assert first.story == second.story
     assert len(first.story.lines) > 30

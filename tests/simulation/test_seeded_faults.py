@@ -11,7 +11,7 @@ from itertools import groupby
 
 import pytest
 
-from konverge.testing import run_virtually
+from konverge.testing import run_in_virtual_time
 from simulation_scenarios import FEW_STEPS, STEPS, Ending, Play, play_with_faults, play_with_two, play_without_faults
 from widget_rigs import Write
 
@@ -23,7 +23,7 @@ MANY = [pytest.param(seed, marks=LONG) for seed in range(100, 100 + int(os.envir
 @pytest.fixture(scope="module")
 def expected() -> Ending:
     """How the play ends when nothing goes wrong."""
-    return run_virtually(play_without_faults())
+    return run_in_virtual_time(play_without_faults())
 
 
 @pytest.mark.parametrize("seed", [*FEW, *MANY])
@@ -61,7 +61,7 @@ def _arrival(write: Write) -> float:
 
 
 def test_a_seed_replays_exactly() -> None:
-    (first, one), (second, other) = [run_virtually(play_with_faults(7, STEPS[:3])) for _ in range(2)]
+    (first, one), (second, other) = [run_in_virtual_time(play_with_faults(7, STEPS[:3])) for _ in range(2)]
 
     assert one == other
     assert first.faults == second.faults

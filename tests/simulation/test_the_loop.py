@@ -14,9 +14,9 @@ from konverge.objects import kind_of
 from konverge.queue import WorkQueue
 from konverge.reconcile import Applier
 from konverge.testing import settle
-from konverge.triggers import Router, Trigger, spec_or_metadata_changed, to_self
+from konverge.triggers import TriggerHandler, Trigger, spec_or_metadata_changed, to_self
 from konverge.wire.frames import FrameReader
-from konverge.wire.watching import Following, Put, Synced, Watch
+from konverge.wire.list_watch import ListWatchState, Put, Synced, Watch
 
 KEY = Key("default", "lamp")
 
@@ -27,17 +27,17 @@ async def test_one_object_once_round_the_loop_by_hand() -> None:
 
     # 1. The world changes: somebody creates an object. The server answers a watch with bytes.
     await world.client.create(gadget("lamp", text="bright"))
-    following = Following(kind="Gadget")
-    question = following.ask(timeout=5)
+    list_watch = ListWatchState(kind="Gadget")
+    question = list_watch.next_request(timeout=5)
     assert isinstance(question, Watch)
     collection = world.client.collection(kind)
 
-    # 2. Bytes become frames, frames become changes. The machine `Following` decides; it does no I/O of its own.
+    # 2. Bytes become frames, frames become changes. The machine `ListWatchState` decides; it does no I/O of its own.
     reader, changes = FrameReader(), []
     async with await collection.watch(question.options) as response:
-        following.opened()
+        list_watch.handle_open()
         async for chunk in response.chunks():
-            changes += [following.frame(frame) for frame in reader.feed(chunk)]
+            changes += [list_watch.handle_frame(frame) for frame in reader.feed(chunk)]
             if any(isinstance(change, Synced) for change in changes):
                 break
     (put,) = [change for change in changes if isinstance(change, Put)]
@@ -48,21 +48,21 @@ async def test_one_object_once_round_the_loop_by_hand() -> None:
     store.subscribe(events.append)
     store.begin()
     store.put(put.raw)
-    await store.swap(following.resource_version)
-    while store.tell_some():
+    await store.swap(list_watch.resource_version)
+    while store.notify_pending():
         pass
     (event,) = events
     assert event.key == KEY
 
     # 4. A predicate says whether the change matters, a mapper whom it concerns: plain functions, no waiting.
     mine = Trigger(name="for Gadget", kind=Gadget, predicate=spec_or_metadata_changed, mapper=to_self(), primary=True)
-    ((key, wake, priority, fresh),) = Router(mine, controller="gadget").route(event)
-    assert (key, wake.what, fresh) == (KEY, "added", True)
+    ((key, wake, priority, reset_backoff),) = TriggerHandler(mine, controller="gadget").handle(event)
+    assert (key, wake.what, reset_backoff) == (KEY, "added", True)
 
     # 5. The key goes into the queue. However often it is added, it is in line once.
     queue: WorkQueue[Key] = WorkQueue("gadget")
     for _ in range(3):
-        queue.add(key, priority=priority, fresh=fresh)
+        queue.add(key, priority=priority, reset_backoff=reset_backoff)
     assert queue.stats().ready == 1
 
     # 6. A worker takes it and reads the object as it is *now*, typed, and its own copy.
@@ -104,4 +104,4 @@ async def test_the_same_by_a_manager() -> None:
         await settle()
         assert (await world.client.get(ConfigMap, "lamp")).data == {"text": "bright"}
         last, *_ = manager.why("gadget", KEY)
-        assert last["woken_by"][0]["trigger"] == "owns ConfigMap"
+        assert last["enqueued_by"][0]["trigger"] == "owns ConfigMap"

@@ -15,8 +15,8 @@ from konverge.client import InProcessTransport
 from konverge.errors import TransportError
 from konverge.objects import Unstructured
 from konverge.testing import settle
-from konverge.testing.fault_transport import FaultyTransport
-from konverge.testing.faults import answered
+from konverge.testing.fault_transport import FaultTransport
+from konverge.testing.faults import status_response
 from konverge.wire.messages import BufferedResponse, Request, Response
 from workload_scenarios import deployment, follow, image, job, service
 from workload_scene import NODE, EmbeddedScene, seen
@@ -28,7 +28,7 @@ class BadLine:
     """A transport on which a quarter of all goes wrong, until it is mended."""
 
     def __init__(self, scene: EmbeddedScene, seed: int) -> None:
-        self._inner = FaultyTransport(InProcessTransport(scene.server.handle))
+        self._inner = FaultTransport(InProcessTransport(scene.server.handle))
         self._random = Random(seed)
         self.bad = True
 
@@ -39,14 +39,14 @@ class BadLine:
         if fate == "refused":
             raise TransportError("refused", sent=False)
         if fate == "cut":
-            self._inner.cut_streams()
+            self._inner.reset_streams()
         if fate == "lost" and not request.stream:
             await (await self._inner.send(request)).read()
             raise TransportError("the answer is lost")
         codes = {"busy": (429, "TooManyRequests"), "broken": (500, "InternalError"), "conflict": (409, "Conflict")}
         if fate in codes and request.method != "GET":
             code, reason = codes[fate]
-            fault = answered(code, reason=reason)
+            fault = status_response(code, reason=reason)
             return BufferedResponse(code, fault.body, fault.headers)
         return await self._inner.send(request)
 

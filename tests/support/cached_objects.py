@@ -7,25 +7,25 @@ from typing import Any
 
 from konverge.objects import Key, Kind
 
-__all__ = ["THING", "at", "deleted", "thing"]
+__all__ = ["WIDGET", "at", "deleted", "widget"]
 
-THING = Kind("example.com", "v1", "Thing", "things")
+WIDGET = Kind("example.com", "v1", "Widget", "widgets")
 
 
 def at(name: str, namespace: str = "shop") -> Key:
     return Key(namespace, name)
 
 
-def thing(
+def widget(
     name: str, version: int | str, *, namespace: str = "shop", uid: str = "", spec: Any = None, **more: Any
 ) -> bytes:
-    """Give a thing as JSON; `more` are fields of its metadata, by wire name."""
+    """Give a widget as JSON; `more` are fields of its metadata, by wire name."""
     metadata = {"name": name, "namespace": namespace, "uid": uid or f"uid-{name}", "resourceVersion": str(version)}
-    document = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": metadata | more, "spec": spec or {}}
+    document = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata | more, "spec": spec or {}}
     return json.dumps(document, separators=(",", ":")).encode()
 
 
 def deleted(uid: str) -> bytes:
     """Give what a server answers to a delete that is done."""
-    status = {"kind": "Status", "apiVersion": "v1", "status": "Success", "details": {"kind": "things", "uid": uid}}
+    status = {"kind": "Status", "apiVersion": "v1", "status": "Success", "details": {"kind": "widgets", "uid": uid}}
     return json.dumps(status).encode()

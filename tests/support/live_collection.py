@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 from konverge.errors import ApiError
 from konverge.wire import BufferedResponse, ListOptions, Request, Response, WatchOptions
-from konverge.wire.watching import List, Watch
+from konverge.wire.list_watch import List, Watch
 from model_collection import ModelCollection, bookmark, frame
 
 __all__ = ["LiveCollection"]

@@ -9,7 +9,7 @@ from typing import Any
 from konverge.errors import Expired, Invalid
 from konverge.wire.frames import INITIAL_EVENTS_END
 from konverge.wire.options import ListOptions, WatchOptions
-from konverge.wire.watching import List, Question
+from konverge.wire.list_watch import List, NextRequest
 
 __all__ = ["ModelCollection", "frame", "status_frame"]
 
@@ -74,7 +74,7 @@ class ModelCollection:
         """The versions that an object has ever had, in order."""
         return [str(version) for version, _, found in self.history if found["metadata"]["name"] == name]
 
-    def answer(self, question: Question) -> bytes:
+    def answer(self, question: NextRequest) -> bytes:
         """Give the whole body of the answer, as far as it goes now."""
         if isinstance(question, List):
             return self._page(question.options)

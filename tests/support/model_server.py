@@ -38,12 +38,12 @@ class State:
             "ownerReferences": [{"apiVersion": "v1", "kind": "Owner", "name": self.owner, "uid": self.owner}],
         }
         return json.dumps(
-            {"apiVersion": "v1", "kind": "Thing", "metadata": metadata, "spec": {"value": self.value}}
+            {"apiVersion": "v1", "kind": "Widget", "metadata": metadata, "spec": {"value": self.value}}
         ).encode()
 
 
 @dataclass(frozen=True)
-class Told:
+class WatchEvent:
     """What a watch says: a state that came or changed, or one that went."""
 
     state: State
@@ -51,20 +51,20 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Window:
+class Scope:
     """What a cache looks at: a namespace, "" for all, and perhaps only what is selected."""
 
     namespace: str
     selected_only: bool
 
-    def holds(self, key: Key) -> bool:
+    def contains(self, key: Key) -> bool:
         return not self.namespace or key.namespace == self.namespace
 
-    def shows(self, state: State | None) -> bool:
+    def matches(self, state: State | None) -> bool:
         return (
             state is not None
             and not state.gone
-            and self.holds(state.key)
+            and self.contains(state.key)
             and (state.selected or not self.selected_only)
         )
 
@@ -82,10 +82,10 @@ class ModelServer:
         found = [state for state in self.history if state.key == key and state.version <= version]
         return found[-1] if found and not found[-1].gone else None
 
-    def all_at(self, version: int, window: Window) -> dict[Key, State]:
+    def all_at(self, version: int, scope: Scope) -> dict[Key, State]:
         """Give what a cache holds when it has seen everything up to a version."""
         states = [self.at(key, version) for key in sorted({state.key for state in self.history})]
-        return {state.key: state for state in states if state is not None and window.shows(state)}
+        return {state.key: state for state in states if state is not None and scope.matches(state)}
 
     def create(self, key: Key, *, value: int, selected: bool, owner: str, writer: str = "") -> State:
         self.version += 1
@@ -112,14 +112,14 @@ class ModelServer:
         self.history.append(state)
         return state
 
-    def told_since(self, version: int, window: Window) -> list[Told]:
+    def events_since(self, version: int, scope: Scope) -> list[WatchEvent]:
         """Give what a watch tells from a version on."""
         told = []
         for state in self.history:
-            was_in = window.shows(self.at(state.key, state.version - 1))
-            is_in = window.shows(state)
+            was_in = scope.matches(self.at(state.key, state.version - 1))
+            is_in = scope.matches(state)
             if state.version > version and (is_in or was_in):
-                told.append(Told(state, gone=not is_in))
+                told.append(WatchEvent(state, gone=not is_in))
         return told
 
     def tick(self) -> None:

@@ -16,29 +16,30 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TypeAlias
 
-from konverge.cache.backoff import Patience, Spacing
+from konverge.cache.backoff import Stagger
+from konverge.cache.options import ReflectorOptions
 from konverge.cache.events import Event, EventType
 from konverge.cache.options import CacheOptions
 from konverge.cache.reflector import Reflector
-from konverge.cache.reflector_stats import ReflectorStats, State
+from konverge.cache.reflector_stats import ReflectorStats, ReflectorState
 from konverge.cache.store import Store
 from konverge.client import Client, ClientConfig, InProcessTransport, StaticCredentials, load_config
 from konverge.client.access.tls import Tls
 from konverge.objects import Key, Kind, Unstructured
 from konverge.testing import ControlPlane
 from konverge.testing.fault_proxy import FaultProxy
-from konverge.testing.fault_transport import FaultyTransport
-from konverge.testing.faults import Asked, FaultScript, anything, lists, refused, watches
-from konverge.wire.watching import Selection
+from konverge.testing.fault_transport import FaultTransport
+from konverge.testing.faults import RecordedRequest, FaultScript, any_request, lists, connection_refused, watches
+from konverge.wire.list_watch import Selection
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.storage import Storage
 
 __all__ = [
     "CONFIG_MAP",
-    "Followed",
+    "WatchedCollection",
     "OpenRig",
     "Rig",
-    "Witness",
+    "EventRecorder",
     "embedded_config",
     "real_rig",
     "running",
@@ -65,7 +66,7 @@ async def running(*reflectors: Reflector) -> AsyncIterator[None]:
 
 
 @dataclass
-class Witness:
+class EventRecorder:
     """A subscriber that replays what it is told, and notes whether it was told in order."""
 
     objects: dict[Key, str] = field(default_factory=dict)
@@ -81,16 +82,16 @@ class Witness:
             assert known is None or int(known) < int(event.new.version), "back in time"
             self.objects[event.key] = str(event.new.version)
 
-    def told(self, name: str) -> list[EventType]:
+    def types(self, name: str) -> list[EventType]:
         return [event.type for event in self.events if event.key.name == name]
 
 
 @dataclass
-class Followed:
+class WatchedCollection:
     """One collection with all that follows it."""
 
     store: Store
-    witness: Witness
+    recorder: EventRecorder
     reflector: Reflector
 
     @property
@@ -107,16 +108,16 @@ class Rig:
 
     server: Client
     through: Client
-    played: FaultyTransport | None
+    played: FaultTransport | None
     namespace: str
     scale: float
     forget: Callable[[], object] = lambda: None
     forget_old: Callable[[], object] = lambda: None
     slack: float = 15.0  # real seconds that a busy machine may add to any limit; the virtual rig adds none
-    spacing: Spacing = field(default_factory=Spacing)
+    stagger: Stagger = field(default_factory=Stagger)
 
     @property
-    def traffic(self) -> FaultyTransport:
+    def traffic(self) -> FaultTransport:
         assert self.played is not None, "this rig breaks bare connections: ask its proxy"
         return self.played
 
@@ -138,29 +139,29 @@ class Rig:
             await asyncio.sleep(0.05 * self.scale)
         return (self.now() - begin) / self.scale
 
-    def follow(
+    def watched_collection(
         self, *, kind: Kind = CONFIG_MAP, selection: Selection | None = None, options: CacheOptions | None = None
-    ) -> Followed:
+    ) -> WatchedCollection:
         """Make what follows a collection of the rig's namespace; it starts when it is run."""
-        store, witness = Store(kind, namespace=self.namespace, options=options), Witness()
-        store.subscribe(witness)
+        store, recorder = Store(kind, namespace=self.namespace, options=options), EventRecorder()
+        store.subscribe(recorder)
         reflector = Reflector(
             self.through.collection(kind, namespace=self.namespace),
             store,
             kind=kind.kind,
             selection=selection,
-            patience=patience(self.scale),
-            spacing=self.spacing,
+            options=reflector_options(self.scale),
+            stagger=self.stagger,
             random=Random(7),
         )
-        return Followed(store, witness, reflector)
+        return WatchedCollection(store, recorder, reflector)
 
     @asynccontextmanager
-    async def following(self, selection: Selection | None = None) -> AsyncIterator[Followed]:
+    async def watching(self, selection: Selection | None = None) -> AsyncIterator[WatchedCollection]:
         """Follow the config maps while the block runs, from the moment that the first watch is open."""
-        it = self.follow(selection=selection)
+        it = self.watched_collection(selection=selection)
         async with running(it.reflector):
-            await self.until(lambda: it.stats.state is State.WATCHING, within=30)
+            await self.until(lambda: it.stats.state is ReflectorState.WATCHING, within=30)
             yield it
 
     # What others do to the collection
@@ -188,20 +189,20 @@ class Rig:
 
     async def pause(self) -> Callable[[], None]:
         """Cut every stream and let no request through, until the function that is given back is called."""
-        rule = self.script.add(anything, refused())
-        self.traffic.cut_streams()
+        rule = self.script.add(any_request, connection_refused())
+        self.traffic.reset_streams()
         await asyncio.sleep(0.1 * self.scale)
         return lambda: self.script.remove(rule)
 
     # What is judged
 
-    async def is_equal(self, it: Followed, labels: str = "") -> bool:
+    async def is_equal(self, it: WatchedCollection, labels: str = "") -> bool:
         """Whether the store, and what was told, are what the server has."""
         found = await self.server.list(CONFIG_MAP, namespace=self.namespace, labels=labels)
         expected = {each.key: each.resource_version for each in found}
-        return expected == {entry.key: str(entry.version) for entry in it.store.list()} == it.witness.objects
+        return expected == {entry.key: str(entry.version) for entry in it.store.list()} == it.recorder.objects
 
-    async def becomes_equal(self, it: Followed, *, within: float, labels: str = "") -> float:
+    async def becomes_equal(self, it: WatchedCollection, *, within: float, labels: str = "") -> float:
         """Wait until it is; give how many of the scenario's seconds that took."""
         begin = self.now()
         while not await self.is_equal(it, labels):
@@ -210,17 +211,17 @@ class Rig:
             await asyncio.sleep(0.2 * self.scale)
         return (self.now() - begin) / self.scale
 
-    def lists(self, since: float = 0.0) -> list[Asked]:
+    def lists(self, since: float = 0.0) -> list[RecordedRequest]:
         """The lists that were begun, as streams or in pages."""
-        streams = [asked for asked in self.script.asked(watches(), since=since) if "sendInitialEvents" in asked.query]
+        streams = [asked for asked in self.script.requests(watches(), since=since) if "sendInitialEvents" in asked.query]
         pages = [
-            asked for asked in self.script.asked(lists("configmaps"), since=since) if "continue" not in asked.query
+            asked for asked in self.script.requests(lists("configmaps"), since=since) if "continue" not in asked.query
         ]
         return streams + pages
 
-    def check_pace(self, since: float) -> None:
+    def check_request_rate(self, since: float) -> None:
         """At most a request a second from a time on, one in four seconds after a minute; pages of a list are one."""
-        asked = [each.time for each in self.script.asked(since=since) if "continue" not in each.query]
+        asked = [each.time for each in self.script.requests(since=since) if "continue" not in each.query]
         # Noted is when a request arrives: on a busy machine one may come late, and the next seem early.
         late = 0.5 if self.slack else 0.05
         for one, other in itertools.pairwise(asked):
@@ -228,10 +229,10 @@ class Rig:
             assert apart >= (1 if (one - since) / self.scale < 60 else 4) - late, f"{apart} s apart at {one - since}"
 
 
-def patience(scale: float) -> Patience:
-    """The default patience, with all times so many times as long."""
-    usual = Patience()
-    return Patience(**{name: getattr(usual, name) * scale for name in usual.__slots__})
+def reflector_options(scale: float) -> ReflectorOptions:
+    """The default reflector_options, with all times so many times as long."""
+    usual = ReflectorOptions()
+    return ReflectorOptions(**{name: getattr(usual, name) * scale for name in usual.__slots__})
 
 
 @asynccontextmanager
@@ -239,7 +240,7 @@ async def virtual(scale: float = 1.0) -> AsyncIterator[Rig]:
     """The embedded server without sockets, on virtual time, which passes in no time at any scale."""
     del scale
     plane = EmbeddedServer(seed=1)
-    transport = FaultyTransport(InProcessTransport(plane.handle))
+    transport = FaultTransport(InProcessTransport(plane.handle))
     async with Client(transport) as through, Client(InProcessTransport(plane.handle)) as server:
         storage = plane.cluster.storage
         yield Rig(server, through, transport, "default", 1.0, storage.compact, _Aging(storage).forget_old, slack=0)

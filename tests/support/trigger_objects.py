@@ -10,7 +10,7 @@ from konverge.cache import Entry, Event, EventType
 from konverge.cache.decoder import Decoder
 from konverge.objects import Kind
 
-__all__ = ["POD", "added", "changed", "document", "entry", "removed"]
+__all__ = ["POD", "added", "updated", "document", "entry", "deleted"]
 
 POD = Kind("", "v1", "Pod", "pods")
 
@@ -28,20 +28,20 @@ def document(name: str = "web", *, version: int = 1, **fields: Any) -> dict[str,
 
 def entry(obj: dict[str, Any], *, metadata_only: bool = False) -> Entry:
     """Give an object as the cache holds it."""
-    return Decoder(POD, manager="us", metadata_only=metadata_only).take(json.dumps(obj, separators=(",", ":")).encode())
+    return Decoder(POD, manager="us", metadata_only=metadata_only).decode(json.dumps(obj, separators=(",", ":")).encode())
 
 
 def added(obj: dict[str, Any], *, listed: bool = False, writer: Any = None) -> Event:
     return Event(EventType.ADDED, None, entry(obj), listed, writer)
 
 
-def removed(obj: dict[str, Any]) -> Event:
-    return Event(EventType.REMOVED, entry(obj), None)
+def deleted(obj: dict[str, Any]) -> Event:
+    return Event(EventType.DELETED, entry(obj), None)
 
 
-def changed(old: dict[str, Any], new: dict[str, Any], *, metadata_only: bool = False, writer: Any = None) -> Event:
+def updated(old: dict[str, Any], new: dict[str, Any], *, metadata_only: bool = False, writer: Any = None) -> Event:
     """Give the change of an object; the new state has a later version."""
     new = copy.deepcopy(new)
     new["metadata"]["resourceVersion"] = str(int(old["metadata"]["resourceVersion"]) + 1)
     before, after = (entry(one, metadata_only=metadata_only) for one in (old, new))
-    return Event(EventType.CHANGED, before, after, False, writer)
+    return Event(EventType.UPDATED, before, after, False, writer)

@@ -1,11 +1,11 @@
-"""The cache: what a process keeps of a cluster, each collection once, for all who read it.
+"""The cache: a local copy of the declared kinds of a cluster, each collection once, shared by all readers.
 
-Rules that hold here:
+Rules that every change to this file keeps:
 
-1. A kind is kept only if somebody declared it. A read of another one asks the server, and the log says so, once.
-2. Collections are shared: one kind, namespace and selection is followed once, however many views look at it.
-3. Options of a declaration come before those for the kind, which come before those for the cache.
-4. Own writes are told to every collection of their kind before the writer goes on.
+1. A kind is cached only if it was declared. A read of another kind goes to the server, which is logged once.
+2. Informers are shared: one kind, namespace and selection has one informer, however many listers read it.
+3. The options of a declaration override those of the kind, which override those of the cache.
+4. An own write is recorded in every collection of its kind before the writer continues.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeAlias, TypeVar, overload
 
-from konverge.cache.backoff import Patience, Spacing
+from konverge.cache.backoff import Stagger
 from konverge.cache.entries import Entry
-from konverge.cache.informers import Informer, InformerStats, SourceOf
-from konverge.cache.listers import View
-from konverge.cache.options import CacheOptions
+from konverge.cache.informers import Informer, InformerStats, SourceFactory
+from konverge.cache.listers import Lister
+from konverge.cache.options import CacheOptions, ReflectorOptions
 from konverge.errors import NotFound, NotSynced
 from konverge.objects import Key, Kind, Resource, Unstructured, kind_of
 
@@ -37,12 +37,12 @@ Objects: TypeAlias = list[V]
 
 
 class ServerReader(Protocol):
-    """Reads from the server what is not kept; a client is one."""
+    """Reads kinds that are not cached from the server; a client is one."""
 
     async def get(self, kind: Any, name: str | Key, *, namespace: str | None = None) -> Any:
         """Read one object.
 
-        Raises: NotFound when it is not there.
+        Raises: NotFound when it does not exist.
         """
         ...
 
@@ -53,57 +53,57 @@ class ServerReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CacheStats:
-    """A cache in numbers: each collection that is followed."""
+    """The stats of each informer of a cache."""
 
-    mirrors: tuple[InformerStats, ...]
+    informers: tuple[InformerStats, ...]
 
     @property
     def objects(self) -> int:
-        """How many objects are kept."""
-        return sum(mirror.store.objects for mirror in self.mirrors)
+        """The number of cached objects."""
+        return sum(informer.store.objects for informer in self.informers)
 
     @property
     def bytes(self) -> int:
-        """How many bytes of JSON are kept, as they are held."""
-        return sum(mirror.store.bytes for mirror in self.mirrors)
+        """The number of bytes of JSON, as stored."""
+        return sum(informer.store.bytes for informer in self.informers)
 
     @property
-    def unsynced(self) -> dict[str, str]:
-        """Why which kind is not synced, by kind."""
-        return _reasons(self.mirrors)
+    def not_synced(self) -> dict[str, str]:
+        """The reason why a kind is not synced, by kind."""
+        return _reasons(self.informers)
 
 
 class Cache:
-    """Collections of a cluster, followed while this is open: `async with Cache(...) as cache`.
+    """Cached collections of a cluster, watched while this is open: `async with Cache(...) as cache`.
 
-    Declare what is to be kept before or after it is opened. `by_kind` sets options for kinds whoever declares them.
+    Kinds may be declared before or after it is opened. `by_kind` sets options for kinds, whoever declares them.
     """
 
     def __init__(
         self,
-        source_of: SourceOf,
+        source_factory: SourceFactory,
         *,
         server: ServerReader | None = None,
         options: CacheOptions | None = None,
         by_kind: Mapping[Kind, CacheOptions] | None = None,
-        patience: Patience | None = None,
+        reflector_options: ReflectorOptions | None = None,
     ) -> None:
-        self._source_of = source_of
+        self._source_factory = source_factory
         self._server = server
         self._options = options or CacheOptions()
         self._by_kind = dict(by_kind or {})
-        self._patience = patience
-        self._spacing = Spacing()
-        self._mirrors: dict[tuple[Kind, str, CacheOptions], Informer] = {}
+        self._reflector_options = reflector_options
+        self._stagger = Stagger()
+        self._informers: dict[tuple[Kind, str, CacheOptions], Informer] = {}
         self._tasks: dict[Informer, asyncio.Task[None]] = {}
-        self._views: list[View[Any]] = []
+        self._listers: list[Lister[Any]] = []
         self._group: asyncio.TaskGroup | None = None
-        self._not_kept: set[Kind] = set()
+        self._uncached: set[Kind] = set()
 
     async def __aenter__(self) -> Self:
         self._group = await asyncio.TaskGroup().__aenter__()
-        for mirror in self._mirrors.values():
-            self._start(mirror)
+        for informer in self._informers.values():
+            self._start(informer)
         return self
 
     async def __aexit__(
@@ -116,59 +116,59 @@ class Cache:
         if group is not None:
             await group.__aexit__(None, None, None)
 
-    # Declaring
+    # Declarations
 
     @overload
-    def declare(self, kind: type[T], options: CacheOptions | None = None) -> View[T]: ...
+    def declare(self, kind: type[T], options: CacheOptions | None = None) -> Lister[T]: ...
     @overload
-    def declare(self, kind: Kind, options: CacheOptions | None = None) -> View[Unstructured]: ...
-    def declare(self, kind: type[Any] | Kind, options: CacheOptions | None = None) -> View[Any]:
-        """Keep a kind, and give the view of it; what others declared alike is shared."""
+    def declare(self, kind: Kind, options: CacheOptions | None = None) -> Lister[Unstructured]: ...
+    def declare(self, kind: type[Any] | Kind, options: CacheOptions | None = None) -> Lister[Any]:
+        """Cache a kind and return a lister for it; equal declarations share their informers."""
         known = kind_of(kind)
-        below = self._by_kind.get(known, CacheOptions()).over(self._options)
-        view: View[Any] = View(known, _type_of(kind), (options or CacheOptions()).over(below), pool=self)
-        self._views.append(view)
-        return view
+        defaults = self._by_kind.get(known, CacheOptions()).over(self._options)
+        lister: Lister[Any] = Lister(known, _type_of(kind), (options or CacheOptions()).over(defaults), pool=self)
+        self._listers.append(lister)
+        return lister
 
-    def withdraw(self, view: View[Any]) -> None:
-        """Take a declaration back; what nobody else looks at is no longer followed."""
-        if view in self._views:
-            self._views.remove(view)
-            view.close()
+    def remove_lister(self, lister: Lister[Any]) -> None:
+        """Undo a declaration; informers that no other lister uses are stopped."""
+        if lister in self._listers:
+            self._listers.remove(lister)
+            lister.close()
 
     @overload
-    def view(self, kind: type[T]) -> View[T]: ...
+    def lister(self, kind: type[T]) -> Lister[T]: ...
     @overload
-    def view(self, kind: Kind) -> View[Unstructured]: ...
-    def view(self, kind: type[Any] | Kind) -> View[Any]:
-        """Give a view of a kind that somebody declared, of as many namespaces as there is one for.
+    def lister(self, kind: Kind) -> Lister[Unstructured]: ...
+    def lister(self, kind: type[Any] | Kind) -> Lister[Any]:
+        """Return a lister of a declared kind, the one with the most namespaces.
 
-        Raises: ValueError when nobody declared the kind as a whole, or only with selectors.
+        Raises: ValueError when the kind was not declared, or only with selectors, a transform or metadata only.
         """
         known = kind_of(kind)
-        found = [view for view in self._views if view.kind == known and _is_whole(view.options)]
+        found = [lister for lister in self._listers if lister.kind == known and _is_complete(lister.options)]
         if not found:
-            raise ValueError(f"{known.kind} is not kept: declare it, by .owns(...) or .watches(...) of the controller")
-        widest = max(found, key=lambda view: ("" in view.namespaces, len(view.namespaces)))
-        return widest.reading(_type_of(kind))
+            raise ValueError(f"{known.kind} is not cached; declare it with .owns() or .watches()")
+        broadest = max(found, key=lambda lister: ("" in lister.namespaces, len(lister.namespaces)))
+        return broadest.with_type(_type_of(kind))
 
-    # Reading
+    # Reads
 
     @overload
     async def get(self, kind: type[T], name: str | Key, *, namespace: str = "") -> T | None: ...
     @overload
     async def get(self, kind: Kind, name: str | Key, *, namespace: str = "") -> Unstructured | None: ...
     async def get(self, kind: type[Any] | Kind, name: str | Key, *, namespace: str = "") -> Any:
-        """Read one object, from memory if its kind is kept, else from the server; None when it is not there.
+        """Read one object, from memory if its kind is cached, else from the server; None when it does not exist.
 
-        Raises: NotSynced when the kind is kept and its first list is not complete.
+        Raises: NotSynced when the kind is cached and its first list is not complete.
         """
         key = name if isinstance(name, Key) else Key(namespace, name)
-        view = self.whole_view(kind_of(kind), key.namespace)
-        if view is not None:
-            return view.reading(_type_of(kind)).get(key)
+        lister = self.complete_lister(kind_of(kind), key.namespace)
+        if lister is not None:
+            return lister.with_type(_type_of(kind)).get(key)
         try:
-            return await self._ask(kind).get(kind, key)
+            return await self._server_reader(kind).get(kind, key)
         except NotFound:
             return None
 
@@ -177,108 +177,108 @@ class Cache:
     @overload
     async def list(self, kind: Kind, *, namespace: str = "", labels: str = "") -> Objects[Unstructured]: ...
     async def list(self, kind: type[Any] | Kind, *, namespace: str = "", labels: str = "") -> Objects[Any]:
-        """Read the objects of a namespace, or of all, that a selector picks, from memory or from the server."""
-        view = self.whole_view(kind_of(kind), namespace)
-        if view is not None:
-            return view.reading(_type_of(kind)).list(namespace=namespace, labels=labels)
-        return list(await self._ask(kind).list(kind, namespace=namespace, labels=labels))
+        """Read the objects of a namespace, or of all, that match a selector, from memory or from the server."""
+        lister = self.complete_lister(kind_of(kind), namespace)
+        if lister is not None:
+            return lister.with_type(_type_of(kind)).list(namespace=namespace, labels=labels)
+        return list(await self._server_reader(kind).list(kind, namespace=namespace, labels=labels))
 
     def entry(self, kind: Kind, key: Key) -> Entry | None:
-        """Give the entry of an object as readers see it; None when it is not there, or its kind not kept whole."""
-        view = self.whole_view(kind, key.namespace)
-        return None if view is None else view.entry(key)
+        """Return the entry of an object; None when it does not exist, or when its kind is not cached completely."""
+        lister = self.complete_lister(kind, key.namespace)
+        return None if lister is None else lister.entry(key)
 
-    def whole_view(self, kind: Kind, namespace: str = "") -> View[Any] | None:
-        """Find a view that shows everything of a kind and namespace, as it is; None when there is none."""
-        for view in self._views:
-            covers = "" in view.namespaces or (namespace and namespace in view.namespaces)
-            if view.kind == kind and covers and _is_whole(view.options):
-                return view
+    def complete_lister(self, kind: Kind, namespace: str = "") -> Lister[Any] | None:
+        """Return a lister that has every object of a kind and namespace, unchanged; None when there is none."""
+        for lister in self._listers:
+            covers = "" in lister.namespaces or (namespace and namespace in lister.namespaces)
+            if lister.kind == kind and covers and _is_complete(lister.options):
+                return lister
         return None
 
     # Own writes
 
-    def note_write(
+    def record_write(
         self, kind: Kind, raw: bytes, *, created: bool = False, base_version: str = "", writer: Any = None
     ) -> None:
-        """Take the response of a write: from now on every read sees it. Not for dry runs.
+        """Record the response of a write; every later read sees it. Not for dry runs.
 
-        `created` and `base_version` say what the write was: a create, or one that carried this version. `writer` is
-        handed on with the event, if the write turns out to be the whole of it.
+        `created` is True for a create; `base_version` is the version that the write carried. The event of the write has
+        this `writer` if nobody else took part in the change.
         """
-        for mirror in self._of(kind):
-            mirror.store.note_write(raw, created=created, base_version=base_version, writer=writer)
+        for informer in self._informers_of(kind):
+            informer.store.record_write(raw, created=created, base_version=base_version, writer=writer)
 
-    def note_delete(self, kind: Kind, key: Key, raw: bytes, *, version: str = "", writer: Any = None) -> None:
-        """Take the response of a delete: from now on every read sees it. `version` is one that it had, if known."""
-        for mirror in self._of(kind):
-            mirror.store.note_delete(key, raw, version=version, writer=writer)
+    def record_delete(self, kind: Kind, key: Key, raw: bytes, *, version: str = "", writer: Any = None) -> None:
+        """Record the response of a delete; every later read sees it. `version` is one that the object had, if known."""
+        for informer in self._informers_of(kind):
+            informer.store.record_delete(key, raw, version=version, writer=writer)
 
-    # Waiting and watching over it
+    # Sync and stats
 
     async def wait_for_sync(self, timeout: float) -> None:
-        """Wait until the first list of everything declared is complete.
+        """Wait until the first list of every declared kind is complete.
 
-        Raises: NotSynced after so many seconds, with the reason of each kind that is not.
+        Raises: NotSynced after `timeout` seconds, with the reason for each kind that is not synced.
         """
         try:
             async with asyncio.timeout(timeout):
-                while waiting := [mirror for mirror in self._mirrors.values() if not mirror.synced.is_set()]:
+                while waiting := [informer for informer in self._informers.values() if not informer.synced.is_set()]:
                     await waiting[0].synced.wait()
         except TimeoutError:
-            reasons = _reasons(mirror.stats() for mirror in self._mirrors.values())
-            words = (f"{name} cache not synced after {timeout:g} s: {why}" for name, why in reasons.items())
-            raise NotSynced("; ".join(words), reasons=reasons) from None
+            reasons = _reasons(informer.stats() for informer in self._informers.values())
+            texts = (f"{name} cache not synced after {timeout:g} s: {why}" for name, why in reasons.items())
+            raise NotSynced("; ".join(texts), reasons=reasons) from None
 
     def stats(self) -> CacheStats:
-        """Give the cache in numbers."""
-        return CacheStats(tuple(mirror.stats() for mirror in self._mirrors.values()))
+        """Return the stats of every informer."""
+        return CacheStats(tuple(informer.stats() for informer in self._informers.values()))
 
-    # Sharing
+    # Shared informers: the InformerPool protocol
 
     def acquire(self, kind: Kind, namespace: str, options: CacheOptions) -> Informer:
-        """Give the mirror of a collection, made and started when there is none."""
+        """Return the informer of a collection; create and start it if there is none."""
         selection = replace(options, namespaces=None, indexes=None)
-        mirror = self._mirrors.get((kind, namespace, selection))
-        if mirror is None:
-            mirror = Informer(
+        informer = self._informers.get((kind, namespace, selection))
+        if informer is None:
+            informer = Informer(
                 kind,
                 namespace,
                 selection,
-                source_of=self._source_of,
-                patience=self._patience,
-                spacing=self._spacing,
+                source_factory=self._source_factory,
+                reflector_options=self._reflector_options,
+                stagger=self._stagger,
             )
-            self._mirrors[kind, namespace, selection] = mirror
-            self._start(mirror)
-        mirror.readers += 1
-        return mirror
+            self._informers[kind, namespace, selection] = informer
+            self._start(informer)
+        informer.reference_count += 1
+        return informer
 
-    def release(self, mirror: Informer) -> None:
-        """Give a mirror back; the last one ends it."""
-        mirror.readers -= 1
-        if not mirror.readers:
-            del self._mirrors[mirror.kind, mirror.namespace, mirror.options]
-            mirror.synced.set()  # nobody shall wait for it any more
-            task = self._tasks.pop(mirror, None)
+    def release(self, informer: Informer) -> None:
+        """Release an informer; it stops when no lister uses it any more."""
+        informer.reference_count -= 1
+        if not informer.reference_count:
+            del self._informers[informer.kind, informer.namespace, informer.options]
+            informer.synced.set()  # so that nothing waits for it any longer
+            task = self._tasks.pop(informer, None)
             if task is not None:
                 task.cancel()
 
-    def _start(self, mirror: Informer) -> None:
+    def _start(self, informer: Informer) -> None:
         if self._group is not None:
-            name = f"mirror {mirror.kind.kind} {mirror.namespace}".strip()
-            self._tasks[mirror] = self._group.create_task(mirror.run(), name=name)
+            name = f"informer {informer.kind.kind} {informer.namespace}".strip()
+            self._tasks[informer] = self._group.create_task(informer.run(), name=name)
 
-    def _of(self, kind: Kind) -> Objects[Informer]:
-        return [mirror for mirror in self._mirrors.values() if mirror.kind == kind]
+    def _informers_of(self, kind: Kind) -> Objects[Informer]:
+        return [informer for informer in self._informers.values() if informer.kind == kind]
 
-    def _ask(self, kind: type[Any] | Kind) -> ServerReader:
+    def _server_reader(self, kind: type[Any] | Kind) -> ServerReader:
         known = kind_of(kind)
         if self._server is None:
-            raise ValueError(f"{known.kind} is not declared, and this cache has no server to ask: declare it")
-        if known not in self._not_kept:
-            self._not_kept.add(known)
-            _log.info("Reads of a kind that is not kept go to the server", extra={"kind": str(known)})
+            raise ValueError(f"{known.kind} is not declared, and this cache has no server to read from: declare it")
+        if known not in self._uncached:
+            self._uncached.add(known)
+            _log.info("kind is not cached: reading from the server", extra={"kind": str(known)})
         return self._server
 
 
@@ -286,17 +286,17 @@ def _type_of(kind: type[Any] | Kind) -> type[Any]:
     return Unstructured if isinstance(kind, Kind) else kind
 
 
-def _is_whole(options: CacheOptions) -> bool:
+def _is_complete(options: CacheOptions) -> bool:
     return not (options.labels or options.fields or options.metadata_only or options.transform)
 
 
-def _reasons(mirrors: Iterable[InformerStats]) -> dict[str, str]:
-    """Say of each kind why it is not synced; of many namespaces, the reason of the first."""
-    unsynced: dict[str, list[str]] = {}
-    for mirror in mirrors:
-        if mirror.waits_for:
-            unsynced.setdefault(mirror.kind.kind, []).append(mirror.waits_for)
+def _reasons(informers: Iterable[InformerStats]) -> dict[str, str]:
+    """Return why each kind is not synced; if several namespaces are not, the reason of the first."""
+    not_synced: dict[str, list[str]] = {}
+    for informer in informers:
+        if informer.not_synced_reason:
+            not_synced.setdefault(informer.kind.kind, []).append(informer.not_synced_reason)
     return {
         kind: first if not more else f"{first}, and {len(more)} more namespaces"
-        for kind, (first, *more) in unsynced.items()
+        for kind, (first, *more) in not_synced.items()
     }

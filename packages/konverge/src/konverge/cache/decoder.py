@@ -1,12 +1,14 @@
-"""What comes in: JSON as the server sent it becomes an entry.
+"""The decoder: turns the JSON that the server sent into an entry.
 
-Of the document only metadata is decoded; spec and status are skipped over. Rules that hold here:
+Only metadata is decoded; spec and status are skipped. Rules that every change to this file keeps:
 
-1. Of managedFields only what our own manager applied stays; all else is cut out of the bytes, and nothing moves.
-2. Items of lists come without apiVersion and kind: they are put in, so that every entry says what it is.
-3. Only an object without a readable name and version is refused. Whatever else is odd about one is kept, and odd.
-4. A transform that fails leaves the object as it came, and says so in the log.
-5. Of what our own manager applied the time is left out, and the rest is held once for all objects that have it alike.
+1. Of managedFields, only the fields that our own manager applied are stored. The rest is cut out of the bytes, and the
+   other fields keep their order.
+2. Items of lists arrive without apiVersion and kind. Both are inserted, so that every entry has them.
+3. Only an object without a readable name and version is rejected. Any other malformed object is stored as it is.
+4. If a transform fails, the object is stored as it arrived and the error is logged.
+5. The time is dropped from the fields that our own manager applied. The rest is stored once for all objects with equal
+   ones.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from typing import Any
 
 import msgspec
 
-from konverge.cache.compression import Packer
-from konverge.cache.entries import Entry, PackedEntry, SharingEntry, number_of
+from konverge.cache.compression import Compressor
+from konverge.cache.entries import CompressedEntry, Entry, SharedFieldsEntry, parse_version
 from konverge.errors import DecodeError
 from konverge.objects import Key, Kind, Unstructured, decode_unstructured, encode
 
@@ -28,13 +30,14 @@ __all__ = ["Decoder", "Transform"]
 _log = logging.getLogger("konverge.cache")
 
 Transform = Callable[[Unstructured], Any]
-"""Changes an object before it is kept; what it gives is kept, or, when it gives None, the object that it changed."""
+"""Changes an object before it is stored. Its return value is stored, or the changed object if it returns None."""
 
 _NOTHING = msgspec.Raw(b"")
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-_POOLED = 512
-"""So many distinct labels and owners are known at once, and as many that were met before them. Objects that share some
-mostly come one after the other, and so do the states of one; where nothing is shared, these are held for nothing."""
+_POOL_SIZE = 512
+"""How many distinct labels and owners a pool holds; the previous pool holds as many again. Objects that share values
+mostly arrive one after the other, and so do the states of one object. The bound limits the cost if nothing is shared.
+"""
 
 _MANAGED = b'"managedFields":'
 _METADATA = b'"metadata":'
@@ -57,7 +60,7 @@ class _Head(msgspec.Struct, gc=False):
     kind: str = ""
 
 
-class _OddHead(msgspec.Struct, gc=False):
+class _UnstructuredHead(msgspec.Struct, gc=False):
     metadata: dict[str, Any]
     kind: Any = None
 
@@ -78,7 +81,7 @@ class _OnlyMetadata(msgspec.Struct, gc=False):
 
 
 _head = msgspec.json.Decoder(_Head).decode
-_odd_head = msgspec.json.Decoder(_OddHead).decode
+_unstructured_head = msgspec.json.Decoder(_UnstructuredHead).decode
 _labels = msgspec.json.Decoder(dict[str, str] | None).decode
 _owners = msgspec.json.Decoder(list[_Owner] | None).decode
 _raw_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -88,7 +91,7 @@ _only_metadata = msgspec.json.Decoder(_OnlyMetadata).decode
 
 
 class Decoder:
-    """Makes entries of one kind."""
+    """Decodes JSON into entries of one kind."""
 
     def __init__(
         self,
@@ -98,76 +101,77 @@ class Decoder:
         ordered: bool = True,
         metadata_only: bool = False,
         transform: Transform | None = None,
-        packer: Packer | None = None,
+        compressor: Compressor | None = None,
     ) -> None:
         self._kind = kind
-        self._title = b'{"apiVersion":%b,"kind":%b,' % (encode(kind.api_version), encode(kind.kind))
+        self._type_prefix = b'{"apiVersion":%b,"kind":%b,' % (encode(kind.api_version), encode(kind.kind))
         self._manager = manager
-        self._manager_mark = encode(manager) if manager else b""
+        self._manager_json = encode(manager) if manager else b""
         self._ordered = ordered
         self._metadata_only = metadata_only
         self._transform = transform
-        self._packer = packer
-        self._unpack = None if packer is None else packer.unpack  # one for all entries: each look-up makes another
-        self._plain = not (metadata_only or transform or packer)
+        self._compressor = compressor
+        # One bound method for all entries: each attribute access would create another.
+        self._decompress = None if compressor is None else compressor.decompress
+        self._plain = not (metadata_only or transform or compressor)
         self._pool: dict[bytes, tuple[str, ...]] = {}
         self._managed: dict[bytes, bytes] = {}
-        self._older: dict[bytes, tuple[str, ...]] = {}  # the pool before it was full the last time
+        self._previous_pool: dict[bytes, tuple[str, ...]] = {}
 
-    def take(self, raw: bytes, known: Callable[[Key], Entry | None] | None = None) -> Entry:
-        """Make an entry; where `known` has one of this version and uid already, give that one.
+    def decode(self, raw: bytes, known: Callable[[Key], Entry | None] | None = None) -> Entry:
+        """Decode an entry; return the one from `known` instead if that has the same version and uid.
 
-        Raises: DecodeError when there is no name or version to be read.
+        Raises: DecodeError when the name or the version is missing or unreadable.
         """
         head = self._head(raw)
         metadata = head.metadata
         key = Key(sys.intern(metadata.namespace), metadata.name)
-        number = number_of(metadata.resource_version) if self._ordered else None
+        number = parse_version(metadata.resource_version) if self._ordered else None
         version = metadata.resource_version if number is None else number
         if known is not None:
             old = known(key)
             if old is not None and old.version == version and old.uid == metadata.uid:
                 return old
-        data, managed, place = raw, b"", 0
+        data, managed, offset = raw, b"", 0
         if metadata.managed_fields:
-            data, managed, place = self._cut(raw, bytes(metadata.managed_fields))
+            data, managed, offset = self._split_managed(raw, bytes(metadata.managed_fields))
         if not head.kind:
-            place -= data.index(b"{") + 1 - len(self._title)
-            data = self._title + data[data.index(b"{") + 1 :]
+            offset -= data.index(b"{") + 1 - len(self._type_prefix)
+            data = self._type_prefix + data[data.index(b"{") + 1 :]
         if not self._plain:
-            data = self._shape(data, key)
+            data = self._reduce(data, key)
         labels, owners = self._labels(metadata.labels), self._owners(metadata.owner_references)
-        deleting = metadata.deletion_timestamp is not None
-        facts = (key, metadata.uid, version, metadata.generation, labels, owners, deleting, data)
+        terminating = metadata.deletion_timestamp is not None
+        fields = (key, metadata.uid, version, metadata.generation, labels, owners, terminating, data)
         if managed:
-            return SharingEntry(*facts, self._shared_managed(managed, owners), place)
-        return Entry(*facts) if self._packer is None else self.pack(Entry(*facts))
+            return SharedFieldsEntry(*fields, self._share_managed(managed, owners), offset)
+        return Entry(*fields) if self._compressor is None else self.compress(Entry(*fields))
 
-    def pack(self, entry: Entry) -> Entry:
-        """Give an entry compressed, once there is a dictionary; else as it is."""
-        packer, unpack = self._packer, self._unpack
-        if packer is None or unpack is None or not packer.ready or isinstance(entry, PackedEntry):
+    def compress(self, entry: Entry) -> Entry:
+        """Return a compressed entry if there is a dictionary, else the entry itself."""
+        compressor, decompress = self._compressor, self._decompress
+        if compressor is None or decompress is None or not compressor.ready or isinstance(entry, CompressedEntry):
             return entry
-        facts = {name: getattr(entry, name) for name in Entry.__struct_fields__}
-        return PackedEntry(**facts | {"data": packer.pack(entry.data)}, unpack=unpack)
+        fields = {name: getattr(entry, name) for name in Entry.__struct_fields__}
+        return CompressedEntry(**fields | {"data": compressor.compress(entry.data)}, decompress=decompress)
 
     def _head(self, raw: bytes) -> _Head:
         try:
             head = _head(raw)
         except _UNREADABLE as error:
-            head = self._odd_head(raw, error)
+            head = self._unstructured_head(raw, error)
         if not head.metadata.name or (self._ordered and not head.metadata.resource_version):
             raise DecodeError(f"{self._kind.kind} without a name or a resourceVersion", path=".metadata")
         return head
 
-    def _odd_head(self, raw: bytes, error: Exception) -> _Head:
-        """Read metadata in which something has a type that the API does not know."""
+    def _unstructured_head(self, raw: bytes, error: Exception) -> _Head:
+        """Decode metadata in which a field has a type that the API does not allow."""
         try:
-            odd = _odd_head(raw)
+            head = _unstructured_head(raw)
         except _UNREADABLE:
-            words = f"{self._kind.kind} without metadata that can be read: {_words(error)}"
-            raise DecodeError(words, path=".metadata") from error
-        found = odd.metadata
+            text = f"{self._kind.kind} without readable metadata: {_describe(error)}"
+            raise DecodeError(text, path=".metadata") from error
+        found = head.metadata
         metadata = _Metadata(
             name=_text(found.get("name")),
             resource_version=_text(found.get("resourceVersion")),
@@ -178,24 +182,24 @@ class Decoder:
             deletion_timestamp=None if found.get("deletionTimestamp") is None else "",
             managed_fields=_raw(found.get("managedFields")),
         )
-        return _Head(metadata, _text(odd.kind))
+        return _Head(metadata, _text(head.kind))
 
-    def _shape(self, data: bytes, key: Key) -> bytes:
+    def _reduce(self, data: bytes, key: Key) -> bytes:
         if self._metadata_only:
-            data = self._title + _METADATA + bytes(_only_metadata(data).metadata) + b"}"
+            data = self._type_prefix + _METADATA + bytes(_only_metadata(data).metadata) + b"}"
         if self._transform is not None:
-            data = self._transformed(data, self._transform, key)
-        if self._packer is not None:
-            self._packer.learn(data)
+            data = self._apply_transform(data, self._transform, key)
+        if self._compressor is not None:
+            self._compressor.add_sample(data)
         return data
 
-    def _transformed(self, data: bytes, transform: Transform, key: Key) -> bytes:
+    def _apply_transform(self, data: bytes, transform: Transform, key: Key) -> bytes:
         try:
             obj = decode_unstructured(data)
-            given = transform(obj)
-            return encode(obj if given is None else given)
+            changed = transform(obj)
+            return encode(obj if changed is None else changed)
         except Exception:
-            _log.exception("A transform failed", extra={"kind": str(self._kind), "key": str(key)})
+            _log.exception("transform failed", extra={"kind": str(self._kind), "key": str(key)})
             return data
 
     def _labels(self, raw: msgspec.Raw) -> tuple[str, ...]:
@@ -209,9 +213,9 @@ class Decoder:
         return self._share(text, _owner_uids) if found is None else found
 
     def _share(self, text: bytes, read: Callable[[bytes], list[str]]) -> tuple[str, ...]:
-        if len(self._pool) >= _POOLED:
-            self._older, self._pool = self._pool, {}
-        found = self._older.get(text)
+        if len(self._pool) >= _POOL_SIZE:
+            self._previous_pool, self._pool = self._pool, {}
+        found = self._previous_pool.get(text)
         if found is None:
             try:
                 found = tuple(map(sys.intern, read(text))) if text else ()
@@ -220,44 +224,44 @@ class Decoder:
         self._pool[text] = found
         return found
 
-    def _shared_managed(self, managed: bytes, owners: tuple[str, ...]) -> bytes:
-        """Give managedFields as they are held, the same bytes for the same fields [5]."""
+    def _share_managed(self, managed: bytes, owners: tuple[str, ...]) -> bytes:
+        """Return the stored form of managedFields: the same bytes object for equal fields [5]."""
         if owners:
             managed = managed.replace(owners[0].encode(), b"\0")
-        if len(self._managed) >= _POOLED:
+        if len(self._managed) >= _POOL_SIZE:
             self._managed = {}
         return self._managed.setdefault(managed, managed)
 
-    def _cut(self, raw: bytes, managers: bytes) -> tuple[bytes, bytes, int]:
-        """Give the document without managedFields, and what of them is to be held beside it, and its place; or b""."""
-        ours = self._ours(managers)
-        # Metadata has them, so where the document holds such a field once, that is the place.
+    def _split_managed(self, raw: bytes, managers: bytes) -> tuple[bytes, bytes, int]:
+        """Return the document without managedFields, the part of them to store beside it (or b""), and its offset."""
+        own = self._own_managed(managers)
+        # Metadata has managedFields, so a single occurrence of the field in the document is that one.
         start = raw.find(_MANAGED)
-        place = start + len(_MANAGED)
-        end = place + len(managers)
-        if not raw.startswith(managers, place) or raw.find(_MANAGED, end) >= 0:
-            return _rebuilt(raw, ours), b"", 0
-        if ours and self._plain:
-            return raw[:place] + raw[end:], ours, place
-        if ours:
-            return b"".join((raw[:place], ours, raw[end:])), b"", 0
+        offset = start + len(_MANAGED)
+        end = offset + len(managers)
+        if not raw.startswith(managers, offset) or raw.find(_MANAGED, end) >= 0:
+            return _rebuild(raw, own), b"", 0
+        if own and self._plain:
+            return raw[:offset] + raw[end:], own, offset
+        if own:
+            return b"".join((raw[:offset], own, raw[end:])), b"", 0
         if raw[start - 1] == ord(","):
             return raw[: start - 1] + raw[end:], b"", 0
         return raw[:start] + raw[end:].removeprefix(b","), b"", 0
 
-    def _ours(self, managers: bytes) -> bytes:
-        """Give what our own manager applied as JSON; b"" when that is nothing."""
-        if not self._manager_mark or self._manager_mark not in managers:
+    def _own_managed(self, managers: bytes) -> bytes:
+        """Return the managedFields that our own manager applied, as JSON; b"" when there are none."""
+        if not self._manager_json or self._manager_json not in managers:
             return b""
         try:
-            found = [(bytes(one), _manager(one)) for one in _raw_items(managers)]
+            found = [(bytes(raw), _manager(raw)) for raw in _raw_items(managers)]
         except _UNREADABLE:
             return b""
-        kept = [_without_time(text, one.time) for text, one in found if self._is_applied(one)]
-        return b"[" + b",".join(kept) + b"]" if kept else b""
+        own = [_without_time(text, manager.time) for text, manager in found if self._is_own_apply(manager)]
+        return b"[" + b",".join(own) + b"]" if own else b""
 
-    def _is_applied(self, one: _Manager) -> bool:
-        return one.manager == self._manager and one.operation == "Apply" and not one.subresource
+    def _is_own_apply(self, entry: _Manager) -> bool:
+        return entry.manager == self._manager and entry.operation == "Apply" and not entry.subresource
 
 
 def _label_parts(text: bytes) -> list[str]:
@@ -269,13 +273,13 @@ def _owner_uids(text: bytes) -> list[str]:
 
 
 def _without_time(text: bytes, time: str) -> bytes:
-    """Leave out when the fields were applied, which nobody asks for and which no two objects have in common."""
+    """Remove the time at which the fields were applied: nothing reads it, and it differs in every object."""
     field = b'"time":"%b"' % time.encode()
     return text.replace(field + b",", b"", 1) if field + b"," in text else text.replace(b"," + field, b"", 1)
 
 
-def _rebuilt(raw: bytes, managers: bytes) -> bytes:
-    """Do the same to a document in an unusual order or with spaces in it."""
+def _rebuild(raw: bytes, managers: bytes) -> bytes:
+    """Replace managedFields in a document with an unusual field order or with spaces in it."""
     document = _raw_fields(raw)
     metadata = _raw_fields(document["metadata"])
     if managers:
@@ -294,6 +298,6 @@ def _raw(value: Any) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(value)) if value else _NOTHING
 
 
-def _words(error: Exception) -> str:
-    # Only what msgspec says of types and paths: the text itself may be a secret.
+def _describe(error: Exception) -> str:
+    # Only the types and paths that msgspec names: the value itself may be a secret.
     return str(error).replace("`", "") if isinstance(error, msgspec.ValidationError) else type(error).__name__

@@ -1,10 +1,10 @@
-"""Entries: one object as the cache holds it, its JSON and the few facts that the machinery asks for.
+"""Entries: one object as the cache stores it, its JSON and the few fields that the cache itself needs.
 
-Rules that hold here:
+Rules that every change to this file keeps:
 
-1. The JSON is kept as it came; reading it as a type makes a new object each time, so nobody can change the cache.
-2. An entry never changes. The next state of an object is another entry.
-3. What many entries share (labels, owners, namespaces, managedFields) is held once.
+1. The JSON is stored as it arrived. Each read decodes a new object, so no reader can change the cache.
+2. An entry is immutable. The next state of an object is another entry.
+3. Values that many entries share (labels, owners, namespaces, managedFields) are stored once.
 """
 
 from __future__ import annotations
@@ -14,22 +14,24 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from konverge.objects import Key, OwnerReference, reader_of
+from konverge.objects import Key, OwnerReference, decoder_for
 
-__all__ = ["Entry", "PackedEntry", "SharingEntry", "Version", "number_of"]
+__all__ = ["CompressedEntry", "Entry", "SharedFieldsEntry", "Version", "parse_version"]
 
 T = TypeVar("T")
 
 _OWNER = b"\0"
 
 Version: TypeAlias = int | str
-"""A resourceVersion: a number, in the order of changes; where it is none, text that compares for equality only."""
+"""A resourceVersion: a number in the order of changes; if it is not a number, a string that compares only for equality.
+"""
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
     """The state of one object at one version.
 
-    `labels` is keys and values in turn, and `owners` the uids of the owner references: tuples, which entries share.
+    `labels` alternates keys and values, and `owners` has the uids of the owner references. Both are tuples, so that
+    entries can share them. `terminating` is True once the object has a deletionTimestamp.
     """
 
     key: Key
@@ -38,7 +40,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     generation: int
     labels: tuple[str, ...]
     owners: tuple[str, ...]
-    deleting: bool
+    terminating: bool
     data: bytes
 
     @property
@@ -48,50 +50,50 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def size(self) -> int:
-        """How many bytes are held for the JSON."""
+        """The number of bytes stored for the JSON."""
         return len(self.data)
 
     def read(self, type_: type[T]) -> T:
-        """Make an object of a type from it, the caller's own.
+        """Decode the object into a type; each call returns a new object.
 
-        Raises: DecodeError when the object does not fit the type.
+        Raises: DecodeError when the object does not match the type.
         """
-        return reader_of(type_)(self.json)
+        return decoder_for(type_)(self.json)
 
     def label_map(self) -> dict[str, str]:
-        """Give the labels as a map of its own."""
+        """Return the labels as a new dict."""
         return dict(zip(self.labels[::2], self.labels[1::2], strict=True))
 
     def owner_references(self) -> list[OwnerReference]:
-        """Read the owner references."""
+        """Decode the owner references."""
         return self.read(_Owned).metadata.ownerReferences or [] if self.owners else []
 
 
-class PackedEntry(Entry, frozen=True, gc=False):
-    """An entry whose JSON is held compressed."""
+class CompressedEntry(Entry, frozen=True, gc=False):
+    """An entry whose JSON is stored compressed."""
 
-    unpack: Callable[[bytes], bytes]
+    decompress: Callable[[bytes], bytes]
 
     @property
     def json(self) -> bytes:
         """The JSON of the object, decompressed."""
-        return self.unpack(self.data)
+        return self.decompress(self.data)
 
 
-class SharingEntry(Entry, frozen=True, gc=False):
-    """An entry whose managedFields are held once for all objects that have them alike.
+class SharedFieldsEntry(Entry, frozen=True, gc=False):
+    """An entry whose managedFields are stored once for all objects with equal ones.
 
-    Children of one sort own the same fields, save for the uid of their owner: a zero byte stands for it.
+    Children of the same sort have the same managedFields except for the uid of their owner. A zero byte stands for it.
     """
 
     managed: bytes
-    place: int  # where in the data they belong
+    offset: int  # where the managedFields belong in the data
 
     @property
     def json(self) -> bytes:
-        """The JSON of the object, put together."""
+        """The JSON of the object, with its managedFields inserted."""
         owner = self.owners[0].encode() if self.owners else b""
-        return b"".join((self.data[: self.place], self.managed.replace(_OWNER, owner), self.data[self.place :]))
+        return b"".join((self.data[: self.offset], self.managed.replace(_OWNER, owner), self.data[self.offset :]))
 
 
 class _OwnedMetadata(msgspec.Struct):
@@ -102,6 +104,6 @@ class _Owned(msgspec.Struct):
     metadata: _OwnedMetadata
 
 
-def number_of(version: str) -> int | None:
-    """Give a resourceVersion as a number; None when it is none, and versions only compare for equality."""
+def parse_version(version: str) -> int | None:
+    """Return a resourceVersion as a number; None when it is not one, and versions compare only for equality."""
     return int(version) if version.isascii() and version.isdigit() else None

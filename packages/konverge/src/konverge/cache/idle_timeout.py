@@ -1,7 +1,7 @@
-"""How long a stream may say nothing, watched at the price of one timer for thousands of events.
+"""A timeout for idle streams that costs one timer for thousands of events.
 
-A timer that is set anew with each event costs as much as taking the event in. This one is left to ring; when it does
-too early, since something was heard meanwhile, it is set to the moment that counts by then.
+Setting a timer again with each event costs as much as decoding the event. This timer is left to fire instead. If data
+arrived meanwhile, it is set to the deadline that is valid by then.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ __all__ = ["IdleTimeout"]
 
 
 class IdleTimeout:
-    """Makes a timeout expire when a stream is silent for too long: `with IdleTimeout(deadline) as hush`.
+    """Expires a timeout when a stream is idle for too long: `with IdleTimeout(timeout) as idle`.
 
-    Promises: it expires at the moment last allowed, neither before nor later; while paused it does not.
+    Promises: it expires at the deadline set last, neither earlier nor later; while paused it does not expire.
     """
 
-    def __init__(self, deadline: asyncio.Timeout) -> None:
-        self._deadline = deadline
+    def __init__(self, timeout: asyncio.Timeout) -> None:
+        self._timeout = timeout
         self._loop = asyncio.get_running_loop()
-        self._until: float | None = None
+        self._deadline: float | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def __enter__(self) -> Self:
@@ -32,23 +32,23 @@ class IdleTimeout:
         if self._timer is not None:
             self._timer.cancel()
 
-    def allow(self, until: float) -> None:
-        """Let the stream say nothing until this moment of the loop's clock."""
-        self._until = until
-        if self._timer is not None and until < self._timer.when():
+    def reset(self, deadline: float) -> None:
+        """Let the stream be idle until this time of the loop's clock."""
+        self._deadline = deadline
+        if self._timer is not None and deadline < self._timer.when():
             self._timer.cancel()
             self._timer = None
         if self._timer is None:
-            self._timer = self._loop.call_at(until, self._ring)
+            self._timer = self._loop.call_at(deadline, self._fire)
 
     def pause(self) -> None:
-        """Let it say nothing for as long as it likes, until `allow` is called."""
-        self._until = None
+        """Let the stream be idle without limit, until `reset` is called."""
+        self._deadline = None
 
-    def _ring(self) -> None:
+    def _fire(self) -> None:
         self._timer = None
-        until, now = self._until, self._loop.time()
-        if until is not None and until <= now:
-            self._deadline.reschedule(now)
-        elif until is not None:
-            self._timer = self._loop.call_at(until, self._ring)
+        deadline, now = self._deadline, self._loop.time()
+        if deadline is not None and deadline <= now:
+            self._timeout.reschedule(now)
+        elif deadline is not None:
+            self._timer = self._loop.call_at(deadline, self._fire)

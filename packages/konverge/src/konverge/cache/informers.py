@@ -1,4 +1,4 @@
-"""Mirrors: one collection followed and kept, a reflector and its store, shared by all who read it."""
+"""Informers: the reflector and the store of one collection, shared by all its listers."""
 
 from __future__ import annotations
 
@@ -6,34 +6,37 @@ import asyncio
 from dataclasses import dataclass
 from typing import Protocol
 
-from konverge.cache.backoff import Patience, Spacing
-from konverge.cache.options import CacheOptions
+from konverge.cache.backoff import Stagger
+from konverge.cache.options import CacheOptions, ReflectorOptions
 from konverge.cache.reflector import Reflector
-from konverge.cache.reflector_stats import ReflectorStats, State
+from konverge.cache.reflector_stats import ReflectorState, ReflectorStats
 from konverge.cache.source import Source
 from konverge.cache.store import Store, StoreStats
 from konverge.errors import Forbidden, NotFound
 from konverge.objects import Kind
-from konverge.wire.watching import Selection
+from konverge.wire.list_watch import Selection
 
-__all__ = ["Informer", "InformerStats", "SourceOf"]
+__all__ = ["Informer", "InformerStats", "SourceFactory"]
 
 
-class SourceOf(Protocol):
-    """Gives the collection of a kind, in a namespace or in all; `Client.collection` does."""
+class SourceFactory(Protocol):
+    """Returns the collection of a kind, in one namespace or in all; `Client.collection` is one."""
 
     def __call__(self, kind: Kind, *, namespace: str, metadata_only: bool) -> Source: ...
 
 
 @dataclass(frozen=True, slots=True)
 class InformerStats:
-    """A mirror in numbers: what it follows, how that goes, and what it holds. `waits_for` is "" once it is synced."""
+    """One informer: what it watches, and the stats of its reflector and its store.
+
+    `not_synced_reason` is "" once the informer is synced.
+    """
 
     kind: Kind
     namespace: str
     labels: str
     fields: str
-    waits_for: str
+    not_synced_reason: str
     reflector: ReflectorStats
     store: StoreStats
 
@@ -41,7 +44,7 @@ class InformerStats:
 class Informer:
     """One collection, in one namespace or in all, with one selection.
 
-    It is the sink of its reflector: the store does the work, and the mirror notes when the first list is in.
+    It is the sink of its reflector. The store does the work; the informer records when the first list is complete.
     """
 
     def __init__(
@@ -50,54 +53,54 @@ class Informer:
         namespace: str,
         options: CacheOptions,
         *,
-        source_of: SourceOf,
-        patience: Patience | None = None,
-        spacing: Spacing | None = None,
+        source_factory: SourceFactory,
+        reflector_options: ReflectorOptions | None = None,
+        stagger: Stagger | None = None,
     ) -> None:
         self.kind = kind
         self.namespace = namespace
         self.options = options
         self.store = Store(kind, namespace=namespace, options=options)
         self.synced = asyncio.Event()
-        self.readers = 0  # how many share it; the last one to leave ends it
+        self.reference_count = 0  # listers that share it; it stops when the last one releases it
         self.begin, self.put, self.remove = self.store.begin, self.store.put, self.store.remove
         self.progress = self.store.progress
         self._reflector = Reflector(
-            source_of(kind, namespace=namespace, metadata_only=bool(options.metadata_only)),
+            source_factory(kind, namespace=namespace, metadata_only=bool(options.metadata_only)),
             self,
             kind=kind.kind,
             selection=Selection(label_selector=options.labels or "", field_selector=options.fields or ""),
-            patience=patience,
-            spacing=spacing,
+            options=reflector_options,
+            stagger=stagger,
         )
 
     async def swap(self, resource_version: str) -> None:
-        """End a list; with the first one this mirror is synced."""
+        """Commit a list; after the first one this informer is synced."""
         await self.store.swap(resource_version)
         self.synced.set()
 
     async def run(self) -> None:
-        """Follow the collection until this is cancelled."""
+        """List and watch the collection until cancelled."""
         await self._reflector.run()
 
     @property
-    def follows(self) -> bool:
-        """Whether its watch is open now."""
-        return self._reflector.state is State.WATCHING
+    def is_watching(self) -> bool:
+        """Whether the watch is open now."""
+        return self._reflector.state is ReflectorState.WATCHING
 
     @property
-    def openings(self) -> int:
-        """How often its watch was opened."""
-        return self._reflector.openings
+    def watch_count(self) -> int:
+        """How often the watch was opened."""
+        return self._reflector.watch_count
 
-    def waits_for(self) -> str:
-        """Say why it is not synced yet; "" when it is."""
+    def not_synced_reason(self) -> str:
+        """Return why the informer is not synced yet; "" when it is."""
         if self.synced.is_set():
             return ""
         try:
             stats = self._reflector.stats()
         except RuntimeError:
-            return "the first list is not complete"  # a reader in another thread: the reasons are on the loop
+            return "the first list is not complete"  # called from another thread: the reason needs the event loop
         where = f" in namespace {self.namespace}" if self.namespace else ""
         if isinstance(stats.error, Forbidden):
             return f"{stats.error.verb or 'list'} is forbidden (needs list, watch on {self.kind.resource}{where})"
@@ -105,16 +108,16 @@ class Informer:
             return f"the server does not serve {self.kind.resource} (is its CRD installed, is the version right?)"
         if stats.error is not None:
             return str(stats.error)
-        return "it is not started" if stats.state is State.IDLE else f"the first list is not complete{where}"
+        return "it is not started" if stats.state is ReflectorState.IDLE else f"the first list is not complete{where}"
 
     def stats(self) -> InformerStats:
-        """Give the mirror in numbers."""
+        """Return the stats of the informer."""
         return InformerStats(
             self.kind,
             self.namespace,
             self.options.labels or "",
             self.options.fields or "",
-            self.waits_for(),
+            self.not_synced_reason(),
             self._reflector.stats(),
             self.store.stats(),
         )

@@ -1,4 +1,4 @@
-"""Views: one kind as a reader sees it, over the namespaces that it asked for."""
+"""Listers: read one kind from memory, in the namespaces that were requested."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from konverge.cache.entries import Entry
-from konverge.cache.events import Subscriber, Subscription
-from konverge.cache.indexes import Values, by_path
+from konverge.cache.events import EventHandler, Subscription
+from konverge.cache.indexes import IndexFunc, by_path
 from konverge.cache.informers import Informer
 from konverge.cache.options import CacheOptions
 from konverge.cache.streams import EventStream
 from konverge.errors import DecodeError, NotSynced
 from konverge.objects import Key, Kind, LabelSelector
 
-__all__ = ["InformerPool", "View"]
+__all__ = ["InformerPool", "Lister"]
 
 _log = logging.getLogger("konverge.cache")
 
@@ -28,22 +28,22 @@ Objects: TypeAlias = list[T]
 
 
 class InformerPool(Protocol):
-    """Where a view gets its mirrors from, and gives them back to."""
+    """Shares informers between listers."""
 
     def acquire(self, kind: Kind, namespace: str, options: CacheOptions) -> Informer:
-        """Give the mirror of a collection, made and started when there is none."""
+        """Return the informer of a collection; create and start it if there is none."""
         ...
 
-    def release(self, mirror: Informer) -> None:
-        """Give a mirror back; the last one ends it."""
+    def release(self, informer: Informer) -> None:
+        """Release an informer; it stops when no lister uses it any more."""
         ...
 
 
-class View(Generic[T]):
+class Lister(Generic[T]):
     """The objects of one kind, read from memory.
 
-    Promises: what is handed out is the caller's own; every read sees all own writes that have returned; nothing here
-    asks the server. Every read raises NotSynced until the first list of each namespace that it is about is complete.
+    Promises: every returned object is a new copy; every read sees all own writes that have returned; no read sends a
+    request to the server. A read raises NotSynced until the first list of each namespace that it reads is complete.
     """
 
     def __init__(self, kind: Kind, type_: type[T], options: CacheOptions, *, pool: InformerPool) -> None:
@@ -51,171 +51,169 @@ class View(Generic[T]):
         self.type = type_
         self.options = options
         self._pool = pool
-        self._indexes: dict[str, Values] = dict(options.indexes or ())
-        self._subscribers: dict[Subscriber, dict[str, Subscription]] = {}
-        self._mirrors: dict[str, Informer] = {}
-        self._complained: set[tuple[Key, object]] = set()
-        self.follow(options.namespaces or ("",))
+        self._indexes: dict[str, IndexFunc] = dict(options.indexes or ())
+        self._subscriptions: dict[EventHandler, dict[str, Subscription]] = {}
+        self._informers: dict[str, Informer] = {}
+        self._logged_failures: set[tuple[Key, object]] = set()
+        self.set_namespaces(options.namespaces or ("",))
 
-    # Reading
+    # Reads
 
     def get(self, name: str | Key, *, namespace: str = "") -> T | None:
-        """Read one object; None when it is not there.
+        """Return one object; None when it does not exist.
 
-        Raises: DecodeError when it does not fit the type.
+        Raises: DecodeError when it does not match the type.
         """
         entry = self.entry(name if isinstance(name, Key) else Key(namespace, name))
         return None if entry is None else self._read(entry)
 
     def list(self, *, namespace: str = "", labels: str | LabelSelector = "") -> Objects[T]:
-        """Read the objects of one namespace, or of all that are followed, that a label selector picks.
+        """Return the objects of one namespace, or of all cached ones, that match a label selector.
 
-        An object that does not fit the type is left out, and the log names it.
+        An object that does not match the type is omitted and logged.
         """
         return self._read_all(self.entries(namespace=namespace, labels=labels))
 
     def find(self, index: str, value: Hashable, *, namespace: str = "") -> Objects[T]:
-        """Read the objects that an index has under a value."""
-        stores = [mirror.store for mirror in self._about(namespace)]
+        """Return the objects that have a value in an index."""
+        stores = [informer.store for informer in self._synced_informers(namespace)]
         return self._read_all(entry for store in stores for entry in store.find(index, value, namespace=namespace))
 
     def owned_by(self, uid: str, *, namespace: str = "") -> Objects[T]:
-        """Read the objects that name this uid as an owner, of a namespace or of all."""
-        found = (entry for mirror in self._about("") for entry in mirror.store.owned_by(uid))
+        """Return the objects with an owner reference to this uid, in one namespace or in all."""
+        found = (entry for informer in self._synced_informers("") for entry in informer.store.owned_by(uid))
         return self._read_all(entry for entry in found if namespace in ("", entry.key.namespace))
 
     def entry(self, key: Key) -> Entry | None:
-        """Give the entry of a key: the facts without the price of decoding."""
-        mirror = self._mirrors.get("") or self._mirror(key.namespace)
-        self._check(mirror)
-        return mirror.store.get(key)
+        """Return the entry of a key: version, uid, labels and owners without the cost of decoding."""
+        informer = self._informers.get("") or self._informer(key.namespace)
+        self._check(informer)
+        return informer.store.get(key)
 
     def entries(self, *, namespace: str = "", labels: str | LabelSelector = "") -> Objects[Entry]:
-        """Give entries as `list` gives objects."""
+        """Return entries as `list` returns objects."""
         selector = LabelSelector.parse(labels) if isinstance(labels, str) else labels
-        stores = [mirror.store for mirror in self._about(namespace)]
+        stores = [informer.store for informer in self._synced_informers(namespace)]
         return [entry for store in stores for entry in store.list(namespace=namespace, labels=selector)]
 
-    def reading(self, type_: type[U]) -> View[U]:
-        """Give the same view with objects of another type."""
-        twin = copy.copy(self)
-        twin.type = type_  # type: ignore[assignment]
-        return twin  # type: ignore[return-value]
+    def with_type(self, type_: type[U]) -> Lister[U]:
+        """Return the same lister, decoding objects into another type."""
+        other = copy.copy(self)
+        other.type = type_  # type: ignore[assignment]
+        return other  # type: ignore[return-value]
 
-    # Being told
+    # Events
 
-    async def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
-        """Tell a function every event from now on, what is there first; give a function that ends it.
+    async def subscribe(self, handler: EventHandler) -> Callable[[], None]:
+        """Call a handler with every event from now on, present objects first; return a function that stops it.
 
-        Returns when what is there has been told, in slices. The function is called in one step with each change; it
-        must not block.
+        Returns when the present objects have been reported, in batches. The handler is called in the same step as each
+        change; it must not block.
         """
-        if subscriber in self._subscribers:
-            raise ValueError(
-                "this function is subscribed already: subscribe another one, or end the first subscription"
-            )
-        endings = {namespace: mirror.store.subscribe(subscriber) for namespace, mirror in self._mirrors.items()}
-        self._subscribers[subscriber] = endings
-        for mirror in tuple(self._mirrors.values()):
-            while mirror.store.tell_some():  # noqa: ASYNC110 - a turn for others, not a wait
+        if handler in self._subscriptions:
+            raise ValueError("this handler is already subscribed: subscribe another one, or end the first subscription")
+        subscriptions = {
+            namespace: informer.store.subscribe(handler) for namespace, informer in self._informers.items()
+        }
+        self._subscriptions[handler] = subscriptions
+        for informer in tuple(self._informers.values()):
+            while informer.store.notify_pending():  # noqa: ASYNC110 - lets other tasks run; not a poll
                 await asyncio.sleep(0)
-        return lambda: self._unsubscribe(subscriber)
+        return lambda: self._unsubscribe(handler)
 
     def events(self) -> EventStream:
-        """Give a stream of events, what is there first, for observers that may be slow.
+        """Return a stream of events, present objects first, for readers that may be slow.
 
-        Close it (`contextlib.aclosing`), or it goes on collecting.
+        Close it (`contextlib.aclosing`), or it continues to collect events.
         """
         stream = EventStream()
-        subscriber: Subscriber = stream.tell
-        self._subscribers[subscriber] = {}
-        for namespace, mirror in self._mirrors.items():
-            self._subscribers[subscriber][namespace] = mirror.store.subscribe(subscriber, at_once=True)
-        stream.closes_with(lambda: self._unsubscribe(subscriber))
+        handler: EventHandler = stream.notify
+        self._subscriptions[handler] = {}
+        for namespace, informer in self._informers.items():
+            self._subscriptions[handler][namespace] = informer.store.subscribe(handler, at_once=True)
+        stream.on_close(lambda: self._unsubscribe(handler))
         return stream
 
-    # Changing what is followed
+    # Configuration
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """The namespaces that are followed; ("",) for all."""
-        return tuple(self._mirrors)
+        """The cached namespaces; ("",) for all."""
+        return tuple(self._informers)
 
-    def follow(self, namespaces: Iterable[str]) -> None:
-        """Follow exactly these namespaces from now on, ("",) for all.
+    def set_namespaces(self, namespaces: Iterable[str]) -> None:
+        """Cache exactly these namespaces from now on, ("",) for all.
 
-        Objects of a namespace that is left are told as removed; those of one that is new are told when they come.
+        Objects of a dropped namespace are reported as deleted; those of a new one are reported when they arrive.
         """
-        wanted = dict.fromkeys(namespaces)
-        if "" in wanted and len(wanted) > 1:
-            raise ValueError("the empty namespace stands for all of them: give it alone, or leave it out")
-        if not self.kind.namespaced and list(wanted) not in ([""], []):
-            raise ValueError(f"{self.kind.kind} is cluster-scoped: it cannot be followed in namespaces")
-        for namespace in [name for name in self._mirrors if name not in wanted]:
-            self._leave(namespace)
-        for namespace in [name for name in wanted if name not in self._mirrors]:
-            self._join(namespace)
+        desired = dict.fromkeys(namespaces)
+        if "" in desired and len(desired) > 1:
+            raise ValueError("the empty namespace means all of them: pass it alone, or omit it")
+        if not self.kind.namespaced and list(desired) not in ([""], []):
+            raise ValueError(f"{self.kind.kind} is cluster-scoped: it cannot be cached by namespace")
+        for namespace in [name for name in self._informers if name not in desired]:
+            self._remove_namespace(namespace)
+        for namespace in [name for name in desired if name not in self._informers]:
+            self._add_namespace(namespace)
 
-    def add_index(self, name: str, values: Values | str) -> None:
-        """Declare an index, by a wire path such as ".spec.nodeName" or by `by_function`, now or at any time later."""
-        by = by_path(values) if isinstance(values, str) else values
-        for mirror in self._mirrors.values():
-            mirror.store.add_index(name, by)
-        self._indexes[name] = by
+    def add_index(self, name: str, index_func: IndexFunc | str) -> None:
+        """Add an index, by a wire path such as ".spec.nodeName" or with `by_function`, at any time."""
+        function = by_path(index_func) if isinstance(index_func, str) else index_func
+        for informer in self._informers.values():
+            informer.store.add_index(name, function)
+        self._indexes[name] = function
 
     def close(self) -> None:
-        """Follow nothing any more; subscribers are told nothing of it."""
-        for subscriber in list(self._subscribers):
-            self._unsubscribe(subscriber)
-        for namespace in list(self._mirrors):
-            self._pool.release(self._mirrors.pop(namespace))
+        """Release the informers; no deletions are reported to handlers."""
+        for handler in list(self._subscriptions):
+            self._unsubscribe(handler)
+        for namespace in list(self._informers):
+            self._pool.release(self._informers.pop(namespace))
 
     @property
     def synced(self) -> bool:
-        """Whether every namespace that is followed has had its first list."""
-        return all(mirror.synced.is_set() for mirror in self._mirrors.values())
+        """Whether the first list of every cached namespace is complete."""
+        return all(informer.synced.is_set() for informer in self._informers.values())
 
     @property
-    def mirrors(self) -> tuple[Informer, ...]:
-        """The mirrors behind this view, one for each namespace."""
-        return tuple(self._mirrors.values())
+    def informers(self) -> tuple[Informer, ...]:
+        """The informers of this lister, one for each namespace."""
+        return tuple(self._informers.values())
 
-    # How it is done
+    def _add_namespace(self, namespace: str) -> None:
+        informer = self._pool.acquire(self.kind, namespace, self.options)
+        for name, index_func in self._indexes.items():
+            informer.store.add_index(name, index_func)
+        self._informers[namespace] = informer
+        for handler, subscriptions in self._subscriptions.items():
+            subscriptions[namespace] = informer.store.subscribe(handler, at_once=True)
 
-    def _join(self, namespace: str) -> None:
-        mirror = self._pool.acquire(self.kind, namespace, self.options)
-        for name, values in self._indexes.items():
-            mirror.store.add_index(name, values)
-        self._mirrors[namespace] = mirror
-        for subscriber, subscriptions in self._subscribers.items():
-            subscriptions[namespace] = mirror.store.subscribe(subscriber, at_once=True)
+    def _remove_namespace(self, namespace: str) -> None:
+        informer = self._informers.pop(namespace)
+        for subscriptions in self._subscriptions.values():
+            subscriptions.pop(namespace).close_as_deleted(informer.store.delivered())
+        self._pool.release(informer)
 
-    def _leave(self, namespace: str) -> None:
-        mirror = self._mirrors.pop(namespace)
-        for subscriptions in self._subscribers.values():
-            subscriptions.pop(namespace).take_leave(mirror.store.delivered())
-        self._pool.release(mirror)
-
-    def _unsubscribe(self, subscriber: Subscriber) -> None:
-        for subscription in self._subscribers.pop(subscriber, {}).values():
+    def _unsubscribe(self, handler: EventHandler) -> None:
+        for subscription in self._subscriptions.pop(handler, {}).values():
             subscription.close()
 
-    def _about(self, namespace: str) -> Iterator[Informer]:
-        one = namespace and "" not in self._mirrors
-        for mirror in [self._mirror(namespace)] if one else list(self._mirrors.values()):
-            self._check(mirror)
-            yield mirror
+    def _synced_informers(self, namespace: str) -> Iterator[Informer]:
+        one = namespace and "" not in self._informers
+        for informer in [self._informer(namespace)] if one else list(self._informers.values()):
+            self._check(informer)
+            yield informer
 
-    def _mirror(self, namespace: str) -> Informer:
-        mirror = self._mirrors.get(namespace)
-        if mirror is None:
-            followed = ", ".join(self._mirrors) or "none"
-            raise ValueError(f"{self.kind.kind} is not followed in namespace {namespace!r} (followed: {followed})")
-        return mirror
+    def _informer(self, namespace: str) -> Informer:
+        informer = self._informers.get(namespace)
+        if informer is None:
+            cached = ", ".join(self._informers) or "none"
+            raise ValueError(f"{self.kind.kind} is not cached in namespace {namespace!r} (cached: {cached})")
+        return informer
 
-    def _check(self, mirror: Informer) -> None:
-        if not mirror.store.version:
-            reason = mirror.waits_for()
+    def _check(self, informer: Informer) -> None:
+        if not informer.store.version:
+            reason = informer.not_synced_reason()
             raise NotSynced(f"{self.kind.kind} cache not synced: {reason}", reasons={str(self.kind): reason})
 
     def _read(self, entry: Entry) -> T:
@@ -230,13 +228,13 @@ class View(Generic[T]):
             try:
                 found.append(self._read(entry))
             except DecodeError as error:
-                self._complain(entry, error)
+                self._log_decode_failure(entry, error)
         return found
 
-    def _complain(self, entry: Entry, error: Any) -> None:
-        if (entry.key, entry.version) not in self._complained:
-            if len(self._complained) >= 1000:
-                self._complained.clear()
-            self._complained.add((entry.key, entry.version))
+    def _log_decode_failure(self, entry: Entry, error: Any) -> None:
+        if (entry.key, entry.version) not in self._logged_failures:
+            if len(self._logged_failures) >= 1000:
+                self._logged_failures.clear()
+            self._logged_failures.add((entry.key, entry.version))
             facts = {"kind": str(self.kind), "key": str(entry.key), "error": str(error)}
-            _log.warning("An object does not fit its type and is left out of lists", extra=facts)
+            _log.warning("undecodable object omitted from lists", extra=facts)

@@ -1,7 +1,7 @@
-"""The layer of our own writes: what the server answered us and its watch has not told yet.
+"""The overlay: the responses of own writes that the watch has not delivered yet.
 
-Numbers in brackets are the rules of `konverge.cache.store`. Versions are numbers here: where they are not, there is no
-such layer [4].
+client-go calls this a mutation cache. Numbers in brackets are the rules of `konverge.cache.store`. Versions are numbers
+here: where they are not, there is no overlay [4].
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from konverge.objects import Key
 
 __all__ = ["Overlay"]
 
-_NAMELESS_GRAVES = 1000
-"""How many deletes of objects that this cache never saw are remembered; of more, the oldest are forgotten."""
+_MAX_UNVERSIONED_TOMBSTONES = 1000
+"""How many deletes of objects that this cache never saw are remembered; beyond that, the oldest is dropped."""
 
-_REMEMBERED = 256
-"""How many uids that are gone are remembered: a response may come long after what it caused was delivered."""
+_MAX_REMOVED_UIDS = 256
+"""How many delivered removals are remembered: a response may arrive long after the event that it caused."""
 
 
-class _Own(msgspec.Struct, frozen=True, gc=False):
+class _PendingWrite(msgspec.Struct, frozen=True, gc=False):
     version: int
-    entry: Entry | None  # None: since this version the object is not (or no longer) in the cache's scope
-    last: Entry | None  # what readers have seen last
+    entry: Entry | None  # None: since this version the object is not in the cache's scope, or no longer
+    last: Entry | None  # the last state that readers saw
 
 
-class _Grave(msgspec.Struct, frozen=True, gc=False):
+class _Tombstone(msgspec.Struct, frozen=True, gc=False):
     key: Key
-    version: int  # the last version that the deleter knew of; 0 when it knew none
+    version: int  # the last version that the deleter knew; 0 when it knew none
     writer: Any
 
 
@@ -44,155 +44,169 @@ class _Change(Protocol):
     def new(self) -> Entry | None: ...
 
 
-class _Deleted(msgspec.Struct, frozen=True, gc=False):
+class _OwnDelete(msgspec.Struct, frozen=True, gc=False):
     writer: Any
 
 
 class Overlay:
-    """Responses of own writes by key, own deletes by uid, and who wrote which version."""
+    """Pending own writes by key, tombstones of own deletes by uid, and the writer of each version."""
 
     def __init__(self) -> None:
-        self._written: dict[Key, _Own] = {}
-        self._graves: dict[str, _Grave] = {}
-        self._nameless: dict[str, None] = {}  # uids of the graves without a version, oldest first
-        self._removed: dict[
-            str, _Deleted | None
-        ] = {}  # the last uids whose removal was delivered, and who deleted them
+        self._writes: dict[Key, _PendingWrite] = {}
+        self._tombstones: dict[str, _Tombstone] = {}
+        self._unversioned: dict[str, None] = {}  # uids of the tombstones without a version, oldest first
+        # The last uids whose removal was delivered; the value is set for those that were own deletes.
+        self._removed: dict[str, _OwnDelete | None] = {}
         self._writers: dict[int, Any] = {}
-        self._due: list[tuple[int, Key, str]] = []  # a version, and what goes with it: a write, or the grave of a uid
+        # What expires at a version: a write (uid is ""), the tombstone of a uid, or only a writer (_NO_KEY).
+        self._expiries: list[tuple[int, Key, str]] = []
 
     def __bool__(self) -> bool:
-        return bool(self._written or self._graves)
+        return bool(self._writes or self._tombstones)
 
     def __len__(self) -> int:
-        return len(self._written) + len(self._graves)
+        return len(self._writes) + len(self._tombstones)
 
-    def over(self, key: Key, delivered: Entry | None) -> Entry | None:
-        """Give what a reader sees where this is delivered [3]: an own write is always newer."""
-        own = self._written.get(key)
-        entry = delivered if own is None else own.entry
-        return None if entry is not None and entry.uid in self._graves else entry
+    def resolve(self, key: Key, delivered: Entry | None) -> Entry | None:
+        """Return what a reader sees where `delivered` is delivered [3]; a pending write is always newer."""
+        write = self._writes.get(key)
+        entry = delivered if write is None else write.entry
+        return None if entry is not None and entry.uid in self._tombstones else entry
 
-    def touched(self) -> set[Key]:
-        """Give the keys at which readers may see something else than what is delivered."""
-        return self._written.keys() | {grave.key for grave in list(self._graves.values())}
+    def pending_keys(self) -> set[Key]:
+        """Return the keys where readers may see something other than what is delivered."""
+        return self._writes.keys() | {tombstone.key for tombstone in list(self._tombstones.values())}
 
-    def written_until(self, horizon: int) -> list[Entry]:
-        """Give the last states that own writes left up to a version; what we deleted others may have seen."""
-        return [own.last for own in self._written.values() if own.last is not None and own.version <= horizon]
+    def writes_until(self, version: int) -> list[Entry]:
+        """Return the last visible state of each object with a pending write up to a version.
 
-    def is_gone(self, uid: str) -> bool:
-        """Tell whether an object is known to be gone: we deleted it, or its removal was delivered not long ago."""
-        return uid in self._graves or uid in self._removed
+        Objects that this process deleted since are included, because other subscribers may have seen them.
+        """
+        return [write.last for write in self._writes.values() if write.last is not None and write.version <= version]
 
-    def write(self, key: Key, version: int, entry: Entry | None) -> None:
-        """Keep the state that an own write left, unless a later one is kept already."""
-        own = self._written.get(key)
-        if own is None or own.version < version:
-            last = entry if entry is not None or own is None else own.last
-            self._written[key] = _Own(version, entry, last)
-            heapq.heappush(self._due, (version, key, ""))
-        grave = None if entry is None else self._graves.get(entry.uid)
-        if grave is not None and entry is not None and grave.version < version:
-            self.bury(key, entry.uid, version=version, writer=grave.writer)
+    def is_deleted(self, uid: str) -> bool:
+        """Report whether an object is known to be gone: an own delete, or a removal that was delivered recently."""
+        return uid in self._tombstones or uid in self._removed
 
-    def bury(self, key: Key, uid: str, *, version: int, writer: Any) -> None:
-        """Note that the object of this uid is gone for good; `version` is one that it had, 0 when none is known [6]."""
-        own = self._written.get(key)
-        if own is not None and own.entry is not None and own.entry.uid == uid:
-            version = max(version, own.version)
-        self._graves[uid] = _Grave(key, version, writer)
-        self._nameless.pop(uid, None)
+    def add_write(self, key: Key, version: int, entry: Entry | None) -> None:
+        """Store the state after an own write, unless a later one is stored already."""
+        write = self._writes.get(key)
+        if write is None or write.version < version:
+            last = entry if entry is not None or write is None else write.last
+            self._writes[key] = _PendingWrite(version, entry, last)
+            heapq.heappush(self._expiries, (version, key, ""))
+        tombstone = None if entry is None else self._tombstones.get(entry.uid)
+        if tombstone is not None and entry is not None and tombstone.version < version:
+            self.add_tombstone(key, entry.uid, version=version, writer=tombstone.writer)
+
+    def add_tombstone(self, key: Key, uid: str, *, version: int, writer: Any) -> None:
+        """Record that the object with this uid is deleted; `version` is one that it had, 0 when none is known [6]."""
+        write = self._writes.get(key)
+        if write is not None and write.entry is not None and write.entry.uid == uid:
+            version = max(version, write.version)
+        self._tombstones[uid] = _Tombstone(key, version, writer)
+        self._unversioned.pop(uid, None)
         if version:
-            heapq.heappush(self._due, (version, key, uid))
+            heapq.heappush(self._expiries, (version, key, uid))
             return
-        self._nameless[uid] = None
-        if len(self._nameless) > _NAMELESS_GRAVES:
-            self.exhume(next(iter(self._nameless)), 0)
+        self._unversioned[uid] = None
+        if len(self._unversioned) > _MAX_UNVERSIONED_TOMBSTONES:
+            self.drop_tombstone(next(iter(self._unversioned)), 0)
 
-    def exhume(self, uid: str, horizon: Version) -> None:
-        """Forget a delete if it has been delivered: what is delivered does not show the object, and is late enough."""
-        grave = self._graves.get(uid)
-        if grave is not None and isinstance(horizon, int) and grave.version <= horizon:
-            del self._graves[uid]
-            self._nameless.pop(uid, None)
-            self._remember(uid, _Deleted(grave.writer))
+    def drop_tombstone(self, uid: str, high_water_mark: Version) -> None:
+        """Drop a tombstone if the delete has been delivered.
 
-    def removed(self, uid: str, version: Version) -> None:
-        """Note that the removal of an object was delivered, at a version [6]."""
+        The caller checks that the object is not delivered any more; here, the high-water mark must have reached the
+        tombstone's version.
+        """
+        tombstone = self._tombstones.get(uid)
+        if tombstone is not None and isinstance(high_water_mark, int) and tombstone.version <= high_water_mark:
+            del self._tombstones[uid]
+            self._unversioned.pop(uid, None)
+            self._remember(uid, _OwnDelete(tombstone.writer))
+
+    def record_removal(self, uid: str, version: Version) -> None:
+        """Record that the removal of an object was delivered, at a version [6]."""
         self._remember(uid, self._removed.get(uid))
-        self.exhume(uid, version)
+        self.drop_tombstone(uid, version)
 
-    def replaced(self, changes: Iterable[_Change], version: int, delivered_uid: Callable[[Key], str]) -> None:
-        """Note what a list changed [6]; from now on nothing is taken for purely ours [9]."""
+    def record_list(self, changes: Iterable[_Change], version: int, delivered_uid: Callable[[Key], str]) -> None:
+        """Record what a list changed [6]; from now on no earlier write counts as purely own [9]."""
         self._writers.clear()
-        for uid, grave in self._graves.items():
-            self._graves[uid] = msgspec.structs.replace(grave, writer=None)
+        for uid, tombstone in self._tombstones.items():
+            self._tombstones[uid] = msgspec.structs.replace(tombstone, writer=None)
         for change in changes:
             if change.old is not None and (change.new is None or change.new.uid != change.old.uid):
-                self.removed(change.old.uid, version)
+                self.record_removal(change.old.uid, version)
             if change.new is not None and self._removed:
-                self.bury_again(change.new)
-        for uid in list(self._nameless):
-            # A delete without a version has happened, where the list does not show the object.
-            if delivered_uid(self._graves[uid].key) != uid:
-                self.exhume(uid, 0)
+                self.restore_tombstone(change.new)
+        for uid in list(self._unversioned):
+            # A delete without a version has been delivered if the list does not show the object.
+            if delivered_uid(self._tombstones[uid].key) != uid:
+                self.drop_tombstone(uid, 0)
 
-    def was_removed(self, uid: str, writer: Any) -> bool:
-        """Tell whether the removal of an object that we deleted was delivered before the response came."""
+    def record_delete_response(self, uid: str, writer: Any) -> bool:
+        """Record the response of an own delete; report whether the removal was delivered before the response."""
         if uid not in self._removed:
             return False
-        self._remember(uid, _Deleted(writer))
+        self._remember(uid, _OwnDelete(writer))
         return True
 
-    def bury_again(self, entry: Entry) -> None:
-        """Where an object that we deleted is delivered once more, it had only left the selector before: hide it."""
+    def restore_tombstone(self, entry: Entry) -> None:
+        """Add the tombstone of an own delete again if the object is delivered again.
+
+        Its earlier removal meant only that the object no longer matched the selector, not that it was gone.
+        """
         deleted = self._removed.pop(entry.uid, None) if self._removed else None
         if deleted is not None:
-            self.bury(entry.key, entry.uid, version=int(entry.version), writer=deleted.writer)
+            self.add_tombstone(entry.key, entry.uid, version=int(entry.version), writer=deleted.writer)
 
-    def _remember(self, uid: str, deleted: _Deleted | None) -> None:
+    def _remember(self, uid: str, deleted: _OwnDelete | None) -> None:
         self._removed.pop(uid, None)
         self._removed[uid] = deleted
-        if len(self._removed) > _REMEMBERED:
+        if len(self._removed) > _MAX_REMOVED_UIDS:
             del self._removed[next(iter(self._removed))]
 
-    def sign(self, version: int, writer: Any) -> None:
-        """Note who wrote a version that is purely ours [8]."""
+    def record_writer(self, version: int, writer: Any) -> None:
+        """Record the writer of a version that is purely own [8]."""
         self._writers[version] = writer
-        heapq.heappush(self._due, (version, _NO_KEY, ""))
+        heapq.heappush(self._expiries, (version, _NO_KEY, ""))
 
     def writer_of(self, version: object) -> Any:
-        """Give who wrote this version, if it is purely ours."""
+        """Return the writer of this version if it is purely own, else None."""
         return self._writers.get(version) if isinstance(version, int) else None
 
     def deleter_of(self, uid: str) -> Any:
-        """Give who deleted the object of this uid, if we did."""
-        grave = self._graves.get(uid)
-        return None if grave is None else grave.writer
+        """Return the writer that deleted the object with this uid, or None."""
+        tombstone = self._tombstones.get(uid)
+        return None if tombstone is None else tombstone.writer
 
     def clear(self) -> None:
-        """Forget everything."""
-        for kept in (self._written, self._graves, self._nameless, self._removed, self._writers, self._due):
-            kept.clear()
+        """Drop everything."""
+        self._writes.clear()
+        self._tombstones.clear()
+        self._unversioned.clear()
+        self._removed.clear()
+        self._writers.clear()
+        self._expiries.clear()
 
-    def reached(self, horizon: int) -> Iterator[tuple[Key, str]]:
-        """Give what delivered has reached now [5], as key and uid; `settle` each of them."""
-        while self._due and self._due[0][0] <= horizon:
-            version, key, uid = heapq.heappop(self._due)
+    def pop_expired(self, high_water_mark: int) -> Iterator[tuple[Key, str]]:
+        """Yield the key and uid of what the high-water mark has reached [5]; pass each of them to `expire`."""
+        while self._expiries and self._expiries[0][0] <= high_water_mark:
+            version, key, uid = heapq.heappop(self._expiries)
             self._writers.pop(version, None)
             if key is not _NO_KEY:
                 yield key, uid
 
-    def settle(self, key: Key, uid: str, *, horizon: int, delivered_uid: str) -> None:
-        """Let go of what delivered has reached; the delete of an object still delivered stays [6]."""
+    def expire(self, key: Key, uid: str, *, high_water_mark: int, delivered_uid: str) -> None:
+        """Drop what the high-water mark has reached; the tombstone of an object that is still delivered stays [6]."""
         if uid:
             if uid != delivered_uid:
-                self.exhume(uid, horizon)
+                self.drop_tombstone(uid, high_water_mark)
             return
-        own = self._written.get(key)
-        if own is not None and own.version <= horizon:
-            del self._written[key]
+        write = self._writes.get(key)
+        if write is not None and write.version <= high_water_mark:
+            del self._writes[key]
 
 
 _NO_KEY = Key("", "")

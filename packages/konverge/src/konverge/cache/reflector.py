@@ -1,7 +1,7 @@
-"""Keep a sink equal to a collection of the API server: ask, feed the machine, write, wait after a failure.
+"""List and watch one collection of the API server, and write its changes to a sink.
 
-What to ask and what an answer means is decided in `konverge.wire.watching`, when to ask again in
-`konverge.cache.backoff`. Here is what needs a loop: sending, reading, deadlines.
+`konverge.wire.list_watch` decides which request to send next and what a response means, and `konverge.cache.backoff`
+decides when to send it. This module does what needs an event loop: sending, reading, timeouts.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from dataclasses import replace
 from random import Random, getrandbits
 from typing import TypeVar
 
-from konverge.cache.backoff import Pace, Patience, Spacing
+from konverge.cache.backoff import RequestBackoff, Stagger
 from konverge.cache.idle_timeout import IdleTimeout
-from konverge.cache.reflector_stats import ReflectorStats, State
+from konverge.cache.options import ReflectorOptions
+from konverge.cache.reflector_stats import ReflectorState, ReflectorStats
 from konverge.cache.sink import Sink
 from konverge.cache.source import Source
 from konverge.errors import Expired, KonvergeError, ServerError, TooManyRequests, TransportError
 from konverge.wire.frames import FrameReader
+from konverge.wire.list_watch import Change, List, ListWatchState, Progress, Put, Remove, Selection, Stage, Synced
 from konverge.wire.messages import Response
 from konverge.wire.options import ListOptions, WatchOptions
-from konverge.wire.watching import Change, Following, List, Progress, Put, Remove, Selection, Stage, Synced
 
 __all__ = ["Reflector"]
 
@@ -31,28 +32,28 @@ T = TypeVar("T")
 
 _log = logging.getLogger("konverge.cache")
 
-_INITIAL_EVENTS_IN_ALL = 10
-"""The initial events may take so many times their deadline for silence."""
+_INITIAL_EVENTS_FACTOR = 10
+"""The initial events may take this many times `initial_events_timeout` in all."""
 
-_NEVER = 1e9
-"""So long may a stream be silent that cannot stall."""
+_NO_IDLE_TIMEOUT = 1e9
+"""The idle timeout of streams that cannot stall."""
 
-_QUIETEST = 3
-"""A watch is made half as long so many times at most."""
+_MAX_IDLE_LEVEL = 3
+"""Watches of idle level 1 end before the idle timeout; each further level halves their length."""
 
 
 class Reflector:
-    """Follows one collection for ever.
+    """Lists and watches one collection until cancelled.
 
     Promises:
 
-    - the sink gets every change, in order, from a complete list on; what vanished while nobody looked is missing from
-      the next list that it is given;
-    - a stream that says nothing is noticed within `Patience.silence` and opened anew, from the last version;
-    - whatever the server says, or whoever raises: `run` goes on. It ends only by being cancelled;
-    - in trouble there is at most a request a second, one in four seconds after a minute (the pages of one list count
-      as one request), and never one before the time that the server asked for;
-    - `stats` says at any time what it does and what is wrong.
+    - the sink receives every change, in order, starting with a complete list; an object that was deleted while no watch
+      was open is missing from the next list;
+    - an idle stream is detected within `ReflectorOptions.idle_timeout` and opened again, from the last version;
+    - `run` continues whatever the server sends and whatever the sink raises; it ends only when cancelled;
+    - while requests fail, there is at most one request per second, after a minute one in four seconds (the pages of one
+      list count as one request), and none before the server's Retry-After;
+    - `stats` reports at any time what the reflector does and its current error.
     """
 
     def __init__(
@@ -62,57 +63,57 @@ class Reflector:
         *,
         kind: str = "",
         selection: Selection | None = None,
-        patience: Patience | None = None,
-        spacing: Spacing | None = None,
+        options: ReflectorOptions | None = None,
+        stagger: Stagger | None = None,
         random: Random | None = None,
     ) -> None:
         self._source = source
         self._sink = sink
         self._kind = kind
-        self._patience = patience or Patience()
+        self._options = options or ReflectorOptions()
         if not getattr(source, "can_stall", True):
-            self._patience = replace(self._patience, silence=_NEVER)
-        self._spacing = spacing or Spacing()
+            self._options = replace(self._options, idle_timeout=_NO_IDLE_TIMEOUT)
+        self._stagger = stagger or Stagger()
         self._random = random or Random(getrandbits(64))
-        self._following = Following(selection, kind=kind)
-        self._pace = Pace(self._patience, self._random)
-        self._now: Callable[[], float] = float  # 0 until there is a loop to ask
+        self._list_watch = ListWatchState(selection, kind=kind)
+        self._backoff = RequestBackoff(self._options, self._random)
+        self._now: Callable[[], float] = float  # returns 0 until there is an event loop
         self._error: KonvergeError | None = None
-        self._state = State.IDLE
+        self._state = ReflectorState.IDLE
         self._state_since = 0.0
-        self._heard = 0.0
-        self._bookmarked: float | None = None
+        self._last_received = 0.0
+        self._last_bookmark: float | None = None
         self._synced = False
-        self._again = False  # whether the next request follows the end of a stream, or a failure
-        self._quiet = 0  # how short watches are, see _watch_timeout
-        self._mute = False  # whether not even the end came of a watch that was asked to be short
+        self._reconnecting = False  # whether the next request follows the end of a stream or a failure
+        self._idle_level = 0  # how short watches are: see _watch_timeout
+        self._stalled = False  # whether a short watch did not even end in time
         self._lists = self._pages = self._watches = self._ended_streams = 0
-        self._events = self._bookmarks = self._failures = self._openings = 0
+        self._events = self._bookmarks = self._failures = self._watch_count = 0
 
     @property
-    def state(self) -> State:
-        """What it is doing."""
+    def state(self) -> ReflectorState:
+        """What the reflector is doing."""
         return self._state
 
     @property
-    def openings(self) -> int:
-        """How often it began to hear of changes."""
-        return self._openings
+    def watch_count(self) -> int:
+        """How often a watch was opened: the number of changes to the state WATCHING."""
+        return self._watch_count
 
     def stats(self) -> ReflectorStats:
-        """Tell what it does, what it has done and what is wrong."""
+        """Return the state, the counters and the current error."""
         now = self._now()
-        since = self._pace.trouble_since if self._error is not None else None
+        since = self._backoff.failing_since if self._error is not None else None
         return ReflectorStats(
             state=self._state,
             state_age=now - self._state_since,
             synced=self._synced,
             error=self._error,
-            trouble_age=None if since is None else now - since,
-            silent=now - self._heard,
-            bookmark_age=None if self._bookmarked is None else now - self._bookmarked,
-            resource_version=self._following.resource_version,
-            streaming=self._following.streaming,
+            error_age=None if since is None else now - since,
+            idle_time=now - self._last_received,
+            bookmark_age=None if self._last_bookmark is None else now - self._last_bookmark,
+            resource_version=self._list_watch.resource_version,
+            streaming=self._list_watch.streaming,
             lists=self._lists,
             pages=self._pages,
             watches=self._watches,
@@ -122,179 +123,180 @@ class Reflector:
         )
 
     async def run(self) -> None:
-        """Follow the collection until this is cancelled."""
+        """List and watch the collection until cancelled."""
         self._now = asyncio.get_running_loop().time
-        self._spacing.join()
+        self._stagger.register()
         try:
             while True:
-                await self._ask_once()
+                await self._send_next()
         finally:
-            self._spacing.leave()
-            self._enter(State.STOPPED)
+            self._stagger.unregister()
+            self._enter(ReflectorState.STOPPED)
 
-    async def _ask_once(self) -> None:
-        question = self._following.ask(timeout=self._watch_timeout())
-        next_page = isinstance(question, List) and question.options.continue_
-        if self._again or not next_page:
-            await self._wait_for_turn()
+    async def _send_next(self) -> None:
+        request = self._list_watch.next_request(timeout=self._watch_timeout())
+        next_page = isinstance(request, List) and request.options.continue_
+        if self._reconnecting or not next_page:
+            await self._wait_to_send()
         try:
-            if isinstance(question, List):
-                await self._list(question.options)
+            if isinstance(request, List):
+                await self._list(request.options)
             else:
-                await self._watch(question.options)
+                await self._watch(request.options)
         except KonvergeError as error:
-            self._failed(error)
+            self._handle_error(error)
         except Exception as error:
-            # Not the server's doing: something that was called from here is broken, and what it did is unknown.
-            _log.exception("Following a collection failed unexpectedly", extra={"kind": self._kind})
-            self._following.list_again()
-            self._in_trouble(KonvergeError(f"follow {self._kind}: {type(error).__name__}: {error}"))
+            # Not the server's fault: code called from here is broken, and its effects are unknown, so list again.
+            _log.exception("unexpected error in reflector", extra={"kind": self._kind})
+            self._list_watch.relist()
+            self._record_failure(KonvergeError(f"watch {self._kind}: {type(error).__name__}: {error}"))
 
-    # Waiting
+    # Delays
 
-    async def _wait_for_turn(self) -> None:
-        wait = self._pace.wait(self._now())
+    async def _wait_to_send(self) -> None:
+        wait = self._backoff.delay(self._now())
         if wait > 0:
-            self._enter(State.WAITING)
+            self._enter(ReflectorState.WAITING)
             await asyncio.sleep(wait)
-        if self._again:
-            await self._spacing.turn()
-        self._again = False
-        self._pace.asked(self._now())
+        if self._reconnecting:
+            await self._stagger.wait()
+        self._reconnecting = False
+        self._backoff.record_request(self._now())
 
     def _watch_timeout(self) -> float:
-        """Give a time that differs from stream to stream, so that they do not all end together.
+        """Return a random timeout, so that streams do not all end together.
 
-        The server sends a bookmark each minute and shortly before the end. A stream that says nothing for 45 s is
-        opened anew, and would never live to see the former. So where little happens watches are short enough for the
-        latter: each ends with a bookmark, and the version stays young. Where something on the way cuts streams even
-        sooner they are shorter still.
+        The server sends a bookmark every minute and shortly before a watch ends. A stream that is idle for 45 s is
+        opened again, so it never receives the former. Watches of idle collections are therefore short enough for the
+        latter: each ends with a bookmark, and the resourceVersion stays recent. If a proxy cuts streams even sooner,
+        watches become shorter still.
         """
-        patience = self._patience
-        if self._quiet:
-            return self._random.uniform(0.8, 0.9) * patience.silence / float(2 ** (self._quiet - 1))
-        return self._random.uniform(patience.shortest_watch, patience.longest_watch)
+        options = self._options
+        if self._idle_level:
+            return self._random.uniform(0.8, 0.9) * options.idle_timeout / float(2 ** (self._idle_level - 1))
+        return self._random.uniform(options.min_watch_timeout, options.max_watch_timeout)
 
     @contextmanager
-    def _judging_quiet(self) -> Iterator[None]:
-        """Judge a stream by what it told and, when that was nothing, by whether it lived to its end."""
+    def _adjusting_idle_level(self) -> Iterator[None]:
+        """Adjust the idle level by whether the stream delivered events and, if not, by whether it reached its end."""
         events, bookmarks, ended = self._events, self._bookmarks, self._ended_streams
         try:
             yield
         finally:
             if self._events > events:
-                self._quiet = 0
+                self._idle_level = 0
             elif self._bookmarks > bookmarks or self._ended_streams > ended:
-                self._quiet = max(1, self._quiet - 1)
+                self._idle_level = max(1, self._idle_level - 1)
             else:
-                self._quiet = min(_QUIETEST, self._quiet + 1)
+                self._idle_level = min(_MAX_IDLE_LEVEL, self._idle_level + 1)
 
-    # Asking
+    # Requests
 
     async def _list(self, options: ListOptions) -> None:
-        self._enter(State.LISTING)
+        self._enter(ReflectorState.LISTING)
         self._pages += 1
         self._lists += not options.continue_
-        # A list in one piece has no limit but the source's own: it is asked for when pages are of no use.
-        body = await self._within(self._source.list(options), "list", self._patience.silence if options.limit else None)
-        self._heard = self._now()
-        for change in self._following.page(body):
+        # An unpaged list has only the timeout of its source: it is requested when pages do not work.
+        timeout = self._options.idle_timeout if options.limit else None
+        body = await self._with_timeout(self._source.list(options), "list", timeout)
+        self._last_received = self._now()
+        for change in self._list_watch.handle_page(body):
             if isinstance(change, Synced):
                 await self._swap(change)
             else:
                 self._store(change)
 
     async def _watch(self, options: WatchOptions) -> None:
-        self._enter(State.LISTING if options.send_initial_events else State.OPENING)
+        self._enter(ReflectorState.LISTING if options.send_initial_events else ReflectorState.OPENING)
         self._watches += 1
         self._lists += options.send_initial_events
         opening = self._source.watch(options)
-        async with await self._within(opening, "watch", self._patience.silence) as response:
-            with self._settling(), self._judging_quiet():
-                await self._follow(response)
+        async with await self._with_timeout(opening, "watch", self._options.idle_timeout) as response:
+            with self._recovery_timer(), self._adjusting_idle_level():
+                await self._consume(response)
 
-    async def _follow(self, response: Response) -> None:
-        opened = self._heard = self._now()
+    async def _consume(self, response: Response) -> None:
+        opened = self._last_received = self._now()
         self._begin_stream()
         try:
-            async with asyncio.timeout(None) as deadline:
-                with IdleTimeout(deadline) as hush:
-                    await self._read(response, opened, hush)
+            async with asyncio.timeout(None) as timeout:
+                with IdleTimeout(timeout) as idle:
+                    await self._read_stream(response, opened, idle)
         except TimeoutError:
-            if not deadline.expired():
+            if not timeout.expired():
                 raise
-            self._fell_silent()
+            self._timed_out()
         else:
             self._ended(self._now() - opened)
 
-    async def _within(self, answer: Awaitable[T], verb: str, limit: float | None) -> T:
+    async def _with_timeout(self, response: Awaitable[T], verb: str, seconds: float | None) -> T:
         try:
-            async with asyncio.timeout(limit) as deadline:
-                return await answer
+            async with asyncio.timeout(seconds) as timeout:
+                return await response
         except TimeoutError as error:
-            if not deadline.expired():
+            if not timeout.expired():
                 raise
-            raise TransportError(f"{verb} {self._kind}: no answer within {limit:g} s") from error
+            raise TransportError(f"{verb} {self._kind}: no response within {seconds:g} s") from error
 
     @contextmanager
-    def _settling(self) -> Iterator[None]:
-        """End the trouble when the stream has been open for a while."""
-        timer = asyncio.get_running_loop().call_later(self._patience.settled_after, self._settled)
+    def _recovery_timer(self) -> Iterator[None]:
+        """Reset the backoff when the stream has been open for a while."""
+        timer = asyncio.get_running_loop().call_later(self._options.healthy_after, self._recovered)
         try:
             yield
         finally:
             timer.cancel()
 
     def _begin_stream(self) -> None:
-        reset = self._following.opened()
+        reset = self._list_watch.handle_open()
         if reset is not None:
             self._sink.begin()
         else:
-            self._enter(State.WATCHING)
+            self._enter(ReflectorState.WATCHING)
 
-    def _silence(self, opened: float) -> float:
-        """Give how long the stream may say nothing from now on."""
-        if self._following.stage is not Stage.STREAM:
-            return self._patience.silence
-        limit = self._patience.initial_events
-        return min(limit, opened + _INITIAL_EVENTS_IN_ALL * limit - self._now())
+    def _idle_limit(self, opened: float) -> float:
+        """Return how long the stream may be idle from now on."""
+        if self._list_watch.stage is not Stage.STREAM:
+            return self._options.idle_timeout
+        limit = self._options.initial_events_timeout
+        return min(limit, opened + _INITIAL_EVENTS_FACTOR * limit - self._now())
 
-    async def _read(self, response: Response, opened: float, hush: IdleTimeout) -> None:
+    async def _read_stream(self, response: Response, opened: float, idle: IdleTimeout) -> None:
         reader = FrameReader()
-        hush.allow(self._now() + self._silence(opened))
+        idle.reset(self._now() + self._idle_limit(opened))
         async for chunk in response.chunks():
-            hush.pause()  # what the sink does with it is not the server's silence
-            self._heard = self._now()
+            idle.pause()  # the time that the sink needs is not idle time of the server
+            self._last_received = self._now()
             for frame in reader.feed(chunk):
-                change = self._following.frame(frame)
+                change = self._list_watch.handle_frame(frame)
                 if isinstance(change, Synced):
                     await self._swap(change)
-                    self._enter(State.WATCHING)
+                    self._enter(ReflectorState.WATCHING)
                 elif change is not None:
                     self._store(change)
-            if self._mute:
-                self._mute = False
-                self._settled()
-            hush.allow(self._now() + self._silence(opened))
+            if self._stalled:
+                self._stalled = False
+                self._recovered()
+            idle.reset(self._now() + self._idle_limit(opened))
         reader.close()
 
-    # Writing
+    # Writes to the sink
 
     def _store(self, change: Change) -> None:
         match change:
             case Put():
-                self._following.reached(self._sink.put(change.raw))
+                self._list_watch.confirm(self._sink.put(change.raw))
             case Remove():
-                self._following.reached(self._sink.remove(change.raw))
+                self._list_watch.confirm(self._sink.remove(change.raw))
             case Progress():
                 self._bookmarks += 1
-                self._bookmarked = self._now()
+                self._last_bookmark = self._now()
                 self._sink.progress(change.resource_version)
                 return
             case _:
                 self._sink.begin()
                 return
-        if self._state is State.WATCHING:
+        if self._state is ReflectorState.WATCHING:
             self._events += 1
 
     async def _swap(self, synced: Synced) -> None:
@@ -304,53 +306,54 @@ class Reflector:
     # Ends and failures
 
     def _ended(self, lived: float) -> None:
-        self._following.ended()
-        self._again = True
-        self._mute = False
+        self._list_watch.handle_close()
+        self._reconnecting = True
+        self._stalled = False
         self._ended_streams += 1
-        if lived < self._patience.settled_after:
-            self._in_trouble(TransportError(f"watch {self._kind}: the stream was closed {lived:.1f} s after it began"))
+        if lived < self._options.healthy_after:
+            text = f"watch {self._kind}: the stream was closed {lived:.1f} s after it was opened"
+            self._record_failure(TransportError(text))
 
-    def _fell_silent(self) -> None:
-        self._again = True
-        if self._following.stage is Stage.STREAM:
-            _log.info("The initial events of a collection do not end: listing it in pages", extra={"kind": self._kind})
-            self._following.late()
+    def _timed_out(self) -> None:
+        self._reconnecting = True
+        if self._list_watch.stage is Stage.STREAM:
+            _log.info("initial events timed out: listing in pages", extra={"kind": self._kind})
+            self._list_watch.handle_timeout()
             return
-        self._following.ended()
-        if self._quiet:
-            self._mute = True
-            limit = f"{self._patience.silence:g} s"
-            self._in_trouble(TransportError(f"watch {self._kind}: nothing came for {limit}, not even its end"))
+        self._list_watch.handle_close()
+        if self._idle_level:
+            self._stalled = True
+            text = f"watch {self._kind}: stalled, no data and no end within {self._options.idle_timeout:g} s"
+            self._record_failure(TransportError(text))
 
-    def _failed(self, error: KonvergeError) -> None:
-        streamed = self._following.streaming
-        self._following.failed(error)
-        if streamed and not self._following.streaming:
-            return  # the server does not know streaming lists, which is no trouble: pages are asked for at once
-        self._in_trouble(error)
+    def _handle_error(self, error: KonvergeError) -> None:
+        streamed = self._list_watch.streaming
+        self._list_watch.handle_error(error)
+        if streamed and not self._list_watch.streaming:
+            return  # the server has no streaming lists, which is not a failure: request pages at once
+        self._record_failure(error)
 
-    def _in_trouble(self, error: KonvergeError) -> None:
-        self._again = True
+    def _record_failure(self, error: KonvergeError) -> None:
+        self._reconnecting = True
         self._failures += 1
-        wish = error.retry_after if isinstance(error, TooManyRequests | ServerError) else None
-        self._pace.failed(self._now(), wish=wish)
-        if isinstance(error, Expired) and self._pace.failures == 1:
-            return  # a version that got old is what lists are for; only one that is old again at once is odd
+        retry_after = error.retry_after if isinstance(error, TooManyRequests | ServerError) else None
+        self._backoff.record_failure(self._now(), retry_after=retry_after)
+        if isinstance(error, Expired) and self._backoff.failures == 1:
+            return  # an expired version is normal and solved by a list; only a second one in a row is a failure
         if type(error) is not type(self._error):
-            _log.warning("Following a collection failed", extra={"kind": self._kind, "error": str(error)})
+            _log.warning("watch failed", extra={"kind": self._kind, "error": str(error)})
         self._error = error
 
-    def _settled(self) -> None:
-        if self._mute:
-            return  # an open stream alone proves nothing
-        self._pace.settled()
+    def _recovered(self) -> None:
+        if self._stalled:
+            return  # an open stream alone does not prove that data arrives
+        self._backoff.reset()
         if self._error is not None:
-            _log.info("Following a collection works again", extra={"kind": self._kind})
+            _log.info("watch recovered", extra={"kind": self._kind})
             self._error = None
 
-    def _enter(self, state: State) -> None:
+    def _enter(self, state: ReflectorState) -> None:
         if self._state is not state:
-            self._openings += state is State.WATCHING
+            self._watch_count += state is ReflectorState.WATCHING
             self._state = state
             self._state_since = self._now()

@@ -1,4 +1,4 @@
-"""What can be seen of a reflector from outside."""
+"""The observable state of a reflector."""
 
 from __future__ import annotations
 
@@ -7,35 +7,36 @@ from enum import StrEnum
 
 from konverge.errors import KonvergeError
 
-__all__ = ["ReflectorStats", "State"]
+__all__ = ["ReflectorState", "ReflectorStats"]
 
 
-class State(StrEnum):
+class ReflectorState(StrEnum):
     """What a reflector is doing."""
 
-    IDLE = "idle"  # it was never run
+    IDLE = "idle"  # never run
     LISTING = "listing"
-    OPENING = "opening"  # a watch is asked for, and the answer is not there yet
+    OPENING = "opening"  # a watch was requested, and its response has not arrived
     WATCHING = "watching"
-    WAITING = "waiting"  # for the time after a failure to pass
+    WAITING = "waiting"  # for the backoff after a failure
     STOPPED = "stopped"
 
 
 @dataclass(frozen=True, slots=True)
 class ReflectorStats:
-    """A reflector at one moment. Ages are in seconds, counts from its start.
+    """A reflector at one moment. Ages and times are in seconds, counts are since its start.
 
-    `synced` stays True once the first list is complete. `error` is what is wrong now, None when nothing is; a stream
-    that merely said nothing and was opened anew is not wrong. `trouble_age` is how long it has been so. `silent` is how
-    long ago the server was last heard, `bookmark_age` how long ago it last said that nothing is missing.
+    - `synced` stays True once the first list is complete.
+    - `error` is the current error, None when there is none; an idle watch that was opened again is not an error.
+    - `error_age` is how long the reflector has been failing.
+    - `idle_time` is how long ago the server last sent data, `bookmark_age` how long ago it sent the last bookmark.
     """
 
-    state: State
+    state: ReflectorState
     state_age: float
     synced: bool
     error: KonvergeError | None
-    trouble_age: float | None
-    silent: float
+    error_age: float | None
+    idle_time: float
     bookmark_age: float | None
     resource_version: str
     streaming: bool

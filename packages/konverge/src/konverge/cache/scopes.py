@@ -1,4 +1,4 @@
-"""Scopes: which objects a store is about, decided for responses of own writes as the server decides for its watch."""
+"""Scopes: whether an own write belongs to a store, decided as the server decides for the watch of that store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from konverge.objects import FieldSelector, Key, LabelSelector
 __all__ = ["Scope"]
 
 _ZERO = ("", "false", "0")
-"""What the server takes an absent field for, by its type; the JSON leaves such values out."""
+"""The zero values of field types: the JSON omits such fields, and the server compares them with the selector."""
 
 
 class Scope:
@@ -23,20 +23,20 @@ class Scope:
         self._labels = LabelSelector.parse(labels)
         self._fields = FieldSelector.parse(fields)
 
-    def holds(self, key: Key) -> bool:
-        """Tell whether the key is in the namespace."""
+    def contains(self, key: Key) -> bool:
+        """Report whether the key is in the namespace."""
         return not self._namespace or key.namespace == self._namespace
 
-    def selects(self, labels: Mapping[str, str], raw: bytes) -> bool | None:
-        """Tell whether the selectors pick an object; None when that cannot be known here."""
+    def matches(self, labels: Mapping[str, str], raw: bytes) -> bool | None:
+        """Report whether the selectors match an object; None when only the server can know."""
         if not self._labels.matches(labels):
             return False
         if not self._fields.requirements:
             return True
-        verdicts = [self._meets(one.field, one.value, one.equal, raw) for one in self._fields.requirements]
-        return None if None in verdicts else all(verdicts)
+        results = [self._matches_field(one.field, one.value, one.equal, raw) for one in self._fields.requirements]
+        return None if None in results else all(results)
 
-    def _meets(self, field: str, value: str, equal: bool, raw: bytes) -> bool | None:
+    def _matches_field(self, field: str, value: str, equal: bool, raw: bytes) -> bool | None:
         found: Any = msgspec.json.decode(raw)
         for name in field.split("."):
             if not isinstance(found, dict):
@@ -45,6 +45,6 @@ class Scope:
             if found is None:
                 return (value in _ZERO) is equal
         if isinstance(found, dict | list):
-            return None  # the server means something of its own by this field
+            return None  # the server gives this field a meaning of its own
         text = str(found).lower() if isinstance(found, bool) else str(found)
         return (text == value) is equal

@@ -1,12 +1,12 @@
-"""What a reflector writes into: the seam between following a collection and keeping it.
+"""The interface that a reflector writes to.
 
-The reflector knows nothing of stores, and a store nothing of lists and watches. Rules of the seam:
+The reflector does not depend on the store, and the store does not depend on lists and watches. Rules:
 
-1. Objects come as JSON bytes, as the server sent them. Those of a watch name their `kind` and `apiVersion`; items of a
-   list of built-in kinds do not.
-2. Between `begin` and `swap` changes are *staged*: they build the next state, and readers see nothing of them. Outside
-   of that they are *delivered*: readers see them when the call returns.
-3. A list may be given up at any point: another `begin` then throws away what was staged.
+1. Objects are JSON bytes, as the server sent them. Objects of a watch have `kind` and `apiVersion`; items of a list of
+   built-in kinds do not.
+2. Between `begin` and `swap` changes are *staged*: they build the next state, and readers do not see them. At any other
+   time they are *delivered*: readers see them when the call returns.
+3. A list may be abandoned at any point: the next `begin` discards what was staged.
 4. Only `swap` awaits. While it runs, the reflector calls nothing else.
 """
 
@@ -18,34 +18,34 @@ __all__ = ["Sink"]
 
 
 class Sink(Protocol):
-    """Takes the changes of one collection, from one reflector, in order."""
+    """Receives the changes of one collection from one reflector, in order."""
 
     def begin(self) -> None:
-        """Start a new list: forget what is staged, keep what is delivered."""
+        """Start a new list: discard what is staged, keep what is delivered."""
         ...
 
     def put(self, raw: bytes) -> str:
-        """Take the state of one object, new or changed, and give its resourceVersion.
+        """Store the state of one object, new or changed; return its resourceVersion.
 
-        Raises: DecodeError when it has no name or no resourceVersion that can be read; then nothing has changed.
-        Whatever else is wrong with an object is no reason to refuse it.
+        Raises: DecodeError when its name or resourceVersion is missing or unreadable; then nothing has changed. No
+        other defect of an object is a reason to reject it.
         """
         ...
 
     def remove(self, raw: bytes) -> str:
-        """Take the last state of an object that is gone, and give its resourceVersion; one unknown is no error.
+        """Remove an object, given its last state; return its resourceVersion. An unknown object is not an error.
 
         Raises: as `put`.
         """
         ...
 
     async def swap(self, resource_version: str) -> None:
-        """End the list: what is staged becomes what is delivered, in one step and before the first await.
+        """End the list: replace what is delivered with what is staged, in one step and before the first await.
 
-        An object that is missing from the new state is told as deleted. Returns when every subscriber has been told.
+        An object that is missing from the new state is reported as deleted. Return when all subscribers are notified.
         """
         ...
 
     def progress(self, resource_version: str) -> None:
-        """Note that everything up to this version has been delivered; called for bookmarks."""
+        """Record that everything up to this version has been delivered; called for bookmarks."""
         ...

@@ -1,6 +1,6 @@
-"""Where a reflector reads from: the seam between following a collection and the client.
+"""The interface that a reflector reads from; client-go calls it ListerWatcher.
 
-Cache and client do not know each other. `konverge.client.Collection` is a source; so is whatever a test writes.
+The cache does not depend on the client. `konverge.client.Collection` is a source, and tests write their own.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ __all__ = ["Source"]
 class Source(Protocol):
     """One collection of an API server: a kind, in one namespace or in all, in full or metadata only.
 
-    Each call is one request: the reflector decides itself when to ask again. Both raise the ApiError of a refusal,
-    TransportError when no answer came.
+    Each call is one request; the reflector decides when to retry. Both methods raise the ApiError of an error response,
+    and TransportError when there is no response.
 
-    A source that says `can_stall = False` has streams that end or go on, and never just stop coming: the silence of
-    those is not looked at.
+    A source with the attribute `can_stall = False` has streams that never stall: they end, or they continue. The
+    reflector applies no idle timeout to them.
     """
 
     async def list(self, options: ListOptions) -> bytes:
-        """Ask for a list, or a page of it, and give the whole body of a good answer."""
+        """Request a list, or a page of it; return the body of a successful response."""
         ...
 
     async def watch(self, options: WatchOptions) -> Response:
-        """Open a watch, and give the answer when its headers are there; the caller closes it."""
+        """Open a watch; return the response when its headers have arrived. The caller closes it."""
         ...

@@ -1,37 +1,42 @@
 """The store: one collection as this process knows it, in two layers.
 
-*Delivered* is what lists and watches returned, in order. *Overlay* is what our own writes returned and delivered has
-not reached yet. Readers see both as one; events are about delivered only. Rules that every change to this file keeps:
+*Delivered* is what lists and watches returned, in order. The *overlay* has the responses of own writes (writes of this
+process) that are not delivered yet. Readers see both as one; events are about delivered states only. Rules that every
+change to this file keeps:
 
 Versions
- 1. resourceVersions of one resource are numbers in order. The *horizon* is the highest that was delivered, by a change,
-    a list or a bookmark: everything up to it is known. It never goes back.
- 2. Old news is no news: a state is taken only if it is newer than the one delivered for its key or, where none is, not
-    older than the horizon (that object was deleted since). A removal is taken unless a newer state is delivered. A list
-    older than the horizon is refused with `Expired`, so that it is asked for again; only when this happens again and
-    again does the store believe that the server's history has started over.
- 3. A reader sees, of each key, what ours holds, else what is delivered, and never an object that we deleted.
- 4. Where a version is no number, versions compare for equality only, and there is no layer of ours.
+ 1. resourceVersions of one resource are increasing numbers. The *high-water mark* is the highest version delivered, by
+    a change, a list or a bookmark: everything up to it is known. It never decreases.
+ 2. Stale states are ignored: a state is accepted only if it is newer than the one delivered for its key or, if there is
+    none, not older than the high-water mark (an older one belongs to an object that was deleted since). A removal is
+    accepted unless a newer state is delivered. A list older than the high-water mark is rejected with `Expired`, so
+    that it is requested again. Only when several lists in a row are older does the store conclude that the server's
+    history has restarted.
+ 3. For each key a reader sees the pending write, if there is one, else what is delivered. A reader never sees an object
+    that this process deleted.
+ 4. If a version is not a number, versions compare only for equality, and there is no overlay.
 
 Overlay
- 5. The response of a write is kept if it is newer than the horizon and than what ours holds for the key, and goes when
-    the horizon reaches it. A list older than it does not remove it. A response that is outside of the store's scope or
-    selector is kept as absence, at its version. It passes the same transform as what is delivered.
- 6. A delete of ours is kept by uid: that uid is not seen again. It goes when the removal is delivered, by the watch, by
-    another object of the name, or by a list without it that is not older than a version it had (where none is known, by
-    any list without it). The response of a delete that shows the object is a delete if that has nothing left to wait
-    for (finalizers, a grace period); so is the response of any other write that shows it marked as well.
+ 5. The response of a write is stored if it is newer than the high-water mark and than the pending write of its key. It
+    is dropped when the high-water mark reaches it. An older list does not remove it. A response outside of the store's
+    scope or selector is stored as an absent object, at its version. It goes through the same transform as delivered
+    states.
+ 6. An own delete is stored as a tombstone by uid: readers no longer see that uid. The tombstone is dropped when the
+    removal is delivered: by the watch, by another object of the same name, or by a list without the object that is not
+    older than a version it had (if none is known, by any list without it). The response of a delete that contains the
+    object counts as a delete if the object has nothing left to wait for (finalizers, a grace period). The same holds
+    for the response of any other write that contains a deletionTimestamp.
 
-Who is told
- 7. Every change of delivered is told as an event, from the state delivered before to the one delivered now, before
-    anything else happens. The store and its indexes show it already. A uid that replaces another is two events.
- 8. An event carries its writer if its version is purely ours: the response of a create, or of a write that carried a
-    base version and came back with another one. A removal carries the writer that deleted that uid.
- 9. After a list nothing carries a writer: what others did before may be hidden in what the list shows.
-10. A list is swapped in at one moment and told afterwards in slices. Of one object, what a list brought is always told
-    before what a watch brings.
-11. An object that only our own write told of, and that is gone when a list ends (or when the answer comes, after a
-    list), is told as removed: whoever made it would never hear that it is missing.
+Events
+ 7. Every change of a delivered state is reported as an event, from the state delivered before to the one delivered now,
+    before anything else happens. The store and its indexes already show it. A uid that replaces another is two events.
+ 8. An event has a writer if its version is purely own: the response of a create, or of a write that carried a base
+    version and returned another one. A removal has the writer that deleted that uid.
+ 9. After a list, no event has a writer for an earlier write: the list may hide changes of others.
+10. A list replaces what is delivered at one moment and is reported afterwards in batches. For one object, changes found
+    by the list are always reported before changes from the watch.
+11. An object that is known only from an own write, and that is gone when a list ends (or when the response arrives,
+    after a list), is reported as deleted. Otherwise its creator would never be notified that it is missing.
 """
 
 from __future__ import annotations
@@ -41,27 +46,27 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from konverge.cache.compression import Packer
+from konverge.cache.compression import Compressor
 from konverge.cache.decoder import Decoder
-from konverge.cache.entries import Entry, number_of
-from konverge.cache.events import Subscriber, Subscription
-from konverge.cache.indexes import Values
+from konverge.cache.deletions import parse_delete_response, was_deleted
+from konverge.cache.entries import Entry, parse_version
+from konverge.cache.events import EventHandler, Subscription
+from konverge.cache.indexes import IndexFunc
 from konverge.cache.layers import Change, Layers
 from konverge.cache.options import CacheOptions
-from konverge.cache.removals import is_leaving, read_removal
 from konverge.cache.scopes import Scope
 from konverge.objects import Key, Kind, LabelSelector
 
 __all__ = ["Store", "StoreStats"]
 
-_SLICE = 500
+_BATCH_SIZE = 500
 
 Entries: TypeAlias = list[Entry]
 
 
 @dataclass(frozen=True, slots=True)
 class StoreStats:
-    """A store in numbers: objects delivered and their bytes as held, own writes pending, the horizon, indexes."""
+    """The size of a store: delivered objects and their stored bytes, pending own writes, high-water mark, indexes."""
 
     objects: int
     bytes: int
@@ -71,154 +76,154 @@ class StoreStats:
 
 
 class Store:
-    """One collection: written by one reflector and by responses of own writes, read by everybody.
+    """One collection: written by one reflector and by the responses of own writes, read by all.
 
-    Every method but `swap` is synchronous: between a change and what subscribers do about it nothing else can run.
-    Readers in other threads are welcome; a read there sees each object whole.
+    Every method except `swap` is synchronous: nothing else can run between a change and its event handlers. Other
+    threads may read; they never see a partially written object.
     """
 
     def __init__(self, kind: Kind, *, namespace: str = "", options: CacheOptions | None = None) -> None:
         options = options or CacheOptions()
         self.kind = kind
         self._scope = Scope(namespace, options.labels or "", options.fields or "")
-        self._packer = Packer() if options.compress else None
-        self._packed = False  # whether everything delivered is held compressed
-        self._intake = Decoder(
+        self._compressor = Compressor() if options.compress else None
+        self._all_compressed = False  # whether all delivered entries are compressed
+        self._decoder = Decoder(
             kind,
             manager=options.manager or "",
             ordered=options.ordered is not False,
             metadata_only=bool(options.metadata_only),
             transform=options.transform,
-            packer=self._packer,
+            compressor=self._compressor,
         )
         self._layers = Layers(kind, ordered=options.ordered is not False)
         self._subscriptions: list[Subscription] = []
-        for name, values in options.indexes or ():
-            self.add_index(name, values)
+        for name, index_func in options.indexes or ():
+            self.add_index(name, index_func)
 
-    # What the reflector tells
+    # Writes of the reflector: the Sink protocol
 
     def begin(self) -> None:
-        """Start a list: what comes from now on is staged, until `swap`."""
+        """Start a list: stage all changes until `swap`."""
         self._layers.begin()
 
     def put(self, raw: bytes) -> str:
-        """Take the state of an object, new or changed, and give its version.
+        """Store the state of an object, new or changed; return its version.
 
-        Raises: DecodeError when it has no name or version that can be read; nothing has changed then.
+        Raises: DecodeError when its name or version is missing or unreadable; then nothing has changed.
         """
         layers = self._layers
-        if layers.staging:
-            entry = self._intake.take(raw, layers.delivered_at)
+        if layers.is_listing:
+            entry = self._decoder.decode(raw, layers.get_delivered)
             layers.stage(entry.key, entry)
         else:
-            entry = self._intake.take(raw)
-            self._tell(layers.put(entry))
+            entry = self._decoder.decode(raw)
+            self._notify(layers.put(entry))
         return str(entry.version)
 
     def remove(self, raw: bytes) -> str:
-        """Take the last state of an object that is gone, and give its version.
+        """Remove an object, given its last state; return its version.
 
         Raises: as `put`.
         """
-        entry = self._intake.take(raw)
-        if self._layers.staging:
+        entry = self._decoder.decode(raw)
+        if self._layers.is_listing:
             self._layers.stage(entry.key, None)
         else:
-            self._tell(self._layers.remove(entry))
+            self._notify(self._layers.remove(entry))
         return str(entry.version)
 
     async def swap(self, resource_version: str) -> None:
-        """End the list: what is staged is delivered, in one step; return when everybody has been told.
+        """End the list: deliver what is staged, in one step; return when all subscribers are notified.
 
-        Raises: Expired when the list is older than what is delivered: it changes nothing, list again.
+        Raises: Expired when the list is older than what is delivered; then nothing has changed, list again.
         """
-        missed = self._layers.missed(resource_version)
+        deleted = self._layers.deletions_to_report(resource_version)
         for change in self._layers.swap(resource_version):
             for subscription in self._subscriptions:
-                subscription.owe(change.key, change.old, change.new)
-        for entry in missed:
-            self._tell_missed(entry)
-        self._pack()
-        while self.tell_some():  # noqa: ASYNC110 - a turn for others, not a wait
+                subscription.add_pending(change.key, change.old, change.new)
+        for entry in deleted:
+            self._notify_deleted(entry)
+        self._compress_all()
+        while self.notify_pending():  # noqa: ASYNC110 - lets other tasks run; not a poll
             await asyncio.sleep(0)
 
     def progress(self, resource_version: str) -> None:
-        """Note that everything up to this version has been delivered."""
-        number = number_of(resource_version)
+        """Record that everything up to this version has been delivered."""
+        number = parse_version(resource_version)
         self._layers.advance(resource_version if number is None else number)
 
-    # What own writes tell
+    # Own writes
 
-    def note_write(self, raw: bytes, *, created: bool = False, base_version: str = "", writer: Any = None) -> None:
-        """Take the response of a write, so that every read sees it from now on.
+    def record_write(self, raw: bytes, *, created: bool = False, base_version: str = "", writer: Any = None) -> None:
+        """Record the response of a write; every later read sees it.
 
-        `created` and `base_version` say what the write was: a create, or one that carried this version.
+        `created` is True for a create; `base_version` is the version that the write carried.
         """
-        entry = self._intake.take(raw)
+        entry = self._decoder.decode(raw)
         key, version = entry.key, entry.version
-        if not self._scope.holds(key):
+        if not self._scope.contains(key):
             return
-        if is_leaving(raw):
-            self._layers.bury(key, entry.uid, number_of(str(version)) or 0, writer)
-        elif self._layers.is_ahead(version):
+        if was_deleted(raw):
+            self._layers.add_tombstone(key, entry.uid, parse_version(str(version)) or 0, writer)
+        elif self._layers.is_pending(version):
             if created or (base_version and base_version != str(version)):
-                self._layers.sign(version, writer)
-            selected = self._scope.selects(entry.label_map(), raw)
-            if selected is not None:
-                self._layers.write(key, version, entry if selected else None)
-        elif self._layers.is_missed(entry) and self._scope.selects(entry.label_map(), raw):
-            self._tell_missed(entry)
+                self._layers.record_writer(version, writer)
+            matches = self._scope.matches(entry.label_map(), raw)
+            if matches is not None:
+                self._layers.add_write(key, version, entry if matches else None)
+        elif self._layers.must_report_deletion(entry) and self._scope.matches(entry.label_map(), raw):
+            self._notify_deleted(entry)
 
-    def note_delete(self, key: Key, raw: bytes, *, version: str = "", writer: Any = None) -> None:
-        """Take the response of a delete: what is gone by it is not seen again, what only waits to go is.
+    def record_delete(self, key: Key, raw: bytes, *, version: str = "", writer: Any = None) -> None:
+        """Record the response of a delete: readers no longer see the object, unless it still waits for something.
 
-        `version` is one that the object had, when the caller knows one.
+        `version` is one that the object had, if the caller knows one.
         """
-        gone = read_removal(raw)
-        if gone is None:
-            self.note_write(raw, writer=writer)
-        elif self._scope.holds(key):
-            seen = self.get(key)
-            uid = gone.uid or ("" if seen is None else seen.uid)
-            self._layers.bury(key, uid, max(number_of(version) or 0, gone.version), writer)
+        deletion = parse_delete_response(raw)
+        if deletion is None:
+            self.record_write(raw, writer=writer)
+        elif self._scope.contains(key):
+            visible = self.get(key)
+            uid = deletion.uid or ("" if visible is None else visible.uid)
+            self._layers.add_tombstone(key, uid, max(parse_version(version) or 0, deletion.version), writer)
 
-    # What readers ask
+    # Reads
 
     def get(self, key: Key) -> Entry | None:
-        """Give the object of a key, as readers see it."""
+        """Return the object of a key, own writes included."""
         return self._layers.get(key)
 
     def list(self, *, namespace: str = "", labels: LabelSelector | None = None) -> Entries:
-        """Give the objects of a namespace, or of all, that a selector picks."""
+        """Return the objects of a namespace, or of all, that match a selector."""
         layers = self._layers
         if labels is None or not labels.requirements:
-            return layers.seen(namespace)
-        keys = layers.indexes.labels().narrow(labels)
-        found = layers.seen(namespace) if keys is None else layers.at(keys, namespace)
+            return layers.list_visible(namespace)
+        keys = layers.indexes.labels().candidates(labels)
+        found = layers.list_visible(namespace) if keys is None else layers.get_many(keys, namespace)
         return [entry for entry in found if labels.matches(entry.label_map())]
 
     def find(self, index: str, value: Hashable, *, namespace: str = "") -> Entries:
-        """Give the objects that an index has under a value.
+        """Return the objects that have a value in an index.
 
         Raises: ValueError when there is no such index.
         """
-        return self._layers.at(self._layers.indexes.named(index).find(value), namespace)
+        return self._layers.get_many(self._layers.indexes.get(index).find(value), namespace)
 
     def owned_by(self, uid: str) -> Entries:
-        """Give the objects that name this uid as an owner."""
-        return self._layers.at(self._layers.indexes.owners().find(uid))
+        """Return the objects with an owner reference to this uid."""
+        return self._layers.get_many(self._layers.indexes.owners().find(uid))
 
-    def add_index(self, name: str, values: Values) -> None:
-        """Declare an index, now or at any time later.
+    def add_index(self, name: str, index_func: IndexFunc) -> None:
+        """Add an index, at any time.
 
-        Raises: ValueError when the name is taken by another one.
+        Raises: ValueError when the name is taken by a different index.
         """
-        self._layers.indexes.add(name, values)
+        self._layers.indexes.add(name, index_func)
 
     def delivered(self) -> Entries:
-        """Give what is delivered, without own writes: what subscribers know."""
-        return self._layers.delivered()
+        """Return what is delivered, without own writes: the state that subscribers know."""
+        return self._layers.list_delivered()
 
     @property
     def version(self) -> str:
@@ -226,49 +231,49 @@ class Store:
         return self._layers.version
 
     def stats(self) -> StoreStats:
-        """Give the store in numbers."""
+        """Return the size of the store."""
         entries, layers = self.delivered(), self._layers
         size = sum(entry.size for entry in entries)
         return StoreStats(len(entries), size, layers.pending, layers.version, layers.indexes.names())
 
-    # Who is told
+    # Subscribers
 
-    def subscribe(self, subscriber: Subscriber, *, at_once: bool = False) -> Subscription:
-        """Tell a function every event from now on, what is there first; close the subscription to end that.
+    def subscribe(self, handler: EventHandler, *, at_once: bool = False) -> Subscription:
+        """Call a handler with every event from now on, present objects first; close the subscription to stop.
 
-        What is there is told by `tell_some`, in slices, or `at_once`.
+        Present objects are reported by `notify_pending`, in batches, or before this returns if `at_once`.
         """
-        subscription = Subscription(subscriber, self._unsubscribe)
+        subscription = Subscription(handler, self._unsubscribe)
         entries = self.delivered()
         for entry in entries:
-            subscription.owe(entry.key, None, entry)
+            subscription.add_pending(entry.key, None, entry)
         self._subscriptions.append(subscription)
         if at_once:
-            subscription.tell_some(len(entries))
+            subscription.notify_pending(len(entries))
         return subscription
 
-    def tell_some(self, count: int = _SLICE) -> bool:
-        """Tell each subscriber so much of what it is owed; give whether there is more."""
+    def notify_pending(self, count: int = _BATCH_SIZE) -> bool:
+        """Report up to `count` pending changes to each subscriber; return whether more are left."""
         more = False
         for subscription in tuple(self._subscriptions):
-            more = subscription.tell_some(count) or more
+            more = subscription.notify_pending(count) or more
         return more
 
-    def _tell(self, change: Change | None) -> None:
+    def _notify(self, change: Change | None) -> None:
         if change is not None:
             for subscription in tuple(self._subscriptions):
-                subscription.tell(change.key, change.old, change.new, change.writer)
+                subscription.notify(change.key, change.old, change.new, change.writer)
 
-    def _tell_missed(self, entry: Entry) -> None:
+    def _notify_deleted(self, entry: Entry) -> None:
         for subscription in tuple(self._subscriptions):
-            subscription.tell_missed(entry)
+            subscription.notify_deleted(entry)
 
     def _unsubscribe(self, subscription: Subscription) -> None:
         if subscription in self._subscriptions:
             self._subscriptions.remove(subscription)
 
-    def _pack(self) -> None:
-        """Hold compressed what came before there was a dictionary; that is little, and happens once."""
-        if not self._packed and self._packer is not None and self._packer.train():
-            self._packed = True
-            self._layers.rewrite(self._intake.pack)
+    def _compress_all(self) -> None:
+        """Compress the entries that were stored before there was a dictionary; these are few, and it happens once."""
+        if not self._all_compressed and self._compressor is not None and self._compressor.build_dictionary():
+            self._all_compressed = True
+            self._layers.replace_entries(self._decoder.compress)

@@ -1,10 +1,10 @@
-"""WAITING: the queue of keys that need a reconcile, with delays, priorities, back-off and a rate limit.
+"""The work queue: keys that need a reconcile, with delays, priorities, backoff and a rate limit.
 
-It knows nothing of Kubernetes: a key is anything hashable. What it promises is written at `WorkQueue`.
+It does not depend on Kubernetes: a key is anything hashable. `WorkQueue` states what it promises.
 """
 
 from konverge.queue.backoff import Backoff
-from konverge.queue.lines import Priority
+from konverge.queue.heaps import Priority
 from konverge.queue.rates import RateLimit
 from konverge.queue.workqueue import QueueStats, WorkQueue
 

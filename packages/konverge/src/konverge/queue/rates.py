@@ -1,11 +1,11 @@
-"""How many hand-outs there are in a while: a token bucket, kept as the time at which it will be full again."""
+"""A rate limit: a token bucket, stored as the time at which it will be full again."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-__all__ = ["Bucket", "RateLimit"]
+__all__ = ["RateLimit", "TokenBucket"]
 
 
 @dataclass(frozen=True)
@@ -22,22 +22,22 @@ class RateLimit:
             raise ValueError(f"burst={self.burst}: write how many may go at once, at least 1")
 
 
-class Bucket:
-    """The tokens of a limit.
+class TokenBucket:
+    """The tokens of a rate limit.
 
-    One number tells it all: `_full`, the time at which every token is back. The same number decides whether a token is
-    there and says when to ask again, so a timer that is set by it never comes in vain.
+    One number is the whole state: `_full_at`, the time at which every token is back. The same number decides whether
+    there is a token and when the next one is available, so a timer set by it never fires too early.
     """
 
     def __init__(self, limit: RateLimit) -> None:
-        self._each = 1 / limit.per_second
-        self._slack = (limit.burst - 1) * self._each
-        self._full = -math.inf
+        self._interval = 1 / limit.per_second
+        self._slack = (limit.burst - 1) * self._interval
+        self._full_at = -math.inf
 
-    def next(self) -> float:
-        """Give the time from which on a token is there."""
-        return self._full - self._slack
+    def next_time(self) -> float:
+        """Return the time from which a token is available."""
+        return self._full_at - self._slack
 
-    def take(self, now: float) -> None:
-        """Take a token."""
-        self._full = max(self._full, now) + self._each
+    def acquire(self, now: float) -> None:
+        """Use a token."""
+        self._full_at = max(self._full_at, now) + self._interval

@@ -1,11 +1,11 @@
-"""Keys that fail, and when each is due again. Rules (promise Q4 of the queue):
+"""Keys that fail, and when each of them may run again. Rules (promise Q4 of the queue):
 
-1. After the n-th failure in a row a key waits for `Backoff.delay(n)`: that is its window.
-2. Whatever else asks for the key in its window brings about one early run, no more.
-3. When the early run fails too, the window stays as it is, and so does the count.
-4. A wait that was asked for (`at_least`) is kept to the full, new input or not: no early run, and a window that ends
-   sooner is extended.
-5. Success forgets everything; nothing is kept of a key that does not fail.
+1. After the n-th failure in a row a key waits for `Backoff.delay(n)`: this is its backoff window.
+2. All other adds of the key within its window cause at most one early run.
+3. If the early run fails too, the window and the failure count stay as they are.
+4. A requested delay (`min_delay`) is always waited for in full, even with new input: there is no early run, and a
+   window that ends sooner is extended.
+5. A success clears everything; nothing is stored for a key that does not fail.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ __all__ = ["Retries"]
 K = TypeVar("K", bound=Hashable)
 
 
-class _Failing:
-    """A key that fails: how often in a row, and the window, `due` is None when it is not in one.
+class _Failure:
+    """A key that fails: the failures in a row, and the end of its window; `retry_at` is None outside of one.
 
-    `asked_until` is the end of a wait that was asked for.
+    `not_before` is the end of a requested delay.
     """
 
-    __slots__ = ("asked_until", "count", "due", "ran_early")
+    __slots__ = ("count", "not_before", "ran_early", "retry_at")
 
     def __init__(self) -> None:
         self.count = 0
-        self.due: float | None = None
+        self.retry_at: float | None = None
         self.ran_early = False
-        self.asked_until = 0.0
+        self.not_before = 0.0
 
 
 class Retries(Generic[K]):
@@ -42,61 +42,61 @@ class Retries(Generic[K]):
     def __init__(self, backoff: Backoff, random: Random) -> None:
         self._backoff = backoff
         self._random = random
-        self._failing: dict[K, _Failing] = {}
+        self._failures: dict[K, _Failure] = {}
 
     def __len__(self) -> int:
-        return len(self._failing)
+        return len(self._failures)
 
     def count(self, key: K) -> int:
-        """Say how often a key failed in a row."""
-        failing = self._failing.get(key)
-        return 0 if failing is None else failing.count
+        """Return how many times in a row a key failed."""
+        failure = self._failures.get(key)
+        return 0 if failure is None else failure.count
 
-    def due(self, key: K) -> float | None:
-        """Give the end of a key's window; None when it is in none."""
-        failing = self._failing.get(key)
-        return None if failing is None else failing.due
+    def retry_at(self, key: K) -> float | None:
+        """Return the end of a key's window; None when it is not in one."""
+        failure = self._failures.get(key)
+        return None if failure is None else failure.retry_at
 
-    def earliest(self, key: K, wanted: float) -> float:
-        """Give when a key may run that somebody wants at a time."""
-        failing = self._failing.get(key)
-        if failing is None or failing.due is None or not failing.ran_early:
-            return wanted
-        return max(wanted, failing.due)
+    def earliest_start(self, key: K, requested: float) -> float:
+        """Return when a key may run that was requested for a time."""
+        failure = self._failures.get(key)
+        if failure is None or failure.retry_at is None or not failure.ran_early:
+            return requested
+        return max(requested, failure.retry_at)
 
-    def begin(self, key: K, now: float) -> None:
-        """Note that a key runs: early, or because its window is over."""
-        failing = self._failing.get(key)
-        if failing is None or failing.due is None:
+    def start(self, key: K, now: float) -> None:
+        """Record that a key runs: early, or because its window is over."""
+        failure = self._failures.get(key)
+        if failure is None or failure.retry_at is None:
             return
-        if now < failing.due:
-            failing.ran_early = True
+        if now < failure.retry_at:
+            failure.ran_early = True
         else:
-            failing.due = None
+            failure.retry_at = None
 
-    def fail(self, key: K, now: float, at_least: float = 0.0) -> float:
-        """Note that the run failed, and give the end of the window."""
-        failing = self._failing.get(key)
-        if failing is None:
-            failing = self._failing[key] = _Failing()
-        if failing.due is None:
-            failing.count += 1
-            failing.ran_early = False
-            failing.due = now + self._backoff.delay(failing.count, self._random)
-        if at_least > 0:
-            failing.asked_until = max(failing.asked_until, now + at_least)
-            failing.due = max(failing.due, failing.asked_until)
-            failing.ran_early = True
-        return failing.due
+    def fail(self, key: K, now: float, min_delay: float = 0.0) -> float:
+        """Record that the run failed; return the end of the window."""
+        failure = self._failures.get(key)
+        if failure is None:
+            failure = self._failures[key] = _Failure()
+        if failure.retry_at is None:
+            failure.count += 1
+            failure.ran_early = False
+            failure.retry_at = now + self._backoff.delay(failure.count, self._random)
+        if min_delay > 0:
+            failure.not_before = max(failure.not_before, now + min_delay)
+            failure.retry_at = max(failure.retry_at, failure.not_before)
+            failure.ran_early = True
+        return failure.retry_at
 
-    def refresh(self, key: K, now: float) -> None:
-        """Note new input: failures on the old one do not count, but a wait that was asked for stays."""
-        failing = self._failing.pop(key, None)
-        if failing is not None and failing.due is not None and failing.asked_until > now:
-            failing.count = 0
-            failing.due = failing.asked_until
-            self._failing[key] = failing
+    def reset(self, key: K, now: float) -> None:
+        """Record new input: clear the failures of the old input, but keep a requested delay."""
+        failure = self._failures.pop(key, None)
+        if failure is not None and failure.retry_at is not None and failure.not_before > now:
+            failure.count = 0
+            failure.retry_at = failure.not_before
+            self._failures[key] = failure
 
     def forget(self, key: K) -> None:
-        """Note that a key does not fail."""
-        self._failing.pop(key, None)
+        """Record that a key does not fail."""
+        self._failures.pop(key, None)

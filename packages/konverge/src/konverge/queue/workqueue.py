@@ -1,4 +1,4 @@
-"""The queue between what happens and who works on it."""
+"""The work queue between the triggers and the workers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Generic, TypeVar
 
 from konverge.errors import QueueClosed
 from konverge.queue.backoff import Backoff
-from konverge.queue.lines import Line, Priority, Waiting
-from konverge.queue.rates import Bucket, RateLimit
+from konverge.queue.heaps import KeyHeap, Priority, QueueItem
+from konverge.queue.rates import RateLimit, TokenBucket
 from konverge.queue.retries import Retries
 
 __all__ = ["QueueStats", "WorkQueue"]
@@ -22,15 +22,15 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True)
 class QueueStats:
-    """How a queue stands: keys in line, due later and handed out; what happened so far; waits in seconds.
+    """The keys of a queue by state, its counters, and the longest times in seconds.
 
-    `adds` counts the adds of keys that were not waiting already, `gets` the hand-outs, `retries` the failures.
+    `adds` counts the adds of keys that were not queued yet, `gets` the returned keys, `retries` the failures.
     """
 
     name: str
     ready: int
     delayed: int
-    running: int
+    in_flight: int
     adds: int
     gets: int
     retries: int
@@ -45,38 +45,37 @@ class _Run:
 
 
 @dataclass(slots=True)
-class _Again:
-    """What came for a key while it was running."""
+class _PendingAdd:
+    """The adds of a key that is in flight."""
 
-    due: float
+    ready_at: float
     priority: Priority
-    fresh: bool
+    reset_backoff: bool
     adds: int = 1
 
 
 class WorkQueue(Generic[K]):
     """Keys that need a reconcile, each at most once.
 
-    A key is *ready* (in line for a worker), *delayed* (due later) or *running* (handed out by `get`, not yet given back
-    by `done`). Promises:
+    A key is *ready* (waiting for a worker), *delayed* (ready later) or *in flight* (returned by `get` and not yet
+    passed to `done`). Promises:
 
-    - Q1 a key is never running twice at the same time;
-    - Q2 a change is never lost: a key added while it is running is in line again after `done` (unless who added it
-      takes that back), and a `get` that is cancelled takes no key with it;
-    - Q3 of two delays the earlier wins; a key that is in line stays there;
-    - Q4 a failing key backs off on its own: after the n-th failure in a row it waits `Backoff.delay(n)`. While it
-      waits, adds that are not `fresh` bring about at most one early run (one that came during the failed run counts as
-      well). If that fails too, the key goes on waiting for the same time, neither shorter nor longer, and the count
-      stays. Success resets;
-    - Q5 no starvation: of two keys in line the higher priority goes first, then the older one; a key counts one level
-      higher after each `aging` seconds in line.
+    - Q1 a key is never in flight twice at the same time;
+    - Q2 a change is never lost: a key added while it is in flight is queued again by `done` (unless the caller cancels
+      its adds with `cancel_adds`), and a cancelled `get` removes no key;
+    - Q3 of two delays the earlier wins; a ready key stays ready;
+    - Q4 each failing key has its own backoff: after the n-th failure in a row it waits for `Backoff.delay(n)`. While it
+      waits, adds without `reset_backoff` cause at most one early run (an add during the failed run counts as one). If
+      that fails too, the key waits for the rest of the same delay, and the failure count stays. A success resets it;
+    - Q5 no starvation: of two ready keys the one with the higher priority goes first, then the older one; the priority
+      of a key rises by one level after each `raise_priority_after` seconds in which it was ready.
 
-    With a `rate` there are no more hand-outs than it allows. After `close` nothing is handed out, and what is added
-    leads nowhere. Every step costs O(log n), and nothing is kept of a key that neither waits, runs nor fails.
+    With a `rate`, `get` returns no more keys than it allows. After `close`, `get` returns no key and adds have no
+    effect. Every step costs O(log n), and nothing is stored for a key that is not queued, in flight or failing.
 
-    Every method but `get` and `drained` is synchronous, so the event loop cannot switch tasks half-way through one.
-    That is all the locking there is. Time is the running loop's; construction needs no loop. `observe` is told, at each
-    hand-out, how many seconds the key was in line.
+    Every method except `get` and `wait_until_idle` is synchronous, so the event loop cannot switch tasks half-way
+    through one. No other locking is needed. Time is the running loop's; construction needs no loop. Each `get` calls
+    `observe` with the seconds for which the key was ready.
     """
 
     def __init__(
@@ -85,22 +84,22 @@ class WorkQueue(Generic[K]):
         *,
         backoff: Backoff | None = None,
         rate: RateLimit | None = None,
-        aging: float = 30.0,
+        raise_priority_after: float = 30.0,
         random: Random | None = None,
         observe: Callable[[float], None] | None = None,
     ) -> None:
-        if not aging > 0:
-            raise ValueError(f"aging={aging}: write after how many seconds in line a key counts one level higher")
+        if not raise_priority_after > 0:
+            raise ValueError(f"raise_priority_after={raise_priority_after}: write a number of seconds above 0")
         self.name = name
-        self._aging = aging
+        self._raise_priority_after = raise_priority_after
         self._observe = observe
-        self._bucket = None if rate is None else Bucket(rate)
+        self._bucket = None if rate is None else TokenBucket(rate)
         self._retries: Retries[K] = Retries(backoff or Backoff(), random or Random(getrandbits(64)))
-        self._waiting: dict[K, Waiting[K]] = {}
-        self._lines: tuple[Line[K], ...] = tuple(Line() for _ in Priority)
-        self._delayed: Line[K] = Line()
-        self._running: dict[K, _Run] = {}  # in the order in which they were handed out
-        self._again: dict[K, _Again] = {}  # only keys that are running
+        self._items: dict[K, QueueItem[K]] = {}
+        self._ready: tuple[KeyHeap[K], ...] = tuple(KeyHeap() for _ in Priority)
+        self._delayed: KeyHeap[K] = KeyHeap()
+        self._in_flight: dict[K, _Run] = {}  # in the order in which `get` returned them
+        self._pending: dict[K, _PendingAdd] = {}  # only keys that are in flight
         self._getters: deque[asyncio.Future[None]] = deque()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -109,137 +108,139 @@ class WorkQueue(Generic[K]):
         self._closed = False
         self._adds = self._gets = self._failed = 0
 
-    # What happens
+    # Adding keys
 
-    def add(self, key: K, *, after: float = 0.0, priority: Priority = Priority.NORMAL, fresh: bool = False) -> None:
-        """Ask for a run of a key, now or later.
+    def add(
+        self, key: K, *, after: float = 0.0, priority: Priority = Priority.NORMAL, reset_backoff: bool = False
+    ) -> None:
+        """Add a key, now or after a delay.
 
-        `fresh` says that there is new input: the failures so far are forgotten, and the key need not wait for them.
+        `reset_backoff` is for new input: it clears the failures so far, and the key does not wait for its backoff.
 
-        Raises: ValueError when `after` is negative or no number.
+        Raises: ValueError when `after` is negative or not a number.
         """
         if not after >= 0:
             raise ValueError(f"after={after}: write how many seconds later, 0 for now")
         if self._closed:
             return
         now = _now()
-        if fresh:
-            self._retries.refresh(key, now)
-        if key in self._running:
-            self._note(key, now + after, priority, fresh)
+        if reset_backoff:
+            self._retries.reset(key, now)
+        if key in self._in_flight:
+            self._add_pending(key, now + after, priority, reset_backoff)
         else:
-            self._adds += key not in self._waiting
-            self._want(key, now + after, priority, now)
-            self._serve(now)
+            self._adds += key not in self._items
+            self._schedule(key, now + after, priority, now)
+            self._notify_getter(now)
 
-    def _note(self, key: K, due: float, priority: Priority, fresh: bool) -> None:
-        again = self._again.get(key)
-        if again is None:
+    def _add_pending(self, key: K, ready_at: float, priority: Priority, reset_backoff: bool) -> None:
+        pending = self._pending.get(key)
+        if pending is None:
             self._adds += 1
-            self._again[key] = _Again(due, priority, fresh)
+            self._pending[key] = _PendingAdd(ready_at, priority, reset_backoff)
             return
-        again.due = min(again.due, due)
-        again.priority = max(again.priority, priority)
-        again.fresh = again.fresh or fresh
-        again.adds += 1
+        pending.ready_at = min(pending.ready_at, ready_at)
+        pending.priority = max(pending.priority, priority)
+        pending.reset_backoff = pending.reset_backoff or reset_backoff
+        pending.adds += 1
 
-    # Who works on it
+    # Processing keys
 
     async def get(self) -> K:
-        """Wait for the next key and take it; it is running until `done`. Safe to cancel.
+        """Wait for the next key and return it; it is in flight until `done`. Safe to cancel.
 
         Raises: QueueClosed once the queue is closed.
         """
         while not self._closed:
             now = _now()
-            waiting = self._next(now)
-            if waiting is not None:
-                self._hand_out(waiting, now)
-                self._serve(now)
-                return waiting.key
+            item = self._next(now)
+            if item is not None:
+                self._start(item, now)
+                self._notify_getter(now)
+                return item.key
             await self._wait(now)
         raise QueueClosed(f"queue {self.name!r} is closed" if self.name else "the queue is closed")
 
     def done(self, key: K) -> None:
-        """Give a key back; it is in line again if it was added meanwhile, and waits if it failed.
+        """Finish a key; queue it again if it was added meanwhile, or with a delay if it failed.
 
-        Raises: ValueError when the key is not running.
+        Raises: ValueError when the key is not in flight.
         """
-        run = self._run_of(key)
-        del self._running[key]
-        again = self._again.pop(key, None)
-        due = self._retries.due(key)
-        if not self._running:
+        run = self._require_run(key)
+        del self._in_flight[key]
+        pending = self._pending.pop(key, None)
+        ready_at = self._retries.retry_at(key)
+        if not self._in_flight:
             self._idle.set()
         if self._closed:
             return
         now = _now()
-        if due is not None:
-            self._want(key, due, run.priority, now)
-        if again is not None:
-            self._want(key, again.due, again.priority, now)
-        self._serve(now)
+        if ready_at is not None:
+            self._schedule(key, ready_at, run.priority, now)
+        if pending is not None:
+            self._schedule(key, pending.ready_at, pending.priority, now)
+        self._notify_getter(now)
 
-    def take_back(self, key: K, adds: int) -> None:
-        """Take back so many adds that came while a key runs: for who knows that there is nothing new in them.
+    def cancel_adds(self, key: K, adds: int) -> None:
+        """Cancel this many adds of a key that is in flight: those that the caller knows to contain nothing new.
 
-        When there were more, the key is in line again after `done`: nobody can take back what another one added.
+        If there were more adds, `done` still queues the key again: adds of other callers are not cancelled.
         """
-        again = self._again.get(key)
-        if again is None:
+        pending = self._pending.get(key)
+        if pending is None:
             return
-        again.adds -= adds
-        if again.adds <= 0:
-            del self._again[key]
+        pending.adds -= adds
+        if pending.adds <= 0:
+            del self._pending[key]
 
-    def retry(self, key: K, *, at_least: float = 0.0) -> float:
-        """Note that the run failed, before `done`; give the seconds until the next one.
+    def retry(self, key: K, *, min_delay: float = 0.0) -> float:
+        """Record that the run failed, before `done`; return the seconds until the next run.
 
-        `at_least` is a wait that was asked for: the next run is not earlier, whatever happens. A failure on old input
-        does not count when there is new one: the key runs again as that asks for.
+        `min_delay` is a requested delay: the next run never starts earlier. A failure on old input does not count if
+        there is new input: the key then runs when the new input was added for.
 
-        Raises: ValueError when the key is not running.
+        Raises: ValueError when the key is not in flight.
         """
-        self._run_of(key)
+        self._require_run(key)
         now = _now()
         self._failed += 1
-        again = self._again.get(key)
-        if again is not None and again.fresh and not at_least:
-            due = again.due
+        pending = self._pending.get(key)
+        if pending is not None and pending.reset_backoff and not min_delay:
+            ready_at = pending.ready_at
         else:
-            due = self._retries.fail(key, now, at_least)
-        return max(0.0, due - now)
+            ready_at = self._retries.fail(key, now, min_delay)
+        return max(0.0, ready_at - now)
 
     def forget(self, key: K) -> None:
-        """Note that the run succeeded, before `done`: the next failure is the first again."""
+        """Record that the run succeeded, before `done`: the next failure counts as the first."""
         self._retries.forget(key)
 
-    # Questions
+    # State
 
     def failures(self, key: K) -> int:
-        """Say how often a key failed in a row, early runs aside."""
+        """Return how many times in a row a key failed, without early runs."""
         return self._retries.count(key)
 
-    def running(self, key: K) -> bool:
-        """Tell whether a key is handed out."""
-        return key in self._running
+    def is_in_flight(self, key: K) -> bool:
+        """Report whether a key is in flight."""
+        return key in self._in_flight
 
     @property
     def closed(self) -> bool:
-        """Whether it hands out nothing any more."""
+        """Whether the queue is closed."""
         return self._closed
 
     def stats(self) -> QueueStats:
-        """Say how the queue stands."""
+        """Return the numbers of keys, the counters and the longest times."""
         now = _now()
         self._advance(now)
-        heads = [head.at for head in (line.head() for line in self._lines) if head is not None]
-        first = next(iter(self._running.values()), None)
+        heads = [head.time for head in (heap.head() for heap in self._ready) if head is not None]
+        first = next(iter(self._in_flight.values()), None)
         return QueueStats(
             name=self.name,
-            ready=sum(map(len, self._lines)),
+            ready=sum(map(len, self._ready)),
             delayed=len(self._delayed),
-            running=len(self._running),
+            in_flight=len(self._in_flight),
             adds=self._adds,
             gets=self._gets,
             retries=self._failed,
@@ -247,84 +248,84 @@ class WorkQueue(Generic[K]):
             longest_running=now - first.since if first is not None else 0.0,
         )
 
-    # The end
+    # Shutdown
 
     def close(self) -> None:
-        """Hand out nothing any more: whoever waits in `get` is told, what waits for a run is dropped."""
+        """Close the queue: each waiting `get` raises QueueClosed, and all queued keys are dropped."""
         self._closed = True
-        self._waiting.clear()
-        self._lines = tuple(Line() for _ in Priority)
-        self._delayed = Line()
+        self._items.clear()
+        self._ready = tuple(KeyHeap() for _ in Priority)
+        self._delayed = KeyHeap()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         while self._getters:
-            self._wake_one()
+            self._release_getter()
 
-    async def drained(self) -> None:
-        """Wait until nothing is running."""
-        while self._running:
+    async def wait_until_idle(self) -> None:
+        """Wait until no key is in flight."""
+        while self._in_flight:
             await self._idle.wait()
 
-    # Lines
+    # Heaps
 
-    def _want(self, key: K, due: float, priority: Priority, now: float) -> None:
-        self._advance(now)  # a key that is due already is in line since then
-        due = self._retries.earliest(key, due)
-        waiting = self._waiting.get(key)
-        if waiting is None:
-            waiting = self._waiting[key] = Waiting(key, priority)
-        elif waiting.line is not self._delayed:
-            if priority > waiting.priority:
-                waiting.priority = priority
-                self._lines[priority].push(waiting, waiting.at)
+    def _schedule(self, key: K, ready_at: float, priority: Priority, now: float) -> None:
+        self._advance(now)  # a delayed key that is due by now has been ready since then
+        ready_at = self._retries.earliest_start(key, ready_at)
+        item = self._items.get(key)
+        if item is None:
+            item = self._items[key] = QueueItem(key, priority)
+        elif item.heap is not self._delayed:
+            if priority > item.priority:
+                item.priority = priority
+                self._ready[priority].push(item, item.time)
             return
         else:
-            waiting.priority = max(waiting.priority, priority)
-        if due <= now:
-            self._lines[waiting.priority].push(waiting, now)
-        elif waiting.line is None or due < waiting.at:
-            self._delayed.push(waiting, due)
+            item.priority = max(item.priority, priority)
+        if ready_at <= now:
+            self._ready[item.priority].push(item, now)
+        elif item.heap is None or ready_at < item.time:
+            self._delayed.push(item, ready_at)
 
     def _advance(self, now: float) -> None:
-        """Put in line what is due."""
-        while (head := self._delayed.head()) is not None and head.at <= now:
-            self._lines[head.priority].push(head, head.at)
+        """Move the delayed keys that are due to the ready heaps."""
+        while (head := self._delayed.head()) is not None and head.time <= now:
+            self._ready[head.priority].push(head, head.time)
 
-    def _next(self, now: float) -> Waiting[K] | None:
-        """Give the key whose turn it is (Q5); None when there is none, or the rate allows none."""
+    def _next(self, now: float) -> QueueItem[K] | None:
+        """Return the ready key that goes first (Q5); None when there is none, or when the rate allows none."""
         self._advance(now)
-        if self._bucket is not None and self._bucket.next() > now:
+        if self._bucket is not None and self._bucket.next_time() > now:
             return None
-        # The first of each line is the oldest of its priority, so one of them is the best of all.
-        heads = [head for head in (line.head() for line in self._lines) if head is not None]
+        # The head of each heap is the oldest key of its priority, so the first of all is one of the heads.
+        heads = [head for head in (heap.head() for heap in self._ready) if head is not None]
         if len(heads) < 2:
             return heads[0] if heads else None
-        return min(heads, key=lambda head: (-self._level(head, now), head.at, head.ticket))
+        return min(heads, key=lambda head: (-self._level(head, now), head.time, head.sequence))
 
-    def _level(self, waiting: Waiting[K], now: float) -> int:
-        return min(Priority.HIGH, waiting.priority + int((now - waiting.at) / self._aging))
+    def _level(self, item: QueueItem[K], now: float) -> int:
+        return min(Priority.HIGH, item.priority + int((now - item.time) / self._raise_priority_after))
 
-    def _hand_out(self, waiting: Waiting[K], now: float) -> None:
+    def _start(self, item: QueueItem[K], now: float) -> None:
         if self._observe is not None:
-            self._observe(now - waiting.at)  # first: when it raises, the key is still in line
-        assert waiting.line is not None
-        waiting.line.drop(waiting)
-        del self._waiting[waiting.key]
-        self._retries.begin(waiting.key, now)
+            self._observe(now - item.time)  # first: if it raises, the key is still queued
+        assert item.heap is not None
+        item.heap.remove(item)
+        del self._items[item.key]
+        self._retries.start(item.key, now)
         if self._bucket is not None:
-            self._bucket.take(now)
-        self._running[waiting.key] = _Run(now, waiting.priority)
+            self._bucket.acquire(now)
+        self._in_flight[item.key] = _Run(now, item.priority)
         self._idle.clear()
         self._gets += 1
 
-    def _run_of(self, key: K) -> _Run:
-        run = self._running.get(key)
+    def _require_run(self, key: K) -> _Run:
+        run = self._in_flight.get(key)
         if run is None:
-            raise ValueError(f"{key!r} is not running: call this once between get() and the end of its run")
+            raise ValueError(f"{key!r} is not in flight: call this once between get() and done()")
         return run
 
-    # Waiting for keys
+    # Waiting getters
 
     async def _wait(self, now: float) -> None:
         getter = asyncio.get_running_loop().create_future()
@@ -336,19 +337,19 @@ class WorkQueue(Generic[K]):
             if getter in self._getters:
                 self._getters.remove(getter)
             elif getter.done() and not getter.cancelled():
-                self._serve(_now())  # it was woken for a key, which is another worker's now
+                self._notify_getter(_now())  # it was notified of a key, which another worker can have now
             raise
 
-    def _serve(self, now: float) -> None:
-        """Wake a worker if there is a key for it; each one that takes a key does the same for the next."""
+    def _notify_getter(self, now: float) -> None:
+        """Wake one waiting `get` if there is a key for it; each `get` that returns a key does the same for the next."""
         if not self._getters or self._closed:
             return
         if self._next(now) is not None:
-            self._wake_one()
+            self._release_getter()
         else:
             self._set_timer(now)
 
-    def _wake_one(self) -> None:
+    def _release_getter(self) -> None:
         while self._getters:
             getter = self._getters.popleft()
             if not getter.done():
@@ -356,24 +357,24 @@ class WorkQueue(Generic[K]):
                 return
 
     def _set_timer(self, now: float) -> None:
-        """See that somebody looks when the next key is due, or the rate allows the next one."""
-        at = self._next_moment()
-        if at is None or (self._timer is not None and self._timer_at <= at):
+        """Set the timer to when the next key is ready, or when the rate allows the next one."""
+        time = self._next_wakeup()
+        if time is None or (self._timer is not None and self._timer_at <= time):
             return
         if self._timer is not None:
             self._timer.cancel()
-        self._timer_at = at
-        self._timer = asyncio.get_running_loop().call_at(max(at, now), self._look)
+        self._timer_at = time
+        self._timer = asyncio.get_running_loop().call_at(max(time, now), self._timer_fired)
 
-    def _next_moment(self) -> float | None:
-        if self._bucket is not None and any(self._lines):
-            return self._bucket.next()
+    def _next_wakeup(self) -> float | None:
+        if self._bucket is not None and any(self._ready):
+            return self._bucket.next_time()
         head = self._delayed.head()
-        return None if head is None else head.at
+        return None if head is None else head.time
 
-    def _look(self) -> None:
+    def _timer_fired(self) -> None:
         self._timer = None
-        self._serve(_now())
+        self._notify_getter(_now())
 
 
 def _now() -> float:

@@ -1,13 +1,14 @@
-"""FROM A CHANGE TO A REASON: which changes matter (predicates), whom they concern (mappers), what else wakes.
+"""Triggers: which changes matter (predicates), which keys they enqueue (mappers), and other sources of keys.
 
     controller_for(WebApp)
         .predicate(generation_changed | labels_changed)
         .watches(Secret, to_keys(apps_of, Secret), predicate=has_labels("app") & ~in_namespaces("kube-system"))
 
-All of it is plain synchronous functions: between a change in the cache and its key in the queue nothing waits.
+All of these are plain synchronous functions: nothing waits between a change in the cache and its key in the queue.
 """
 
 from konverge.triggers.channels import Channel
+from konverge.triggers.handlers import EnqueueRequest, Trigger, TriggerHandler
 from konverge.triggers.mappers import Mapper, to_keys, to_owner, to_self
 from konverge.triggers.predicates import (
     Predicate,
@@ -23,18 +24,17 @@ from konverge.triggers.predicates import (
     spec_or_metadata_changed,
 )
 from konverge.triggers.reasons import EnqueueReason
-from konverge.triggers.routers import Route, Router, Trigger
 from konverge.triggers.timers import Timer
 
 __all__ = [
     "Channel",
     "EnqueueReason",
+    "EnqueueRequest",
     "Mapper",
     "Predicate",
-    "Route",
-    "Router",
     "Timer",
     "Trigger",
+    "TriggerHandler",
     "annotations_changed",
     "anything",
     "deletion_started",

@@ -1,4 +1,4 @@
-"""Channels: what happens outside of the cluster and wakes a key."""
+"""Channels: enqueue keys because of events outside of the cluster."""
 
 from __future__ import annotations
 
@@ -14,59 +14,59 @@ __all__ = ["Channel"]
 
 
 class Channel:
-    """Keys to wake that come from elsewhere: a webhook, a message, a poll of some cloud.
+    """Keys to enqueue from outside of the cluster: a webhook, a message, a poll of a cloud API.
 
-    Promises: a key that is put reaches everybody who listens at that time; while nobody does it is kept, once, for the
-    first who will. `put` tells the listeners at once, in one step.
+    Promises: each key is passed to every handler that runs at that time. Without a handler it is stored, once, for the
+    first one that runs. `put` calls the handlers before it returns.
     """
 
     def __init__(self, name: str = "channel") -> None:
         self.name = name
-        self._listeners: dict[object, Callable[[Key, EnqueueReason], None]] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None  # set while somebody listens
-        self._kept: dict[Key, None] = {}
-        self._lock = threading.Lock()  # between threads that put and the loop that takes; never held across an await
+        self._handlers: dict[object, Callable[[Key, EnqueueReason], None]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None  # set while a handler runs
+        self._pending: dict[Key, None] = {}
+        self._lock = threading.Lock()  # between put_threadsafe and the event loop; never held across an await
 
     def put(self, key: Key) -> None:
         """Enqueue a key; call it on the event loop."""
-        if not self._listeners:
+        if not self._handlers:
             with self._lock:
-                self._kept[key] = None
+                self._pending[key] = None
             return
-        wake = EnqueueReason(self.name, "", key, "", "channel")
-        for listener in list(self._listeners.values()):
-            listener(key, wake)
+        reason = EnqueueReason(self.name, "", key, "", "channel")
+        for handler in list(self._handlers.values()):
+            handler(key, reason)
 
     def put_threadsafe(self, key: Key) -> None:
-        """Enqueue a key from any thread, soon after."""
+        """Enqueue a key from any thread; the handlers are called soon after."""
         with self._lock:
-            self._kept[key] = None
+            self._pending[key] = None
             if self._loop is not None:
-                with suppress(RuntimeError):  # a loop that was closed meanwhile
-                    self._loop.call_soon_threadsafe(self._pass_on)
+                with suppress(RuntimeError):  # the loop was closed meanwhile
+                    self._loop.call_soon_threadsafe(self._flush)
 
-    async def run(self, listener: Callable[[Key, EnqueueReason], None]) -> None:
-        """Tell a listener what is put, and before that what was kept, until cancelled."""
+    async def run(self, handler: Callable[[Key, EnqueueReason], None]) -> None:
+        """Call a handler with each key, stored keys first, until cancelled."""
         loop = asyncio.get_running_loop()
         token = object()
-        self._listeners[token] = listener
+        self._handlers[token] = handler
         with self._lock:
             self._loop = loop
         try:
-            self._pass_on()
+            self._flush()
             await loop.create_future()
         finally:
-            del self._listeners[token]
-            if not self._listeners:
+            del self._handlers[token]
+            if not self._handlers:
                 with self._lock:
                     self._loop = None
 
-    def _pass_on(self) -> None:
-        if not self._listeners:
+    def _flush(self) -> None:
+        if not self._handlers:
             return
         with self._lock:
-            kept, self._kept = self._kept, {}
-        for key in kept:
+            pending, self._pending = self._pending, {}
+        for key in pending:
             self.put(key)
 
     def __repr__(self) -> str:

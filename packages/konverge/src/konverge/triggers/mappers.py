@@ -1,7 +1,7 @@
-"""Mappers: whom a change concerns. They read as directions: `to_owner(WebApp)`.
+"""Mappers: which keys an event enqueues. They read as directions: `to_owner(WebApp)`.
 
-Of an update both states are mapped, the old one and the new one: whoever an object pointed to and whoever it points to
-now are both told.
+For an update, both the old and the new state are mapped: the key that an object referred to before and the key that it
+refers to now are both enqueued.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _log = logging.getLogger("konverge.triggers")
 T = TypeVar("T")
 
 Mapper: TypeAlias = Callable[[Event], Iterable[Key]]
-"""Gives the keys that an event concerns; one that it gives twice is woken once."""
+"""Returns the keys that an event enqueues; a key that it returns twice is enqueued once."""
 
 
 def to_self() -> Mapper:
@@ -31,18 +31,18 @@ def to_self() -> Mapper:
 
 
 def to_owner(kind: type[Resource] | Kind, *, controller_only: bool = True) -> Mapper:
-    """Map an object to its owner of a kind, as its owner references tell.
+    """Map an object to its owner of a kind, by its owner references.
 
-    References match by group and kind, in whatever version; `controller_only` leaves out owners that do not control it.
+    References match by group and kind, in any version; `controller_only` ignores owners that are not its controller.
     """
     return _ToOwner(kind_of(kind), controller_only)
 
 
 def to_keys(function: Callable[[T], Iterable[Key]], type_: type[T] | Kind) -> Mapper:
-    """Map an object to each of the keys that a function gives of it; it is handed a copy of its own, of the type.
+    """Map an object to the keys that a function returns; the function receives its own copy, decoded into the type.
 
-    For a state that does not fit the type, or on which the function fails, the log says so, and the other state is
-    mapped all the same.
+    If a state does not match the type, or the function fails on it, the error is logged and the other state is still
+    mapped.
     """
     return _ToKeys(function, Unstructured if isinstance(type_, Kind) else type_)
 
@@ -70,7 +70,7 @@ class _ToOwner:
 
     def __call__(self, event: Event) -> Iterable[Key]:
         keys = (
-            self._key_of(entry, owner) for entry in _states(event) for owner in _owners(entry) if self._is_meant(owner)
+            self._key_of(entry, owner) for entry in _states(event) for owner in _owners(entry) if self._matches(owner)
         )
         return tuple(dict.fromkeys(keys))
 
@@ -81,7 +81,7 @@ class _ToOwner:
             else f"to_owner({self.kind.kind}, controller_only=False)"
         )
 
-    def _is_meant(self, owner: OwnerReference) -> bool:
+    def _matches(self, owner: OwnerReference) -> bool:
         if owner.kind != self.kind.kind or split_api_version(owner.api_version)[0] != self.kind.group:
             return False
         return bool(owner.controller) or not self.controller_only
@@ -94,7 +94,7 @@ def _owners(entry: Entry) -> list[OwnerReference]:
     try:
         return entry.owner_references()
     except DecodeError:
-        return []  # what no garbage collector could follow names nobody
+        return []  # the garbage collector could not read these references either
 
 
 @dataclass(frozen=True)
@@ -111,13 +111,13 @@ class _ToKeys:
 
     def _keys_of(self, entry: Entry) -> list[Key]:
         try:
-            return [_checked(key) for key in self.function(entry.read(self.type))]
+            return [_require_key(key) for key in self.function(entry.read(self.type))]
         except Exception:
-            _log.exception("A mapper failed", extra={"mapper": repr(self), "key": str(entry.key)})
+            _log.exception("mapper failed", extra={"mapper": repr(self), "key": str(entry.key)})
             return []
 
 
-def _checked(key: Any) -> Key:
+def _require_key(key: Any) -> Key:
     if isinstance(key, Key):
         return key
-    raise TypeError(f"{key!r} is no key: give a list of Key(namespace, name)")
+    raise TypeError(f"{key!r} is not a Key: return a list of Key(namespace, name)")

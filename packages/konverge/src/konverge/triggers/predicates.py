@@ -3,10 +3,10 @@
     generation_changed | labels_changed
     has_labels("app=web") & ~in_namespaces("kube-system")
 
-There are two sorts. *Changes* compare the old state with the new one; an object that comes or goes has changed in every
-respect. *States* look at one state, and an object that changes sides passes both `has_labels("a")` and
-`~has_labels("a")`: whoever cares for either side is told. So `p | ~p` always passes, `~~p` is `p`, and `~(p & q)` is
-`~p | ~q`.
+There are two types. *Change* predicates compare the old state with the new one; an added or deleted object has changed
+in every respect. *State* predicates test one state. An update that changes the result passes both `has_labels("a")` and
+`~has_labels("a")`, so that controllers interested in either side receive it. So `p | ~p` always passes, `~~p` is `p`,
+and `~(p & q)` is `~p | ~q`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from konverge.cache import Entry, Event
 from konverge.objects import LabelSelector
-from konverge.triggers.differences import changed_outside_status, differences_at, names_of
+from konverge.triggers.differences import changed_outside_status, field_differs, parse_path
 
 __all__ = [
     "Predicate",
@@ -34,16 +34,16 @@ __all__ = [
 
 
 class Predicate:
-    """A test of an event: `Predicate(function)`, and what `&`, `|` and `~` make of such.
+    """A test of an event: `Predicate(function)`, or a combination of predicates with `&`, `|` and `~`.
 
-    `repr()` is what an author writes to get it; `name` is for a function that has none.
+    `repr()` returns the expression that creates it; `name` is for a function without a name.
     """
 
     __slots__ = ("_name", "_test")
 
     def __init__(self, test: Callable[[Event], bool], name: str = "") -> None:
         if not callable(test):
-            raise TypeError(f"{test!r} is no function of an event: write Predicate(lambda event: ...)")
+            raise TypeError(f"{test!r} is not a function of an event: write Predicate(lambda event: ...)")
         self._test = test
         self._name = name or getattr(test, "__name__", "") or repr(test)
 
@@ -51,23 +51,23 @@ class Predicate:
         return bool(self._test(event))
 
     def __and__(self, other: Predicate) -> Predicate:
-        return _All(*_parts(_All, self), *_parts(_All, _checked(other)))
+        return _All(*_parts(_All, self), *_parts(_All, _require_predicate(other)))
 
     def __or__(self, other: Predicate) -> Predicate:
-        return _Any(*_parts(_Any, self), *_parts(_Any, _checked(other)))
+        return _Any(*_parts(_Any, self), *_parts(_Any, _require_predicate(other)))
 
     def __invert__(self) -> Predicate:
         return _Not(self)
 
     def __bool__(self) -> NoReturn:
-        raise TypeError("a predicate is no truth value: write & for `and`, | for `or`, ~ for `not`")
+        raise TypeError("a predicate has no truth value: write & for `and`, | for `or`, ~ for `not`")
 
     def __repr__(self) -> str:
         return self._name
 
 
 class _Not(Predicate):
-    """Passes what another one does not."""
+    """Passes events that another predicate does not pass."""
 
     __slots__ = ("_inner",)
 
@@ -80,12 +80,12 @@ class _Not(Predicate):
 
 
 class _All(Predicate):
-    """Passes what every part passes."""
+    """Passes events that every part passes."""
 
     __slots__ = ("parts",)
 
     def __init__(self, *parts: Predicate) -> None:
-        super().__init__(lambda event: all(part(event) for part in parts), " & ".join(map(_bracketed, parts)))
+        super().__init__(lambda event: all(part(event) for part in parts), " & ".join(map(_parenthesized, parts)))
         self.parts = parts
 
     def __invert__(self) -> Predicate:
@@ -93,12 +93,12 @@ class _All(Predicate):
 
 
 class _Any(Predicate):
-    """Passes what some part passes."""
+    """Passes events that at least one part passes."""
 
     __slots__ = ("parts",)
 
     def __init__(self, *parts: Predicate) -> None:
-        super().__init__(lambda event: any(part(event) for part in parts), " | ".join(map(_bracketed, parts)))
+        super().__init__(lambda event: any(part(event) for part in parts), " | ".join(map(_parenthesized, parts)))
         self.parts = parts
 
     def __invert__(self) -> Predicate:
@@ -106,7 +106,7 @@ class _Any(Predicate):
 
 
 class _State(Predicate):
-    """Passes an event whose old or new state is as asked for."""
+    """Passes an event if its old or its new state passes a test."""
 
     __slots__ = ("_state_test",)
 
@@ -129,24 +129,24 @@ def _change(differ: Callable[[Entry, Entry], bool], name: str) -> Predicate:
     return Predicate(test, name)
 
 
-def _parts(sort: type[_All] | type[_Any], predicate: Predicate) -> tuple[Predicate, ...]:
-    return predicate.parts if isinstance(predicate, sort) else (predicate,)
+def _parts(type_: type[_All] | type[_Any], predicate: Predicate) -> tuple[Predicate, ...]:
+    return predicate.parts if isinstance(predicate, type_) else (predicate,)
 
 
-def _checked(other: Any) -> Predicate:
+def _require_predicate(other: Any) -> Predicate:
     if isinstance(other, Predicate):
         return other
-    raise TypeError(f"{other!r} is no predicate: write Predicate({getattr(other, '__name__', '...')})")
+    raise TypeError(f"{other!r} is not a Predicate: write Predicate({getattr(other, '__name__', '...')})")
 
 
-def _bracketed(predicate: Predicate) -> str:
+def _parenthesized(predicate: Predicate) -> str:
     return f"({predicate!r})" if isinstance(predicate, _All | _Any) else repr(predicate)
 
 
 def _deletion_started(event: Event) -> bool:
     if event.new is None:
         return True
-    return event.new.deleting and (event.old is None or not event.old.deleting)
+    return event.new.terminating and (event.old is None or not event.old.terminating)
 
 
 anything = Predicate(lambda _: True, "anything")
@@ -155,43 +155,44 @@ anything = Predicate(lambda _: True, "anything")
 generation_changed = _change(
     lambda old, new: not new.generation or old.generation != new.generation, "generation_changed"
 )
-"""The generation: a new spec, but no new labels or finalizers. Objects without one (ConfigMaps) pass each time."""
+"""Passes a change of the generation: a new spec, but not new labels or finalizers. Objects without one (ConfigMaps)
+always pass."""
 
 resource_version_changed = _change(lambda old, new: old.version != new.version, "resource_version_changed")
-"""The resourceVersion: any change at all."""
+"""Passes a change of the resourceVersion: any change at all."""
 
 labels_changed = _change(
     lambda old, new: old.labels != new.labels and old.label_map() != new.label_map(), "labels_changed"
 )
-"""The labels."""
+"""Passes a change of the labels."""
 
-annotations_changed = _change(differences_at(("metadata", "annotations")), "annotations_changed")
-"""The annotations."""
+annotations_changed = _change(field_differs(("metadata", "annotations")), "annotations_changed")
+"""Passes a change of the annotations."""
 
 spec_or_metadata_changed = _change(changed_outside_status, "spec_or_metadata_changed")
-"""Anything outside of status, managedFields and resourceVersion: what wakes a controller for its own objects.
+"""Passes a change of anything but status, managedFields and resourceVersion: the default for a controller's own kind.
 
-In a cache of metadata only, the generation tells whether the rest changed; objects without one pass with each change.
+If only metadata is cached, the generation shows whether the rest changed; objects without one pass with each change.
 """
 
 deletion_started = Predicate(_deletion_started, "deletion_started")
-"""The object is marked for deletion and was not before, or it is gone."""
+"""Passes when an object gets its deletionTimestamp, or is gone."""
 
 
 def field_changed(path: str) -> Predicate:
     """Pass changes of the field at a wire path, `.spec.x` or `.metadata.annotations["example.com/mode"]`.
 
-    The field may be a whole list or map. One that the cache does not hold is taken for changed.
+    The field may be a whole list or map. A field that is not cached counts as changed.
 
-    Raises: ValueError when it is no wire path.
+    Raises: ValueError when it is not a wire path.
     """
-    return _change(differences_at(names_of(path)), f"field_changed({path!r})")
+    return _change(field_differs(parse_path(path)), f"field_changed({path!r})")
 
 
 def has_labels(selector: str) -> Predicate:
-    """Pass objects that a label selector selects: `app=web`, `tier in (a, b), !canary`.
+    """Pass objects that match a label selector: `app=web`, `tier in (a, b), !canary`.
 
-    Raises: ValueError when it is no selector.
+    Raises: ValueError when it is not a label selector.
     """
     parsed = LabelSelector.parse(selector)
     return _State(lambda entry: parsed.matches(entry.label_map()), f"has_labels({selector!r})")
@@ -200,7 +201,7 @@ def has_labels(selector: str) -> Predicate:
 def in_namespaces(*namespaces: str) -> Predicate:
     """Pass objects of these namespaces.
 
-    Raises: ValueError when there is none.
+    Raises: ValueError when no namespace is given.
     """
     if not namespaces:
         raise ValueError("in_namespaces() passes nothing: name at least one namespace")

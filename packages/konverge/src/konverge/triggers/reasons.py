@@ -1,4 +1,4 @@
-"""Why a key was woken, in words for people."""
+"""Why a key was enqueued, readable by people."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import msgspec
 
 from konverge.objects import Key
 
-__all__ = ["AUTHORS_ERRORS", "EnqueueReason"]
+__all__ = ["USER_CODE_ERRORS", "EnqueueReason"]
 
-AUTHORS_ERRORS = (Exception, SystemExit, asyncio.CancelledError)
-"""What a plain function of an author may raise by mistake. None of it may end anything but that call."""
+USER_CODE_ERRORS = (Exception, SystemExit, asyncio.CancelledError)
+"""What a plain function of the user may raise by mistake. None of these may end more than that call."""
 
 
 class EnqueueReason(msgspec.Struct, frozen=True, gc=False):
-    """One reason for a reconcile: which trigger, and which object at which version made it.
+    """One reason for a reconcile: the trigger, and the object and version that caused it.
 
-    `what` is "added", "changed", "removed", "timer" or "channel"; of the last two `kind` and `version` are "". `listed`
-    says that the change was found by a list.
+    `what` is "added", "updated", "deleted", "timer" or "channel"; for the last two `kind` and `version` are "".
+    `listed` is True if a list found the change.
     """
 
     trigger: str

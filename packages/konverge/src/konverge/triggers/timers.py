@@ -1,4 +1,4 @@
-"""Timers: keys that are woken each so often, whatever happens."""
+"""Timers: enqueue keys at a fixed interval."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 
 from konverge.objects import Key
-from konverge.triggers.reasons import AUTHORS_ERRORS, EnqueueReason
+from konverge.triggers.reasons import USER_CODE_ERRORS, EnqueueReason
 
 __all__ = ["Timer"]
 
@@ -15,10 +15,10 @@ _log = logging.getLogger("konverge.triggers")
 
 
 class Timer:
-    """Wakes the keys that a function gives, each `every` seconds, the first time after so many.
+    """Enqueues the keys that a function returns, every `every` seconds, first after one interval.
 
-    Promises: a tick that comes late does not move the next ones, and those missed meanwhile are left out; a function
-    that fails says so in the log and is asked again at the next tick.
+    Promises: a late tick does not move the next ones, and ticks missed meanwhile are skipped; a function that raises is
+    logged and called again at the next tick.
     """
 
     def __init__(self, every: float, keys: Callable[[], Iterable[Key]]) -> None:
@@ -28,7 +28,7 @@ class Timer:
         self._keys = keys
 
     async def ticks(self) -> AsyncIterator[tuple[Key, EnqueueReason]]:
-        """Give each key at each tick, without end."""
+        """Yield each key at each tick, without end."""
         loop = asyncio.get_running_loop()
         start, tick = loop.time(), 0
         while True:
@@ -40,8 +40,8 @@ class Timer:
     def _now(self) -> list[Key]:
         try:
             return list(dict.fromkeys(self._keys()))
-        except AUTHORS_ERRORS:
-            _log.exception("The keys of a timer could not be listed", extra={"timer": repr(self)})
+        except USER_CODE_ERRORS:
+            _log.exception("timer failed", extra={"timer": repr(self)})
             return []
 
     def __repr__(self) -> str:

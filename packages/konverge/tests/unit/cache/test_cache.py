@@ -17,8 +17,8 @@ from konverge.client import Client, InProcessTransport
 from konverge.errors import DecodeError, NotSynced
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Pod, ServiceAccount
 from konverge.objects import Key, Kind, Unstructured, encode, kind_of
-from konverge.testing.fault_transport import FaultyTransport
-from konverge.testing.faults import Fault, answered, lists, watches
+from konverge.testing.fault_transport import FaultTransport
+from konverge.testing.faults import Fault, status_response, lists, watches
 
 CONFIG_MAP = kind_of(ConfigMap)
 WIDGET = Kind("example.com", "v1", "Widget", "widgets")
@@ -29,7 +29,7 @@ class Rig:
     """A server, a client of it, and a cache that is open."""
 
     plane: Plane
-    transport: FaultyTransport
+    transport: FaultTransport
     client: Client
     cache: Cache
 
@@ -49,13 +49,13 @@ class Rig:
             await self.plane.good("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
 
     def watched(self) -> int:
-        return len(self.transport.script.asked(watches("configmaps")))
+        return len(self.transport.script.requests(watches("configmaps")))
 
 
 @asynccontextmanager
 async def rig(**options: Any) -> AsyncIterator[Rig]:
     plane = Plane()
-    transport = FaultyTransport(InProcessTransport(plane.server.handle))
+    transport = FaultTransport(InProcessTransport(plane.server.handle))
     async with (
         Client(transport) as client,
         Cache(client.collection, server=client, **options) as cache,
@@ -109,7 +109,7 @@ async def test_a_kind_that_nobody_declared_is_read_from_the_server_and_the_log_s
             assert [one.name for one in await it.cache.list(CONFIG_MAP, namespace="default")] == ["a"]
         said = [record for record in caplog.records if "not kept" in record.message]
         assert [record.kind for record in said] == ["ConfigMap.v1"]  # type: ignore[attr-defined]
-        assert it.cache.stats().mirrors == ()
+        assert it.cache.stats().informers == ()
 
 
 async def test_without_a_server_to_ask_a_kind_must_be_declared() -> None:
@@ -121,19 +121,19 @@ async def test_without_a_server_to_ask_a_kind_must_be_declared() -> None:
 
 async def test_views_alike_share_one_collection() -> None:
     async with rig() as it:
-        views = [it.cache.declare(kind) for kind in (ConfigMap, CONFIG_MAP, ConfigMap)]
+        listers = [it.cache.declare(kind) for kind in (ConfigMap, CONFIG_MAP, ConfigMap)]
         await it.cache.wait_for_sync(timeout=5)
-        assert len(it.cache.stats().mirrors) == 1
+        assert len(it.cache.stats().informers) == 1
         assert it.watched() == 1
 
         other = it.cache.declare(ConfigMap, CacheOptions(labels="app=web"))
         await it.cache.wait_for_sync(timeout=5)
-        assert len(it.cache.stats().mirrors) == 2
+        assert len(it.cache.stats().informers) == 2
 
-        for view in [*views, other]:
-            assert it.cache.stats().mirrors != ()
-            it.cache.withdraw(view)
-        assert it.cache.stats().mirrors == ()
+        for lister in [*listers, other]:
+            assert it.cache.stats().informers != ()
+            it.cache.remove_lister(lister)
+        assert it.cache.stats().informers == ()
 
 
 async def test_options_of_a_declaration_come_before_those_of_the_kind_before_those_of_the_cache() -> None:
@@ -175,7 +175,7 @@ async def test_metadata_only_asks_for_no_more() -> None:
         assert found is not None
         assert (found.kind, found.name, "data" in found) == ("ConfigMap", "a", False)
         answer = await it.change("a", value="2")
-        it.cache.note_write(CONFIG_MAP, encode(answer))
+        it.cache.record_write(CONFIG_MAP, encode(answer))
         assert "data" not in maps.get("a", namespace="default")  # type: ignore[operator]
 
 
@@ -201,7 +201,7 @@ async def test_an_object_that_does_not_fit_its_type_is_left_out_of_lists_and_nam
         maps = it.cache.declare(ConfigMap)
         await it.cache.wait_for_sync(timeout=5)
         broken = {"metadata": {"name": "b", "namespace": "default", "uid": "u", "resourceVersion": "99999"}, "data": 7}
-        it.cache.note_write(CONFIG_MAP, encode(broken))
+        it.cache.record_write(CONFIG_MAP, encode(broken))
 
         assert [one.name for one in maps.list()] == ["a"]
         assert [one.name for one in maps.list()] == ["a"]
@@ -219,24 +219,24 @@ async def test_a_write_is_seen_by_every_read_as_soon_as_it_has_returned() -> Non
         await it.cache.wait_for_sync(timeout=5)
 
         made = await it.create("a", value="1")
-        it.cache.note_write(CONFIG_MAP, encode(made), created=True)
+        it.cache.record_write(CONFIG_MAP, encode(made), created=True)
         found = maps.get("a", namespace="default")
         assert found is not None
         assert [one.name for one in maps.find("value", "1")] == ["a"]
         assert maps.list(namespace="default") == [found]
 
         gone = await it.delete("a")
-        it.cache.note_delete(CONFIG_MAP, Key("default", "a"), encode(gone))
+        it.cache.record_delete(CONFIG_MAP, Key("default", "a"), encode(gone))
         assert maps.list() == maps.find("value", "1") == []
         await settle()
-        assert it.cache.stats().mirrors[0].store.pending == 0
+        assert it.cache.stats().informers[0].store.pending == 0
 
 
 async def test_a_write_is_told_to_views_of_its_kind_only() -> None:
     async with rig() as it:
         maps, accounts = it.cache.declare(ConfigMap), it.cache.declare(ServiceAccount)
         await it.cache.wait_for_sync(timeout=5)
-        it.cache.note_write(CONFIG_MAP, encode(await it.create("a")), created=True)
+        it.cache.record_write(CONFIG_MAP, encode(await it.create("a")), created=True)
         assert len(maps.list()) == 1
         assert "a" not in [one.name for one in accounts.list()]
 
@@ -261,8 +261,8 @@ async def test_a_subscriber_is_told_what_is_there_and_then_every_change() -> Non
         assert told == [
             ("added", "a", True),
             ("added", "b", False),
-            ("changed", "a", False),
-            ("removed", "a", False),
+            ("updated", "a", False),
+            ("deleted", "a", False),
         ]
 
 
@@ -272,7 +272,7 @@ async def test_an_event_of_our_own_write_names_the_writer() -> None:
         await it.cache.wait_for_sync(timeout=5)
         writers: list[object] = []
         await maps.subscribe(lambda event: writers.append(event.writer))
-        it.cache.note_write(CONFIG_MAP, encode(await it.create("a")), created=True, writer="me")
+        it.cache.record_write(CONFIG_MAP, encode(await it.create("a")), created=True, writer="me")
         await it.create("b")
         await settle()
         assert writers == ["me", None]
@@ -303,10 +303,10 @@ async def test_an_observer_that_is_slow_gets_the_last_state_of_every_object() ->
             await it.delete("b")
             await settle()
             changed, removed = await anext(events), await anext(events)
-            assert (changed.type, changed.key.name) == (EventType.CHANGED, "a")
+            assert (changed.type, changed.key.name) == (EventType.UPDATED, "a")
             assert changed.new is not None
             assert changed.new.read(ConfigMap).data == {"value": "3"}
-            assert (removed.type, removed.key.name) == (EventType.REMOVED, "b")
+            assert (removed.type, removed.key.name) == (EventType.DELETED, "b")
 
             await it.create("d")
             assert (await anext(events)).key.name == "d", "waited for"
@@ -331,14 +331,14 @@ async def test_namespaces_may_be_joined_and_left_at_any_time() -> None:
         with pytest.raises(ValueError, match="not followed in namespace 'three'"):
             maps.get("a", namespace="three")
 
-        maps.follow(("two", "three"))
+        maps.set_namespaces(("two", "three"))
         with pytest.raises(NotSynced):
             maps.list()
         assert [one.namespace for one in maps.list(namespace="two")] == ["two"]
         await it.cache.wait_for_sync(timeout=5)
         assert {one.namespace for one in maps.find("name", "a")} == {"two", "three"}
-        assert told == [("added", "one"), ("added", "two"), ("removed", "one"), ("added", "three")]
-        assert {one.namespace for one in it.cache.stats().mirrors} == {"two", "three"}
+        assert told == [("added", "one"), ("added", "two"), ("deleted", "one"), ("added", "three")]
+        assert {one.namespace for one in it.cache.stats().informers} == {"two", "three"}
 
 
 async def test_a_namespace_that_two_views_share_stays_while_one_of_them_follows_it() -> None:
@@ -348,11 +348,11 @@ async def test_a_namespace_that_two_views_share_stays_while_one_of_them_follows_
         left = it.cache.declare(ConfigMap, CacheOptions(namespaces=("one", "two")))
         right = it.cache.declare(ConfigMap, CacheOptions(namespaces=("one",)))
         await it.cache.wait_for_sync(timeout=5)
-        assert len(it.cache.stats().mirrors) == 2
-        left.follow(())
+        assert len(it.cache.stats().informers) == 2
+        left.set_namespaces(())
         assert left.list() == []
         assert len(right.list()) == 1
-        assert len(it.cache.stats().mirrors) == 1
+        assert len(it.cache.stats().informers) == 1
 
 
 async def test_the_server_is_asked_for_namespaces_that_are_not_followed() -> None:
@@ -368,7 +368,7 @@ async def test_namespaces_that_make_no_sense_are_refused() -> None:
     async with rig() as it:
         maps = it.cache.declare(ConfigMap)
         with pytest.raises(ValueError, match="give it alone"):
-            maps.follow(("", "shop"))
+            maps.set_namespaces(("", "shop"))
         with pytest.raises(ValueError, match="cluster-scoped"):
             it.cache.declare(Namespace, CacheOptions(namespaces=("shop",)))
 
@@ -387,7 +387,7 @@ async def test_reading_before_the_first_list_says_what_it_waits_for() -> None:
 
 async def test_a_cache_that_does_not_sync_says_why_for_each_kind() -> None:
     async with rig() as it:
-        forbidden = answered(403, reason="Forbidden", message="no")
+        forbidden = status_response(403, reason="Forbidden", message="no")
         it.transport.script.add(lists("configmaps"), forbidden)
         it.transport.script.add(watches("configmaps"), forbidden)
         it.cache.declare(ConfigMap)
@@ -400,11 +400,11 @@ async def test_a_cache_that_does_not_sync_says_why_for_each_kind() -> None:
             "Widget cache not synced after 20 s: the server does not serve widgets.example.com "
             "(is its CRD installed, is the version right?)"
         )
-        assert caught.value.reasons.keys() == {"ConfigMap", "Widget"} == it.cache.stats().unsynced.keys()
+        assert caught.value.reasons.keys() == {"ConfigMap", "Widget"} == it.cache.stats().not_synced.keys()
 
         it.transport.script.clear()
         await asyncio.sleep(60)
-        assert it.cache.stats().unsynced.keys() == {"Widget"}
+        assert it.cache.stats().not_synced.keys() == {"Widget"}
 
 
 async def test_declarations_before_the_cache_is_opened_start_with_it() -> None:
@@ -424,10 +424,10 @@ async def test_a_cache_is_counted() -> None:
         it.cache.declare(ConfigMap)
         await it.cache.wait_for_sync(timeout=5)
         stats = it.cache.stats()
-        (mirror,) = stats.mirrors
-        assert (stats.objects, mirror.waits_for, mirror.kind) == (1, "", CONFIG_MAP)
-        assert stats.bytes == mirror.store.bytes > 100
-        assert mirror.reflector.watches == 1
+        (informer,) = stats.informers
+        assert (stats.objects, informer.not_synced_reason, informer.kind) == (1, "", CONFIG_MAP)
+        assert stats.bytes == informer.store.bytes > 100
+        assert informer.reflector.watches == 1
 
 
 async def test_an_index_may_be_declared_for_a_view_by_function() -> None:
@@ -467,5 +467,5 @@ async def test_nobody_waits_for_what_was_withdrawn() -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(it.cache.wait_for_sync(timeout=600))
             await settle()
-            it.cache.withdraw(maps)
+            it.cache.remove_lister(maps)
         assert asyncio.get_running_loop().time() < 10

@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
-from cached_objects import THING, at, thing
-from konverge.cache.compression import Packer
-from konverge.cache.entries import PackedEntry
+from cached_objects import WIDGET, at, widget
+from konverge.cache.compression import Compressor
+from konverge.cache.entries import CompressedEntry
 from konverge.cache.options import CacheOptions
 from konverge.cache.store import Store
 from konverge.objects import Unstructured
@@ -23,14 +23,14 @@ def spec(number: int) -> dict[str, object]:
     return {"image": f"example/app:{number}", "environment": env, "strategy": {"type": "RollingUpdate"}}
 
 
-def things(count: int) -> list[bytes]:
-    return [thing(f"a-{number}", number + 1, spec=spec(number)) for number in range(count)]
+def widgets(count: int) -> list[bytes]:
+    return [widget(f"a-{number}", number + 1, spec=spec(number)) for number in range(count)]
 
 
 async def filled(count: int, *, compress: bool) -> Store:
-    store = Store(THING, options=CacheOptions(compress=compress))
+    store = Store(WIDGET, options=CacheOptions(compress=compress))
     store.begin()
-    for one in things(count):
+    for one in widgets(count):
         store.put(one)
     await store.swap(str(count))
     return store
@@ -38,8 +38,8 @@ async def filled(count: int, *, compress: bool) -> Store:
 
 async def test_a_compressed_store_answers_as_a_plain_one_and_holds_far_less() -> None:
     plain, packed = await filled(300, compress=False), await filled(300, compress=True)
-    packed.put(thing("late", 400, spec=spec(7)))
-    plain.put(thing("late", 400, spec=spec(7)))
+    packed.put(widget("late", 400, spec=spec(7)))
+    plain.put(widget("late", 400, spec=spec(7)))
 
     assert packed.stats().bytes < plain.stats().bytes / 5
     for entry in plain.list():
@@ -52,20 +52,20 @@ async def test_a_compressed_store_answers_as_a_plain_one_and_holds_far_less() ->
 
 async def test_what_unpacks_is_held_once_for_all_entries() -> None:
     store = await filled(100, compress=True)
-    assert len({id(entry.unpack) for entry in store.list() if isinstance(entry, PackedEntry)}) == 1
+    assert len({id(entry.decompress) for entry in store.list() if isinstance(entry, CompressedEntry)}) == 1
 
 
 async def test_too_few_objects_are_held_as_they_are() -> None:
     store = await filled(5, compress=True)
-    assert store.get(at("a-1")).json == things(2)[1]  # type: ignore[union-attr]
-    assert store.stats().bytes == sum(map(len, things(5)))
+    assert store.get(at("a-1")).json == widgets(2)[1]  # type: ignore[union-attr]
+    assert store.stats().bytes == sum(map(len, widgets(5)))
 
 
 async def test_a_list_of_what_has_not_changed_keeps_the_entries() -> None:
     store = await filled(100, compress=True)
     before = store.get(at("a-1"))
     store.begin()
-    for one in things(100):
+    for one in widgets(100):
         store.put(one)
     await store.swap("200")
     assert store.get(at("a-1")) is before
@@ -73,25 +73,25 @@ async def test_a_list_of_what_has_not_changed_keeps_the_entries() -> None:
 
 @pytest.mark.parametrize("documents", [[b"{}"] * 40, [b"x"] * 40, [b'{"same":"%b"}' % (b"y" * 500)] * 40])
 def test_samples_that_teach_nothing_still_give_a_dictionary(documents: list[bytes]) -> None:
-    packer = Packer()
+    compressor = Compressor()
     for document in documents:
-        packer.learn(document)
-    assert packer.train()
-    assert [packer.unpack(packer.pack(document)) for document in documents] == documents
+        compressor.add_sample(document)
+    assert compressor.build_dictionary()
+    assert [compressor.decompress(compressor.compress(document)) for document in documents] == documents
 
 
 def test_threads_may_unpack_at_the_same_time() -> None:
-    packer = Packer()
+    compressor = Compressor()
     documents = [json.dumps(spec(number)).encode() for number in range(200)]
     for document in documents:
-        packer.learn(document)
-    assert packer.train()
-    packed = [packer.pack(document) for document in documents]
+        compressor.add_sample(document)
+    assert compressor.build_dictionary()
+    packed = [compressor.compress(document) for document in documents]
     wrong: list[int] = []
 
     def unpack() -> None:
         for _ in range(20):
-            wrong.extend(n for n, one in enumerate(packed) if packer.unpack(one) != documents[n])
+            wrong.extend(n for n, one in enumerate(packed) if compressor.decompress(one) != documents[n])
 
     threads = [threading.Thread(target=unpack) for _ in range(4)]
     for thread in threads:
@@ -104,4 +104,4 @@ def test_threads_may_unpack_at_the_same_time() -> None:
 def test_compression_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(ImportError, match=r"konverge\[zstd\]"):
-        Store(THING, options=CacheOptions(compress=True))
+        Store(WIDGET, options=CacheOptions(compress=True))

@@ -24,9 +24,9 @@ from konverge.cache.options import CacheOptions
 from konverge.cache.store import Store
 from konverge.errors import Expired
 from konverge.objects import Key, Kind, LabelSelector
-from model_server import NAMES, NAMESPACES, SELECTED, ModelServer, State, Window
+from model_server import NAMES, NAMESPACES, SELECTED, ModelServer, State, Scope
 
-THING = Kind("", "v1", "Thing", "things")
+WIDGET = Kind("", "v1", "Widget", "widgets")
 
 keys = st.builds(Key, st.sampled_from(NAMESPACES), st.sampled_from(NAMES))
 values = st.integers(0, 2)
@@ -67,7 +67,7 @@ class Listener:
         known = self.objects.get(event.key)
         if event.type is EventType.ADDED:
             assert known is None
-        elif event.type is EventType.CHANGED:
+        elif event.type is EventType.UPDATED:
             assert known is event.old
             assert known.version < event.new.version  # type: ignore[union-attr,operator]
             assert known.uid == event.new.uid  # type: ignore[union-attr]
@@ -89,10 +89,10 @@ class CacheMachine(RuleBasedStateMachine):
     @initialize(namespace=st.sampled_from(["", "shop"]), selected_only=st.booleans())
     def start(self, namespace: str, selected_only: bool) -> None:
         self.server = ModelServer()
-        self.window = Window(namespace, selected_only)
+        self.scope = Scope(namespace, selected_only)
         labels = ",".join(f"{name}={value}" for name, value in SELECTED.items()) if selected_only else ""
         options = CacheOptions(labels=labels, indexes=(("value", by_path(".spec.value")),))
-        self.store = Store(THING, namespace=namespace, options=options)
+        self.store = Store(WIDGET, namespace=namespace, options=options)
         self.horizon = 0
         self.listener = Listener()
         self.late: Listener | None = None
@@ -153,14 +153,14 @@ class CacheMachine(RuleBasedStateMachine):
         self.noted.append(response)
         if state.gone:
             version = str(response.known) if response.known else ""
-            self.store.note_delete(state.key, deleted(state.uid), version=version, writer=response.writer)
+            self.store.record_delete(state.key, deleted(state.uid), version=version, writer=response.writer)
             if not response.known:
                 self.blurred[state.key] = max(state.version, self.blurred.get(state.key, 0))
             return
         pure = response.created or (response.base and response.base != str(state.version))
-        if pure and state.version > self.horizon and self.window.holds(state.key):
+        if pure and state.version > self.horizon and self.scope.contains(state.key):
             self.signed[state.version] = response.writer
-        self.store.note_write(
+        self.store.record_write(
             state.json(), created=response.created, base_version=response.base, writer=response.writer
         )
 
@@ -168,7 +168,7 @@ class CacheMachine(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 4))
     def the_watch_tells(self, count: int) -> None:
-        for told in self.server.told_since(self.horizon, self.window)[:count]:
+        for told in self.server.events_since(self.horizon, self.scope)[:count]:
             before = len(self.listener.events)
             (self.store.remove if told.gone else self.store.put)(told.state.json())
             self.horizon = told.state.version
@@ -177,14 +177,14 @@ class CacheMachine(RuleBasedStateMachine):
     @rule(back=st.integers(1, 8))
     def the_watch_repeats_itself(self, back: int) -> None:
         events = len(self.listener.events)
-        for told in self.server.told_since(self.horizon - back, self.window):
+        for told in self.server.events_since(self.horizon - back, self.scope):
             if told.state.version <= self.horizon:
                 (self.store.remove if told.gone else self.store.put)(told.state.json())
         assert len(self.listener.events) == events
 
     @rule()
     def a_bookmark_comes(self) -> None:
-        pending = self.server.told_since(self.horizon, self.window)
+        pending = self.server.events_since(self.horizon, self.scope)
         self.horizon = max(self.horizon, pending[0].state.version - 1 if pending else self.server.version)
         self.store.progress(str(self.horizon))
 
@@ -205,7 +205,7 @@ class CacheMachine(RuleBasedStateMachine):
     def somebody_subscribes(self) -> None:
         late = self.late = Listener()
         self.store.subscribe(late)
-        self.store.tell_some(1)
+        self.store.notify_pending(1)
 
     def _list(self, version: int) -> None:
         self._stage(version)
@@ -216,13 +216,13 @@ class CacheMachine(RuleBasedStateMachine):
 
     def _stage(self, version: int) -> None:
         self.store.begin()
-        for state in self.server.all_at(version, self.window).values():
+        for state in self.server.all_at(version, self.scope).values():
             self.store.put(state.json())
 
     # What must hold
 
     def _check_told(self, state: State, gone: bool, events: list[Event]) -> None:
-        assert [event.type is EventType.REMOVED for event in events] == [gone]
+        assert [event.type is EventType.DELETED for event in events] == [gone]
         assert not events[0].listed
         writer = events[0].writer
         deleters = {noted.writer for noted in self.noted if noted.state.gone and noted.state.uid == state.uid}
@@ -238,7 +238,7 @@ class CacheMachine(RuleBasedStateMachine):
         for key in {state.key for state in self.server.history}:
             noted = [response.state.version for response in self.noted if response.state.key == key]
             state = self.server.at(key, max([self.horizon, *noted]))
-            if state is not None and self.window.shows(state):
+            if state is not None and self.scope.matches(state):
                 seen[key] = state
         return seen
 
@@ -277,7 +277,7 @@ class CacheMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_was_told_replays_to_what_is_delivered(self) -> None:
-        delivered = self.server.all_at(self.horizon, self.window)
+        delivered = self.server.all_at(self.horizon, self.scope)
         told = {key: entry.version for key, entry in self.listener.objects.items()}
         assert told == {key: state.version for key, state in delivered.items()}
         if self.late is not None:

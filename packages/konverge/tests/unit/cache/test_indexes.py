@@ -9,22 +9,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cached_objects import THING, at, thing
+from cached_objects import WIDGET, at, widget
 from konverge.cache.decoder import Decoder
 from konverge.cache.entries import Entry
-from konverge.cache.indexes import Index, LabelIndex, Values, by_function, by_path
+from konverge.cache.indexes import Index, LabelIndex, IndexFunc, by_function, by_path
 from konverge.cache.options import CacheOptions
 from konverge.cache.store import Store
 from konverge.objects import LabelSelector, Unstructured
 
-intake = Decoder(THING)
+intake = Decoder(WIDGET)
 
 
 def entry(name: str, spec: object = None, **metadata: object) -> Entry:
-    return intake.take(thing(name, 1, spec=spec, **metadata))  # type: ignore[arg-type]
+    return intake.decode(widget(name, 1, spec=spec, **metadata))  # type: ignore[arg-type]
 
 
-def values_of(values: Values, spec: object) -> list[object]:
+def values_of(values: IndexFunc, spec: object) -> list[object]:
     return list(values(entry("a", spec)))
 
 
@@ -88,30 +88,30 @@ def test_an_index_forgets_values_that_nobody_has() -> None:
 
 
 def test_an_index_may_be_declared_before_or_after_what_it_finds() -> None:
-    early = Store(THING, options=CacheOptions(indexes=(("node", by_path(".spec.node")),)))
-    late = Store(THING)
+    early = Store(WIDGET, options=CacheOptions(indexes=(("node", by_path(".spec.node")),)))
+    late = Store(WIDGET)
     for store in (early, late):
-        store.put(thing("a", 1, spec={"node": "n1"}))
-        store.note_write(thing("b", 2, spec={"node": "n1"}))
+        store.put(widget("a", 1, spec={"node": "n1"}))
+        store.record_write(widget("b", 2, spec={"node": "n1"}))
     late.add_index("node", by_path(".spec.node"))
     for store in (early, late):
         assert sorted(found.key.name for found in store.find("node", "n1")) == ["a", "b"]
 
 
 async def test_a_first_list_and_own_writes_before_it_are_found_alike() -> None:
-    store = Store(THING, options=CacheOptions(indexes=(("node", by_path(".spec.node")),)))
-    store.note_write(thing("own", 20, spec={"node": "n1"}))
-    store.note_write(thing("both", 21, spec={"node": "n2"}))
+    store = Store(WIDGET, options=CacheOptions(indexes=(("node", by_path(".spec.node")),)))
+    store.record_write(widget("own", 20, spec={"node": "n1"}))
+    store.record_write(widget("both", 21, spec={"node": "n2"}))
     store.begin()
-    store.put(thing("void", 1, spec={"node": "n1"}))
+    store.put(widget("void", 1, spec={"node": "n1"}))
     store.begin()
-    store.put(thing("a", 1, spec={"node": "n0"}))
-    store.put(thing("a", 2, spec={"node": "n1"}))
-    store.put(thing("gone", 3, spec={"node": "n1"}))
-    store.remove(thing("gone", 4, spec={"node": "n1"}))
-    store.put(thing("both", 5, spec={"node": "n1"}))
+    store.put(widget("a", 1, spec={"node": "n0"}))
+    store.put(widget("a", 2, spec={"node": "n1"}))
+    store.put(widget("gone", 3, spec={"node": "n1"}))
+    store.remove(widget("gone", 4, spec={"node": "n1"}))
+    store.put(widget("both", 5, spec={"node": "n1"}))
     store.add_index("name", by_path(".metadata.name"))
-    store.note_write(thing("late", 22, spec={"node": "n1"}))
+    store.record_write(widget("late", 22, spec={"node": "n1"}))
     assert sorted(found.key.name for found in store.find("node", "n1")) == ["late", "own"], "nothing of the list"
     await store.swap("10")
 
@@ -122,7 +122,7 @@ async def test_a_first_list_and_own_writes_before_it_are_found_alike() -> None:
 
 
 def test_the_same_index_may_be_declared_twice_and_another_one_not() -> None:
-    store = Store(THING)
+    store = Store(WIDGET)
     store.add_index("node", by_path(".spec.node"))
     store.add_index("node", by_path(".spec.node"))
     for taken, values in [("node", by_path(".spec.other")), ("owners", by_path(".x")), ("labels", by_path(".x"))]:
@@ -131,17 +131,17 @@ def test_the_same_index_may_be_declared_twice_and_another_one_not() -> None:
 
 
 def test_an_index_that_is_not_there_is_answered_with_those_that_are() -> None:
-    store = Store(THING)
+    store = Store(WIDGET)
     store.add_index("node", by_path(".spec.node"))
     with pytest.raises(ValueError, match=r"no index 'nod'.*there are: node"):
         store.find("nod", "x")
 
 
 def test_an_index_is_asked_for_one_namespace() -> None:
-    store = Store(THING)
+    store = Store(WIDGET)
     store.add_index("node", by_path(".spec.node"))
-    store.put(thing("a", 1, spec={"node": "n1"}))
-    store.put(thing("a", 2, spec={"node": "n1"}, namespace="bank"))
+    store.put(widget("a", 1, spec={"node": "n1"}))
+    store.put(widget("a", 2, spec={"node": "n1"}, namespace="bank"))
     assert [found.key.namespace for found in store.find("node", "n1", namespace="bank")] == ["bank"]
 
 
@@ -166,13 +166,13 @@ selectors = st.sampled_from(
 def test_a_list_by_labels_is_what_a_scan_would_give(
     states: list[tuple[str, dict[str, str] | None]], selector: str
 ) -> None:
-    store = Store(THING)
+    store = Store(WIDGET)
     store.list(labels=LabelSelector.parse("app=a"))  # so that the index is kept from the start
     for version, (name, wanted) in enumerate(states, 1):
         if wanted is None:
-            store.remove(thing(name, version))
+            store.remove(widget(name, version))
         else:
-            store.put(thing(name, version, labels=wanted))
+            store.put(widget(name, version, labels=wanted))
     chosen = LabelSelector.parse(selector)
     found = {one.key for one in store.list(labels=chosen)}
     assert found == {one.key for one in store.list() if chosen.matches(one.label_map())}

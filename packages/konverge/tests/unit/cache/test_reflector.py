@@ -10,15 +10,16 @@ from random import Random
 import pytest
 
 from embedded_plane import CONFIG_MAPS
-from followed import CONFIG_MAP, Plane, config_map, followed, running
-from konverge.cache.backoff import Patience, Spacing
+from reflector_harness import CONFIG_MAP, Plane, config_map, reflector_harness, running
+from konverge.cache.backoff import Stagger
+from konverge.cache.options import ReflectorOptions
 from konverge.cache.reflector import Reflector
-from konverge.cache.reflector_stats import State
+from konverge.cache.reflector_stats import ReflectorState
 from konverge.client import Client, InProcessTransport
 from konverge.errors import DecodeError, Forbidden, NotFound, TransportError, Unauthorized
-from konverge.testing.faults import Fault, answered, anything, cut, ended, frozen, lists, refused, refusing, watches
-from konverge.wire.watching import Selection
-from mirror import Informer
+from konverge.testing.faults import Fault, status_response, any_request, connection_reset, stream_closed, stream_stalled, lists, connection_refused, forbidden, watches
+from konverge.wire.list_watch import Selection
+from recording_sink import RecordingSink
 
 PAGES_OF_TWO = Selection(page_size=2, streaming=False)
 
@@ -38,9 +39,9 @@ async def plane_with(*names: str) -> Plane:
 
 
 async def test_a_collection_is_listed_by_a_stream_and_then_followed() -> None:
-    async with followed(plane=await plane_with("a", "b")) as it:
+    async with reflector_harness(plane=await plane_with("a", "b")) as it:
         await asyncio.sleep(0.1)
-        assert it.mirror.names() == ["a", "b"]
+        assert it.sink.names() == ["a", "b"]
 
         await it.create("c")
         await it.change("a")
@@ -48,24 +49,24 @@ async def test_a_collection_is_listed_by_a_stream_and_then_followed() -> None:
         await asyncio.sleep(0.1)
 
         await it.check()
-        assert [told.type for told in it.mirror.told] == ["ADDED", "ADDED", "ADDED", "MODIFIED", "DELETED"]
+        assert [event.type for event in it.sink.events] == ["ADDED", "ADDED", "ADDED", "MODIFIED", "DELETED"]
         assert len(it.script.log) == 1, "one request for all of it"
 
 
 async def test_a_server_without_streaming_lists_is_asked_for_pages_at_once_and_from_then_on() -> None:
-    async with followed(plane=await plane_with("a", "b", "c"), selection=Selection(page_size=2), start=False) as it:
+    async with reflector_harness(plane=await plane_with("a", "b", "c"), selection=Selection(page_size=2), start=False) as it:
         unknown = it.script.add(
-            lambda asked: "sendInitialEvents" in asked.query, answered(422, reason="Invalid", message="forbidden")
+            lambda asked: "sendInitialEvents" in asked.query, status_response(422, reason="Invalid", message="forbidden")
         )
         async with running(it.reflector):
             await asyncio.sleep(2)
-            assert it.mirror.names() == ["a", "b", "c"]
+            assert it.sink.names() == ["a", "b", "c"]
             assert len(it.lists) == 2, "two pages"
             assert it.reflector.stats().error is None
 
             it.script.remove(unknown)
             it.compact()
-            it.transport.cut_streams()
+            it.transport.reset_streams()
             await it.create("d")
             it.compact()
             await asyncio.sleep(10)
@@ -77,22 +78,22 @@ async def test_a_server_without_streaming_lists_is_asked_for_pages_at_once_and_f
 
 
 async def test_a_first_list_is_stored_page_by_page_and_shown_at_once() -> None:
-    async with followed(plane=await plane_with(*"abcde"), selection=PAGES_OF_TWO, start=False) as it:
+    async with reflector_harness(plane=await plane_with(*"abcde"), selection=PAGES_OF_TWO, start=False) as it:
         it.script.add(lists("configmaps"), Fault(delay=1.0))
         async with running(it.reflector):
             await asyncio.sleep(2.5)
-            assert it.mirror.names() == [], "two pages are in"
-            assert len(it.mirror.staged or {}) == 4
-            assert it.reflector.stats().state is State.LISTING
+            assert it.sink.names() == [], "two pages are in"
+            assert len(it.sink.staged or {}) == 4
+            assert it.reflector.stats().state is ReflectorState.LISTING
 
             await asyncio.sleep(1)
-            assert it.mirror.names() == ["a", "b", "c", "d", "e"]
-            assert it.mirror.swaps == [it.reflector.stats().resource_version]
+            assert it.sink.names() == ["a", "b", "c", "d", "e"]
+            assert it.sink.swaps == [it.reflector.stats().resource_version]
 
 
 async def test_no_page_is_repeated_when_one_fails() -> None:
-    async with followed(plane=await plane_with(*"abcde"), selection=PAGES_OF_TWO, start=False) as it:
-        it.script.add(lambda asked: "continue" in asked.query, refused(), times=1)
+    async with reflector_harness(plane=await plane_with(*"abcde"), selection=PAGES_OF_TWO, start=False) as it:
+        it.script.add(lambda asked: "continue" in asked.query, connection_refused(), times=1)
         async with running(it.reflector):
             await asyncio.sleep(5)
 
@@ -102,19 +103,19 @@ async def test_no_page_is_repeated_when_one_fails() -> None:
 
 
 async def test_a_page_that_never_comes_is_given_up_after_45_seconds() -> None:
-    async with followed(plane=await plane_with(*"abcde"), selection=PAGES_OF_TWO, start=False) as it:
-        it.script.add(lambda asked: "continue" in asked.query, frozen(after=100), times=1)
+    async with reflector_harness(plane=await plane_with(*"abcde"), selection=PAGES_OF_TWO, start=False) as it:
+        it.script.add(lambda asked: "continue" in asked.query, stream_stalled(after=100), times=1)
         async with running(it.reflector):
             await asyncio.sleep(44)
-            assert it.mirror.names() == []
+            assert it.sink.names() == []
             await asyncio.sleep(4)
 
             await it.check()
 
 
 async def test_a_page_that_fails_for_ever_is_no_storm() -> None:
-    async with followed(plane=await plane_with(*"abcde"), selection=PAGES_OF_TWO, start=False) as it:
-        rule = it.script.add(lambda asked: "continue" in asked.query, answered(503))
+    async with reflector_harness(plane=await plane_with(*"abcde"), selection=PAGES_OF_TWO, start=False) as it:
+        rule = it.script.add(lambda asked: "continue" in asked.query, status_response(503))
         async with running(it.reflector):
             await asyncio.sleep(300)
             asked = [each.time for each in it.lists[1:]]
@@ -126,8 +127,8 @@ async def test_a_page_that_fails_for_ever_is_no_storm() -> None:
 
 
 async def test_an_expired_page_starts_the_list_again_and_the_second_time_it_is_asked_for_in_one_piece() -> None:
-    async with followed(plane=await plane_with(*"abcde"), selection=PAGES_OF_TWO, start=False) as it:
-        it.script.add(lambda asked: "continue" in asked.query, answered(410, reason="Expired"))
+    async with reflector_harness(plane=await plane_with(*"abcde"), selection=PAGES_OF_TWO, start=False) as it:
+        it.script.add(lambda asked: "continue" in asked.query, status_response(410, reason="Expired"))
         async with running(it.reflector):
             await asyncio.sleep(10)
 
@@ -136,33 +137,33 @@ async def test_an_expired_page_starts_the_list_again_and_the_second_time_it_is_a
 
 
 async def test_what_is_deleted_between_two_readings_of_the_first_page_does_not_stay() -> None:
-    async with followed(plane=await plane_with(*"abc"), selection=PAGES_OF_TWO, start=False) as it:
-        it.script.add(lists(), cut(after=2000), times=1)
+    async with reflector_harness(plane=await plane_with(*"abc"), selection=PAGES_OF_TWO, start=False) as it:
+        it.script.add(lists(), connection_reset(after=2000), times=1)
         async with running(it.reflector):
             await asyncio.sleep(0.1)
             await it.delete("a")
             await asyncio.sleep(5)
 
-            assert it.mirror.names() == ["b", "c"]
+            assert it.sink.names() == ["b", "c"]
 
 
 async def test_initial_events_that_do_not_end_are_given_up_and_the_list_is_read_in_pages() -> None:
-    async with followed(plane=await plane_with("a"), start=False) as it:
+    async with reflector_harness(plane=await plane_with("a"), start=False) as it:
         # A server that streams what is there and knows nothing of the bookmark.
         without_end = Fault(rewrite=lambda chunk: chunk.replace(b"k8s.io/initial-events-end", b"k8s.io/something"))
         it.script.add(watches(), without_end, times=1)
         async with running(it.reflector):
             await asyncio.sleep(29)
-            assert it.mirror.names() == []
+            assert it.sink.names() == []
             await asyncio.sleep(2)
 
-            assert it.mirror.names() == ["a"]
+            assert it.sink.names() == ["a"]
             assert len(it.lists) == 1
             assert not it.reflector.stats().streaming
 
 
 async def test_a_stream_of_initial_events_that_goes_on_for_ever_is_given_up_too() -> None:
-    async with followed(start=False) as it:
+    async with reflector_harness(start=False) as it:
         without_end = Fault(rewrite=lambda chunk: chunk.replace(b"k8s.io/initial-events-end", b"k8s.io/something"))
         it.script.add(watches(), without_end, times=1)
         async with running(it.reflector):
@@ -177,28 +178,28 @@ async def test_a_stream_of_initial_events_that_goes_on_for_ever_is_given_up_too(
 
 
 async def test_a_stream_that_ends_is_taken_up_from_the_last_version_without_a_list() -> None:
-    async with followed(plane=await plane_with("a")) as it:
+    async with reflector_harness(plane=await plane_with("a")) as it:
         await asyncio.sleep(10)
         await it.create("b")
         await asyncio.sleep(0.1)
-        it.transport.end_streams()
+        it.transport.close_streams()
         await asyncio.sleep(0.1)
 
         assert len(it.watches) == 2
-        assert it.watches[1].query["resourceVersion"] == it.mirror.objects["default/b"]["metadata"]["resourceVersion"]
+        assert it.watches[1].query["resourceVersion"] == it.sink.objects["default/b"]["metadata"]["resourceVersion"]
         assert it.reflector.stats().error is None
 
 
 async def test_what_changes_while_no_stream_is_open_is_told_afterwards() -> None:
-    async with followed(plane=await plane_with("a", "b")) as it:
+    async with reflector_harness(plane=await plane_with("a", "b")) as it:
         await asyncio.sleep(10)
-        with it.script.standing(watches(), refused()):
-            it.transport.cut_streams()
+        with it.script.active(watches(), connection_refused()):
+            it.transport.reset_streams()
             await asyncio.sleep(0.1)
             await it.delete("a")
             await it.create("c")
             await asyncio.sleep(5)
-            assert it.mirror.names() == ["a", "b"]
+            assert it.sink.names() == ["a", "b"]
         await asyncio.sleep(10)
 
         await it.check()
@@ -206,26 +207,26 @@ async def test_what_changes_while_no_stream_is_open_is_told_afterwards() -> None
 
 
 async def test_what_vanished_while_the_history_was_forgotten_is_told_as_deleted() -> None:
-    async with followed(plane=await plane_with("a", "b")) as it:
+    async with reflector_harness(plane=await plane_with("a", "b")) as it:
         await asyncio.sleep(10)
-        with it.script.standing(watches(), refused()):
-            it.transport.cut_streams()
+        with it.script.active(watches(), connection_refused()):
+            it.transport.reset_streams()
             await asyncio.sleep(0.1)
             await it.delete("a")
             it.compact()
         await asyncio.sleep(10)
 
         await it.check()
-        assert ("DELETED", "a") in [(told.type, told.name) for told in it.mirror.told]
+        assert ("DELETED", "a") in [(event.type, event.name) for event in it.sink.events]
         assert it.reflector.stats().lists == 2
         assert it.reflector.stats().error is None
 
 
 async def test_an_object_deleted_and_made_again_in_a_gap_is_another_object() -> None:
-    async with followed(plane=await plane_with("a")) as it:
+    async with reflector_harness(plane=await plane_with("a")) as it:
         await asyncio.sleep(10)
-        with it.script.standing(watches(), refused()):
-            it.transport.cut_streams()
+        with it.script.active(watches(), connection_refused()):
+            it.transport.reset_streams()
             await asyncio.sleep(0.1)
             await it.delete("a")
             await it.create("a")
@@ -233,13 +234,13 @@ async def test_an_object_deleted_and_made_again_in_a_gap_is_another_object() -> 
         await asyncio.sleep(10)
 
         await it.check()
-        assert [told.type for told in it.mirror.told] == ["ADDED", "DELETED", "ADDED"]
-        first, _, second = (told.uid for told in it.mirror.told)
+        assert [event.type for event in it.sink.events] == ["ADDED", "DELETED", "ADDED"]
+        first, _, second = (event.uid for event in it.sink.events)
         assert first != second
 
 
 async def test_watches_last_between_five_and_ten_minutes_and_not_all_equally_long() -> None:
-    async with followed(plane=await plane_with("a"), selection=Selection(streaming=False)) as it:
+    async with reflector_harness(plane=await plane_with("a"), selection=Selection(streaming=False)) as it:
         for number in range(120):
             await it.change("a", str(number))
             await asyncio.sleep(30)
@@ -255,39 +256,39 @@ async def test_watches_last_between_five_and_ten_minutes_and_not_all_equally_lon
 
 
 async def test_a_stream_that_says_nothing_is_opened_anew_within_45_seconds_and_that_is_no_trouble() -> None:
-    async with followed(plane=await plane_with("a")) as it:
+    async with reflector_harness(plane=await plane_with("a")) as it:
         await asyncio.sleep(10)
-        assert it.transport.freeze_streams() == 1
+        assert it.transport.stall_streams() == 1
         frozen_at = now()
         for name in "bcdefghijk":
             await it.create(name)
         await asyncio.sleep(36)
 
-        assert len(it.mirror.objects) == 11
+        assert len(it.sink.objects) == 11
         assert it.watches[-1].time - frozen_at <= 45
         assert it.reflector.stats().error is None
         assert it.reflector.stats().lists == 1
 
 
 async def test_a_watch_that_is_never_answered_is_trouble_within_45_seconds() -> None:
-    async with followed(plane=await plane_with("a")) as it:
+    async with reflector_harness(plane=await plane_with("a")) as it:
         await asyncio.sleep(10)
         it.script.add(watches(), Fault(delay=1e6), times=1)
-        it.transport.end_streams()
+        it.transport.close_streams()
         await asyncio.sleep(45.5)
 
         assert isinstance(it.reflector.stats().error, TransportError)
         await it.create("b")
         await asyncio.sleep(5)
         await it.check()
-        assert it.reflector.stats().error is None or it.reflector.stats().state is State.WATCHING
+        assert it.reflector.stats().error is None or it.reflector.stats().state is ReflectorState.WATCHING
 
 
 async def test_a_way_that_lets_nothing_through_is_trouble_although_watches_open() -> None:
-    async with followed(plane=await plane_with("a")) as it:
+    async with reflector_harness(plane=await plane_with("a")) as it:
         await asyncio.sleep(10)
-        with it.script.standing(watches(), frozen()):
-            it.transport.freeze_streams()
+        with it.script.active(watches(), stream_stalled()):
+            it.transport.stall_streams()
             await asyncio.sleep(45)
             assert it.reflector.stats().error is None, "it may just be quiet"
             await asyncio.sleep(50)
@@ -304,7 +305,7 @@ async def test_a_way_that_lets_nothing_through_is_trouble_although_watches_open(
 
 async def test_an_idle_collection_keeps_a_young_version_by_bookmarks_and_is_never_listed_again() -> None:
     dice = Random(3)
-    async with followed(plane=await plane_with("a")) as it:
+    async with reflector_harness(plane=await plane_with("a")) as it:
         versions = []
         for number in range(120):
             await asyncio.sleep(5)
@@ -313,7 +314,7 @@ async def test_an_idle_collection_keeps_a_young_version_by_bookmarks_and_is_neve
             # A real server forgets what is older than five minutes; this one is more than twice as forgetful.
             it.plane.server.cluster.storage.compact(versions[-25] if number >= 25 else 0)
             if dice.random() < 0.1:
-                it.transport.cut_streams()
+                it.transport.reset_streams()
         await it.create("b")
         await asyncio.sleep(5)
 
@@ -330,21 +331,21 @@ async def test_an_idle_collection_keeps_a_young_version_by_bookmarks_and_is_neve
 @pytest.mark.parametrize(
     ("fault", "error", "words"),
     [
-        (refusing("watch configmaps"), Forbidden, "needs watch on configmaps"),
-        (answered(401, reason="Unauthorized"), Unauthorized, "does not accept the credentials"),
-        (answered(404, b"404 page not found\n"), NotFound, "is its CRD installed"),
+        (forbidden("watch configmaps"), Forbidden, "needs watch on configmaps"),
+        (status_response(401, reason="Unauthorized"), Unauthorized, "does not accept the credentials"),
+        (status_response(404, b"404 page not found\n"), NotFound, "is its CRD installed"),
     ],
     ids=["403", "401", "404"],
 )
 async def test_a_refusal_is_said_and_waited_out(fault: Fault, error: type[Exception], words: str) -> None:
-    async with followed(plane=await plane_with("a"), start=False) as it:
-        refusal = it.script.add(anything, fault)
+    async with reflector_harness(plane=await plane_with("a"), start=False) as it:
+        refusal = it.script.add(any_request, fault)
         async with running(it.reflector):
             await asyncio.sleep(300)
             stats = it.reflector.stats()
             assert isinstance(stats.error, error)
             assert words in str(stats.error)
-            assert stats.trouble_age == pytest.approx(300)
+            assert stats.error_age == pytest.approx(300)
             assert not stats.synced
             assert it.rate(since=60, until=300) <= 0.25
 
@@ -356,8 +357,8 @@ async def test_a_refusal_is_said_and_waited_out(fault: Fault, error: type[Except
 
 
 async def test_a_missing_right_is_named_for_a_program() -> None:
-    async with followed(start=False) as it:
-        it.script.add(anything, refusing("watch configmaps"))
+    async with reflector_harness(start=False) as it:
+        it.script.add(any_request, forbidden("watch configmaps"))
         async with running(it.reflector):
             await asyncio.sleep(1)
             error = it.reflector.stats().error
@@ -366,14 +367,14 @@ async def test_a_missing_right_is_named_for_a_program() -> None:
 
 
 async def test_rights_that_are_taken_away_in_the_middle_and_given_back_lose_nothing() -> None:
-    async with followed(plane=await plane_with("a")) as it:
+    async with reflector_harness(plane=await plane_with("a")) as it:
         await asyncio.sleep(10)
-        with it.script.standing(anything, refusing("watch configmaps")):
-            it.transport.end_streams()
+        with it.script.active(any_request, forbidden("watch configmaps")):
+            it.transport.close_streams()
             await it.create("b")
             await it.delete("a")
             await asyncio.sleep(120)
-            assert it.mirror.names() == ["a"]
+            assert it.sink.names() == ["a"]
         await asyncio.sleep(35)
 
         await it.check()
@@ -398,10 +399,10 @@ async def test_rights_that_are_taken_away_in_the_middle_and_given_back_lose_noth
     ],
 )
 async def test_garbage_in_a_stream_ends_the_stream_and_nothing_else(garbage: bytes) -> None:
-    async with followed(plane=await plane_with("a")) as it:
+    async with reflector_harness(plane=await plane_with("a")) as it:
         await asyncio.sleep(10)
         it.script.add(watches(), Fault(before=garbage), times=2)
-        it.transport.end_streams()
+        it.transport.close_streams()
         await asyncio.sleep(0.1)
         assert isinstance(it.reflector.stats().error, DecodeError)
         await it.create("b")
@@ -413,19 +414,19 @@ async def test_garbage_in_a_stream_ends_the_stream_and_nothing_else(garbage: byt
 
 
 async def test_empty_lines_in_a_stream_are_nothing() -> None:
-    async with followed(plane=await plane_with("a")) as it:
+    async with reflector_harness(plane=await plane_with("a")) as it:
         await asyncio.sleep(10)
         it.script.add(watches(), Fault(before=b"\n\r\n  \n"), times=1)
-        it.transport.end_streams()
+        it.transport.close_streams()
         await asyncio.sleep(0.1)
 
         assert it.reflector.stats().error is None
 
 
 async def test_an_answer_to_a_list_that_is_no_list_is_asked_for_again() -> None:
-    async with followed(plane=await plane_with("a"), selection=PAGES_OF_TWO, start=False) as it:
+    async with reflector_harness(plane=await plane_with("a"), selection=PAGES_OF_TWO, start=False) as it:
         for body in (b"<html>", b"[]", b""):
-            it.script.add(lists(), answered(200, body), times=1)
+            it.script.add(lists(), status_response(200, body), times=1)
         async with running(it.reflector):
             await asyncio.sleep(10)
             await it.check()
@@ -434,8 +435,8 @@ async def test_an_answer_to_a_list_that_is_no_list_is_asked_for_again() -> None:
 # What is broken on our side
 
 
-class Flawed(Informer):
-    """A sink whose put raises for one name, as often as told."""
+class Flawed(RecordingSink):
+    """A sink whose put raises for one name, as often as event."""
 
     flaws = 2
 
@@ -447,9 +448,9 @@ class Flawed(Informer):
 
 
 async def test_a_sink_that_raises_is_no_reason_to_stop(caplog: pytest.LogCaptureFixture) -> None:
-    plane, mirror = await plane_with("a"), Flawed()
+    plane, sink = await plane_with("a"), Flawed()
     async with Client(InProcessTransport(plane.server.handle)) as client:
-        reflector = Reflector(client.collection(CONFIG_MAP), mirror, kind="ConfigMap")
+        reflector = Reflector(client.collection(CONFIG_MAP), sink, kind="ConfigMap")
         async with running(reflector):
             await asyncio.sleep(10)
             await plane.good("POST", CONFIG_MAPS, config_map("flawed"))
@@ -457,17 +458,17 @@ async def test_a_sink_that_raises_is_no_reason_to_stop(caplog: pytest.LogCapture
             assert "RuntimeError: a bug" in str(reflector.stats().error)
             await asyncio.sleep(20)
 
-            assert mirror.names() == ["a", "flawed"]
+            assert sink.names() == ["a", "flawed"]
             assert reflector.stats().error is None
     assert any(record.exc_info for record in caplog.records)
 
 
 async def test_trouble_is_logged_once_and_its_end_too(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="konverge.cache")
-    async with followed(plane=await plane_with("a")) as it:
+    async with reflector_harness(plane=await plane_with("a")) as it:
         await asyncio.sleep(10)
-        with it.script.standing(watches(), refused()):
-            it.transport.cut_streams()
+        with it.script.active(watches(), connection_refused()):
+            it.transport.reset_streams()
             await asyncio.sleep(300)
         await asyncio.sleep(60)
 
@@ -480,90 +481,90 @@ async def test_trouble_is_logged_once_and_its_end_too(caplog: pytest.LogCaptureF
 
 
 async def test_stats_say_what_it_does() -> None:
-    async with followed(plane=await plane_with("a"), start=False) as it:
+    async with reflector_harness(plane=await plane_with("a"), start=False) as it:
         before = it.reflector.stats()
-        assert (before.state, before.synced, before.lists, before.error) == (State.IDLE, False, 0, None)
+        assert (before.state, before.synced, before.lists, before.error) == (ReflectorState.IDLE, False, 0, None)
         async with running(it.reflector):
             await asyncio.sleep(10)
             await it.create("b")
             await asyncio.sleep(5)
             during = it.reflector.stats()
             assert (during.state, during.synced, during.lists, during.watches, during.events) == (
-                State.WATCHING,
+                ReflectorState.WATCHING,
                 True,
                 1,
                 1,
                 1,
             )
-            assert during.resource_version == it.mirror.objects["default/b"]["metadata"]["resourceVersion"]
+            assert during.resource_version == it.sink.objects["default/b"]["metadata"]["resourceVersion"]
             assert during.silent == pytest.approx(5)
             assert during.state_age == pytest.approx(15)
-            with it.script.standing(anything, refused()):
-                it.transport.cut_streams()
+            with it.script.active(any_request, connection_refused()):
+                it.transport.reset_streams()
                 await asyncio.sleep(0.5)
-                assert it.reflector.stats().state is State.WAITING
-        assert it.reflector.stats().state is State.STOPPED
+                assert it.reflector.stats().state is ReflectorState.WAITING
+        assert it.reflector.stats().state is ReflectorState.STOPPED
 
 
 async def test_metadata_only_collections_are_followed_in_the_same_way() -> None:
-    async with followed(plane=await plane_with("a"), metadata_only=True) as it:
+    async with reflector_harness(plane=await plane_with("a"), metadata_only=True) as it:
         await asyncio.sleep(0.1)
         await it.create("b")
         await asyncio.sleep(0.1)
 
-        assert it.mirror.names() == ["a", "b"]
-        assert all("data" not in found for found in it.mirror.objects.values())
+        assert it.sink.names() == ["a", "b"]
+        assert all("data" not in found for found in it.sink.objects.values())
 
 
 async def test_a_selector_decides_what_is_followed() -> None:
     plane = Plane()
     await plane.good("POST", CONFIG_MAPS, config_map("a", {"app": "web"}))
     await plane.good("POST", CONFIG_MAPS, config_map("b"))
-    async with followed(plane=plane, selection=Selection(label_selector="app=web")) as it:
+    async with reflector_harness(plane=plane, selection=Selection(label_selector="app=web")) as it:
         await asyncio.sleep(0.1)
-        assert it.mirror.names() == ["a"]
+        assert it.sink.names() == ["a"]
         await plane.merge(f"{CONFIG_MAPS}/a", {"metadata": {"labels": {"app": "db"}}})
         await plane.merge(f"{CONFIG_MAPS}/b", {"metadata": {"labels": {"app": "web"}}})
         await asyncio.sleep(0.1)
 
-        assert it.mirror.names() == ["b"]
+        assert it.sink.names() == ["b"]
 
 
 async def test_nothing_is_left_running_when_it_is_stopped_at_any_moment() -> None:
     for moment in range(30):
-        async with followed(plane=await plane_with("a", "b", "c"), selection=PAGES_OF_TWO) as it:
-            it.script.add(anything, Fault(delay=0.1), times=3)
+        async with reflector_harness(plane=await plane_with("a", "b", "c"), selection=PAGES_OF_TWO) as it:
+            it.script.add(any_request, Fault(delay=0.1), times=3)
             await asyncio.sleep(moment * 0.02)
 
 
 async def test_reflectors_that_lose_a_server_together_come_back_one_after_the_other() -> None:
-    plane, spacing = await plane_with("a"), Spacing()
+    plane, stagger = await plane_with("a"), Stagger()
     async with asyncio.TaskGroup() as tasks:
-        all_of_them = [tasks.create_task(_follow_for(plane, spacing, 60)) for _ in range(20)]
+        all_of_them = [tasks.create_task(_follow_for(plane, stagger, 60)) for _ in range(20)]
     asked = sorted(time for task in all_of_them for time in task.result())
 
     for begin in range(10, 60):
         assert len([time for time in asked if begin <= time < begin + 1]) <= 5
 
 
-async def _follow_for(plane: Plane, spacing: Spacing, seconds: float) -> list[float]:
+async def _follow_for(plane: Plane, stagger: Stagger, seconds: float) -> list[float]:
     """Follow for a while, with a server that goes away after 10 s, for 10 s; give the times of the requests since."""
-    async with followed(plane=plane, spacing=spacing, patience=Patience(silence=500)) as it:
+    async with reflector_harness(plane=plane, stagger=stagger, reflector_options=ReflectorOptions(idle_timeout=500)) as it:
         await asyncio.sleep(10)
-        with it.script.standing(anything, refused()):
-            it.transport.end_streams()
+        with it.script.active(any_request, connection_refused()):
+            it.transport.close_streams()
             await asyncio.sleep(10)
         await asyncio.sleep(seconds - 20)
         await it.check()
-        return [each.time for each in it.script.asked(since=10)]
+        return [each.time for each in it.script.requests(since=10)]
 
 
 async def test_a_stream_cut_at_once_and_one_ended_at_once_are_the_same_trouble() -> None:
-    for fault in (cut(), ended()):
-        async with followed(plane=await plane_with("a")) as it:
+    for fault in (connection_reset(), stream_closed()):
+        async with reflector_harness(plane=await plane_with("a")) as it:
             await asyncio.sleep(10)
-            with it.script.standing(watches(), fault):
-                it.transport.end_streams()
+            with it.script.active(watches(), fault):
+                it.transport.close_streams()
                 await asyncio.sleep(30)
                 assert isinstance(it.reflector.stats().error, TransportError)
                 assert it.rate(since=10, until=40) <= 1

@@ -13,27 +13,27 @@ from konverge.cache.reflector import Reflector
 from konverge.cache.store import Store
 from konverge.client import Client, InProcessTransport
 from konverge.objects import Kind
-from konverge.testing.fault_transport import FaultyTransport
-from konverge.testing.faults import Fault, answered, anything, cut, ended, frozen, injected, refused
-from konverge.testing.virtual_time import run_virtually
-from konverge.wire.watching import Selection
+from konverge.testing.fault_transport import FaultTransport
+from konverge.testing.faults import Fault, status_response, any_request, connection_reset, stream_closed, stream_stalled, extra_data, connection_refused
+from konverge.testing.virtual_time import run_in_virtual_time
+from konverge.wire.list_watch import Selection
 from live_collection import LiveCollection
 from model_collection import status_frame
-from rigs import Witness, running
+from rigs import EventRecorder, running
 
-THING = Kind("", "v1", "Thing", "things")
+WIDGET = Kind("", "v1", "Widget", "widgets")
 
 NAMES = st.sampled_from("abcde")
 PLACES = st.integers(0, 1500)
 FAULTS = st.one_of(
-    st.sampled_from([refused(), Fault(delay=20.0), Fault(delay=70.0)]),
-    st.sampled_from([answered(code) for code in (400, 401, 403, 404, 410, 422, 429, 500, 503)]),
-    st.sampled_from([answered(200, body) for body in (b"", b"<html>", b"{}", b'{"metadata":{"resourceVersion":"0"}}')]),
-    st.builds(lambda place: cut(after=place), PLACES),
-    st.builds(lambda place: ended(after=place), PLACES),
-    st.builds(lambda place: frozen(after=place), PLACES),
+    st.sampled_from([connection_refused(), Fault(delay=20.0), Fault(delay=70.0)]),
+    st.sampled_from([status_response(code) for code in (400, 401, 403, 404, 410, 422, 429, 500, 503)]),
+    st.sampled_from([status_response(200, body) for body in (b"", b"<html>", b"{}", b'{"metadata":{"resourceVersion":"0"}}')]),
+    st.builds(lambda place: connection_reset(after=place), PLACES),
+    st.builds(lambda place: stream_closed(after=place), PLACES),
+    st.builds(lambda place: stream_stalled(after=place), PLACES),
     st.builds(
-        lambda data, place: injected(data, after=place),
+        lambda data, place: extra_data(data, after=place),
         st.sampled_from([b"\0", b"\n", b"<html>\n", *(status_frame(code) for code in (410, 429, 500, 504))]),
         PLACES,
     ),
@@ -53,17 +53,17 @@ STEPS = st.lists(
 @given(STEPS, st.booleans(), st.integers(1, 3))
 @settings(max_examples=60, deadline=None)
 def test_whatever_happens_the_store_ends_equal_to_the_server(steps: list[Any], streaming: bool, page_size: int) -> None:
-    run_virtually(_live_through(steps, streaming, page_size))
+    run_in_virtual_time(_live_through(steps, streaming, page_size))
 
 
 async def _live_through(steps: list[Any], streaming: bool, page_size: int) -> None:
     server = LiveCollection(offers_streaming=streaming)
-    way = FaultyTransport(InProcessTransport(server.handle))
-    store, witness = Store(THING), Witness()
-    store.subscribe(witness)
+    way = FaultTransport(InProcessTransport(server.handle))
+    store, recorder = Store(WIDGET), EventRecorder()
+    store.subscribe(recorder)
     async with Client(way) as client:
         selection = Selection(page_size=page_size)
-        reflector = Reflector(client.collection(THING), store, kind="Thing", selection=selection, random=Random(1))
+        reflector = Reflector(client.collection(WIDGET), store, kind="Widget", selection=selection, random=Random(1))
         async with running(reflector):
             for what, *details in steps:
                 await _do(server, way, what, *details)
@@ -73,30 +73,30 @@ async def _live_through(steps: list[Any], streaming: bool, page_size: int) -> No
 
             delivered = {f"/{entry.key.name}": str(entry.version) for entry in store.list()}
             assert delivered == server.versions(), reflector.stats()
-            assert {f"/{key.name}": version for key, version in witness.objects.items()} == delivered
+            assert {f"/{key.name}": version for key, version in recorder.objects.items()} == delivered
             assert reflector.stats().error is None
-            _check_order(witness, server)
+            _check_order(recorder, server)
 
 
-async def _do(server: LiveCollection, way: FaultyTransport, what: str, *details: Any) -> None:
+async def _do(server: LiveCollection, way: FaultTransport, what: str, *details: Any) -> None:
     match what:
         case "wait":
             await asyncio.sleep(*details)
         case "fault":
-            way.script.add(anything, *details, times=1)
+            way.script.add(any_request, *details, times=1)
         case "cut":
-            way.cut_streams()
+            way.reset_streams()
         case "freeze":
-            way.freeze_streams()
+            way.stall_streams()
         case "end":
-            way.end_streams()
+            way.close_streams()
         case _:
             getattr(server, what)(*details)
 
 
-def _check_order(witness: Witness, server: LiveCollection) -> None:
+def _check_order(recorder: EventRecorder, server: LiveCollection) -> None:
     """The states seen of an object are a subsequence, in order, of its real states."""
-    for name in {event.key.name for event in witness.events}:
-        seen = [str(event.new.version) for event in witness.events if event.key.name == name and event.new is not None]
+    for name in {event.key.name for event in recorder.events}:
+        seen = [str(event.new.version) for event in recorder.events if event.key.name == name and event.new is not None]
         real = iter(server.states(name))
         assert all(version in real for version in seen), f"{seen} is no subsequence of {server.states(name)}"

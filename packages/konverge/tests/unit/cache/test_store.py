@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cached_objects import THING, at, deleted, thing
+from cached_objects import WIDGET, at, deleted, widget
 from konverge.cache.events import Event, EventType
 from konverge.cache.indexes import by_path
 from konverge.cache.options import CacheOptions
@@ -20,15 +20,15 @@ from konverge.objects import Unstructured
 GONE: dict[str, Any] = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}
 
 
-async def listed(*things: bytes, version: int = 10, **options: object) -> Store:
-    store = Store(THING, options=CacheOptions(**options))  # type: ignore[arg-type]
-    await relist(store, *things, version=version)
+async def listed(*widgets: bytes, version: int = 10, **options: object) -> Store:
+    store = Store(WIDGET, options=CacheOptions(**options))  # type: ignore[arg-type]
+    await relist(store, *widgets, version=version)
     return store
 
 
-async def relist(store: Store, *things: bytes, version: int) -> None:
+async def relist(store: Store, *widgets: bytes, version: int) -> None:
     store.begin()
-    for one in things:
+    for one in widgets:
         store.put(one)
     await store.swap(str(version))
 
@@ -48,9 +48,9 @@ def shape(events: list[Event]) -> list[tuple[str, str, object, object]]:
 
 
 async def test_a_list_is_staged_and_seen_all_at_once() -> None:
-    store = Store(THING)
+    store = Store(WIDGET)
     store.begin()
-    store.put(thing("a", 1))
+    store.put(widget("a", 1))
     assert store.get(at("a")) is None
     assert store.version == ""
 
@@ -60,119 +60,119 @@ async def test_a_list_is_staged_and_seen_all_at_once() -> None:
 
 
 async def test_a_list_that_is_begun_again_forgets_what_was_staged() -> None:
-    store = Store(THING)
+    store = Store(WIDGET)
     store.begin()
-    store.put(thing("a", 1))
-    await relist(store, thing("b", 2), version=10)
+    store.put(widget("a", 1))
+    await relist(store, widget("b", 2), version=10)
     assert [entry.key.name for entry in store.list()] == ["b"]
 
 
 async def test_a_removal_while_a_list_is_staged_takes_the_object_out() -> None:
-    store = Store(THING)
+    store = Store(WIDGET)
     store.begin()
-    store.put(thing("a", 1))
-    store.remove(thing("a", 2))
+    store.put(widget("a", 1))
+    store.remove(widget("a", 2))
     await store.swap("10")
     assert store.list() == []
 
 
 async def test_an_older_state_of_an_object_is_no_news() -> None:
-    store = await listed(thing("a", 8))
+    store = await listed(widget("a", 8))
     events = heard(store)
-    store.put(thing("a", 5))
-    store.put(thing("a", 8))
+    store.put(widget("a", 5))
+    store.put(widget("a", 8))
     assert store.get(at("a")).version == 8  # type: ignore[union-attr]
     assert events == []
 
 
 async def test_an_object_that_was_deleted_does_not_come_back_from_the_past() -> None:
-    store = await listed(thing("a", 8))
-    store.remove(thing("a", 12))
-    store.put(thing("a", 9))
-    store.remove(thing("a", 12))
+    store = await listed(widget("a", 8))
+    store.remove(widget("a", 12))
+    store.put(widget("a", 9))
+    store.remove(widget("a", 12))
     assert store.get(at("a")) is None
 
 
 async def test_a_removal_that_carries_the_last_version_of_the_object_is_believed() -> None:
-    store = await listed(thing("a", 8), version=100)
-    store.remove(thing("a", 8))
+    store = await listed(widget("a", 8), version=100)
+    store.remove(widget("a", 8))
     assert store.get(at("a")) is None
 
 
 async def test_several_removals_may_share_a_version() -> None:
     # Events expire together: etcd deletes them in one step.
-    store = await listed(thing("a", 8), thing("b", 9))
-    store.remove(thing("a", 12))
-    store.remove(thing("b", 12))
+    store = await listed(widget("a", 8), widget("b", 9))
+    store.remove(widget("a", 12))
+    store.remove(widget("b", 12))
     assert store.list() == []
 
 
 async def test_an_older_list_is_refused_and_changes_nothing() -> None:
-    store = await listed(thing("a", 8))
-    store.put(thing("b", 20))
+    store = await listed(widget("a", 8))
+    store.put(widget("b", 20))
     with pytest.raises(Expired, match="list at version 15 is older than 20"):
-        await relist(store, thing("a", 8), version=15)
+        await relist(store, widget("a", 8), version=15)
     assert {entry.key.name for entry in store.list()} == {"a", "b"}
-    store.put(thing("c", 21))
+    store.put(widget("c", 21))
     assert store.get(at("c")) is not None, "no longer staging"
 
 
 async def test_a_history_that_keeps_being_older_has_started_over(caplog: pytest.LogCaptureFixture) -> None:
-    store = await listed(thing("a", 80), version=100)
-    store.note_write(thing("own", 120))
+    store = await listed(widget("a", 80), version=100)
+    store.record_write(widget("own", 120))
     for _ in range(4):
         with pytest.raises(Expired):
-            await relist(store, thing("b", 3), version=5)
-    await relist(store, thing("b", 3), version=5)
+            await relist(store, widget("b", 3), version=5)
+    await relist(store, widget("b", 3), version=5)
     assert [entry.key.name for entry in store.list()] == ["b"]
     assert store.version == "5"
-    store.put(thing("c", 6))
+    store.put(widget("c", 6))
     assert store.get(at("c")) is not None
     assert "started over" in caplog.text
 
 
 async def test_a_list_reuses_what_has_not_changed() -> None:
-    store = await listed(thing("a", 8), thing("b", 9))
+    store = await listed(widget("a", 8), widget("b", 9))
     before = store.get(at("a"))
-    await relist(store, thing("a", 8), thing("b", 11), version=12)
+    await relist(store, widget("a", 8), widget("b", 11), version=12)
     assert store.get(at("a")) is before
 
 
 async def test_versions_that_are_no_numbers_compare_for_equality_only(caplog: pytest.LogCaptureFixture) -> None:
-    store = await listed(thing("a", "x1"), version=10)
+    store = await listed(widget("a", "x1"), version=10)
     events = heard(store)
-    store.put(thing("a", "x9"))
-    store.put(thing("a", "x9"))
-    store.put(thing("a", "x2"))
-    store.note_write(thing("a", "x3"))
-    store.note_write(thing("b", 99))
-    store.note_delete(at("a"), deleted("uid-a"))
+    store.put(widget("a", "x9"))
+    store.put(widget("a", "x9"))
+    store.put(widget("a", "x2"))
+    store.record_write(widget("a", "x3"))
+    store.record_write(widget("b", 99))
+    store.record_delete(at("a"), deleted("uid-a"))
     assert store.get(at("a")).version == "x2"  # type: ignore[union-attr]
     assert store.get(at("b")) is None
-    store.remove(thing("a", "x3", uid="another"))
-    store.remove(thing("a", "x3"))
-    assert [event.type for event in events] == ["changed", "changed", "removed"]
+    store.remove(widget("a", "x3", uid="another"))
+    store.remove(widget("a", "x3"))
+    assert [event.type for event in events] == ["updated", "updated", "deleted"]
     assert caplog.text.count("no numbers") == 1
 
 
 async def test_versions_may_be_declared_to_be_unordered() -> None:
-    store = await listed(thing("a", 8), version=10, ordered=False)
-    store.put(thing("a", 3))
-    store.note_write(thing("b", 99))
+    store = await listed(widget("a", 8), version=10, ordered=False)
+    store.put(widget("a", 3))
+    store.record_write(widget("b", 99))
     assert store.get(at("a")).version == "3"  # type: ignore[union-attr]
     assert store.get(at("b")) is None
 
 
 async def test_own_writes_are_forgotten_when_versions_turn_out_to_be_no_numbers() -> None:
-    store = await listed(thing("a", 8))
-    store.note_write(thing("b", 20, labels={"app": "web"}))
-    store.put(thing("c", "abc"))
+    store = await listed(widget("a", 8))
+    store.record_write(widget("b", 20, labels={"app": "web"}))
+    store.put(widget("c", "abc"))
     assert store.get(at("b")) is None
     assert sorted(entry.key.name for entry in store.list()) == ["a", "c"]
 
 
 def test_what_cannot_be_read_changes_nothing() -> None:
-    store = Store(THING)
+    store = Store(WIDGET)
     with pytest.raises(DecodeError):
         store.put(b"{}")
     with pytest.raises(DecodeError):
@@ -184,40 +184,40 @@ def test_what_cannot_be_read_changes_nothing() -> None:
 
 
 async def test_an_own_write_is_seen_by_every_read_until_it_is_delivered() -> None:
-    store = await listed(thing("a", 8, labels={"app": "web"}))
+    store = await listed(widget("a", 8, labels={"app": "web"}))
     owner = {"apiVersion": "v1", "kind": "O", "name": "o", "uid": "uid-o"}
-    store.note_write(thing("b", 20, labels={"app": "db"}, ownerReferences=[owner]))
-    store.note_write(thing("a", 21, labels={"app": "db"}))
+    store.record_write(widget("b", 20, labels={"app": "db"}, ownerReferences=[owner]))
+    store.record_write(widget("a", 21, labels={"app": "db"}))
 
     assert store.get(at("b")).version == 20  # type: ignore[union-attr]
     assert {entry.version for entry in store.list()} == {20, 21}
     assert [entry.key.name for entry in store.owned_by("uid-o")] == ["b"]
     assert store.stats().pending == 2
 
-    store.put(thing("b", 20, labels={"app": "db"}, ownerReferences=[owner]))
-    store.put(thing("a", 21, labels={"app": "db"}))
+    store.put(widget("b", 20, labels={"app": "db"}, ownerReferences=[owner]))
+    store.put(widget("a", 21, labels={"app": "db"}))
     assert store.stats().pending == 0
     assert {entry.version for entry in store.list()} == {20, 21}
 
 
 async def test_a_response_that_comes_after_its_own_event_is_no_news() -> None:
     store = await listed()
-    store.put(thing("a", 11))
-    store.remove(thing("a", 12))
-    store.note_write(thing("a", 11), created=True)
+    store.put(widget("a", 11))
+    store.remove(widget("a", 12))
+    store.record_write(widget("a", 11), created=True)
     assert store.get(at("a")) is None
 
 
 async def test_a_bookmark_lets_go_of_an_own_write_that_never_came() -> None:
-    store = await listed(thing("a", 8))
-    store.note_write(thing("a", 20))
+    store = await listed(widget("a", 8))
+    store.record_write(widget("a", 20))
     store.progress("25")
     assert store.get(at("a")).version == 8  # type: ignore[union-attr]
 
 
 async def test_a_list_older_than_an_own_write_does_not_remove_it() -> None:
     store = await listed()
-    store.note_write(thing("a", 20), created=True)
+    store.record_write(widget("a", 20), created=True)
     await relist(store, version=15)
     assert store.get(at("a")) is not None
     await relist(store, version=30)
@@ -225,19 +225,19 @@ async def test_a_list_older_than_an_own_write_does_not_remove_it() -> None:
 
 
 async def test_an_own_write_in_another_namespace_does_not_belong_here() -> None:
-    store = Store(THING, namespace="shop")
+    store = Store(WIDGET, namespace="shop")
     await relist(store, version=10)
-    store.note_write(thing("a", 20, namespace="bank"))
-    store.note_delete(at("a", "bank"), deleted("uid-a"))
+    store.record_write(widget("a", 20, namespace="bank"))
+    store.record_delete(at("a", "bank"), deleted("uid-a"))
     assert store.list() == []
     assert store.stats().pending == 0
 
 
 async def test_an_own_write_out_of_the_selector_hides_the_object() -> None:
-    store = await listed(thing("a", 8, labels={"app": "web"}), labels="app=web")
-    store.note_write(thing("a", 20, labels={"app": "db"}))
+    store = await listed(widget("a", 8, labels={"app": "web"}), labels="app=web")
+    store.record_write(widget("a", 20, labels={"app": "db"}))
     assert store.get(at("a")) is None
-    store.note_write(thing("a", 21, labels={"app": "web"}))
+    store.record_write(widget("a", 21, labels={"app": "web"}))
     assert store.get(at("a")).version == 21  # type: ignore[union-attr]
 
 
@@ -258,13 +258,13 @@ async def test_an_own_write_out_of_the_selector_hides_the_object() -> None:
 )
 async def test_an_own_write_is_held_against_the_field_selector(fields: str, spec: object, seen: bool) -> None:
     store = await listed(fields=fields)
-    store.note_write(thing("a", 20, spec=spec), created=True)
+    store.record_write(widget("a", 20, spec=spec), created=True)
     assert (store.get(at("a")) is not None) is seen
 
 
 async def test_a_field_that_means_something_else_to_the_server_is_left_to_it() -> None:
-    store = await listed(thing("a", 8, spec={"source": {"component": "kubelet"}}), fields="spec.source=kubelet")
-    store.note_write(thing("a", 20, spec={"source": {"component": "scheduler"}}))
+    store = await listed(widget("a", 8, spec={"source": {"component": "kubelet"}}), fields="spec.source=kubelet")
+    store.record_write(widget("a", 20, spec={"source": {"component": "scheduler"}}))
     assert store.get(at("a")).version == 8  # type: ignore[union-attr]
 
 
@@ -273,83 +273,83 @@ async def test_an_own_write_passes_the_same_transform() -> None:
         del obj["spec"]
 
     store = await listed(transform=drop_spec)
-    store.note_write(thing("a", 20, spec={"secret": "x"}))
+    store.record_write(widget("a", 20, spec={"secret": "x"}))
     assert b"secret" not in store.get(at("a")).json  # type: ignore[union-attr]
 
 
 async def test_what_we_deleted_is_not_seen_again() -> None:
-    store = await listed(thing("a", 8))
-    store.note_delete(at("a"), deleted("uid-a"))
+    store = await listed(widget("a", 8))
+    store.record_delete(at("a"), deleted("uid-a"))
     assert store.get(at("a")) is None
-    store.put(thing("a", 12))
+    store.put(widget("a", 12))
     assert store.get(at("a")) is None, "a change that was on its way"
-    await relist(store, thing("a", 12), version=12)
+    await relist(store, widget("a", 12), version=12)
     assert store.get(at("a")) is None, "a list from before the delete"
-    store.remove(thing("a", 14))
+    store.remove(widget("a", 14))
     assert store.stats().pending == 0
 
 
 async def test_a_name_that_is_used_again_is_another_object() -> None:
-    store = await listed(thing("a", 8))
-    store.note_delete(at("a"), deleted("uid-a"), version="8")
-    store.note_write(thing("a", 20, uid="second"), created=True)
+    store = await listed(widget("a", 8))
+    store.record_delete(at("a"), deleted("uid-a"), version="8")
+    store.record_write(widget("a", 20, uid="second"), created=True)
     assert store.get(at("a")).uid == "second"  # type: ignore[union-attr]
-    store.put(thing("a", 9))
+    store.put(widget("a", 9))
     assert store.get(at("a")).uid == "second"  # type: ignore[union-attr]
-    store.remove(thing("a", 10))
-    store.put(thing("a", 20, uid="second"))
+    store.remove(widget("a", 10))
+    store.put(widget("a", 20, uid="second"))
     assert store.get(at("a")).uid == "second"  # type: ignore[union-attr]
     assert store.stats().pending == 0
 
 
 async def test_created_and_deleted_by_us_before_the_watch_knows() -> None:
     store = await listed()
-    store.note_write(thing("a", 20), created=True)
-    store.note_delete(at("a"), deleted("uid-a"))
+    store.record_write(widget("a", 20), created=True)
+    store.record_delete(at("a"), deleted("uid-a"))
     assert store.get(at("a")) is None
-    store.put(thing("a", 20))
+    store.put(widget("a", 20))
     assert store.get(at("a")) is None
-    store.remove(thing("a", 22))
+    store.remove(widget("a", 22))
     assert store.stats().pending == 0
 
 
 @pytest.mark.parametrize("version", ["8", ""])
 async def test_a_delete_noted_after_it_was_delivered_leaves_nothing_behind(version: str) -> None:
-    store = await listed(thing("a", 8))
-    store.remove(thing("a", 12))
-    store.note_delete(at("a"), deleted("uid-a"), version=version)
+    store = await listed(widget("a", 8))
+    store.remove(widget("a", 12))
+    store.record_delete(at("a"), deleted("uid-a"), version=version)
     assert store.stats().pending == 0
 
 
 async def test_a_delete_that_is_answered_with_the_object_is_a_delete() -> None:
-    store = await listed(thing("a", 8))
-    store.note_delete(at("a"), thing("a", 12))
+    store = await listed(widget("a", 8))
+    store.record_delete(at("a"), widget("a", 12))
     assert store.get(at("a")) is None
     store.progress("12")
     assert store.get(at("a")) is None, "the list may still show it"
-    store.remove(thing("a", 12))
+    store.remove(widget("a", 12))
     assert store.stats().pending == 0
 
 
 async def test_a_delete_that_has_to_wait_shows_the_object_marked() -> None:
-    store = await listed(thing("a", 8, finalizers=["f"]))
-    store.note_delete(at("a"), thing("a", 12, finalizers=["f"], **GONE))
-    assert store.get(at("a")).deleting  # type: ignore[union-attr]
+    store = await listed(widget("a", 8, finalizers=["f"]))
+    store.record_delete(at("a"), widget("a", 12, finalizers=["f"], **GONE))
+    assert store.get(at("a")).terminating  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("answer", [b'{"kind":"Status"}', b"", b"<html>"])
 async def test_a_delete_that_does_not_say_whom_is_that_of_the_object_seen(answer: bytes) -> None:
-    store = await listed(thing("a", 8))
-    store.note_delete(at("a"), answer)
+    store = await listed(widget("a", 8))
+    store.record_delete(at("a"), answer)
     assert store.get(at("a")) is None
-    store.put(thing("a", 20, uid="second"))
+    store.put(widget("a", 20, uid="second"))
     assert store.get(at("a")) is not None
 
 
 async def test_deletes_of_objects_never_seen_are_forgotten_with_the_next_list() -> None:
     store = await listed()
-    store.note_delete(at("a"), deleted("uid-a"))
-    store.put(thing("a", 12))
+    store.record_delete(at("a"), deleted("uid-a"))
+    store.put(widget("a", 12))
     assert store.get(at("a")) is None
     await relist(store, version=15)
     assert store.stats().pending == 0
@@ -358,13 +358,13 @@ async def test_deletes_of_objects_never_seen_are_forgotten_with_the_next_list() 
 async def test_deletes_of_objects_never_seen_do_not_pile_up() -> None:
     store = await listed()
     for number in range(1100):
-        store.note_delete(at(f"a-{number}"), deleted(f"uid-{number}"))
+        store.record_delete(at(f"a-{number}"), deleted(f"uid-{number}"))
     assert store.stats().pending == 1000
 
 
 async def test_a_response_without_the_last_finalizer_is_a_delete() -> None:
-    store = await listed(thing("a", 8, finalizers=["f"], **GONE))
-    store.note_write(thing("a", 20, **GONE))
+    store = await listed(widget("a", 8, finalizers=["f"], **GONE))
+    store.record_write(widget("a", 20, **GONE))
     assert store.get(at("a")) is None
 
 
@@ -377,44 +377,44 @@ async def test_a_response_without_the_last_finalizer_is_a_delete() -> None:
     ],
 )
 async def test_an_object_that_waits_to_go_is_still_seen(metadata: dict[str, Any], spec: object) -> None:
-    store = await listed(thing("a", 8))
-    store.note_write(thing("a", 20, spec=spec, **metadata))
-    assert store.get(at("a")).deleting  # type: ignore[union-attr]
+    store = await listed(widget("a", 8))
+    store.record_write(widget("a", 20, spec=spec, **metadata))
+    assert store.get(at("a")).terminating  # type: ignore[union-attr]
 
 
 # Who is told
 
 
 async def test_every_change_is_told_from_delivered_to_delivered() -> None:
-    store = await listed(thing("a", 8))
+    store = await listed(widget("a", 8))
     events = heard(store)
-    store.note_write(thing("a", 30))
+    store.record_write(widget("a", 30))
     assert events == [], "an own write is no event"
-    store.put(thing("a", 20))
-    store.put(thing("a", 30))
-    store.put(thing("b", 31))
-    store.remove(thing("a", 32))
+    store.put(widget("a", 20))
+    store.put(widget("a", 30))
+    store.put(widget("b", 31))
+    store.remove(widget("a", 32))
     assert shape(events) == [
-        ("changed", "a", 8, 20),
-        ("changed", "a", 20, 30),
+        ("updated", "a", 8, 20),
+        ("updated", "a", 20, 30),
         ("added", "b", None, 31),
-        ("removed", "a", 32, None),
+        ("deleted", "a", 32, None),
     ]
 
 
 async def test_what_vanished_before_a_list_is_told_as_removed_with_its_last_state() -> None:
-    store = await listed(thing("a", 8), thing("b", 9))
+    store = await listed(widget("a", 8), widget("b", 9))
     events = heard(store)
-    await relist(store, thing("b", 9), version=20)
-    assert shape(events) == [("removed", "a", 8, None)]
+    await relist(store, widget("b", 9), version=20)
+    assert shape(events) == [("deleted", "a", 8, None)]
     assert events[0].listed
 
 
 async def test_another_object_of_the_same_name_is_two_events() -> None:
-    store = await listed(thing("a", 8))
+    store = await listed(widget("a", 8))
     events = heard(store)
-    await relist(store, thing("a", 15, uid="second"), version=20)
-    assert shape(events) == [("removed", "a", 8, None), ("added", "a", None, 15)]
+    await relist(store, widget("a", 15, uid="second"), version=20)
+    assert shape(events) == [("deleted", "a", 8, None), ("added", "a", None, 15)]
 
 
 async def test_subscribers_find_the_change_in_the_store() -> None:
@@ -422,7 +422,7 @@ async def test_subscribers_find_the_change_in_the_store() -> None:
     seen: list[object] = []
     store.subscribe(lambda event: seen.append((store.get(event.key), len(store.owned_by("o")))))
     owner = {"apiVersion": "v1", "kind": "O", "name": "o", "uid": "o"}
-    store.put(thing("a", 11, ownerReferences=[owner]))
+    store.put(widget("a", 11, ownerReferences=[owner]))
     assert seen == [(store.get(at("a")), 1)]
 
 
@@ -433,46 +433,46 @@ async def test_subscribers_find_the_change_in_the_store() -> None:
 async def test_an_event_carries_its_writer_when_its_version_is_purely_ours(
     created: bool, base: str, signed: bool
 ) -> None:
-    store = await listed(thing("a", 8))
+    store = await listed(widget("a", 8))
     events = heard(store)
-    store.note_write(thing("a", 20), created=created, base_version=base, writer="me")
-    store.put(thing("a", 20))
+    store.record_write(widget("a", 20), created=created, base_version=base, writer="me")
+    store.put(widget("a", 20))
     assert [event.writer for event in events] == ["me" if signed else None]
 
 
 async def test_a_change_of_somebody_else_before_ours_is_told_without_a_writer() -> None:
-    store = await listed(thing("a", 8))
+    store = await listed(widget("a", 8))
     events = heard(store)
-    store.note_write(thing("a", 21), base_version="20", writer="me")
-    store.put(thing("a", 20))
-    store.put(thing("a", 21))
+    store.record_write(widget("a", 21), base_version="20", writer="me")
+    store.put(widget("a", 20))
+    store.put(widget("a", 21))
     assert [event.writer for event in events] == [None, "me"]
 
 
 async def test_a_removal_carries_who_deleted_that_uid() -> None:
-    store = await listed(thing("a", 8), thing("b", 9))
+    store = await listed(widget("a", 8), widget("b", 9))
     events = heard(store)
-    store.note_delete(at("a"), deleted("uid-a"), writer="me")
-    store.note_delete(at("b"), deleted("another"), writer="me")
-    store.remove(thing("a", 20))
-    store.remove(thing("b", 21))
+    store.record_delete(at("a"), deleted("uid-a"), writer="me")
+    store.record_delete(at("b"), deleted("another"), writer="me")
+    store.remove(widget("a", 20))
+    store.remove(widget("b", 21))
     assert [event.writer for event in events] == ["me", None]
 
 
 async def test_after_a_list_nothing_carries_a_writer() -> None:
-    store = await listed(thing("a", 8), thing("b", 9))
+    store = await listed(widget("a", 8), widget("b", 9))
     events = heard(store)
-    store.note_write(thing("a", 20), base_version="8", writer="me")
-    store.note_write(thing("a", 22), base_version="20", writer="me")
-    store.note_delete(at("b"), deleted("uid-b"), writer="me")
-    await relist(store, thing("a", 20), thing("b", 9), version=20)
-    store.put(thing("a", 22))
-    store.remove(thing("b", 23))
+    store.record_write(widget("a", 20), base_version="8", writer="me")
+    store.record_write(widget("a", 22), base_version="20", writer="me")
+    store.record_delete(at("b"), deleted("uid-b"), writer="me")
+    await relist(store, widget("a", 20), widget("b", 9), version=20)
+    store.put(widget("a", 22))
+    store.remove(widget("b", 23))
     assert [event.writer for event in events] == [None, None, None]
 
 
 async def test_a_first_list_is_told_in_slices_with_turns_for_others() -> None:
-    store = Store(THING)
+    store = Store(WIDGET)
     told: list[int] = []
     turns: list[int] = []
     store.subscribe(lambda _: told.append(1))
@@ -484,28 +484,28 @@ async def test_a_first_list_is_told_in_slices_with_turns_for_others() -> None:
 
     task = asyncio.create_task(somebody_else())
     await asyncio.sleep(0)
-    await relist(store, *(thing(f"a-{number}", number + 1) for number in range(1200)), version=2000)
+    await relist(store, *(widget(f"a-{number}", number + 1) for number in range(1200)), version=2000)
     task.cancel()
     assert len(told) == 1200
     assert turns[:4] == [0, 500, 1000, 1200] or turns[:3] == [0, 500, 1000]
 
 
 async def test_a_late_subscriber_is_told_what_is_there_in_order() -> None:
-    store = await listed(*(thing(f"a-{number}", number + 1) for number in range(5)), version=10)
+    store = await listed(*(widget(f"a-{number}", number + 1) for number in range(5)), version=10)
     events: list[Event] = []
     store.subscribe(events.append)
-    store.tell_some(2)
-    store.put(thing("a-4", 11))
-    store.remove(thing("a-3", 12))
-    while store.tell_some(1):
+    store.notify_pending(2)
+    store.put(widget("a-4", 11))
+    store.remove(widget("a-3", 12))
+    while store.notify_pending(1):
         pass
     assert [(event.type, event.key.name) for event in events] == [
         ("added", "a-0"),
         ("added", "a-1"),
         ("added", "a-4"),
-        ("changed", "a-4"),
+        ("updated", "a-4"),
         ("added", "a-3"),
-        ("removed", "a-3"),
+        ("deleted", "a-3"),
         ("added", "a-2"),
     ]
 
@@ -519,7 +519,7 @@ async def test_a_subscriber_that_fails_does_not_keep_others_from_being_told(capl
     store.subscribe(broken)
     events = heard(store)
     with caplog.at_level(logging.ERROR):
-        store.put(thing("a", 11))
+        store.put(widget("a", 11))
     assert [event.type for event in events] == [EventType.ADDED]
     assert "A subscriber of the cache failed" in caplog.text
 
@@ -530,7 +530,7 @@ async def test_a_subscription_that_is_closed_hears_nothing_more() -> None:
     subscription = store.subscribe(events.append)
     subscription.close()
     subscription.close()
-    store.put(thing("a", 11))
+    store.put(widget("a", 11))
     assert events == []
 
 
@@ -538,7 +538,7 @@ async def test_a_subscription_that_is_closed_hears_nothing_more() -> None:
 
 
 async def test_threads_may_read_while_the_store_is_written() -> None:
-    store = await listed(*(thing(f"a-{number}", number + 1) for number in range(200)), version=1000)
+    store = await listed(*(widget(f"a-{number}", number + 1) for number in range(200)), version=1000)
     store.add_index("spec", by_path(".spec.value"))
     failures: list[BaseException] = []
     stop = threading.Event()
@@ -557,9 +557,9 @@ async def test_threads_may_read_while_the_store_is_written() -> None:
     for version in range(1001, 2000):
         name = f"a-{version % 300}"
         if store.get(at(name)) is not None and version % 3 == 0:
-            store.remove(thing(name, version))
+            store.remove(widget(name, version))
         else:
-            store.put(thing(name, version, spec={"value": version % 2}))
+            store.put(widget(name, version, spec={"value": version % 2}))
     stop.set()
     reader.join()
     assert failures == []

@@ -52,10 +52,10 @@ async def test_a_key_is_never_running_twice_at_the_same_time() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     await queue.get()
-    queue.add("a", fresh=True, priority=Priority.HIGH)
+    queue.add("a", reset_backoff=True, priority=Priority.HIGH)
 
     await assert_nothing_comes(queue, 3600)
-    assert queue.running("a")
+    assert queue.is_in_flight("a")
 
 
 async def test_a_key_added_while_running_is_run_once_more() -> None:
@@ -118,7 +118,7 @@ async def test_a_getter_that_waits_for_a_late_key_gets_an_earlier_one() -> None:
 
 
 async def test_failures_in_a_row_wait_longer_each_time() -> None:
-    queue: WorkQueue[str] = WorkQueue(backoff=Backoff(first=1, factor=2, most=10, jitter=0))
+    queue: WorkQueue[str] = WorkQueue(backoff=Backoff(base_delay=1, factor=2, max_delay=10, jitter=0))
     queue.add("a")
 
     starts = [await fail(queue) for _ in range(7)]
@@ -155,7 +155,7 @@ async def test_retry_gives_the_delay() -> None:
 
 
 async def test_adds_bring_about_one_early_run_and_the_wait_stays_the_same() -> None:
-    queue: WorkQueue[str] = WorkQueue(backoff=Backoff(first=100, jitter=0))
+    queue: WorkQueue[str] = WorkQueue(backoff=Backoff(base_delay=100, jitter=0))
     queue.add("a")
     await fail(queue)
     starts = []
@@ -173,7 +173,7 @@ async def test_adds_bring_about_one_early_run_and_the_wait_stays_the_same() -> N
 
 
 async def test_a_key_added_while_it_fails_runs_early_once() -> None:
-    queue: WorkQueue[str] = WorkQueue(backoff=Backoff(first=100, jitter=0))
+    queue: WorkQueue[str] = WorkQueue(backoff=Backoff(base_delay=100, jitter=0))
     queue.add("a")
     for _ in range(2):
         await queue.get()
@@ -233,7 +233,7 @@ async def test_new_input_runs_at_once_and_forgets_the_failures() -> None:
     failed = time()
     queue.add("a")
     await fail(queue)
-    queue.add("a", fresh=True)
+    queue.add("a", reset_backoff=True)
 
     assert queue.failures("a") == 0
     assert await fail(queue) == failed
@@ -244,7 +244,7 @@ async def test_a_failure_on_old_input_does_not_count_when_there_is_new_one() -> 
     queue: WorkQueue[str] = WorkQueue(backoff=STEADY)
     queue.add("a")
     await queue.get()
-    queue.add("a", fresh=True)
+    queue.add("a", reset_backoff=True)
     assert queue.retry("a") == 0
     queue.done("a")
 
@@ -255,7 +255,7 @@ async def test_a_failure_on_old_input_does_not_count_when_there_is_new_one() -> 
 
 
 async def test_one_failing_key_does_not_hold_up_others() -> None:
-    queue: WorkQueue[str] = WorkQueue(backoff=Backoff(first=100, jitter=0))
+    queue: WorkQueue[str] = WorkQueue(backoff=Backoff(base_delay=100, jitter=0))
     queue.add("poison")
     await fail(queue)
     for number in range(100):
@@ -288,7 +288,7 @@ async def test_a_key_in_line_is_raised_to_the_higher_priority_and_keeps_its_age(
 
 
 async def test_low_priority_ages_upward_and_does_not_starve() -> None:
-    queue: WorkQueue[str] = WorkQueue(aging=30)
+    queue: WorkQueue[str] = WorkQueue(raise_priority_after=30)
     queue.add("listed", priority=Priority.LOW)
     taken = []
     for second in range(100):  # live changes come faster than they are worked on
@@ -402,7 +402,7 @@ async def test_drained_waits_for_what_is_running() -> None:
     await queue.get()
     await queue.get()
     queue.close()
-    drained = asyncio.create_task(queue.drained())
+    drained = asyncio.create_task(queue.wait_until_idle())
     queue.done("a")
     await asyncio.sleep(1)
     assert not drained.done()
@@ -410,7 +410,7 @@ async def test_drained_waits_for_what_is_running() -> None:
     queue.done("b")
 
     await drained
-    await queue.drained()
+    await queue.wait_until_idle()
 
 
 async def test_the_stats_say_how_the_queue_stands() -> None:
@@ -422,7 +422,7 @@ async def test_the_stats_say_how_the_queue_stands() -> None:
     queue.add("c", after=100)
     await asyncio.sleep(5)
     stats = queue.stats()
-    assert (stats.name, stats.ready, stats.delayed, stats.running) == ("webapp", 2, 1, 0)
+    assert (stats.name, stats.ready, stats.delayed, stats.in_flight) == ("webapp", 2, 1, 0)
     assert (stats.adds, stats.gets, stats.retries) == (3, 0, 0)
     assert (stats.oldest_wait, stats.longest_running) == (5, 0)
 
@@ -432,7 +432,7 @@ async def test_the_stats_say_how_the_queue_stands() -> None:
     queue.done("b")
     await asyncio.sleep(0.5)
     stats = queue.stats()
-    assert (stats.ready, stats.delayed, stats.running) == (0, 2, 1)
+    assert (stats.ready, stats.delayed, stats.in_flight) == (0, 2, 1)
     assert (stats.gets, stats.retries, stats.longest_running, stats.oldest_wait) == (2, 1, 0.5, 0)
     assert waits == [5, 3]
 
@@ -499,13 +499,13 @@ async def test_a_delay_is_a_number_of_seconds(after: float) -> None:
 
 def test_a_queue_is_made_without_a_loop() -> None:
     with pytest.raises(ValueError, match="aging"):
-        WorkQueue[str](aging=0)
+        WorkQueue[str](raise_priority_after=0)
     assert WorkQueue[str]("x", random=Random(1)).name == "x"
 
 
 @pytest.mark.real_time(limit=60)
 async def test_it_works_on_real_time() -> None:
-    queue: WorkQueue[str] = WorkQueue(backoff=Backoff(first=0.01), rate=RateLimit(1000))
+    queue: WorkQueue[str] = WorkQueue(backoff=Backoff(base_delay=0.01), rate=RateLimit(1000))
     queue.add("a", after=0.02)
     await fail(queue)
     await fail(queue)
@@ -518,11 +518,11 @@ async def test_a_wait_that_the_server_asked_for_is_kept_whatever_happens() -> No
     loop = asyncio.get_running_loop()
     queue.add("web")
     key = await queue.get()
-    assert queue.retry(key, at_least=5) == 5
+    assert queue.retry(key, min_delay=5) == 5
     queue.done(key)
 
     queue.add("web")
-    queue.add("web", fresh=True)
+    queue.add("web", reset_backoff=True)
     await queue.get()
 
     assert loop.time() == 5
@@ -535,13 +535,13 @@ async def test_of_what_was_added_while_a_key_runs_only_so_much_is_taken_back_as_
 
     queue.add("web")
     queue.add("web")
-    queue.take_back("web", 1)
+    queue.cancel_adds("web", 1)
     queue.done("web")
     assert await take(queue) == (0.0, "web")
 
     queue.add("web")
     queue.add("web")
-    queue.take_back("web", 2)
+    queue.cancel_adds("web", 2)
     queue.done("web")
     await assert_nothing_comes(queue, 3600)
 
@@ -550,7 +550,7 @@ async def test_taking_back_what_nobody_added_does_nothing() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("web")
     await take(queue)
-    queue.take_back("web", 1)
+    queue.cancel_adds("web", 1)
     queue.add("web")
     queue.done("web")
     assert await take(queue) == (0.0, "web")

@@ -22,7 +22,7 @@ from konverge.testing.virtual_time import VirtualTimeLoop
 
 KEYS = ["a", "b", "c"]
 AGING = 8.0
-BACKOFF = Backoff(first=4.0, factor=2.0, most=16.0, jitter=0.0)
+BACKOFF = Backoff(base_delay=4.0, factor=2.0, max_delay=16.0, jitter=0.0)
 
 keys = st.sampled_from(KEYS)
 delays = st.sampled_from([0.0, 0.0, 0.0, 0.25, 1.0, 3.0, 20.0])
@@ -35,7 +35,7 @@ class Wish:
 
     due: float
     priority: Priority
-    fresh: bool = False
+    reset_backoff: bool = False
 
 
 @dataclass
@@ -77,7 +77,7 @@ class Model:
 
     def add(self, key: str, wish: Wish, now: float) -> None:
         state = self.keys[key]
-        if wish.fresh:
+        if wish.reset_backoff:
             state.forget()
         if state.running:
             state.wishes.append(wish)
@@ -119,7 +119,7 @@ class Model:
     def retry(self, key: str, now: float) -> float:
         state = self.keys[key]
         self.retries += 1
-        if any(wish.fresh for wish in state.wishes):
+        if any(wish.reset_backoff for wish in state.wishes):
             return max(0.0, min(wish.due for wish in state.wishes) - now)
         if state.window is None:
             state.failures += 1
@@ -148,7 +148,7 @@ class Play:
         self.handed: list[tuple[float, str]] = []
         self.waits: list[float] = []
         self.model = Model(rate)
-        self.queue: WorkQueue[str] = WorkQueue(backoff=BACKOFF, rate=rate, aging=AGING, observe=self.waits.append)
+        self.queue: WorkQueue[str] = WorkQueue(backoff=BACKOFF, rate=rate, raise_priority_after=AGING, observe=self.waits.append)
         self.getters += [self.loop.create_task(self.work(again=True)) for _ in range(keen)]
 
     @property
@@ -157,12 +157,12 @@ class Play:
 
     # What happens
 
-    def add(self, key: str, after: float, priority: Priority, fresh: bool) -> None:
+    def add(self, key: str, after: float, priority: Priority, reset_backoff: bool) -> None:
         async def act() -> None:
-            self.queue.add(key, after=after, priority=priority, fresh=fresh)
+            self.queue.add(key, after=after, priority=priority, reset_backoff=reset_backoff)
 
         self.loop.run_until_complete(act())
-        self.model.add(key, Wish(self.now + after, priority, fresh), self.now)
+        self.model.add(key, Wish(self.now + after, priority, reset_backoff), self.now)
         self.settle()
 
     def time_passes(self, amount: float) -> None:
@@ -227,7 +227,7 @@ class Play:
             running = [self.now - state.started for state in states if state.running]
             assert stats.ready == sum(at <= self.now for at in waits)
             assert stats.delayed == sum(at > self.now for at in waits)
-            assert stats.running == len(running)
+            assert stats.in_flight == len(running)
             assert stats.longest_running == max(running, default=0.0)
             assert stats.oldest_wait == max(0.0, *(self.now - at for at in waits), 0.0)
             assert stats.gets == len(self.model.handed) == len(self.waits)
@@ -238,7 +238,7 @@ class Play:
     def every_key_is_as_in_the_model(self) -> None:
         for key, state in self.model.keys.items():
             assert self.queue.failures(key) == state.failures
-            assert self.queue.running(key) == state.running
+            assert self.queue.is_in_flight(key) == state.running
 
     def settle(self, *, from_: float | None = None, to: float | None = None) -> None:
         """Let the workers take what they can, and replay it on the model."""
@@ -288,7 +288,7 @@ class Play:
         for getter in waiting:
             with pytest.raises(QueueClosed):
                 await getter
-        drained = asyncio.ensure_future(self.queue.drained())
+        drained = asyncio.ensure_future(self.queue.wait_until_idle())
         await asyncio.sleep(1)
         running = [key for key, state in self.model.keys.items() if state.running]
         assert drained.done() == (not running)
@@ -309,10 +309,10 @@ class QueueMachine(RuleBasedStateMachine):
     def begin(self, rate: RateLimit | None, keen: int) -> None:
         self.play = Play(rate, keen)
 
-    @rule(key=keys, after=delays, priority=priorities, fresh=st.sampled_from([False, False, False, True]))
-    def add(self, key: str, after: float, priority: Priority, fresh: bool) -> None:
+    @rule(key=keys, after=delays, priority=priorities, reset_backoff=st.sampled_from([False, False, False, True]))
+    def add(self, key: str, after: float, priority: Priority, reset_backoff: bool) -> None:
         assert self.play
-        self.play.add(key, after, priority, fresh)
+        self.play.add(key, after, priority, reset_backoff)
 
     @rule(amount=st.sampled_from(PAUSES))
     def time_passes(self, amount: float) -> None:

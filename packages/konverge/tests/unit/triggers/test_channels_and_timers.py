@@ -12,16 +12,16 @@ from konverge.triggers import Channel, EnqueueReason, Timer
 A, B = Key("shop", "a"), Key("shop", "b")
 
 
-class Ear:
-    """Notes what it is told, and when."""
+class RecordingHandler:
+    """Records the keys that it receives, and when."""
 
     def __init__(self) -> None:
-        self.heard: list[tuple[float, Key]] = []
-        self.wakes: list[EnqueueReason] = []
+        self.calls: list[tuple[float, Key]] = []
+        self.reasons: list[EnqueueReason] = []
 
-    def __call__(self, key: Key, wake: EnqueueReason) -> None:
-        self.heard.append((asyncio.get_running_loop().time(), key))
-        self.wakes.append(wake)
+    def __call__(self, key: Key, reason: EnqueueReason) -> None:
+        self.calls.append((asyncio.get_running_loop().time(), key))
+        self.reasons.append(reason)
 
 
 async def stop(*tasks: asyncio.Task[None]) -> None:
@@ -32,36 +32,36 @@ async def stop(*tasks: asyncio.Task[None]) -> None:
 
 
 async def test_what_is_put_reaches_everybody_who_listens() -> None:
-    channel, one, two = Channel("github"), Ear(), Ear()
-    tasks = [asyncio.create_task(channel.run(ear)) for ear in (one, two)]
+    channel, one, two = Channel("github"), RecordingHandler(), RecordingHandler()
+    tasks = [asyncio.create_task(channel.run(handler)) for handler in (one, two)]
     await asyncio.sleep(1)
     channel.put(A)
-    assert one.heard == two.heard == [(1, A)]  # at once
-    assert one.wakes == [EnqueueReason("github", "", A, "", "channel")]
+    assert one.calls == two.calls == [(1, A)]  # at once
+    assert one.reasons == [EnqueueReason("github", "", A, "", "channel")]
     await stop(*tasks)
 
 
 async def test_what_is_put_while_nobody_listens_is_kept_once() -> None:
-    channel, ear, later = Channel(), Ear(), Ear()
+    channel, handler, later = Channel(), RecordingHandler(), RecordingHandler()
     for _ in range(3):
         channel.put(A)
         channel.put_threadsafe(B)
-    task = asyncio.create_task(channel.run(ear))
+    task = asyncio.create_task(channel.run(handler))
     await asyncio.sleep(1)
-    assert ear.heard == [(0, A), (0, B)]
+    assert handler.calls == [(0, A), (0, B)]
 
     await stop(task)
     channel.put(B)
     task = asyncio.create_task(channel.run(later))
     await asyncio.sleep(1)
-    assert later.heard == [(1, B)]
+    assert later.calls == [(1, B)]
     await stop(task)
 
 
 @pytest.mark.real_time(limit=60)
 async def test_threads_may_put() -> None:
-    channel, ear = Channel(), Ear()
-    task = asyncio.create_task(channel.run(ear))
+    channel, handler = Channel(), RecordingHandler()
+    task = asyncio.create_task(channel.run(handler))
     await asyncio.sleep(0)
 
     def put_many(first: int) -> None:
@@ -71,14 +71,14 @@ async def test_threads_may_put() -> None:
     await asyncio.gather(*(asyncio.to_thread(put_many, first) for first in range(4)))
     await asyncio.sleep(0)
 
-    assert {key for _, key in ear.heard} == {Key("", f"{first}-{number}") for first in range(4) for number in range(50)}
+    assert {key for _, key in handler.calls} == {Key("", f"{first}-{number}") for first in range(4) for number in range(50)}
     await stop(task)
 
 
 async def ticks(timer: Timer, count: int, pause: float = 0.0) -> list[tuple[float, Key]]:
     found = []
-    async for key, wake in timer.ticks():
-        assert wake == EnqueueReason(repr(timer), "", key, "", "timer")
+    async for key, reason in timer.ticks():
+        assert reason == EnqueueReason(repr(timer), "", key, "", "timer")
         found.append((asyncio.get_running_loop().time(), key))
         if len(found) == count:
             break
@@ -108,7 +108,7 @@ async def test_a_function_that_fails_is_asked_again(caplog: pytest.LogCaptureFix
 
     with caplog.at_level(logging.ERROR):
         assert await ticks(Timer(10, keys), 1) == [(20, A)]
-    assert [record.message for record in caplog.records] == ["The keys of a timer could not be listed"]
+    assert [record.message for record in caplog.records] == ["timer failed"]
 
 
 @pytest.mark.parametrize("every", [0, -1, float("nan")])

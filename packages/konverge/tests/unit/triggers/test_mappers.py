@@ -11,7 +11,7 @@ from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Pod
 from konverge.objects import Key, Kind, Scope, Unstructured
 from konverge.triggers import to_keys, to_owner, to_self
-from trigger_objects import POD, added, changed, document, removed
+from trigger_objects import POD, added, updated, document, deleted
 
 WEBAPP = Kind("example.com", "v2", "WebApp", "webapps")
 TENANT = Kind("example.com", "v1", "Tenant", "tenants", Scope.CLUSTER)
@@ -51,7 +51,7 @@ def test_owners_of_the_old_and_the_new_state_are_each_named_once(
             and (one["controller"] or not controller_only)
         }
 
-    event = changed(owned(*old), owned(*new))
+    event = updated(owned(*old), owned(*new))
     apps = list(to_owner(WEBAPP, controller_only=controller_only)(event))
     tenants = list(to_owner(TENANT, controller_only=controller_only)(event))
 
@@ -72,11 +72,11 @@ def test_an_owner_of_the_same_kind_in_another_group_is_not_meant() -> None:
 
 
 def test_the_last_state_of_a_child_that_is_gone_names_its_owner() -> None:
-    assert list(to_owner(WEBAPP)(removed(owned(owner("a"))))) == [Key("shop", "a")]
+    assert list(to_owner(WEBAPP)(deleted(owned(owner("a"))))) == [Key("shop", "a")]
 
 
 def test_an_owner_that_stops_controlling_is_told() -> None:
-    event = changed(owned(owner("a")), owned(owner("a", controller=False)))
+    event = updated(owned(owner("a")), owned(owner("a", controller=False)))
     assert list(to_owner(WEBAPP)(event)) == [Key("shop", "a")]
 
 
@@ -91,8 +91,8 @@ def test_references_that_cannot_be_read_name_nobody() -> None:
 
 
 def test_an_object_is_mapped_to_itself_once() -> None:
-    assert list(to_self()(changed(document(), document()))) == [Key("shop", "web")]
-    assert list(to_self()(removed(document()))) == [Key("shop", "web")]
+    assert list(to_self()(updated(document(), document()))) == [Key("shop", "web")]
+    assert list(to_self()(deleted(document()))) == [Key("shop", "web")]
 
 
 def nodes_of(pod: Pod) -> list[Key]:
@@ -103,9 +103,9 @@ def test_a_function_maps_the_old_and_the_new_state() -> None:
     one, two = (document(spec={"nodeName": name, "containers": []}) for name in ("one", "two"))
     mapper = to_keys(nodes_of, Pod)
 
-    assert list(mapper(changed(one, two))) == [Key("", "two"), Key("", "one")]
-    assert list(mapper(changed(one, one))) == [Key("", "one")]
-    assert list(mapper(removed(one))) == [Key("", "one")]
+    assert list(mapper(updated(one, two))) == [Key("", "two"), Key("", "one")]
+    assert list(mapper(updated(one, one))) == [Key("", "one")]
+    assert list(mapper(deleted(one))) == [Key("", "one")]
 
 
 def test_a_function_of_an_untyped_object() -> None:
@@ -122,10 +122,10 @@ def test_a_state_that_does_not_fit_does_not_hide_the_other(caplog: pytest.LogCap
     fits = document(spec={"nodeName": "one", "containers": []})
 
     with caplog.at_level(logging.ERROR):
-        keys = list(to_keys(nodes_of, Pod)(changed(misfit, fits)))
+        keys = list(to_keys(nodes_of, Pod)(updated(misfit, fits)))
 
     assert keys == [Key("", "one")]
-    assert [record.message for record in caplog.records] == ["A mapper failed"]
+    assert [record.message for record in caplog.records] == ["mapper failed"]
 
 
 @pytest.mark.parametrize("answer", ["shop/web", ["shop/web"], None, Key("shop", "web")])

@@ -20,7 +20,7 @@ from konverge.triggers import (
     resource_version_changed,
     spec_or_metadata_changed,
 )
-from trigger_objects import added, changed, document, removed
+from trigger_objects import added, updated, document, deleted
 
 CHANGES = [
     generation_changed,
@@ -47,7 +47,7 @@ objects = st.builds(
     st.sampled_from(["up", "down"]),
     st.sampled_from([{}, {"deletionTimestamp": "2026-01-01T00:00:00Z"}, {"finalizers": ["example.com/x"]}]),
 )
-events = st.one_of(st.builds(changed, objects, objects), st.builds(added, objects), st.builds(removed, objects))
+events = st.one_of(st.builds(updated, objects, objects), st.builds(added, objects), st.builds(deleted, objects))
 predicates = st.recursive(
     st.sampled_from(LEAVES),
     lambda inner: st.one_of(
@@ -118,7 +118,7 @@ def outside_status(obj: dict[str, Any]) -> dict[str, Any]:
 @settings(max_examples=100)
 @given(objects, objects)
 def test_each_change_is_what_a_full_comparison_finds(old: dict[str, Any], new: dict[str, Any]) -> None:
-    event = changed(old, new)
+    event = updated(old, new)
 
     def same(one: Any, other: Any) -> bool:
         return repr(one) == repr(other)  # 1 == True in Python
@@ -154,8 +154,8 @@ def test_each_change_is_what_a_full_comparison_finds(old: dict[str, Any], new: d
     ],
 )
 def test_the_default_sees_what_is_outside_of_status(more: dict[str, Any]) -> None:
-    assert spec_or_metadata_changed(changed(document(status={"a": 1}), document(status={"a": 1}, **more)))
-    assert spec_or_metadata_changed(changed(document(status={"a": 1}, **more), document(status={"a": 1})))
+    assert spec_or_metadata_changed(updated(document(status={"a": 1}), document(status={"a": 1}, **more)))
+    assert spec_or_metadata_changed(updated(document(status={"a": 1}, **more), document(status={"a": 1})))
 
 
 @pytest.mark.parametrize(
@@ -177,14 +177,14 @@ def test_the_default_sees_what_is_outside_of_status(more: dict[str, Any]) -> Non
     ],
 )
 def test_the_default_does_not_see_status_bookkeeping_and_order(old: dict[str, Any], new: dict[str, Any]) -> None:
-    assert not spec_or_metadata_changed(changed(document(**old), document(**new)))
-    assert not labels_changed(changed(document(**old), document(**new)))
+    assert not spec_or_metadata_changed(updated(document(**old), document(**new)))
+    assert not labels_changed(updated(document(**old), document(**new)))
 
 
 def test_a_status_that_looks_like_a_field_does_not_hide_another() -> None:
     old = document(spec={"status": {"a": 1}}, status={"spec": 1})
-    assert spec_or_metadata_changed(changed(old, document(spec={"status": {"a": 2}}, status={"spec": 1})))
-    assert not spec_or_metadata_changed(changed(old, document(spec={"status": {"a": 1}}, status={"spec": 2})))
+    assert spec_or_metadata_changed(updated(old, document(spec={"status": {"a": 2}}, status={"spec": 1})))
+    assert not spec_or_metadata_changed(updated(old, document(spec={"status": {"a": 1}}, status={"spec": 2})))
 
 
 def test_in_a_cache_of_metadata_only_the_generation_tells_of_the_rest() -> None:
@@ -194,15 +194,15 @@ def test_in_a_cache_of_metadata_only_the_generation_tells_of_the_rest() -> None:
     labelled = document(metadata={"generation": 3, "labels": {"a": "b"}}, spec={"a": 1}, status={"a": 1})
 
     for p in (spec_or_metadata_changed, field_changed(".spec.a")):
-        assert not p(changed(with_it, status, metadata_only=True))
-        assert p(changed(with_it, spec, metadata_only=True))
-    assert spec_or_metadata_changed(changed(with_it, labelled, metadata_only=True))
-    assert field_changed(".status.a")(changed(with_it, status, metadata_only=True))
-    assert not field_changed(".metadata.labels")(changed(with_it, status, metadata_only=True))
+        assert not p(updated(with_it, status, metadata_only=True))
+        assert p(updated(with_it, spec, metadata_only=True))
+    assert spec_or_metadata_changed(updated(with_it, labelled, metadata_only=True))
+    assert field_changed(".status.a")(updated(with_it, status, metadata_only=True))
+    assert not field_changed(".metadata.labels")(updated(with_it, status, metadata_only=True))
 
 
 def test_in_a_cache_of_metadata_only_a_kind_without_generation_passes_each_time() -> None:
-    event = changed(document(data={"a": "1"}), document(data={"a": "2"}), metadata_only=True)
+    event = updated(document(data={"a": "1"}), document(data={"a": "2"}), metadata_only=True)
     assert spec_or_metadata_changed(event)
     assert field_changed(".data.a")(event)
     assert generation_changed(event)
@@ -210,28 +210,28 @@ def test_in_a_cache_of_metadata_only_a_kind_without_generation_passes_each_time(
 
 def test_a_kind_without_generation_is_compared_by_what_it_holds() -> None:
     old = document(data={"a": "1"})
-    assert spec_or_metadata_changed(changed(old, document(data={"a": "2"})))
-    assert not spec_or_metadata_changed(changed(old, document(data={"a": "1"})))
-    assert generation_changed(changed(old, document(data={"a": "1"})))  # nothing but the generation is looked at
+    assert spec_or_metadata_changed(updated(old, document(data={"a": "2"})))
+    assert not spec_or_metadata_changed(updated(old, document(data={"a": "1"})))
+    assert generation_changed(updated(old, document(data={"a": "1"})))  # nothing but the generation is looked at
 
 
 def test_an_object_that_comes_or_goes_has_changed_in_every_respect() -> None:
     for p in CHANGES:
         assert p(added(document()))
-        assert p(removed(document()))
+        assert p(deleted(document()))
 
 
 def test_deletion_started_is_the_mark_or_the_end() -> None:
     marked = document(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
-    assert deletion_started(changed(document(), marked))
-    assert deletion_started(removed(document()))
+    assert deletion_started(updated(document(), marked))
+    assert deletion_started(deleted(document()))
     assert deletion_started(added(marked))
-    assert not deletion_started(changed(marked, marked))
+    assert not deletion_started(updated(marked, marked))
     assert not deletion_started(added(document()))
 
 
 def test_an_object_that_changes_sides_passes_both() -> None:
-    event = changed(document(metadata={"labels": {"skip": "yes"}}), document())
+    event = updated(document(metadata={"labels": {"skip": "yes"}}), document())
     assert has_labels("skip=yes")(event)
     assert (~has_labels("skip=yes"))(event)
 
@@ -258,7 +258,7 @@ def test_namespaces_and_cluster_scoped_objects() -> None:
     ],
 )
 def test_a_field_at_a_path(path: str, old: dict[str, Any], new: dict[str, Any], differ: bool) -> None:
-    assert field_changed(path)(changed(document(**old), document(**new))) is differ
+    assert field_changed(path)(updated(document(**old), document(**new))) is differ
 
 
 @pytest.mark.parametrize("path", ["", "spec", ".", ".spec.", "..spec", ".spec x", ".spec[0]", '.spec["a'])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cached_objects import THING, at, deleted, thing
+from cached_objects import WIDGET, at, deleted, widget
 from konverge.cache.events import Event
 from konverge.cache.options import CacheOptions
 from konverge.cache.store import Store
@@ -14,17 +14,17 @@ from konverge.cache.store import Store
 GONE: dict[str, Any] = {"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0}
 
 
-async def relist(store: Store, *things: bytes, version: int) -> None:
+async def relist(store: Store, *widgets: bytes, version: int) -> None:
     store.begin()
-    for one in things:
+    for one in widgets:
         store.put(one)
     await store.swap(str(version))
 
 
-async def listed(*things: bytes, **options: str) -> tuple[Store, list[Event]]:
+async def listed(*widgets: bytes, **options: str) -> tuple[Store, list[Event]]:
     """Give a store after its first list, and what is told from then on."""
-    store = Store(THING, options=CacheOptions(**options))  # type: ignore[arg-type]
-    await relist(store, *things, version=10)
+    store = Store(WIDGET, options=CacheOptions(**options))  # type: ignore[arg-type]
+    await relist(store, *widgets, version=10)
     events: list[Event] = []
     store.subscribe(events.append, at_once=True)
     events.clear()
@@ -37,67 +37,67 @@ def told(events: list[Event]) -> list[tuple[str, str, bool]]:
 
 async def test_an_own_object_that_a_list_does_not_have_is_told_as_removed() -> None:
     store, events = await listed()
-    store.note_write(thing("a", 11), created=True, writer="us")
+    store.record_write(widget("a", 11), created=True, writer="us")
 
     await relist(store, version=20)
 
-    assert told(events) == [("removed", "uid-a", True)]
+    assert told(events) == [("deleted", "uid-a", True)]
     assert events[0].writer is None
     assert store.get(at("a")) is None
 
 
 async def test_it_is_told_before_another_of_the_name() -> None:
-    store, events = await listed(thing("a", 5, uid="first"))
-    store.note_write(thing("a", 11, uid="ours"), created=True, writer="us")
+    store, events = await listed(widget("a", 5, uid="first"))
+    store.record_write(widget("a", 11, uid="ours"), created=True, writer="us")
 
-    await relist(store, thing("a", 15, uid="third"), version=20)
+    await relist(store, widget("a", 15, uid="third"), version=20)
 
-    assert told(events) == [("removed", "ours", True), ("removed", "first", True), ("added", "third", True)]
+    assert told(events) == [("deleted", "ours", True), ("deleted", "first", True), ("added", "third", True)]
 
 
 async def test_an_answer_that_comes_after_the_list_tells_it_then() -> None:
     store, events = await listed()
     await relist(store, version=20)
 
-    store.note_write(thing("a", 11), created=True, writer="us")
+    store.record_write(widget("a", 11), created=True, writer="us")
 
-    assert told(events) == [("removed", "uid-a", True)]
+    assert told(events) == [("deleted", "uid-a", True)]
     assert store.get(at("a")) is None
 
 
 async def test_what_is_still_there_or_later_than_the_list_is_not_told() -> None:
-    store, events = await listed(thing("b", 6), thing("c", 7))
-    store.note_write(thing("a", 11), created=True, writer="us")
-    store.note_write(thing("b", 12), base_version="6", writer="us")
-    store.note_write(thing("late", 30), created=True, writer="us")
+    store, events = await listed(widget("b", 6), widget("c", 7))
+    store.record_write(widget("a", 11), created=True, writer="us")
+    store.record_write(widget("b", 12), base_version="6", writer="us")
+    store.record_write(widget("late", 30), created=True, writer="us")
 
-    await relist(store, thing("a", 11), thing("b", 13), thing("c", 7), version=20)
-    store.note_write(thing("c", 7), writer="us")
+    await relist(store, widget("a", 11), widget("b", 13), widget("c", 7), version=20)
+    store.record_write(widget("c", 7), writer="us")
 
-    assert told(events) == [("added", "uid-a", True), ("changed", "uid-b", True)]
+    assert told(events) == [("added", "uid-a", True), ("updated", "uid-b", True)]
     assert store.get(at("late")) is not None
 
 
-@pytest.mark.parametrize("answer", [deleted("uid-a"), thing("a", 12, **GONE)])
+@pytest.mark.parametrize("answer", [deleted("uid-a"), widget("a", 12, **GONE)])
 async def test_what_was_made_and_deleted_here_is_told_as_well(answer: bytes) -> None:
     """Others in this process have seen it meanwhile."""
     store, events = await listed()
-    store.note_write(thing("a", 11), created=True, writer="us")
-    store.note_delete(at("a"), answer, version="11", writer="us")
+    store.record_write(widget("a", 11), created=True, writer="us")
+    store.record_delete(at("a"), answer, version="11", writer="us")
 
     await relist(store, version=20)
 
-    assert told(events) == [("removed", "uid-a", True)]
+    assert told(events) == [("deleted", "uid-a", True)]
 
 
 async def test_a_removal_that_the_watch_told_is_not_told_again_by_a_late_answer() -> None:
     store, events = await listed()
-    store.put(thing("a", 11))
-    store.remove(thing("a", 12))
+    store.put(widget("a", 11))
+    store.remove(widget("a", 12))
 
-    store.note_write(thing("a", 11), created=True, writer="us")
+    store.record_write(widget("a", 11), created=True, writer="us")
 
-    assert told(events) == [("added", "uid-a", False), ("removed", "uid-a", False)]
+    assert told(events) == [("added", "uid-a", False), ("deleted", "uid-a", False)]
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -105,7 +105,7 @@ async def test_what_is_not_selected_is_not_missed(late: bool) -> None:
     store, events = await listed(labels="app=web")
     if late:
         await relist(store, version=20)
-    store.note_write(thing("a", 11, labels={"app": "db"}), created=True, writer="us")
+    store.record_write(widget("a", 11, labels={"app": "db"}), created=True, writer="us")
 
     await relist(store, version=30)
 

@@ -1,0 +1,109 @@
+"""Turn the events of a trigger into requests to enqueue keys."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from konverge.cache import CacheOptions, Event, EventType
+from konverge.objects import Key, Kind, Resource, kind_of
+from konverge.queue import Priority
+from konverge.triggers.differences import content_changed
+from konverge.triggers.mappers import Mapper
+from konverge.triggers.predicates import Predicate
+from konverge.triggers.reasons import USER_CODE_ERRORS, EnqueueReason
+
+__all__ = ["EnqueueRequest", "Trigger", "TriggerHandler"]
+
+_log = logging.getLogger("konverge.triggers")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trigger:
+    """A kind whose changes enqueue keys of a controller: the predicate selects changes, the mapper returns the keys.
+
+    `name` is readable: "owns Deployment". `primary` marks the trigger of the controller's own kind, `owned` a trigger
+    of its children. `options` configure the cache of the kind.
+    """
+
+    name: str
+    kind: type[Resource] | Kind
+    predicate: Predicate
+    mapper: Mapper
+    options: CacheOptions | None = None
+    primary: bool = False
+    owned: bool = False
+
+
+class EnqueueRequest(NamedTuple):
+    """A key to enqueue: the reason, the priority, and whether new input ends the backoff of the key."""
+
+    key: Key
+    reason: EnqueueReason
+    priority: Priority
+    reset_backoff: bool
+
+
+class TriggerHandler:
+    """The event handler of one trigger of one controller.
+
+    Promises:
+
+    - an event enqueues each key once, for its old or its new state;
+    - a write of a key's own reconcile does not enqueue the key (an echo), unless somebody else took part in the change;
+      the deletion of the primary object always enqueues its key, whoever deleted it;
+    - changes found by a list have a lower priority than live changes;
+    - a primary object that is added, deleted, gets a deletionTimestamp or has a new spec is new input and resets the
+      backoff; nothing else does, so changes of children, status, labels and annotations do not shorten a backoff;
+    - a predicate that raises passes the event and is logged: no change is lost because of a bug in a predicate.
+    """
+
+    def __init__(self, trigger: Trigger, *, controller: str) -> None:
+        self._trigger = trigger
+        self._kind = kind_of(trigger.kind).kind
+        self._controller = controller
+
+    def handle(self, event: Event) -> list[EnqueueRequest]:
+        """Return the keys that an event enqueues."""
+        if not self._passes(event):
+            return []
+        keys = dict.fromkeys(self._keys_of(event))
+        if event.writer is not None and not (self._trigger.primary and event.type is EventType.DELETED):
+            keys = {key: None for key in keys if event.writer != (self._controller, key)}
+        if not keys:
+            return []
+        reason = self._reason(event)
+        priority = Priority.LOW if event.listed else Priority.NORMAL
+        reset_backoff = self._trigger.primary and _is_new_input(event)
+        return [EnqueueRequest(key, reason, priority, reset_backoff) for key in keys]
+
+    def _reason(self, event: Event) -> EnqueueReason:
+        entry = event.entry
+        return EnqueueReason(
+            self._trigger.name, self._kind, entry.key, str(entry.version), event.type.value, event.listed
+        )
+
+    def _passes(self, event: Event) -> bool:
+        try:
+            return self._trigger.predicate(event)
+        except USER_CODE_ERRORS:
+            facts = {"trigger": self._trigger.name, "controller": self._controller, "key": str(event.key)}
+            _log.exception("predicate failed", extra=facts)
+            return True
+
+    def _keys_of(self, event: Event) -> Iterable[Key]:
+        try:
+            return list(self._trigger.mapper(event))
+        except USER_CODE_ERRORS:
+            facts = {"trigger": self._trigger.name, "controller": self._controller, "key": str(event.key)}
+            _log.exception("mapper failed", extra=facts)
+            return ()
+
+
+def _is_new_input(event: Event) -> bool:
+    old, new = event.old, event.new
+    if old is None or new is None or old.terminating != new.terminating:
+        return True
+    return old.generation != new.generation if new.generation else content_changed(old, new)

@@ -1,0 +1,152 @@
+"""When a reflector may send its next request, and how retries of many reflectors are spread."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from konverge.cache.backoff import RequestBackoff, Stagger
+from konverge.cache.options import ReflectorOptions
+from konverge.testing import VirtualTimeLoop
+
+
+def new_backoff(seed: int = 1) -> RequestBackoff:
+    return RequestBackoff(ReflectorOptions(), Random(seed))
+
+
+def test_without_failures_no_request_is_delayed() -> None:
+    steady = new_backoff()
+    steady.record_request(5.0)
+
+    assert steady.delay(5.0) == 0
+
+
+def test_delays_double_and_have_jitter() -> None:
+    failing = new_backoff()
+    now, waits = 0.0, []
+    for _ in range(6):
+        failing.record_failure(now)
+        waits.append(failing.delay(now))
+        now += 0.001
+
+    for wait, step in zip(waits, [1, 2, 4, 8, 8, 8], strict=True):
+        assert step <= wait <= step * 1.25
+    assert len({wait % 1 for wait in waits}) == 6
+
+
+def test_retry_after_is_a_lower_bound() -> None:
+    busy = new_backoff()
+
+    busy.record_failure(10.0, retry_after=17.0)
+
+    assert busy.delay(10.0) == 17.0
+
+
+def test_an_excessive_retry_after_is_cut() -> None:
+    busy = new_backoff()
+
+    busy.record_failure(10.0, retry_after=1e9)
+
+    assert busy.delay(10.0) == 600.0
+
+
+def test_after_a_minute_of_failures_delays_are_long_but_bounded() -> None:
+    failing = new_backoff()
+    failing.record_failure(0.0)
+    failing.record_failure(60.0)
+
+    assert 24 <= failing.delay(60.0) <= 30
+
+
+def test_reset_ends_the_backoff() -> None:
+    failing = new_backoff()
+    for now in range(100):
+        failing.record_failure(float(now))
+    failing.reset()
+
+    assert failing.delay(100.0) == 0
+    failing.record_failure(100.0)
+    assert failing.delay(100.0) < 1.3
+
+
+@given(st.lists(st.sampled_from(["fail", "work"]), max_size=200), st.integers(0, 1000))
+@settings(max_examples=100, deadline=None)
+def test_failing_requests_start_a_second_apart_and_four_after_a_minute(outcomes: list[str], seed: int) -> None:
+    failing = new_backoff(seed)
+    now, started = 0.0, []
+    for outcome in ["fail", *outcomes]:
+        now += failing.delay(now)
+        failing.record_request(now)
+        started.append(now)
+        if outcome == "fail":
+            failing.record_failure(now)
+
+    for one, other in itertools.pairwise(started):
+        assert other - one >= (1 if one < 60 else 4) - 1e-9
+
+
+@pytest.mark.parametrize("options", [{"idle_timeout": 0}, {"initial_backoff": -1.0}, {"min_watch_timeout": 700.0}])
+def test_invalid_options_are_rejected(options: dict[str, float]) -> None:
+    with pytest.raises(ValueError):
+        ReflectorOptions(**options)
+
+
+async def test_a_start_is_immediate_when_there_was_none_lately() -> None:
+    await Stagger().wait()
+
+    assert asyncio.get_running_loop().time() == 0
+
+
+async def test_twenty_reflectors_start_one_after_the_other() -> None:
+    assert await start_times(20) == pytest.approx([number * 0.25 for number in range(20)])
+
+
+async def test_hundreds_of_reflectors_start_within_ten_seconds() -> None:
+    assert max(await start_times(300)) < 10
+
+
+async def test_starts_that_became_due_while_the_loop_was_blocked_are_still_spread() -> None:
+    stagger = Stagger()
+    started: list[float] = []
+
+    async def one() -> None:
+        await stagger.wait()
+        started.append(asyncio.get_running_loop().time())
+
+    def block() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualTimeLoop)
+        loop._jumping.now += 2
+
+    asyncio.get_running_loop().call_later(0.6, block)
+    await asyncio.gather(*(one() for _ in range(8)))
+
+    assert started[:3] == [0, 0.25, 0.5]
+    assert all(later - earlier >= 0.25 for earlier, later in itertools.pairwise(started)), started
+
+
+async def test_a_cancelled_wait_does_not_delay_the_others() -> None:
+    stagger = Stagger()
+    waiting = [asyncio.create_task(stagger.wait()) for _ in range(3)]
+    await asyncio.sleep(0)
+    waiting[1].cancel()
+    await asyncio.wait(waiting)
+
+    assert asyncio.get_running_loop().time() == 0.25
+
+
+async def start_times(count: int) -> list[float]:
+    stagger = Stagger()
+
+    async def one() -> float:
+        stagger.register()
+        await asyncio.sleep(0)  # all of them are registered before the first waits
+        await stagger.wait()
+        return asyncio.get_running_loop().time()
+
+    return sorted(await asyncio.gather(*(one() for _ in range(count))))

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from konverge.cache import Event
+from konverge.objects import Key
+from konverge.queue import Priority
+from konverge.triggers import (
+    EnqueueReason,
+    Mapper,
+    Predicate,
+    TriggerHandler,
+    Trigger,
+    anything,
+    generation_changed,
+    spec_or_metadata_changed,
+    to_self,
+)
+from trigger_objects import POD, added, updated, document, deleted
+
+WEB = Key("shop", "web")
+
+
+def handler(
+    *, predicate: Predicate = anything, mapper: Mapper | None = None, primary: bool = True, controller: str = "webapp"
+) -> TriggerHandler:
+    trigger = Trigger(name="for Pod", kind=POD, predicate=predicate, mapper=mapper or to_self(), primary=primary)
+    return TriggerHandler(trigger, controller=controller)
+
+
+def spec(size: int, generation: int | None = None, **metadata: Any) -> dict[str, Any]:
+    marks = {} if generation is None else {"generation": generation}
+    return document(metadata=metadata | marks, spec={"size": size}, status={"phase": "up"})
+
+
+def resets(event: Event) -> list[bool]:
+    return [reset_backoff for _, _, _, reset_backoff in handler().handle(event)]
+
+
+def test_a_change_wakes_its_key_and_says_why() -> None:
+    ((key, reason, priority, reset_backoff),) = handler().handle(updated(spec(1, 1), spec(2, 2)))
+
+    assert key == WEB
+    assert reason == EnqueueReason("for Pod", "Pod", WEB, "2", "updated")
+    assert str(reason) == "for Pod: Pod shop/web updated at version 2"
+    assert (priority, reset_backoff) == (Priority.NORMAL, True)
+
+
+def test_what_a_list_found_yields_to_live_changes() -> None:
+    ((_, reason, priority, _),) = handler().handle(added(spec(1), listed=True))
+    assert priority is Priority.LOW
+    assert reason.listed
+    assert reason.what == "added"
+
+
+def test_what_the_predicate_does_not_pass_wakes_nobody() -> None:
+    assert handler(predicate=generation_changed).handle(updated(spec(1, 1), spec(1, 1))) == []
+
+
+def test_a_key_that_is_named_twice_is_woken_once() -> None:
+    def mapper(event: Event) -> list[Key]:
+        return [event.key, WEB, Key("", "x"), WEB]
+
+    assert [request.key for request in handler(mapper=mapper).handle(added(spec(1)))] == [WEB, Key("", "x")]
+
+
+def test_an_own_write_does_not_wake_its_writer_but_all_others() -> None:
+    def mapper(event: Event) -> list[Key]:
+        return [event.key, Key("shop", "other")]
+
+    event = updated(spec(1, 1), spec(2, 2), writer=("webapp", WEB))
+
+    assert [request.key for request in handler(mapper=mapper).handle(event)] == [Key("shop", "other")]
+    assert [request.key for request in handler(mapper=mapper, controller="db").handle(event)] == [WEB, Key("shop", "other")]
+    assert handler().handle(event) == []
+
+
+@pytest.mark.parametrize("writer", ["someone", ("webapp",), ("webapp", Key("shop", "other")), 5])
+def test_a_writer_of_another_sort_is_nobody_here(writer: Any) -> None:
+    assert handler().handle(updated(spec(1), spec(1), writer=writer))
+
+
+def test_new_input_is_a_new_spec_a_new_object_or_its_end() -> None:
+    marked = spec(1, 2, deletionTimestamp="2026-01-01T00:00:00Z")
+    assert resets(added(spec(1, 1))) == [True]
+    assert resets(deleted(spec(1, 1))) == [True]
+    assert resets(updated(spec(1, 1), spec(2, 2))) == [True]
+    assert resets(updated(spec(1, 2), marked)) == [True]
+
+
+def test_labels_annotations_and_status_are_no_new_input() -> None:
+    assert resets(updated(spec(1, 1), spec(1, 1, labels={"a": "b"}))) == [False]
+    assert resets(updated(spec(1, 1), spec(1, 1, annotations={"a": "b"}))) == [False]
+    assert resets(updated(spec(1, 1), spec(1, 1))) == [False]
+
+
+def test_of_a_kind_without_generation_new_content_is_new_input() -> None:
+    assert resets(updated(spec(1), spec(2))) == [True]
+    assert resets(updated(spec(1), spec(1, labels={"a": "b"}))) == [False]
+
+
+def test_a_change_of_another_kind_is_no_new_input() -> None:
+    (request,) = handler(primary=False).handle(updated(spec(1, 1), spec(2, 2)))
+    assert not request.reset_backoff
+
+
+def test_a_predicate_that_fails_passes(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(event: Event) -> bool:
+        raise RuntimeError("a mistake")
+
+    with caplog.at_level(logging.ERROR):
+        routes = handler(predicate=spec_or_metadata_changed & Predicate(broken)).handle(added(spec(1)))
+
+    assert [request.key for request in routes] == [WEB]
+    assert [record.message for record in caplog.records] == ["predicate failed"]
+
+
+def test_a_mapper_that_fails_wakes_nobody_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(event: Event) -> list[Key]:
+        raise RuntimeError("a mistake")
+
+    with caplog.at_level(logging.ERROR):
+        assert handler(mapper=broken).handle(added(spec(1))) == []
+    assert [record.message for record in caplog.records] == ["mapper failed"]

@@ -1,0 +1,134 @@
+"""A collection that is being followed: an embedded server, faults on the way, a reflector, and a sink at its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from embedded_plane import CONFIG_MAPS, Plane, config_map
+from konverge.cache.backoff import Stagger
+from konverge.cache.options import ReflectorOptions
+from konverge.cache.reflector import Reflector
+from konverge.client import Client, InProcessTransport
+from konverge.objects import Kind
+from konverge.testing.fault_transport import FaultTransport
+from konverge.testing.faults import RecordedRequest, FaultScript, any_request, lists, watches
+from konverge.wire.list_watch import Selection
+from recording_sink import RecordingSink
+
+__all__ = ["CONFIG_MAP", "ReflectorHarness", "Plane", "config_map", "reflector_harness", "running"]
+
+CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
+
+
+@dataclass
+class ReflectorHarness:
+    """What a test looks at and turns."""
+
+    plane: Plane
+    transport: FaultTransport
+    reflector: Reflector
+    sink: RecordingSink
+
+    @property
+    def script(self) -> FaultScript:
+        return self.transport.script
+
+    @property
+    def lists(self) -> list[RecordedRequest]:
+        return self.script.requests(lists("configmaps"))
+
+    @property
+    def watches(self) -> list[RecordedRequest]:
+        return self.script.requests(watches("configmaps"))
+
+    async def create(self, *names: str) -> None:
+        for name in names:
+            await self.plane.good("POST", CONFIG_MAPS, config_map(name))
+
+    async def change(self, name: str, value: str = "1") -> None:
+        await self.plane.merge(f"{CONFIG_MAPS}/{name}", {"data": {"value": value}})
+
+    async def delete(self, *names: str) -> None:
+        for name in names:
+            await self.plane.good("DELETE", f"{CONFIG_MAPS}/{name}")
+
+    async def elsewhere(self) -> None:
+        """Write to another collection, so that the server's version moves on."""
+        wish = {"metadata": {"generateName": "other-"}}
+        await self.plane.good("POST", "/api/v1/namespaces/default/serviceaccounts", wish)
+
+    def compact(self) -> None:
+        self.plane.server.cluster.storage.compact()
+
+    async def versions(self) -> dict[str, str]:
+        """What the server has, as the sink should have it."""
+        listing = await self.plane.good("GET", CONFIG_MAPS)
+        found = [item["metadata"] for item in listing["items"]]
+        return {f"{each['namespace']}/{each['name']}": each["resourceVersion"] for each in found}
+
+    async def check(self) -> None:
+        """The sink is equal to the server, and what was event replays to it."""
+        expected = await self.versions()
+        assert self.sink.versions() == expected
+        replayed: dict[str, str] = {}
+        for event in self.sink.events:
+            assert (event.type == "ADDED") == (event.name not in replayed), event
+            if event.type == "DELETED":
+                del replayed[event.name]
+            else:
+                replayed[event.name] = event.version
+        assert {f"default/{name}": version for name, version in replayed.items()} == expected
+
+    def rate(self, *, since: float, until: float) -> float:
+        """Requests a second in a stretch of time, the pages of one list counted as one."""
+        asked = [each for each in self.script.requests(any_request, since=since) if each.time < until]
+        return len([each for each in asked if "continue" not in each.query]) / (until - since)
+
+
+@asynccontextmanager
+async def running(reflector: Reflector) -> AsyncIterator[None]:
+    """Run a reflector while the block runs."""
+    task = asyncio.create_task(reflector.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled(), task.exception()
+
+
+@asynccontextmanager
+async def reflector_harness(
+    *,
+    plane: Plane | None = None,
+    start: bool = True,
+    selection: Selection | None = None,
+    reflector_options: ReflectorOptions | None = None,
+    stagger: Stagger | None = None,
+    **options: Any,
+) -> AsyncIterator[ReflectorHarness]:
+    """Follow the config maps of an embedded server's default namespace, on virtual time."""
+    plane = plane or Plane()
+    transport = FaultTransport(InProcessTransport(plane.server.handle))
+    sink = RecordingSink()
+    async with Client(transport) as client:
+        reflector = Reflector(
+            client.collection(CONFIG_MAP, namespace="default", **options),
+            sink,
+            kind="ConfigMap",
+            selection=selection,
+            options=reflector_options,
+            stagger=stagger,
+            random=Random(7),
+        )
+        found = ReflectorHarness(plane, transport, reflector, sink)
+        if not start:
+            yield found
+            return
+        async with running(reflector):
+            yield found
