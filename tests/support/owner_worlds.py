@@ -56,7 +56,7 @@ class World:
         found = self.nodes.get(owner.uid)
         if found is None:
             return OwnerState.ABSENT
-        return OwnerState.WAITING if found.is_deleting_dependents else OwnerState.SOLID
+        return OwnerState.WAITING if found.is_waiting_for_dependents else OwnerState.SOLID
 
     def run(self, random: Random) -> None:
         """Process nodes in any order until none is pending."""

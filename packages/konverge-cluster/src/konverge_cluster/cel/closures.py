@@ -59,7 +59,7 @@ Loop: TypeAlias = Callable[[list[dict[str, Any]], dict[str, Any], Budget], Any]
 """Runs a loop: from the variables of each iteration, the outer variables and a budget to the result."""
 
 
-def all_or_exists(predicate: Evaluate, deciding_value: bool) -> Loop:
+def all_or_exists(predicate: Evaluate, stop_value: bool) -> Loop:
     """Return the loop of `all` and `exists`: an error in one item counts only if no other item decides."""
 
     def run(items: list[dict[str, Any]], scope: dict[str, Any], budget: Budget) -> bool:
@@ -68,15 +68,15 @@ def all_or_exists(predicate: Evaluate, deciding_value: bool) -> Loop:
             budget.consume()
             scope.update(turn)
             try:
-                if truth(predicate(scope)) is deciding_value:
-                    return deciding_value
+                if truth(predicate(scope)) is stop_value:
+                    return stop_value
             except BudgetExceeded:
                 raise
             except EvaluationError as raised:
                 error = raised
         if error is not None:
             raise error
-        return not deciding_value
+        return not stop_value
 
     return run
 
@@ -114,20 +114,20 @@ def truth(value: Any) -> bool:
     raise no_overload()
 
 
-def and_or(one: Evaluate, other: Evaluate, scope: dict[str, Any], deciding_value: bool) -> bool:
+def and_or(one: Evaluate, other: Evaluate, scope: dict[str, Any], stop_value: bool) -> bool:
     """Evaluate `||` (true decides) or `&&` (false decides): an error counts only if the other side does not decide."""
     error: EvaluationError | None = None
     for part in (one, other):
         try:
-            if truth(part(scope)) is deciding_value:
-                return deciding_value
+            if truth(part(scope)) is stop_value:
+                return stop_value
         except BudgetExceeded:
             raise
         except EvaluationError as raised:
             error = error or raised
     if error is not None:
         raise error
-    return not deciding_value
+    return not stop_value
 
 
 def has(value: Any, name: str) -> bool:

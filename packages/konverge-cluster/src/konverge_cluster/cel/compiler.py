@@ -146,12 +146,12 @@ class _Compiler:
 
         return evaluate
 
-    def logic(self, node: Call) -> Evaluate:
+    def _logic(self, node: Call) -> Evaluate:
         one, other = map(self.compile, node.args)
-        deciding_value = node.function == "_||_"
+        stop_value = node.function == "_||_"
 
         def evaluate(scope: dict[str, Any]) -> bool:
-            return and_or(one, other, scope, deciding_value)
+            return and_or(one, other, scope, stop_value)
 
         return evaluate
 
@@ -263,8 +263,8 @@ class _Compiler:
 
 
 _SPECIAL: Final[Mapping[str, Callable[[_Compiler, Call], Evaluate]]] = {
-    "_&&_": _Compiler.logic,
-    "_||_": _Compiler.logic,
+    "_&&_": _Compiler._logic,
+    "_||_": _Compiler._logic,
     "_?_:_": _Compiler.conditional,
     "_?._": _Compiler.optional_select,
 }

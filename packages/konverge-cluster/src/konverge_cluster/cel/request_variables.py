@@ -11,7 +11,7 @@ __all__ = ["request_type"]
 
 @cache
 def request_type() -> Type:
-    """Return the type of `request`: AdmissionRequest without its uid and its objects, which have their own variables."""
+    """Return the type of `request`: AdmissionRequest without uid and objects, which have their own variables."""
     kind = struct("kubernetes.GroupVersionKind", dict.fromkeys(("group", "version", "kind"), STRING))
     resource = struct("kubernetes.GroupVersionResource", dict.fromkeys(("group", "version", "resource"), STRING))
     extra = map_of(STRING, list_of(STRING))

@@ -39,7 +39,7 @@ class RuleSet(Protocol):
         """Return the errors of the rules for an object; `old` is None for a new object."""
         ...
 
-    def ratcheted_errors(self, new: Any, old: Any, correlation: Correlation) -> list[FieldError]:
+    def ratcheting_errors(self, new: Any, old: Any, correlation: Correlation) -> list[FieldError]:
         """Return the errors in unchanged values; ratcheting accepts them."""
         ...
 
@@ -111,7 +111,7 @@ class CompiledSchema:
         """Return warnings for rules that unchanged values break: ratcheting accepts them."""
         if self.rules is None:
             return []
-        return [str(each) for each in self.rules.ratcheted_errors(new, old, Correlation(new, old, self.structural))]
+        return [str(each) for each in self.rules.ratcheting_errors(new, old, Correlation(new, old, self.structural))]
 
     @staticmethod
     def _changed_errors(checker: Checker, value: Any, pair: Correlation | None, base: str = "") -> list[FieldError]:

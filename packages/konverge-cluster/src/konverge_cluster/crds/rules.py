@@ -144,9 +144,9 @@ def _attempt(
 
 def _old_errors(source: Mapping[str, Any], path: str, program: Program, site: RuleSite) -> Iterator[FieldError]:
     if "oldSelf" in program.used:
-        if site.uncorrelatable_list:
+        if site.not_correlatable:
             text = "oldSelf cannot be used on the uncorrelatable portion of the schema within"
-            yield invalid(f"{path}.rule", source["rule"], f"{text} {site.uncorrelatable_list}")
+            yield invalid(f"{path}.rule", source["rule"], f"{text} {site.not_correlatable}")
     elif source.get("optionalOldSelf") is not None:
         text = "may not be set if oldSelf is not used in rule"
         yield invalid(f"{path}.optionalOldSelf", source["optionalOldSelf"], text)
@@ -200,10 +200,10 @@ class _CompiledRules:
     def errors(self, new: Any, old: Any, correlation: Correlation | None) -> list[FieldError]:
         return _Run(correlation).check(self._node, new, old, None)
 
-    def ratcheted_errors(self, new: Any, old: Any, correlation: Correlation) -> list[FieldError]:
+    def ratcheting_errors(self, new: Any, old: Any, correlation: Correlation) -> list[FieldError]:
         run = _Run(correlation)
         run.check(self._node, new, old, None)
-        return run.ratcheted_errors
+        return run.ratcheting_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ class _Run:
     def __init__(self, correlation: Correlation | None) -> None:
         self._ratchet = _RatchetingState(correlation)
         self._found: list[FieldError] = []
-        self.ratcheted_errors: list[FieldError] = []
+        self.ratcheting_errors: list[FieldError] = []
 
     def check(self, node: _Node, new: Any, old: Any, field_path: FieldPath) -> list[FieldError]:
         with suppress(_OutOfBudget):
@@ -316,7 +316,7 @@ class _Run:
         shown_value = OMIT_VALUE if kind in ("object", "array") else printable_value(new)
         broken = _rule_error(rule, _at(field_path, rule.field_path), shown_value, _message(rule, variables))
         is_ratcheted = not rule.uses_old and ratcheting.tolerates
-        (self.ratcheted_errors if is_ratcheted else self._found).append(broken)
+        (self.ratcheting_errors if is_ratcheted else self._found).append(broken)
 
 
 def _at(field_path: FieldPath, inner: FieldPath) -> str:

@@ -27,7 +27,7 @@ class Branch(Protocol):
     def weight(self, value: Any) -> int: ...
 
 
-class BranchedSchema(Protocol):
+class SchemaWithBranches(Protocol):
     """A schema with branches."""
 
     @property
@@ -51,7 +51,7 @@ def best_branch(branches: Sequence[Branch], value: Any) -> Branch:
     return max(branches, key=lambda branch: branch.weight(value))
 
 
-def branch_step(checker: BranchedSchema) -> Step | None:
+def branch_step(checker: SchemaWithBranches) -> Step | None:
     if not (checker.any_of or checker.one_of or checker.all_of or checker.negated):
         return None
 

@@ -29,13 +29,13 @@ _IN_KEYS: Final = "this property is in x-kubernetes-list-map-keys, so it"
 class _Scope:
     """The scope of a schema.
 
-    `no_defaults` says why defaults are forbidden there. `uncorrelatable_list` is the list above it whose items have
+    `no_defaults` says why defaults are forbidden there. `not_correlatable` is the list above it whose items have
     no old values. `count` is how many values of this schema an object can have, None without a bound.
     """
 
     no_defaults: str | None = None
     in_metadata: bool = False
-    uncorrelatable_list: str = ""
+    not_correlatable: str = ""
     with_rules: bool = True
     count: int | None = 1
 
@@ -48,7 +48,7 @@ class RuleSite:
     path: str
     is_resource: bool
     count: int | None
-    uncorrelatable_list: str = ""
+    not_correlatable: str = ""
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class SchemaWalk:
             self.errors += _rule_errors(schema, path)
             if len(self.errors) == before and scope.with_rules:
                 is_resource = root or bool(schema.get("x-kubernetes-embedded-resource"))
-                self.sites.append(RuleSite(schema, path, is_resource, scope.count, scope.uncorrelatable_list))
+                self.sites.append(RuleSite(schema, path, is_resource, scope.count, scope.not_correlatable))
 
     def _visit_values(self, schema: Schema, path: str, scope: _Scope) -> None:
         more = schema.get("additionalProperties")
@@ -85,8 +85,8 @@ class SchemaWalk:
             self._visit(more, f"{path}.additionalProperties", scope)
 
     def _visit_properties(self, schema: Schema, path: str, scope: _Scope, *, root: bool) -> None:
-        if schema.get("x-kubernetes-map-type") not in (None, "granular", "atomic") and not scope.uncorrelatable_list:
-            scope = replace(scope, uncorrelatable_list=path)
+        if schema.get("x-kubernetes-map-type") not in (None, "granular", "atomic") and not scope.not_correlatable:
+            scope = replace(scope, not_correlatable=path)
         for name, each in (schema.get("properties") or {}).items():
             inner = scope
             if (root or schema.get("x-kubernetes-embedded-resource")) and name in META_FIELDS:
@@ -105,8 +105,8 @@ class SchemaWalk:
 
     def _visit_items(self, schema: Schema, path: str, scope: _Scope) -> None:
         items = schema.get("items")
-        if schema.get("x-kubernetes-list-type") != "map" and not scope.uncorrelatable_list:
-            scope = replace(scope, uncorrelatable_list=path)
+        if schema.get("x-kubernetes-list-type") != "map" and not scope.not_correlatable:
+            scope = replace(scope, not_correlatable=path)
         if isinstance(items, Mapping):
             self._visit(items, f"{path}.items", scope)
         for index, each in enumerate(items if isinstance(items, list) else ()):

@@ -81,7 +81,9 @@ class Enqueue:
 Action: TypeAlias = RemoveOwners | UnblockOwners | Delete | RemoveFinalizer | Enqueue
 
 
-def required_actions(node: GraphNode, graph: OwnerGraph, owner_states: Mapping[OwnerReference, OwnerState]) -> list[Action]:
+def required_actions(
+    node: GraphNode, graph: OwnerGraph, owner_states: Mapping[OwnerReference, OwnerState]
+) -> list[Action]:
     """Return the actions in order; `owner_states` has the state of each owner unless the node is being deleted."""
     if node.being_deleted:
         return _finalizer_actions(node, graph.dependents(node.uid))
@@ -107,12 +109,12 @@ def _finalizer_actions(node: GraphNode, dependents: list[GraphNode]) -> list[Act
     blocking = [one for one in dependents if one.blocks(node.uid)]
     if not blocking:
         return [RemoveFinalizer(node, "foregroundDeletion")]
-    return [Enqueue(one.uid) for one in blocking if not one.is_deleting_dependents]
+    return [Enqueue(one.uid) for one in blocking if not one.is_waiting_for_dependents]
 
 
 def _foreground_actions(node: GraphNode, dependents: list[GraphNode]) -> list[Action]:
     delete = Delete(node, "Foreground")
-    in_cycle = any(one.is_deleting_dependents for one in dependents)
+    in_cycle = any(one.is_waiting_for_dependents for one in dependents)
     return [UnblockOwners(node), delete] if in_cycle else [delete]
 
 

@@ -35,10 +35,10 @@ _log = logging.getLogger("konverge_cluster")
 _NAME: Final = "garbage-collector-controller"
 _MANAGER: Final = "kube-controller-manager"
 _WORKERS: Final = 8
-_BACKOFF: Final = Backoff(first=0.05, factor=2.0, most=60.0)
+_BACKOFF: Final = Backoff(base_delay=0.05, factor=2.0, max_delay=60.0)
 
 
-class _UnresolvableOwner(KonvergeError):
+class _InvalidOwner(KonvergeError):
     """A cluster-scoped object has an owner of a namespaced kind: its namespace is unknown."""
 
 
@@ -116,7 +116,7 @@ class GarbageCollector:
             owner_states = (
                 {} if node.being_deleted else {one: await self._owner_state(node, one) for one in node.owners}
             )
-        except _UnresolvableOwner as error:
+        except _InvalidOwner as error:
             fields = {"kind": str(node.kind), "key": str(node.key), "error": str(error)}
             _log.info("owner cannot be resolved", extra=fields)
             return
@@ -129,12 +129,12 @@ class GarbageCollector:
         observed = self._graph.get(owner.uid)
         if observed is not None:
             if observed.matches_reference(owner, node.key.namespace):
-                return OwnerState.WAITING if observed.is_deleting_dependents else OwnerState.SOLID
+                return OwnerState.WAITING if observed.is_waiting_for_dependents else OwnerState.SOLID
             if observed.kind.namespaced and observed.key.namespace != node.key.namespace:
                 self._report_wrong_namespace(node, owner)
         kind = await self._client.discovery.kind(owner.api_version, owner.kind)
         if kind.namespaced and not node.kind.namespaced:
-            raise _UnresolvableOwner(f"{owner.kind} {owner.name} is namespaced and its dependent is not")
+            raise _InvalidOwner(f"{owner.kind} {owner.name} is namespaced and its dependent is not")
         if self._graph.is_absent(owner.uid):
             return OwnerState.ABSENT
         return await self._live_owner_state(
@@ -148,7 +148,7 @@ class GarbageCollector:
             return OwnerState.ABSENT
         if live.uid != uid:
             return OwnerState.ABSENT
-        return OwnerState.WAITING if live.is_deleting_dependents else OwnerState.SOLID
+        return OwnerState.WAITING if live.is_waiting_for_dependents else OwnerState.SOLID
 
     def _report_wrong_namespace(self, node: GraphNode, owner: OwnerReference) -> None:
         namespace = node.key.namespace

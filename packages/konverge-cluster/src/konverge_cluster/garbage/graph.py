@@ -59,7 +59,7 @@ class GraphNode:
         return "foregroundDeletion" in self.finalizers
 
     @property
-    def is_deleting_dependents(self) -> bool:
+    def is_waiting_for_dependents(self) -> bool:
         """Whether it is being deleted and waits for its dependents."""
         return self.being_deleted and self.waits_for_dependents
 
@@ -122,7 +122,7 @@ class OwnerGraph:
     def _affected(self, before: GraphNode | None, node: GraphNode) -> Iterator[str]:
         if before is not None and _relevant_fields(before) == _relevant_fields(node):
             return
-        if before is None or not before.is_deleting_dependents:
+        if before is None or not before.is_waiting_for_dependents:
             # Dependents may come first and be processed before their owner is known, or before it waits.
             # They are processed before it: once its finalizer is deleted, those that do not block it would stay.
             yield from self._dependents.get(node.uid, ())
