@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from konverge.errors import ControlPlaneError
-from konverge.testing import Answer, ControlPlane, kubernetes_version
+from konverge.testing import HttpResponse, ControlPlane, kubernetes_version
 
 # A test that starts control planes of its own needs the real programs, as one that asks for the fixture does.
 needs_programs = pytest.mark.usefixtures("control_plane")
@@ -22,13 +22,13 @@ def config_map(plane: ControlPlane, namespace: str, name: str) -> str:
     return str(answer.json()["metadata"]["resourceVersion"])
 
 
-def watch(plane: ControlPlane, path: str, **query: str) -> Answer:
+def watch(plane: ControlPlane, path: str, **query: str) -> HttpResponse:
     """What a watch says within a second."""
     asked = "&".join(f"{name}={value}" for name, value in {"watch": "1", "timeoutSeconds": "1", **query}.items())
     return plane.request("GET", f"{path}?{asked}")
 
 
-def events(answer: Answer) -> list[dict[str, object]]:
+def events(answer: HttpResponse) -> list[dict[str, object]]:
     assert answer.status == 200, answer.body
     return [json.loads(line) for line in answer.body.splitlines()]
 

@@ -13,8 +13,8 @@ from konverge.client import HttpTransport, InProcessTransport, load_config
 from konverge.errors import AlreadyExists, ApplyConflict, Invalid
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Secret, Service
-from konverge.objects import Unstructured, from_wire, kind_of, whole
-from konverge.reconcile.prune import Applied, prune
+from konverge.objects import Unstructured, from_wire, kind_of, full_object
+from konverge.reconcile.prune import AppliedObjects, prune
 from konverge.testing import ControlPlane
 from konverge_cluster.embedded_server import EmbeddedServer
 
@@ -87,7 +87,7 @@ async def test_what_is_so_already_is_not_sent_again_not_even_after_a_restart(ope
 
 
 def _with_volume(wanted: Deployment) -> Any:
-    wire = whole(wanted)
+    wire = full_object(wanted)
     wire["spec"]["template"]["spec"]["volumes"] = [{"name": "scratch", "emptyDir": {}}]
     wire["spec"]["template"]["spec"]["nodeSelector"] = {}
     return wire
@@ -463,7 +463,7 @@ async def test_only_our_own_children_that_are_no_longer_wanted_go(opened: Open) 
         await it.others.create(by_hand)
         await it.seen(ConfigMap, "by-hand")
 
-        applied = Applied()
+        applied = AppliedObjects()
         await it.applier.apply(config_map("kept", a="1"), owner=owner, applied=applied)
         with pytest.raises(Invalid):
             bad = from_wire(ConfigMap, {"metadata": {"name": "failed", "labels": {"a": "no value!"}}})
@@ -490,7 +490,7 @@ async def test_a_namesake_made_since_is_not_pruned(opened: Open) -> None:
         await it.applier.apply(config_map("child", a="1"), owner=owner)
         await it.others.delete(ConfigMap, it.key("child"))
         await it.others.create(config_map("child", theirs="2"))  # the cache may not have seen it
-        gone = await prune(it.client, it.cache, owner, Applied(), kinds=[ConfigMap], manager=MANAGER)
+        gone = await prune(it.client, it.cache, owner, AppliedObjects(), kinds=[ConfigMap], manager=MANAGER)
         assert gone == []
         assert (await it.live(ConfigMap, "child"))["data"] == {"theirs": "2"}
 
@@ -500,7 +500,7 @@ async def test_children_of_a_cluster_scoped_owner_are_pruned(opened: Open) -> No
         owner = await it.others.get(Namespace, it.namespace)
         for name in ("kept", "dropped"):
             await it.applier.apply(in_namespace(it, config_map(name, a="1")), owner=owner)
-        applied = Applied()
+        applied = AppliedObjects()
         await it.applier.apply(in_namespace(it, config_map("kept", a="1")), owner=owner, applied=applied)
         gone = await prune(it.client, it.cache, owner, applied, kinds=[ConfigMap], manager=MANAGER)
         assert gone == [it.key("dropped")]
@@ -515,6 +515,6 @@ async def test_pruning_of_a_kind_that_is_not_kept_or_not_with_our_fields_is_refu
     async with opened() as it:
         owner = await it.client.create(config_map("owner"))
         with pytest.raises(ValueError, match="owns"):
-            await prune(it.client, it.cache, owner, Applied(), kinds=[Secret], manager=MANAGER)
+            await prune(it.client, it.cache, owner, AppliedObjects(), kinds=[Secret], manager=MANAGER)
         with pytest.raises(ValueError, match="manager="):
-            await prune(it.client, it.cache, owner, Applied(), kinds=[ConfigMap], manager="another")
+            await prune(it.client, it.cache, owner, AppliedObjects(), kinds=[ConfigMap], manager="another")

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from konverge.cache import Cache, CacheOptions, Event, EventType, View, by_path
+from konverge.cache import Cache, CacheOptions, Event, EventType, Lister, by_path
 from konverge.client import Client, HttpTransport, InProcessTransport, load_config
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Pod, ServiceAccount
 from konverge.objects import Key, Kind, ObjectMeta, kind_of
@@ -60,26 +60,26 @@ class Home:
     async def create(self, name: str, data: Any = None, **more: Any) -> Any:
         wish = {"metadata": {"name": name, **more}, "data": data or {}}
         answer = await self.ask("POST", self.path(), wish)
-        self.cache.note_write(CONFIG_MAP, answer, created=True, writer=MANAGER)
+        self.cache.record_write(CONFIG_MAP, answer, created=True, writer=MANAGER)
         return msgspec.json.decode(answer)
 
     async def patch(self, name: str, patch: Any, *, base: str = "") -> Any:
         if base:
             patch = {**patch, "metadata": {**patch.get("metadata", {}), "resourceVersion": base}}
         answer = await self.ask("PATCH", self.path(name), patch, "application/merge-patch+json")
-        self.cache.note_write(CONFIG_MAP, answer, base_version=base, writer=MANAGER)
+        self.cache.record_write(CONFIG_MAP, answer, base_version=base, writer=MANAGER)
         return msgspec.json.decode(answer)
 
     async def apply(self, name: str, data: Any) -> Any:
         wish = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
         path = f"{self.path(name)}?fieldManager={MANAGER}&force=true"
         answer = await self.ask("PATCH", path, wish, "application/apply-patch+yaml")
-        self.cache.note_write(CONFIG_MAP, answer, writer=MANAGER)
+        self.cache.record_write(CONFIG_MAP, answer, writer=MANAGER)
         return msgspec.json.decode(answer)
 
     async def delete(self, name: str, kind: Kind = CONFIG_MAP) -> Any:
         answer = await self.ask("DELETE", self.path(name, kind.plural))
-        self.cache.note_delete(kind, Key(self.namespace, name), answer, writer=MANAGER)
+        self.cache.record_delete(kind, Key(self.namespace, name), answer, writer=MANAGER)
         return msgspec.json.decode(answer)
 
     # Writes of others: nobody tells the cache
@@ -87,20 +87,20 @@ class Home:
     async def others_patch(self, name: str, patch: Any) -> Any:
         return msgspec.json.decode(await self.ask("PATCH", self.path(name), patch, "application/merge-patch+json"))
 
-    async def declared(self, options: CacheOptions | None = None) -> View[ConfigMap]:
+    async def declared(self, options: CacheOptions | None = None) -> Lister[ConfigMap]:
         own = CacheOptions(namespaces=(self.namespace,), manager=MANAGER)
         view = self.cache.declare(ConfigMap, (options or CacheOptions()).over(own))
         await self.cache.wait_for_sync(timeout=30)
         return view
 
-    async def becomes_equal(self, view: View[ConfigMap], labels: str = "") -> None:
+    async def becomes_equal(self, view: Lister[ConfigMap], labels: str = "") -> None:
         """Wait until the view is what the server has, and nothing of ours is left."""
         async with asyncio.timeout(30):
             while True:
                 found = await self.client.list(CONFIG_MAP, namespace=self.namespace, labels=labels)
                 expected = {one.key: one.resource_version for one in found}
                 seen = {entry.key: str(entry.version) for entry in view.entries()}
-                pending = sum(mirror.store.stats().pending for mirror in view.mirrors)
+                pending = sum(informer.store.stats().pending for informer in view.informers)
                 if expected == seen and not pending:
                     return
                 await asyncio.sleep(0.1)
@@ -173,7 +173,7 @@ async def test_a_finalizer_keeps_an_object_in_sight_and_the_last_one_takes_it_aw
         assert marked["metadata"]["deletionTimestamp"]
         entry = maps.entry(Key(it.namespace, "a"))
         assert entry is not None
-        assert entry.deleting
+        assert entry.terminating
 
         await it.patch("a", {"metadata": {"finalizers": None}})
         assert maps.get("a", namespace=it.namespace) is None
@@ -187,17 +187,17 @@ async def test_a_kind_whose_delete_answers_with_the_object_is_gone_all_the_same(
         await it.cache.wait_for_sync(timeout=30)
         account = {"metadata": {"name": "a"}, "automountServiceAccountToken": False}
         answer = await it.ask("POST", it.path(plural="serviceaccounts"), account)
-        it.cache.note_write(kind_of(ServiceAccount), answer, created=True)
+        it.cache.record_write(kind_of(ServiceAccount), answer, created=True)
         spec = {"containers": [{"name": "c", "image": "c"}], "serviceAccountName": "a"}
         answer = await it.ask("POST", it.path(plural="pods"), {"metadata": {"name": "a"}, "spec": spec})
-        it.cache.note_write(POD, answer, created=True)
+        it.cache.record_write(POD, answer, created=True)
         assert pods.get("a", namespace=it.namespace) is not None
 
         await it.delete("a", POD)
         await it.delete("a", kind_of(ServiceAccount))
         assert pods.get("a", namespace=it.namespace) is None
         assert accounts.get("a", namespace=it.namespace) is None
-        await becomes_true(lambda: not any(mirror.store.pending for mirror in it.cache.stats().mirrors))
+        await becomes_true(lambda: not any(informer.store.pending for informer in it.cache.stats().informers))
 
 
 async def test_a_namespace_that_is_terminating_is_still_seen(opened: Open) -> None:
@@ -206,11 +206,11 @@ async def test_a_namespace_that_is_terminating_is_still_seen(opened: Open) -> No
         await it.cache.wait_for_sync(timeout=30)
         made = await it.client.create(Namespace(metadata=ObjectMeta(generate_name="passing-")))
         assert made.source is not None
-        it.cache.note_write(kind_of(Namespace), made.source, created=True)
+        it.cache.record_write(kind_of(Namespace), made.source, created=True)
         answer = await it.ask("DELETE", f"/api/v1/namespaces/{made.name}")
-        it.cache.note_delete(kind_of(Namespace), made.key, answer)
+        it.cache.record_delete(kind_of(Namespace), made.key, answer)
         entry = spaces.entry(Key("", made.name))
-        assert entry is None or entry.deleting
+        assert entry is None or entry.terminating
         if msgspec.json.decode(answer)["spec"].get("finalizers"):
             assert entry is not None
 
@@ -350,13 +350,13 @@ async def test_only_what_is_purely_ours_names_its_writer(opened: Open) -> None:
         await it.apply("a", {"value": "foreign"})
         await it.delete("a")
         await it.becomes_equal(maps)
-        await becomes_true(lambda: told[-1][0] is EventType.REMOVED)
+        await becomes_true(lambda: told[-1][0] is EventType.DELETED)
 
         by_value = {(kind, value): writer for kind, value, writer in told}
-        assert by_value[EventType.CHANGED, "foreign"] is None, "others, and an apply that may have merged with them"
+        assert by_value[EventType.UPDATED, "foreign"] is None, "others, and an apply that may have merged with them"
         # The watch may be faster than the response: then an own write is told as if it were anybody's.
         assert by_value[EventType.ADDED, "created"] in (MANAGER, None)
-        assert by_value[EventType.CHANGED, "patched"] in (MANAGER, None)
+        assert by_value[EventType.UPDATED, "patched"] in (MANAGER, None)
         assert told[-1][2] in (MANAGER, None)
 
 
@@ -386,7 +386,7 @@ async def test_fields_are_selected_by_the_server_and_own_writes_alike(opened: Op
             spec: dict[str, Any] = {"containers": [{"name": "c", "image": "c"}], "serviceAccountName": "a", **node}
             spec["automountServiceAccountToken"] = False
             answer = await it.ask("POST", it.path(plural="pods"), {"metadata": {"name": name}, "spec": spec})
-            it.cache.note_write(POD, answer, created=True)
+            it.cache.record_write(POD, answer, created=True)
             assert [one.name for one in pending.list()] == ["a"]
             assert [one.name for one in placed.list()] == (["b"] if node else [])
 
@@ -415,14 +415,14 @@ async def test_a_hundred_namespaces_come_and_go(opened: Open) -> None:
         await becomes_true(lambda: len(maps.list()) == 100)
         assert len(known) == 100
 
-        maps.follow(names[:1])
+        maps.set_namespaces(names[:1])
         assert [key.namespace for key in known] == names[:1]
-        assert len(it.cache.stats().mirrors) == 1
-        maps.follow(names)
+        assert len(it.cache.stats().informers) == 1
+        maps.set_namespaces(names)
         await it.cache.wait_for_sync(timeout=120)
         assert len(maps.list()) == len(known) == 100
-        maps.follow(())
+        maps.set_namespaces(())
         assert maps.list() == []
-        assert (known, it.cache.stats().mirrors) == ({}, ())
+        assert (known, it.cache.stats().informers) == ({}, ())
         for name in names:
             await it.client.delete(Namespace, name)

@@ -18,10 +18,10 @@ from konverge.client import (
     Impersonation,
     RetryPolicy,
     StaticCredentials,
-    condition,
-    deleted,
+    has_condition,
+    is_deleted,
     exists,
-    field_is,
+    field_equals,
     load_config,
 )
 from konverge.errors import (
@@ -176,7 +176,7 @@ async def test_fields_that_a_class_does_not_know_survive_an_update(control_plane
     }
     async with connected(control_plane, namespace) as client:
         await client.apply(Unstructured(crd))
-        await client.wait_for("crd", "gadgets.unknown.example.com", condition("Established"), timeout=20)
+        await client.wait_for("crd", "gadgets.unknown.example.com", has_condition("Established"), timeout=20)
         parts: list[dict[str, Any]] = [{"name": "a", "secret": 1}, {"name": "b", "secret": {"deep": [1, 2]}}]
         wire = {"metadata": {"name": "g"}, "spec": {"parts": parts, "mode": "x"}, "extra": True}
         await client.create(Unstructured(apiVersion="unknown.example.com/v1", kind="Gadget", **wire))
@@ -279,7 +279,7 @@ async def test_delete_with_propagation_grace_and_preconditions(control_plane: Co
         await client.delete(ConfigMap, "nothing", missing_ok=True)
         await client.create(pod())
         await client.delete("pods", "p", grace_period=0)
-        assert await client.wait_for(Pod, "p", deleted(), timeout=10) is None
+        assert await client.wait_for(Pod, "p", is_deleted(), timeout=10) is None
 
 
 async def test_lists_pages_selectors_and_versions(control_plane: ControlPlane, namespace: str) -> None:
@@ -370,12 +370,12 @@ async def test_waiting(control_plane: ControlPlane, namespace: str) -> None:
 
         async with asyncio.TaskGroup() as group:
             appeared = group.create_task(client.wait_for(ConfigMap, "a", exists(), timeout=10))
-            changed = group.create_task(client.wait_for(ConfigMap, "a", field_is(".data.x", "2"), timeout=10))
-            await client.wait_for(ConfigMap, "kube-root-ca.crt", deleted(), timeout=10)
+            changed = group.create_task(client.wait_for(ConfigMap, "a", field_equals(".data.x", "2"), timeout=10))
+            await client.wait_for(ConfigMap, "kube-root-ca.crt", is_deleted(), timeout=10)
             group.create_task(later())
         assert appeared.result() is not None
         assert changed.result() is not None
-        await client.wait_for(ConfigMap, "a", deleted(), timeout=10)
+        await client.wait_for(ConfigMap, "a", is_deleted(), timeout=10)
         with pytest.raises(WaitTimeout, match=rf"wait until ConfigMap {namespace}/a exists: not within 0.2 s"):
             await client.wait_for(ConfigMap, "a", exists(), timeout=0.2)
 
@@ -397,7 +397,7 @@ async def test_scale_eviction_and_tokens(control_plane: ControlPlane, namespace:
         )
         await client.create(pod("free"))
         await client.evict("free")
-        await client.wait_for(Pod, "free", deleted(), timeout=10)
+        await client.wait_for(Pod, "free", is_deleted(), timeout=10)
         await client.create(ServiceAccount(metadata=ObjectMeta(name="robot")))
         issued = await client.create_token("robot", lifetime=600)
         robot = ClientConfig(
@@ -519,7 +519,7 @@ async def test_the_log_of_a_pod_is_a_stream(control_plane: ControlPlane, namespa
         writer.close()
 
     asked: list[str] = []
-    pair = Authority(tmp_path, "kubelet").issue("node", file="node", hosts=["127.0.0.1"])
+    pair = Authority(tmp_path, "kubelet").sign("node", file="node", hosts=["127.0.0.1"])
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(pair.cert, pair.key)
     node = f"node-{namespace}"

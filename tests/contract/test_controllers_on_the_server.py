@@ -15,7 +15,7 @@ from konverge.k8s.coordination.v1 import Lease
 from konverge.k8s.core.v1 import ConfigMap, Container, PodSpec, PodTemplateSpec, ResourceRequirements
 from konverge.k8s.meta.v1 import LabelSelector
 from konverge.testing import ControlPlane
-from late_watches import LateWatches
+from delayed_watches import DelayedWatches
 from widget_operator import Widget, Widgets, widgets
 from widget_processes import Audited, OperatorProcess, audited_writes, operator_process
 from widget_rigs import Way, WidgetRig, real_widgets, virtual_widgets
@@ -155,7 +155,7 @@ class _Notes(Reconciler[Widget]):
 
 async def test_a_foreign_write_that_is_hidden_by_an_own_later_one_wakes(control_plane: ControlPlane) -> None:
     async with real_widgets(control_plane, full=False) as rig:
-        way = Way(LateWatches(rig.way(), "configmaps", by=1.5))
+        way = Way(DelayedWatches(rig.way(), "configmaps", by=1.5))
         async with rig.operating(controller_for(Widget).owns(ConfigMap).build(_Notes()), way=way):
             await rig.create("a")
             await rig.until(lambda: _says(rig, 0, 1), within=30)

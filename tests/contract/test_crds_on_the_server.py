@@ -24,13 +24,13 @@ from konverge.schema import (
     Spec,
     WebhookConversion,
     crd_for,
-    problems_of,
+    find_violations,
     root_schema,
     to_yaml,
     validate,
 )
-from konverge.schema.defaults import filled
-from konverge.testing import Answer, ControlPlane
+from konverge.schema.defaults import prune_and_default
+from konverge.testing import HttpResponse, ControlPlane
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 Kind = type[CustomResource[Any, Any]]
@@ -56,22 +56,22 @@ def collection(kind: Kind) -> str:
     return f"/apis/{identity.api_version}{where}/{identity.plural}"
 
 
-def post(plane: ControlPlane, kind: Kind, spec: Any, *, query: str = "", name: str = "") -> Answer:
+def post(plane: ControlPlane, kind: Kind, spec: Any, *, query: str = "", name: str = "") -> HttpResponse:
     identity = kind.__kind__
     metadata = {"name": name} if name else {"generateName": "it-"}
     body = {"apiVersion": identity.api_version, "kind": identity.kind, "metadata": metadata, "spec": spec}
     return plane.request("POST", f"{collection(kind)}{query}", body=body)
 
 
-def try_out(plane: ControlPlane, kind: Kind, spec: Any) -> Answer:
+def try_out(plane: ControlPlane, kind: Kind, spec: Any) -> HttpResponse:
     return post(plane, kind, spec, query="?dryRun=All")
 
 
-def patch(plane: ControlPlane, path: str, body: Any, sort: str = "merge-patch+json") -> Answer:
+def patch(plane: ControlPlane, path: str, body: Any, sort: str = "merge-patch+json") -> HttpResponse:
     return plane.request("PATCH", path, body=body, headers={"Content-Type": f"application/{sort}"})
 
 
-def server_paths(answer: Answer) -> set[str]:
+def server_paths(answer: HttpResponse) -> set[str]:
     """The paths that a refusal names. Keys of maps stand in brackets in some of them; a general remark has no path."""
     causes = answer.json()["details"]["causes"]
     plain = (re.sub(r"\[([^]]*[^]0-9][^]]*)\]", r".\1", cause["field"]) for cause in causes)
@@ -80,7 +80,7 @@ def server_paths(answer: Answer) -> set[str]:
 
 def local_paths(kind: Kind, spec: Any) -> set[str]:
     root = root_schema(kind)
-    return {problem.path for problem in problems_of(root, filled(root, {"spec": spec}))}
+    return {violation.path for violation in find_violations(root, prune_and_default(root, {"spec": spec}))}
 
 
 def spec_schema(kind: Kind) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def test_values_drawn_from_drawn_types_are_taken_and_come_back_equal(
             answer = post(control_plane, kind, to_wire(sent.spec))
             assert answer.status == 201, (answer.json()["message"], spec, root_schema(kind))
             # Only what `Default(...)` leaves to the server differs from what was sent.
-            assert decode(kind, answer.body).spec == from_wire(kind, filled(root_schema(kind), to_wire(sent))).spec
+            assert decode(kind, answer.body).spec == from_wire(kind, prune_and_default(root_schema(kind), to_wire(sent))).spec
 
 
 def test_the_server_fills_in_what_konverge_foresees(control_plane: ControlPlane, drawn_kinds: list[Kind]) -> None:
@@ -132,7 +132,7 @@ def test_the_server_fills_in_what_konverge_foresees(control_plane: ControlPlane,
             answer = post(control_plane, kind, spec, query="?dryRun=All&fieldValidation=Strict")
             assert answer.status == 201, (answer.json()["message"], spec)
             # As objects: the server prints a large float as a whole number.
-            assert decode(kind, answer.body).spec == from_wire(kind, filled(root_schema(kind), {"spec": spec})).spec
+            assert decode(kind, answer.body).spec == from_wire(kind, prune_and_default(root_schema(kind), {"spec": spec})).spec
 
 
 def test_a_broken_constraint_of_a_drawn_type_is_refused_by_both_at_one_path(

@@ -59,7 +59,7 @@ class Meddler:
 
 def meddled(it: ApplyRig, meddle: Callable[[], Any], times: int = 1) -> Client:
     """Give a client whose writes come too late."""
-    return Client(Meddler(it.transport, meddle, times), settings=it.client.settings)
+    return Client(Meddler(it.transport, meddle, times), options=it.client.options)
 
 
 async def made(it: ApplyRig, *finalizers: str) -> ConfigMap:

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from konverge import Client, crd_for
-from konverge.client import deleted, load_config
+from konverge.client import is_deleted, load_config
 from konverge.errors import WaitTimeout
 from konverge.k8s.core.v1 import ConfigMap, Namespace
 from konverge.objects import ObjectMeta, OwnerReference, Unstructured
 from konverge.schema import to_yaml
-from konverge.testing import ControlPlane, run_virtually, settle
+from konverge.testing import ControlPlane, run_in_virtual_time, settle
 from owner_worlds import is_determined
 from ownerships import (
     API_VERSIONS,
@@ -87,7 +87,7 @@ async def is_collected(client: Client, kind: str, namespace: str) -> None:
         made = await client.create(child)
         await client.delete(owner)
         with suppress(WaitTimeout):
-            await client.wait_for(PLURALS[kind], made.key, deleted(), timeout=2)
+            await client.wait_for(PLURALS[kind], made.key, is_deleted(), timeout=2)
             return
 
 
@@ -148,7 +148,7 @@ async def _told_of_wrong_namespace(client: Client) -> dict[str, Any]:
 
 
 def _virtually(families: list[Family]) -> list[dict[int, Any]]:
-    return run_virtually(embedded_outcome(families), debug=False)
+    return run_in_virtual_time(embedded_outcome(families), debug=False)
 
 
 def _virtually_told() -> dict[str, Any]:
@@ -156,4 +156,4 @@ def _virtually_told() -> dict[str, Any]:
         async with collected_server() as (_, client):
             return await _told_of_wrong_namespace(client)
 
-    return run_virtually(told(), debug=False)
+    return run_in_virtual_time(told(), debug=False)

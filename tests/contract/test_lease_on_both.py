@@ -20,8 +20,8 @@ from konverge.client import Client, InProcessTransport, load_config
 from konverge.errors import ControlPlaneError, NotFound
 from konverge.k8s.coordination.v1 import Lease
 from konverge.k8s.core.v1 import ConfigMap
-from konverge.manager.elector import Election, Elector
-from konverge.manager.guard import Guard
+from konverge.manager.elector import LeaderElection, Elector
+from konverge.manager.write_fence import WriteFence
 from konverge.objects import Unstructured
 from konverge.testing import ControlPlane
 from konverge.testing.binaries import find_binaries
@@ -30,7 +30,7 @@ from konverge_cluster.embedded_server import EmbeddedServer
 Open = Callable[[], "AbstractAsyncContextManager[Poll]"]
 
 # Short, so that tests are; long enough for a machine on which a request takes a second.
-TIMING: dict[str, Any] = {"lease": 10, "renew_deadline": 8.5, "retry": 0.5, "margin": 1}
+TIMING: dict[str, Any] = {"lease_duration": 10, "renew_deadline": 8.5, "retry_period": 0.5, "margin": 1}
 
 
 @dataclass
@@ -45,8 +45,8 @@ class Poll:
 
     def join(self, name: str, **timing: Any) -> Elector:
         clock = asyncio.get_running_loop().time
-        election = Election("operator", self.namespace, identity=name, **{**TIMING, **timing})
-        elector = Elector(self.client, election, guard=Guard(clock))
+        election = LeaderElection("operator", self.namespace, identity=name, **{**TIMING, **timing})
+        elector = Elector(self.client, election, fence=WriteFence(clock))
         self.electors.append(elector)
         self.tasks.append(asyncio.create_task(elector.run(), name=name))
         return elector
@@ -61,7 +61,7 @@ class Poll:
 
     async def until(self, claim: Callable[[], object]) -> float:
         def claimed() -> object:
-            self.most_at_once = max(self.most_at_once, sum(each.guard() > 0 for each in self.electors))
+            self.most_at_once = max(self.most_at_once, sum(each.fence() > 0 for each in self.electors))
             return claim()
 
         return await until(claimed)
@@ -110,7 +110,7 @@ async def test_a_leader_that_died_is_followed_when_its_lease_is_over(opened: Ope
         await found.lead(first)
         second = found.join("second")
         await found.until(lambda: second.stats().holder == "first")
-        could_write_until = asyncio.get_running_loop().time() + first.guard()
+        could_write_until = asyncio.get_running_loop().time() + first.fence()
         await found.kill(first)
 
         await found.lead(second)
@@ -124,9 +124,9 @@ async def test_a_leader_that_died_is_followed_when_its_lease_is_over(opened: Ope
 
 async def test_a_leader_that_stops_is_followed_at_once(opened: Open) -> None:
     async with opened() as found:
-        first = found.join("first", lease=60, renew_deadline=40)
+        first = found.join("first", lease_duration=60, renew_deadline=40)
         await found.lead(first)
-        second = found.join("second", lease=60, renew_deadline=40)
+        second = found.join("second", lease_duration=60, renew_deadline=40)
         await found.until(lambda: second.stats().holder == "first")
         first.stop()
         stopped = asyncio.get_running_loop().time()
@@ -267,7 +267,7 @@ async def test_a_leader_process_that_ends_in_order_hands_over(control_plane: Con
         dialog.tell("one")
         await dialog.hear("created one")
         dialog.tell("")
-        assert await dialog.hear("stopped") == "stopped told to stop"
+        assert await dialog.hear("stopped") == "stopped stopped"
         assert await asyncio.to_thread(process.wait) == 0
 
     async with Client.connect(load_config(kubeconfig=control_plane.kubeconfig)) as client:
@@ -307,13 +307,13 @@ async def test_get_create_and_update_are_all_the_rights_that_it_takes(
         elector = found.join("candidate")
         for granted, missing in (((), "get"), (("get",), "create"), (("get", "create"), "update")):
             await grant(admin, namespace, "candidate", *granted)
-            await found.until(lambda verb=missing: f"{verb} " in elector.stats().trouble)  # type: ignore[misc]
-            assert "leases.coordination.k8s.io" in elector.stats().trouble
+            await found.until(lambda verb=missing: f"{verb} " in elector.stats().error)  # type: ignore[misc]
+            assert "leases.coordination.k8s.io" in elector.stats().error
         await grant(admin, namespace, "candidate", "get", "create", "update")
 
         await found.until(lambda: elector.leading.is_set() and elector.stats().renewals >= 3)
 
-        assert elector.stats().trouble == ""
+        assert elector.stats().error == ""
 
 
 # client-go
@@ -366,7 +366,7 @@ async def test_client_go_waits_for_us_follows_us_and_is_followed_by_us(
 ) -> None:
     log = tmp_path / "client-go.log"
     async with poll(Client.connect(load_config(kubeconfig=control_plane.kubeconfig)), namespace) as found:
-        ours = found.join("ours", lease=30, renew_deadline=25)
+        ours = found.join("ours", lease_duration=30, renew_deadline=25)
         await found.lead(ours)
         with client_go_candidate(control_plane, namespace, log) as process:
             renewals = ours.stats().renewals

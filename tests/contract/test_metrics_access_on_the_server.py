@@ -20,7 +20,7 @@ from konverge.manager.probes import ProbeServer
 from konverge.objects import Key, ObjectMeta, Unstructured
 from konverge.testing import ControlPlane
 from konverge.testing.servers import free_port
-from probe_requests import ask
+from probe_requests import get
 
 RBAC = "rbac.authorization.k8s.io"
 
@@ -62,8 +62,8 @@ def _nothing_but_why(controller: str, key: Key) -> Any:
 
 
 async def status(server: ProbeServer, path: str, token: str = "") -> int:
-    said = await (ask(server.port, path, Authorization=f"Bearer {token}") if token else ask(server.port, path))
-    return said.status
+    response = await (get(server.port, path, Authorization=f"Bearer {token}") if token else get(server.port, path))
+    return response.status
 
 
 async def test_only_who_may_get_the_path_reads_metrics(control_plane: ControlPlane, namespace: str) -> None:
@@ -93,8 +93,8 @@ async def test_only_who_may_get_the_path_reads_metrics(control_plane: ControlPla
         assert await status(server, "/debug/why/webapp/shop/web", prometheus) == 403
         assert await status(server, "/debug/why/webapp/shop/web", control_plane.admin_token) == 200
         assert await status(server, "/healthz") == 200
-        said = await ask(server.port, "/metrics")
-        assert said.headers["www-authenticate"] == "Bearer"
+        response = await get(server.port, "/metrics")
+        assert response.headers["www-authenticate"] == "Bearer"
 
 
 async def test_an_operator_without_the_right_to_ask_lets_nobody_in(control_plane: ControlPlane, namespace: str) -> None:

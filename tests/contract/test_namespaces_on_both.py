@@ -10,7 +10,7 @@ import pytest
 
 from konverge import Client
 from konverge.client import load_config
-from konverge.testing import ControlPlane, run_virtually
+from konverge.testing import ControlPlane, run_in_virtual_time
 from namespace_scenarios import governed_server, play_departure, play_furniture
 
 # A test that starts control planes of its own needs the real programs, as one that asks for the fixture does.
@@ -35,7 +35,7 @@ async def on_theirs(plane: ControlPlane, play: Any, name: str) -> Any:
 
 @pytest.mark.real_time(limit=300)
 async def test_a_departing_namespace_says_the_same_on_both(managed_plane: ControlPlane) -> None:
-    ours = await asyncio.to_thread(lambda: run_virtually(on_ours(play_departure), debug=False))
+    ours = await asyncio.to_thread(lambda: run_in_virtual_time(on_ours(play_departure), debug=False))
     theirs = await on_theirs(managed_plane, play_departure, "departing")
 
     assert ours == theirs
@@ -43,7 +43,7 @@ async def test_a_departing_namespace_says_the_same_on_both(managed_plane: Contro
 
 @pytest.mark.real_time(limit=300)
 async def test_what_a_namespace_comes_with_is_the_same_on_both(managed_plane: ControlPlane) -> None:
-    ours = await asyncio.to_thread(lambda: run_virtually(on_ours(play_furniture), debug=False))
+    ours = await asyncio.to_thread(lambda: run_in_virtual_time(on_ours(play_furniture), debug=False))
     theirs = await on_theirs(managed_plane, play_furniture, "furnished")
 
     assert ours == theirs

@@ -14,16 +14,16 @@ import yaml
 
 from konverge.cache.events import EventType
 from konverge.cache.reflector import Reflector
-from konverge.cache.reflector_stats import State
+from konverge.cache.reflector_stats import ReflectorState
 from konverge.cache.store import Store
-from konverge.client import Client, deleted, load_config
+from konverge.client import Client, is_deleted, load_config
 from konverge.errors import Forbidden, NotFound, Unauthorized, UnknownKind
 from konverge.objects import Kind, Unstructured
 from konverge.testing import ControlPlane
 from konverge.testing.faults import Fault
 from konverge.testing.raw_proxy import RawProxy
-from konverge.wire.watching import Selection
-from rigs import CONFIG_MAP, Followed, Rig, Witness, patience, real_rig, running
+from konverge.wire.list_watch import Selection
+from rigs import CONFIG_MAP, WatchedCollection, Rig, EventRecorder, reflector_options, real_rig, running
 
 TENTH = 0.1
 WIDGET = Kind("reflector.example.com", "v1", "Widget", "widgets")
@@ -51,14 +51,14 @@ def restart(plane: ControlPlane) -> None:
 async def test_a_collection_is_followed(own_plane: ControlPlane, own_namespace: str) -> None:
     async with real_rig(own_plane, own_namespace, TENTH) as rig:
         await rig.create("a", "b")
-        async with rig.following() as it:
+        async with rig.watching() as it:
             await rig.create("c")
             await rig.change("a")
             await rig.delete("b")
 
             await rig.becomes_equal(it, within=20)
-            assert it.witness.told("a") == [EventType.ADDED, EventType.CHANGED]
-            assert it.witness.told("b") == [EventType.ADDED, EventType.REMOVED]
+            assert it.recorder.types("a") == [EventType.ADDED, EventType.UPDATED]
+            assert it.recorder.types("b") == [EventType.ADDED, EventType.DELETED]
             assert len(rig.script.log) == 1, "one streaming list for all of it"
 
 
@@ -67,7 +67,7 @@ async def test_a_version_compacted_while_the_watch_stood_still_loses_no_delete(
 ) -> None:
     async with real_rig(own_plane, own_namespace, TENTH) as rig:
         await rig.create("a", "b", "c")
-        async with rig.following() as it:
+        async with rig.watching() as it:
             resume = await rig.pause()
             await rig.delete("a")
             await rig.delete("b")
@@ -76,8 +76,8 @@ async def test_a_version_compacted_while_the_watch_stood_still_loses_no_delete(
             resume()
 
             await rig.becomes_equal(it, within=100)
-            assert it.witness.told("a") == [EventType.ADDED, EventType.REMOVED]
-            assert it.witness.told("b") == [EventType.ADDED, EventType.REMOVED, EventType.ADDED]
+            assert it.recorder.types("a") == [EventType.ADDED, EventType.DELETED]
+            assert it.recorder.types("b") == [EventType.ADDED, EventType.DELETED, EventType.ADDED]
             assert len(rig.lists()) == 2
 
 
@@ -86,7 +86,7 @@ async def test_a_server_killed_in_the_middle_of_a_watch_loses_nothing(
 ) -> None:
     async with real_rig(own_plane, own_namespace, TENTH) as rig:
         await rig.create("a", "b")
-        async with rig.following() as it:
+        async with rig.watching() as it:
             await asyncio.to_thread(own_plane.stop_apiserver)
             await rig.until(lambda: it.stats.error is not None, within=20)
             assert it.names() == {"a", "b"}, "what is known is kept"
@@ -105,7 +105,7 @@ async def test_a_server_killed_in_the_middle_of_a_list_is_asked_for_the_rest_of_
     names = [f"c{number:02}" for number in range(30)]
     async with real_rig(own_plane, own_namespace, TENTH) as rig:
         await rig.create(*names)
-        it = rig.follow(selection=Selection(page_size=5, streaming=False))
+        it = rig.watched_collection(selection=Selection(page_size=5, streaming=False))
         rig.script.add(lambda asked: "continue" in asked.query, Fault(delay=0.1))
         async with running(it.reflector):
             await rig.until(lambda: it.stats.pages == 3, within=100)
@@ -120,7 +120,7 @@ async def test_a_list_whose_token_is_compacted_starts_again(own_plane: ControlPl
     names = [f"c{number:02}" for number in range(30)]
     async with real_rig(own_plane, own_namespace, TENTH) as rig:
         await rig.create(*names)
-        it = rig.follow(selection=Selection(page_size=5, streaming=False))
+        it = rig.watched_collection(selection=Selection(page_size=5, streaming=False))
         rig.script.add(lambda asked: "continue" in asked.query, Fault(delay=0.1), times=4)
         async with running(it.reflector):
             await rig.until(lambda: it.stats.pages == 3, within=100)
@@ -129,7 +129,7 @@ async def test_a_list_whose_token_is_compacted_starts_again(own_plane: ControlPl
 
             await rig.becomes_equal(it, within=100)
             assert len(rig.lists()) == 2
-            assert not it.witness.told(names[0])
+            assert not it.recorder.types(names[0])
 
 
 async def test_a_half_open_connection_is_replaced(control_plane: ControlPlane, namespace: str) -> None:
@@ -139,8 +139,8 @@ async def test_a_half_open_connection_is_replaced(control_plane: ControlPlane, n
         Client.connect(load_config(kubeconfig=control_plane.kubeconfig)) as server,
     ):
         rig = Rig(server, through, None, namespace, 0.05)
-        async with rig.following() as it:
-            assert proxy.freeze() >= 1
+        async with rig.watching() as it:
+            assert proxy.pause() >= 1
             await rig.create("a", "b")
 
             await rig.becomes_equal(it, within=50)
@@ -152,15 +152,15 @@ async def test_a_half_open_connection_is_replaced(control_plane: ControlPlane, n
 
 
 @asynccontextmanager
-async def follower(config: Path, namespace: str) -> AsyncIterator[tuple[Followed, RawProxy]]:
+async def reflecting(config: Path, namespace: str) -> AsyncIterator[tuple[WatchedCollection, RawProxy]]:
     """Follow the config maps of a namespace as the user of a kubeconfig."""
     async with RawProxy(load_config(kubeconfig=config)) as proxy, Client.connect(proxy.config) as client:
-        store, witness = Store(CONFIG_MAP, namespace=namespace), Witness()
-        store.subscribe(witness)
+        store, recorder = Store(CONFIG_MAP, namespace=namespace), EventRecorder()
+        store.subscribe(recorder)
         source = client.collection(CONFIG_MAP, namespace=namespace)
-        reflector = Reflector(source, store, kind="ConfigMap", patience=patience(TENTH))
+        reflector = Reflector(source, store, kind="ConfigMap", options=reflector_options(TENTH))
         async with running(reflector):
-            yield Followed(store, witness, reflector), proxy
+            yield WatchedCollection(store, recorder, reflector), proxy
 
 
 def grant(plane: ControlPlane, namespace: str, subject: dict[str, str], *verbs: str) -> None:
@@ -184,10 +184,10 @@ def grant(plane: ControlPlane, namespace: str, subject: dict[str, str], *verbs: 
 async def test_a_watch_that_is_forbidden_says_what_is_missing_and_recovers_when_it_is_granted(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    user = {"kind": "User", "name": "follower", "apiGroup": "rbac.authorization.k8s.io"}
-    kubeconfig = control_plane.kubeconfig_for("follower")
+    user = {"kind": "User", "name": "reflecting", "apiGroup": "rbac.authorization.k8s.io"}
+    kubeconfig = control_plane.kubeconfig_for("reflecting")
     admin = Client.connect(load_config(kubeconfig=control_plane.kubeconfig))
-    async with admin, follower(kubeconfig, namespace) as (it, _):
+    async with admin, reflecting(kubeconfig, namespace) as (it, _):
         rig = Rig(admin, admin, None, namespace, TENTH)
         await rig.create("a")
         await rig.until(lambda: it.stats.error is not None, within=20)
@@ -205,29 +205,29 @@ async def test_a_token_that_is_revoked_is_said_and_its_successor_is_used(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     account = f"/api/v1/namespaces/{namespace}/serviceaccounts"
-    subject = {"kind": "ServiceAccount", "name": "follower", "namespace": namespace}
+    subject = {"kind": "ServiceAccount", "name": "reflecting", "namespace": namespace}
     token = tmp_path / "token"
 
     def make_account() -> None:
-        assert control_plane.request("POST", account, body={"metadata": {"name": "follower"}}).status == 201
+        assert control_plane.request("POST", account, body={"metadata": {"name": "reflecting"}}).status == 201
 
     def issue_token() -> None:
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
-        made = control_plane.request("POST", f"{account}/follower/token", body=body)
+        made = control_plane.request("POST", f"{account}/reflecting/token", body=body)
         token.write_text(made.json()["status"]["token"])
 
     await asyncio.to_thread(make_account)
     await asyncio.to_thread(issue_token)
     await asyncio.to_thread(grant, control_plane, namespace, subject, "list", "watch")
     admin = Client.connect(load_config(kubeconfig=control_plane.kubeconfig))
-    async with admin, follower(_with_token(control_plane, token, tmp_path), namespace) as (it, proxy):
+    async with admin, reflecting(_with_token(control_plane, token, tmp_path), namespace) as (it, proxy):
         rig = Rig(admin, admin, None, namespace, TENTH)
         await rig.create("a")
         await rig.becomes_equal(it, within=100)
 
-        await asyncio.to_thread(control_plane.request, "DELETE", f"{account}/follower")
+        await asyncio.to_thread(control_plane.request, "DELETE", f"{account}/reflecting")
         await asyncio.to_thread(make_account)
-        proxy.cut()  # a stream that is open lives on without its token
+        proxy.reset()  # a stream that is open lives on without its token
         await rig.until(lambda: isinstance(it.stats.error, Unauthorized), within=300)
         await rig.create("b")
         await asyncio.to_thread(issue_token)
@@ -271,7 +271,7 @@ async def test_a_kind_that_comes_later_goes_away_and_comes_again_is_followed(
 ) -> None:
     async with Client.connect(load_config(kubeconfig=control_plane.kubeconfig)) as client:
         rig = Rig(client, client, None, namespace, TENTH)
-        it = rig.follow(kind=WIDGET)
+        it = rig.watched_collection(kind=WIDGET)
         async with running(it.reflector):
             await rig.until(lambda: isinstance(it.stats.error, NotFound), within=20)
             assert "is its CRD installed" in str(it.stats.error)
@@ -288,14 +288,14 @@ async def test_a_kind_that_comes_later_goes_away_and_comes_again_is_followed(
             await _create_again(client)
             await _create(client, namespace, "b", "c")
             await rig.until(lambda: it.names() == {"b", "c"}, within=300)
-            await rig.until(lambda: it.stats.state is State.WATCHING, within=60)
-        assert it.witness.told("b") == [EventType.ADDED, EventType.REMOVED, EventType.ADDED]
+            await rig.until(lambda: it.stats.state is ReflectorState.WATCHING, within=60)
+        assert it.recorder.types("b") == [EventType.ADDED, EventType.DELETED, EventType.ADDED]
         await client.delete("customresourcedefinitions.apiextensions.k8s.io", WIDGET.resource)
 
 
 async def _create_again(client: Client) -> None:
     """Create the definition as soon as the one that is being deleted is gone."""
-    await client.wait_for("customresourcedefinitions.apiextensions.k8s.io", WIDGET.resource, deleted(), timeout=30)
+    await client.wait_for("customresourcedefinitions.apiextensions.k8s.io", WIDGET.resource, is_deleted(), timeout=30)
     await client.create(crd())
 
 

@@ -281,7 +281,7 @@ async def test_hundreds_of_writes_survive_swaps_of_the_certificate_and_slow_sock
         async def swap() -> None:
             while not done.is_set():
                 for signer in signers:
-                    scene.server.swap(pair_of(signer))
+                    scene.server.set_certificate(pair_of(signer))
                     with suppress(TimeoutError):
                         async with asyncio.timeout(0.5):
                             await done.wait()
@@ -343,7 +343,7 @@ async def test_a_new_authority_takes_over_while_writes_go_on(opened: Opened) -> 
                 number += 4
 
         async with asyncio.TaskGroup() as tasks:
-            following = tasks.create_task(follow(managed, scene.server.swap, every=0.2))
+            following = tasks.create_task(follow(managed, scene.server.set_certificate, every=0.2))
             writers = [tasks.create_task(write(worker)) for worker in range(4)]
             while "next.crt" in (await client.get(Secret, key)).data:
                 moment = datetime.now(UTC)

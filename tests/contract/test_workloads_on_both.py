@@ -17,7 +17,7 @@ import pytest
 
 from konverge.client import Client, load_config
 from konverge.errors import ControlPlaneError
-from konverge.testing import ControlPlane, find_binaries, run_virtually
+from konverge.testing import ControlPlane, find_binaries, run_in_virtual_time
 from konverge.testing.binaries import NEEDED
 from stillness import Stillness
 from workload_scenarios import PLAYS, Notes
@@ -33,7 +33,7 @@ def pages() -> dict[str, tuple[Any, Any]]:
         find_binaries((*NEEDED, "kube-controller-manager"))
     except ControlPlaneError as missing:
         pytest.skip(str(missing))
-    ours = {name: run_virtually(_play_embedded(name), debug=False) for name in PLAYS}
+    ours = {name: run_in_virtual_time(_play_embedded(name), debug=False) for name in PLAYS}
     # The node of the plays sends no sign of life: a slow play must not see it declared dead.
     with ControlPlane(controller_manager=True, manager_flags=["--node-monitor-grace-period=1h"]) as plane:
         theirs = asyncio.run(_play_all(plane, ours))

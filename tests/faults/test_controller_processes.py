@@ -333,7 +333,7 @@ async def test_t28_rights_that_are_revoked_and_restored(audited_plane: ControlPl
             await rig.until(lambda: is_ready(operator), within=60)
 
             audited_plane.request("DELETE", f"{rights}/rolebindings/limited")
-            proxy.cut()
+            proxy.reset()
             await rig.until(lambda: _says(operator, "(needs"), within=120)
             said = (await get(operator.port, "/readyz")).text
             for words in ("ConfigMap", "Widget", "watch on configmaps", "watch on widgets.contract.konverge.dev"):
@@ -480,7 +480,7 @@ async def test_t20_half_an_hour_of_reconnects_and_rotations_leaves_nothing_behin
                 end = rig.now() + minutes * 60 / reconnects
                 if number % (reconnects // rotations) == 0:
                     swap(tmp_path, token=accounts.next_token())
-                proxy.cut()
+                proxy.reset()
                 await rig.change(*dice.sample(names, 5), payload=str(number), replicas=dice.randrange(4))
                 await rig.converges(within=60)
                 await asyncio.sleep(max(0.0, end - rig.now()))

@@ -74,7 +74,7 @@ async def _fall_into_a_black_hole(rig: Rig, proxy: RawProxy) -> None:
     async with rig.watching() as it:
         await rig.pass_time(10)
         connections = len(proxy.connections)
-        assert proxy.freeze() >= 1
+        assert proxy.pause() >= 1
 
         await rig.create(*names(10))
 

@@ -1,4 +1,4 @@
-"""Electors on the embedded server and virtual time, each with faults of its own on the way."""
+"""Electors on the embedded server in virtual time, each with its own fault script."""
 
 from __future__ import annotations
 
@@ -10,50 +10,50 @@ from typing import Any
 
 from konverge.client import Client, InProcessTransport
 from konverge.k8s.coordination.v1 import Lease
-from konverge.manager.elector import Election, Elector
-from konverge.manager.guard import Guard
-from konverge.testing.fault_transport import FaultyTransport
+from konverge.manager.elector import Elector, LeaderElection
+from konverge.manager.write_fence import WriteFence
+from konverge.testing.fault_transport import FaultTransport
 from konverge.testing.faults import FaultScript
 from konverge_cluster.embedded_server import EmbeddedServer
 
-__all__ = ["Voter", "Voters", "until"]
+__all__ = ["ElectorProcess", "Electors", "until"]
 
 
-class Voter:
-    """One process: an elector, its way to the server, and what it was told."""
+class ElectorProcess:
+    """One process: an elector, its transport, and the calls of its callbacks."""
 
     def __init__(self, server: EmbeddedServer, name: str, **election: Any) -> None:
         loop = asyncio.get_running_loop()
-        self.transport = FaultyTransport(InProcessTransport(server.handle))
-        self.told: list[tuple[float, str]] = []
+        self.transport = FaultTransport(InProcessTransport(server.handle))
+        self.changes: list[tuple[float, str]] = []
         self.events: list[tuple[str, str]] = []
-        self.still_busy: float = 0.0
+        self.stop_delay: float = 0.0
         self.elector = Elector(
             Client(self.transport),
-            Election("operator", "default", identity=name, **election),
-            guard=Guard(loop.time),
-            started=lambda: self.told.append((loop.time(), "started")),
-            stopped=self._stopped,
-            record=lambda reason, message: self.events.append((reason, message)),
+            LeaderElection("operator", "default", identity=name, **election),
+            fence=WriteFence(loop.time),
+            on_started_leading=lambda: self.changes.append((loop.time(), "started")),
+            on_stopped_leading=self._stopped,
+            record_event=lambda reason, message: self.events.append((reason, message)),
             random=Random(name),
         )
-        self.guard = self.elector.guard
+        self.fence = self.elector.fence
         self.task: asyncio.Task[None] | None = None
 
-    async def _stopped(self, why: str) -> None:
-        self.told.append((asyncio.get_running_loop().time(), why))
-        await asyncio.sleep(self.still_busy)
+    async def _stopped(self, reason: str) -> None:
+        self.changes.append((asyncio.get_running_loop().time(), reason))
+        await asyncio.sleep(self.stop_delay)
 
     @property
     def script(self) -> FaultScript:
         return self.transport.script
 
     @property
-    def leads(self) -> bool:
+    def leading(self) -> bool:
         return self.elector.leading.is_set()
 
     async def kill(self) -> None:
-        """End it as SIGKILL would: nothing is released."""
+        """Cancel it, as SIGKILL would: nothing is released."""
         assert self.task is not None
         self.task.cancel()
         await asyncio.wait([self.task])
@@ -64,42 +64,42 @@ class Voter:
         await self.task
 
 
-class Voters:
-    """All who compete for one lease."""
+class Electors:
+    """All processes that compete for one lease."""
 
     def __init__(self) -> None:
         self.server = EmbeddedServer(seed=1)
         self.client = Client(InProcessTransport(self.server.handle))
-        self._all: list[Voter] = []
+        self._all: list[ElectorProcess] = []
 
-    async def join(self, name: str, **election: Any) -> Voter:
-        voter = Voter(self.server, name, **election)
-        voter.task = asyncio.create_task(voter.elector.run())
-        self._all.append(voter)
+    async def join(self, name: str, **election: Any) -> ElectorProcess:
+        process = ElectorProcess(self.server, name, **election)
+        process.task = asyncio.create_task(process.elector.run())
+        self._all.append(process)
         await asyncio.sleep(0.1)
-        return voter
+        return process
 
     async def lease(self) -> Lease:
         return await self.client.get(Lease, "operator", namespace="default")
 
     @classmethod
     @asynccontextmanager
-    async def open(cls) -> AsyncIterator[Voters]:
-        voters = cls()
+    async def open(cls) -> AsyncIterator[Electors]:
+        electors = cls()
         try:
-            yield voters
+            yield electors
         finally:
-            tasks = [voter.task for voter in voters._all if voter.task is not None]
+            tasks = [process.task for process in electors._all if process.task is not None]
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
 
 
-async def until(claim: Callable[[], object], *, within: float = 60.0) -> float:
-    """Wait until something is true; give the time it was."""
+async def until(condition: Callable[[], object], *, within: float = 60.0) -> float:
+    """Wait until a condition is true; return the time."""
     loop = asyncio.get_running_loop()
     end = loop.time() + within
-    while not claim():
-        assert loop.time() < end, "it did not come true"
+    while not condition():
+        assert loop.time() < end, "the condition did not become true"
         await asyncio.sleep(0.05)
     return loop.time()

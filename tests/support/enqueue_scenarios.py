@@ -16,14 +16,14 @@ from typing import TypeVar
 
 from gadgets import Gadget, World, gadget, world_with_gadgets
 from konverge import Client, Key, Manager, controller_for
-from konverge.client import Settings
+from konverge.client import ClientOptions
 from konverge.errors import ApiError, NotFound
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.objects import Resource
-from konverge.testing.faults import answered, watches
+from konverge.testing.faults import status_response, watches
 from konverge.triggers import anything
 from late_responses import LateAnswers
-from late_watches import LateWatches
+from delayed_watches import DelayedWatches
 from sandbox_runs import BoxRuns, FinalizedGadgetRuns, GadgetRuns, Hand, Sight, Story, box, box_of, is_owned
 
 __all__ = ["WakePlay", "play_wakes"]
@@ -122,14 +122,14 @@ class WakePlay:
         await self.world.client.create(gadget(name, size=number))
 
     async def _cut(self, name: str, number: int) -> None:
-        self._broken(self.world.way.cut_streams())
+        self._broken(self.world.way.reset_streams())
 
     async def _end(self, name: str, number: int) -> None:
-        self._broken(self.world.way.end_streams())
+        self._broken(self.world.way.close_streams())
 
     async def _expire(self, name: str, number: int) -> None:
-        self.world.way.script.add(watches("configmaps"), answered(410, reason="Expired"), times=1)
-        self._broken(self.world.way.cut_streams())
+        self.world.way.script.add(watches("configmaps"), status_response(410, reason="Expired"), times=1)
+        self._broken(self.world.way.reset_streams())
 
     def _broken(self, streams: int) -> None:
         self.story.tell("", f"{streams} streams broke")
@@ -188,10 +188,10 @@ async def play_wakes(seed: int) -> WakePlay:
 def _operator(play: WakePlay) -> Manager:
     dice, late = play.dice, (0, 0.01, 0.3, 1, 3)
     most = dice.choice(late)
-    way = LateWatches(play.world.way, "configmaps", "gadgets", by=lambda: dice.uniform(0, most))
+    way = DelayedWatches(play.world.way, "configmaps", "gadgets", by=lambda: dice.uniform(0, most))
     client = Client(
         LateAnswers(way, dice, by=dice.choice(late), lost=dice.choice((0, 0, 0.1))),
-        settings=Settings(namespace="default"),
+        options=ClientOptions(namespace="default"),
     )
     manager = Manager(client, name="gadget-operator")
     runs = (FinalizedGadgetRuns if dice.random() < 0.3 else GadgetRuns)(play.gadgets)

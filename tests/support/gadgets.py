@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 from konverge import Client, Condition, Controller, CustomResource, Manager, Meta, Spec, Status, crd_for, field
-from konverge.client import InProcessTransport, Settings
-from konverge.testing.fault_transport import FaultyTransport
+from konverge.client import InProcessTransport, ClientOptions
+from konverge.testing.fault_transport import FaultTransport
 from konverge_cluster.embedded_server import EmbeddedServer
 
 
@@ -32,9 +32,9 @@ class World:
 
     def __init__(self, server: EmbeddedServer | None = None) -> None:
         self.server = server or EmbeddedServer(seed=1)
-        self.client = Client(InProcessTransport(self.server.handle), settings=Settings(namespace="default"))
+        self.client = Client(InProcessTransport(self.server.handle), options=ClientOptions(namespace="default"))
         self._seen = 0
-        self.way = FaultyTransport(InProcessTransport(self.server.handle))
+        self.way = FaultTransport(InProcessTransport(self.server.handle))
 
     @classmethod
     def beside(cls, other: World) -> World:
@@ -42,17 +42,17 @@ class World:
         return cls(other.server)
 
     def operator_client(self) -> Client:
-        return Client(self.way, settings=Settings(namespace="default"))
+        return Client(self.way, options=ClientOptions(namespace="default"))
 
     @property
     def writes(self) -> list[str]:
         """What the operator wrote since `forget_writes`, as "METHOD path", events and access reviews aside."""
-        asked = self.way.script.asked()[self._seen :]
+        asked = self.way.script.requests()[self._seen :]
         made = [f"{one.method} {one.path}" for one in asked if one.method != "GET"]
         return [one for one in made if "/events" not in one and "accessreviews" not in one]
 
     def forget_writes(self) -> None:
-        self._seen = len(self.way.script.asked())
+        self._seen = len(self.way.script.requests())
 
 
 def gadget(name: str, **spec: Any) -> Gadget:

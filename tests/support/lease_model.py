@@ -1,8 +1,8 @@
-"""Candidates for one lease on a network that loses and delays, with clocks that agree on nothing, at full speed.
+"""A simulation of candidates for one lease: an unreliable network, and clocks that do not agree.
 
-`Race` plays true time. Each candidate has a clock of its own (any offset, a slightly wrong speed) and a wall clock that
-may stand still or jump. Requests and answers are delayed, lost, or arrive after their sender gave up; candidates are
-frozen, killed and started again. After every event the guards are counted: never are two of them open.
+`LeaseSimulation` runs in true time. Each candidate has a clock of its own (any offset, a slightly wrong speed) and a wall clock that
+may stop or jump. Requests and responses are delayed, lost, or arrive after their sender timed out; candidates are
+frozen, killed and restarted. After every event the open write fences are counted: there are never two.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from konverge.manager.guard import Guard
-from konverge.manager.lease import Candidate, Look, Record, Timing, Wait, Write
+from konverge.manager.lease import Candidate, LeaseRecord, Read, Timing, Wait, Write
+from konverge.manager.write_fence import WriteFence
 from konverge.objects import MicroTime
 
-__all__ = ["ModelServer", "Race", "Refused"]
+__all__ = ["ModelServer", "LeaseSimulation", "VersionConflict"]
 
 _EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-class Refused(Exception):
-    """The version that a write carried is not the one that is stored."""
+class VersionConflict(Exception):
+    """The version of a write is not the stored one."""
 
 
 @dataclass
 class ModelServer:
-    """One Lease: what an API server promises about it, and nothing else."""
+    """One Lease, with the guarantees of an API server and nothing else."""
 
     spec: dict[str, Any] | None = None
     version: int = 0
 
-    def read(self) -> Record | None:
-        return None if self.spec is None else Record.read(self.spec, str(self.version))
+    def read(self) -> LeaseRecord | None:
+        return None if self.spec is None else LeaseRecord.read(self.spec, str(self.version))
 
-    def write(self, version: str, changes: Mapping[str, Any]) -> Record:
+    def write(self, version: str, changes: Mapping[str, Any]) -> LeaseRecord:
         if version != ("" if self.spec is None else str(self.version)):
-            raise Refused
+            raise VersionConflict
         stored = {**(self.spec or {}), **changes}
-        if stored != self.spec:  # a write that changes nothing gives no new version
+        if stored != self.spec:  # a write that changes nothing creates no new version
             self.spec, self.version = stored, self.version + 1
         found = self.read()
         assert found is not None
@@ -51,53 +51,53 @@ class ModelServer:
 
 @dataclass(eq=False)
 class Node:
-    """A process with a candidate, a guard and clocks of its own."""
+    """A process with a candidate, a write fence and clocks of its own."""
 
-    race: Race
+    simulation: LeaseSimulation
     name: str
     identity: str
     offset: float
     speed: float
-    wall_stands_at: float | None
+    wall_stopped_at: float | None
     frozen_until: float = 0.0
     alive: bool = True
-    life: int = 0
+    generation: int = 0
     terms: int = 0
     candidate: Candidate = field(init=False)
-    guard: Guard = field(init=False)
+    fence: WriteFence = field(init=False)
 
     def __post_init__(self) -> None:
         self.start()
 
     def start(self) -> None:
-        self.life += 1
+        self.generation += 1
         self.alive = True
-        self.candidate = self.race.make(self.identity, self.race.timing, random=self.race.random)
-        self.guard = Guard(self.clock)
+        self.candidate = self.simulation.make(self.identity, self.simulation.timing, random=self.simulation.random)
+        self.fence = WriteFence(self.clock)
 
     def clock(self) -> float:
-        return self.offset + self.race.now * self.speed
+        return self.offset + self.simulation.now * self.speed
 
     def true_time_of(self, local: float) -> float:
         return (local - self.offset) / self.speed
 
     def wall(self) -> MicroTime:
-        stands = self.wall_stands_at
-        shift = self.race.random.uniform(-1e6, 1e6) if stands is None else stands
+        stopped = self.wall_stopped_at
+        shift = self.simulation.random.uniform(-1e6, 1e6) if stopped is None else stopped
         return MicroTime.of(_EPOCH + timedelta(seconds=shift))
 
-    def settle(self) -> None:
-        """Put the guard where the candidate says, as the elector does after each step."""
-        was_open = self.guard() > 0
+    def apply_state(self) -> None:
+        """Open or close the fence as the candidate decides; the elector does so after each step."""
+        was_open = self.fence() > 0
         if self.candidate.leading:
-            self.guard.open(self.candidate.deadline)
+            self.fence.open(self.candidate.deadline)
         else:
-            self.guard.shut()
-        self.terms += self.guard() > 0 and not was_open
+            self.fence.close()
+        self.terms += self.fence() > 0 and not was_open
 
 
-class Race:
-    """Plays true time from event to event, decided by one seed."""
+class LeaseSimulation:
+    """Runs true time from event to event, determined by one seed."""
 
     def __init__(
         self, seed: int, *, nodes: int = 3, timing: Timing | None = None, make: Callable[..., Candidate] = Candidate
@@ -118,15 +118,15 @@ class Race:
                 identity="same" if same_name else f"node-{i}",
                 offset=random.uniform(-1e6, 1e6),
                 speed=random.uniform(0.97, 1.03),
-                wall_stands_at=float(i) if random.random() < 0.3 else None,
+                wall_stopped_at=float(i) if random.random() < 0.3 else None,
             )
             for i in range(nodes)
         ]
         for node in self.nodes:
             self._later(random.uniform(0, 5), self._step_of(node))
 
-    def play(self, seconds: float) -> None:
-        """Let time pass, with faults unless it is calm."""
+    def run(self, seconds: float) -> None:
+        """Advance time, with faults unless `calm` is set."""
         end = self.now + seconds
         while self._events and self._events[0][0] <= end:
             self.now, _, act = heapq.heappop(self._events)
@@ -136,12 +136,12 @@ class Race:
         self.check()
 
     def check(self) -> None:
-        """Never two."""
-        able = [node.name for node in self.nodes if node.alive and node.guard() > 0]
-        assert len(able) <= 1, f"at {self.now}: {able} may all write"
+        """Check that at most one fence is open."""
+        open_fences = [node.name for node in self.nodes if node.alive and node.fence() > 0]
+        assert len(open_fences) <= 1, f"at {self.now}: {open_fences} may all write"
 
     def leaders(self) -> list[Node]:
-        return [node for node in self.nodes if node.alive and node.candidate.leading and node.guard() > 0]
+        return [node for node in self.nodes if node.alive and node.candidate.leading and node.fence() > 0]
 
     def _later(self, delay: float, act: Callable[[], None]) -> None:
         heapq.heappush(self._events, (self.now + max(0.0, delay), next(self._order), act))
@@ -150,30 +150,30 @@ class Race:
         return self._bound(node, lambda: self._step(node))
 
     def _bound(self, node: Node, act: Callable[[], None]) -> Callable[[], None]:
-        """Do something in a node: not when it was killed meanwhile, and not before it thaws."""
-        life = node.life
+        """Return a function that acts in a node, unless it was killed meanwhile, and not while it is frozen."""
+        generation = node.generation
 
-        def when_awake() -> None:
-            if not node.alive or node.life != life:
+        def when_running() -> None:
+            if not node.alive or node.generation != generation:
                 return
             if node.frozen_until > self.now:
-                self._later(node.frozen_until - self.now, when_awake)
+                self._later(node.frozen_until - self.now, when_running)
             else:
                 act()
 
-        return when_awake
+        return when_running
 
     def _step(self, node: Node) -> None:
-        if not self.calm and self._mishap(node):
+        if not self.calm and self._inject_fault(node):
             return
         step = node.candidate.next(node.clock(), node.wall())
-        node.settle()
+        node.apply_state()
         if isinstance(step, Wait):
             self._later(max(0.001, node.true_time_of(step.until) - self.now), self._step_of(node))
         else:
             self._send(node, step, lambda: self._step(node))
 
-    def _mishap(self, node: Node) -> bool:
+    def _inject_fault(self, node: Node) -> bool:
         chance = self.random.random()
         if chance < 0.03:
             node.frozen_until = self.now + self.random.choice([1, 5, 14, 20, 60])
@@ -192,47 +192,47 @@ class Race:
 
     def _release(self, node: Node) -> None:
         step = node.candidate.release(node.wall())
-        node.settle()
+        node.apply_state()
         if step is None or self.random.random() < 0.2:
             self._later(self.random.uniform(0, 10), self._step_of(node))
         else:
             self._send(node, step, lambda: self._release(node))
 
-    def _send(self, node: Node, step: Look | Write, after: Callable[[], None]) -> None:
+    def _send(self, node: Node, step: Read | Write, after: Callable[[], None]) -> None:
         started = node.clock()
         done: list[bool] = []
 
-        def once(tell: Callable[[], None]) -> Callable[[], None]:
+        def once(record: Callable[[], None]) -> Callable[[], None]:
             def act() -> None:
                 if not done:
                     done.append(True)
-                    tell()
-                    node.settle()
+                    record()
+                    node.apply_state()
                     self._later(0, self._bound(node, after))
 
             return self._bound(node, act)
 
         def fail(conflict: bool = False) -> None:
-            node.candidate.failed("no answer", started=started, at=node.clock(), conflict=conflict)
+            node.candidate.record_failure("no response", started=started, at=node.clock(), conflict=conflict)
 
         def arrive() -> None:
             try:
-                found = self.server.read() if isinstance(step, Look) else self.server.write(step.version, step.spec)
-            except Refused:
-                self._answer(once(lambda: fail(conflict=True)))
+                found = self.server.read() if isinstance(step, Read) else self.server.write(step.version, step.spec)
+            except VersionConflict:
+                self._transmit(once(lambda: fail(conflict=True)))
                 return
-            if isinstance(step, Look):
-                self._answer(once(lambda: node.candidate.observed(found, at=node.clock())))
+            if isinstance(step, Read):
+                self._transmit(once(lambda: node.candidate.record_read(found, at=node.clock())))
             elif found is not None:
-                self._answer(
-                    once(lambda: node.candidate.wrote(found, started=started, answered=node.clock())),
+                self._transmit(
+                    once(lambda: node.candidate.record_write(found, started=started, finished=node.clock())),
                 )
 
-        self._answer(arrive)
+        self._transmit(arrive)
         self._later(step.timeout / node.speed, once(fail))
 
-    def _answer(self, act: Callable[[], None]) -> None:
-        """Carry a message over the network."""
+    def _transmit(self, act: Callable[[], None]) -> None:
+        """Deliver a message over the network, late or not at all."""
         chance = 1.0 if self.calm else self.random.random()
         if chance < 0.1:
             return

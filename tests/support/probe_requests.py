@@ -1,4 +1,4 @@
-"""Asking a probe server as kubelet and Prometheus do: one blocking request, in a thread."""
+"""Requests to a probe server, as kubelet and Prometheus send them: one blocking request, in a thread."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import http.client
 import ssl
 from dataclasses import dataclass
 
-__all__ = ["Said", "ask"]
+__all__ = ["ProbeResponse", "get"]
 
 
 @dataclass(frozen=True)
-class Said:
-    """What it answered."""
+class ProbeResponse:
+    """The response of a probe server."""
 
     status: int
     headers: dict[str, str]
     text: str
 
 
-def _ask(port: int, path: str, method: str, headers: dict[str, str], tls: ssl.SSLContext | None) -> Said:
+def _get(port: int, path: str, method: str, headers: dict[str, str], tls: ssl.SSLContext | None) -> ProbeResponse:
     connection = (
         http.client.HTTPConnection("127.0.0.1", port, timeout=30)
         if tls is None
@@ -27,14 +27,14 @@ def _ask(port: int, path: str, method: str, headers: dict[str, str], tls: ssl.SS
     )
     try:
         connection.request(method, path, headers=headers)
-        answer = connection.getresponse()
-        named = {name.lower(): value for name, value in answer.getheaders()}
-        return Said(answer.status, named, answer.read().decode())
+        response = connection.getresponse()
+        fields = {name.lower(): value for name, value in response.getheaders()}
+        return ProbeResponse(response.status, fields, response.read().decode())
     finally:
         connection.close()
 
 
-async def ask(port: int, path: str, *, method: str = "GET", tls: ssl.SSLContext | None = None, **headers: str) -> Said:
-    """Ask for a path; headers are named with underscores."""
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return await asyncio.to_thread(_ask, port, path, method, named, tls)
+async def get(port: int, path: str, *, method: str = "GET", tls: ssl.SSLContext | None = None, **headers: str) -> ProbeResponse:
+    """Request a path; names of headers have underscores."""
+    fields = {name.replace("_", "-"): value for name, value in headers.items()}
+    return await asyncio.to_thread(_get, port, path, method, fields, tls)

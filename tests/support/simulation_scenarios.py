@@ -16,8 +16,8 @@ from typing import Any
 
 from konverge.errors import TransportError
 from konverge.k8s.core.v1 import ConfigMap
-from konverge.manager import Election
-from konverge.testing.faults import answered
+from konverge.manager import LeaderElection
+from konverge.testing.faults import status_response
 from konverge.wire.messages import BufferedResponse, Request, Response, Transport
 from widget_operator import Ledger, Widget, Widgets, widgets
 from widget_rigs import Way, WidgetRig, virtual_widgets
@@ -265,7 +265,7 @@ class SeededFaults:
         query = dict(request.query)
         if "sendInitialEvents" in query:
             # Lists in pages, since those can be old.
-            return BufferedResponse(400, answered(400, reason="BadRequest").body, {"content-type": "application/json"})
+            return BufferedResponse(400, status_response(400, reason="BadRequest").body, {"content-type": "application/json"})
         chance = self._dice.random()
         if chance < 0.25:
             return self._failed(request)
@@ -281,7 +281,7 @@ class SeededFaults:
 
     def _failed(self, request: Request) -> Response:
         status = self._dice.choice((409, 429, 500, 503, 504) if request.method == "PATCH" else (429, 500, 503))
-        said = answered(status, reason="Conflict" if status == 409 else "")
+        said = status_response(status, reason="Conflict" if status == 409 else "")
         headers = {**said.headers, "retry-after": "1"} if status == 429 else said.headers
         self._play.faults.append(f"{status} for {request.method} {request.path}")
         return BufferedResponse(status, said.body, headers)
@@ -352,11 +352,11 @@ async def _candidates(play: Play, dice: Random, letter: str, freezes: bool) -> N
     for number in itertools.count():
         who = f"{letter}{number}"
         way = Way(SeededFaults(play.rig.way(who), dice, play))
-        election = Election("widget-lease", play.rig.namespace, identity=who, clock=play.rig.now)
+        election = LeaderElection("widget-lease", play.rig.namespace, identity=who, clock=play.rig.now)
         cutting = _cutting(way, dice, freezes=freezes)
-        async with play.rig.operating(way=way, election=election) as (_, process), cutting:
+        async with play.rig.operating(way=way, leader_election=election) as (_, process), cutting:
             end = play.rig.now() + dice.choice((5, 60, 300)) * dice.random()
-            while play.rig.now() < end and not process.lost:  # noqa: ASYNC110 - on virtual time looking costs nothing
+            while play.rig.now() < end and not process.lost_reason:  # noqa: ASYNC110 - on virtual time looking costs nothing
                 await asyncio.sleep(0.5)
             play.crashes += 1
             if dice.random() < 0.7:
@@ -365,7 +365,7 @@ async def _candidates(play: Play, dice: Random, letter: str, freezes: bool) -> N
 
 @asynccontextmanager
 async def _cutting(way: Way, dice: Random, *, freezes: bool = True) -> AsyncGenerator[None]:
-    ways = (way.cut_streams, way.end_streams, way.freeze_streams if freezes else way.cut_streams)
+    ways = (way.reset_streams, way.close_streams, way.stall_streams if freezes else way.reset_streams)
 
     async def cut() -> None:
         while True:

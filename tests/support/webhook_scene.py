@@ -102,7 +102,7 @@ class HookScene:
     async def restart(self, pair: CertificatePair) -> None:
         """Show another certificate on new connections only, and wait until the API server accepts it everywhere."""
         await self.server.stop()
-        self.server.swap(pair)
+        self.server.set_certificate(pair)
         await self.server.start()
         await self.until(self._accepts)
 
@@ -136,7 +136,7 @@ async def hook_scene(
     """Serve these webhooks and the conversion, and let the API server call them."""
     signer = authority()
     server = WebhookServer(Webhooks(*hooks, *MARKERS, conversion), host="127.0.0.1", port=0)
-    server.swap(pair_of(signer))
+    server.set_certificate(pair_of(signer))
     async with server:
         address = Address(url=f"https://127.0.0.1:{server.port}", ca_bundle=signer.certificate)
         made = await client.create(Namespace(metadata=ObjectMeta(generate_name="hooks-")))

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Annotated, Protocol
 
 from konverge import Context, CustomResource, Manager, Meta, ObjectMeta, Reconciler, Spec, Status, controller_for
-from konverge.cli.child import end_with_parent
+from konverge.cli.child import exit_with_parent
 from konverge.client import load_config
 from konverge.controller import Builder
 from konverge.k8s.core.v1 import ConfigMap
-from konverge.manager import Election
-from konverge.telemetry import configure_logs
+from konverge.manager import LeaderElection
+from konverge.telemetry import configure_logging
 
 
 class WidgetSpec(Spec):
@@ -82,17 +82,17 @@ def widgets() -> Builder[Widget]:
 
 
 def main() -> None:
-    end_with_parent()
+    exit_with_parent()
     parser = argparse.ArgumentParser()
     for option in ("--kubeconfig", "--namespace", "--ledger", "--leader-elect", "--probes"):
         parser.add_argument(option)
     parser.add_argument("--lease", type=int, default=6)
     told = parser.parse_args()
-    configure_logs("json")
+    configure_logging("json")
     config = load_config(kubeconfig=Path(told.kubeconfig))
-    name, timing = told.leader_elect, {"lease": told.lease, "renew_deadline": 0.75 * told.lease, "retry": 0.5}
-    election = Election("widgets", told.namespace, identity=name, **timing) if name else None
-    manager = Manager(config, name="widgets", namespaces=(told.namespace,), election=election, probes=told.probes)
+    name, timing = told.leader_elect, {"lease_duration": told.lease, "renew_deadline": 0.75 * told.lease, "retry_period": 0.5}
+    election = LeaderElection("widgets", told.namespace, identity=name, **timing) if name else None
+    manager = Manager(config, name="widgets", namespaces=(told.namespace,), leader_election=election, probes=told.probes)
     manager.add(widgets().build(Widgets(FileLedger(told.ledger or "/dev/null"))))
     manager.run()
 

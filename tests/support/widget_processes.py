@@ -181,7 +181,7 @@ class RotatingProxy(FaultProxy):
     async def restart(self) -> None:
         """Break every connection, and come back with a certificate of the present authority."""
         await self.stop_listening()
-        await self.listen_again()
+        await self.start_listening()
 
 
 @contextmanager

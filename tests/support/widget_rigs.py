@@ -16,12 +16,12 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from konverge import Client, Controller, Manager, ObjectMeta, crd_for
-from konverge.client import HttpTransport, InProcessTransport, RetryPolicy, Settings, load_config
+from konverge.client import HttpTransport, InProcessTransport, RetryPolicy, ClientOptions, load_config
 from konverge.errors import AlreadyExists, NotFound
 from konverge.k8s.core.v1 import ConfigMap
-from konverge.manager.process import Process
+from konverge.manager.running_manager import RunningManager
 from konverge.testing import ControlPlane
-from konverge.testing.fault_transport import FaultyTransport
+from konverge.testing.fault_transport import FaultTransport
 from konverge.testing.faults import FaultScript
 from konverge.wire.messages import Request, Response, Transport
 from konverge_cluster.embedded_server import EmbeddedServer
@@ -81,7 +81,7 @@ class _Audited:
         await self._inner.close()
 
 
-class Way(FaultyTransport):
+class Way(FaultTransport):
     """The way of one operator to the server. Once `dead`, nothing comes through any more, and nobody is told so."""
 
     def __init__(self, inner: Transport, script: FaultScript | None = None) -> None:
@@ -96,7 +96,7 @@ class Way(FaultyTransport):
     def die(self) -> None:
         """End as the network of a process that was killed does."""
         self.dead = True
-        self.freeze_streams()
+        self.stall_streams()
 
 
 class MemoryLedger:
@@ -148,9 +148,9 @@ class WidgetRig:
     @asynccontextmanager
     async def operating(
         self, *controllers: Controller[Any], way: Way | None = None, retry: RetryPolicy | None = None, **options: Any
-    ) -> AsyncGenerator[tuple[Manager, Process]]:
+    ) -> AsyncGenerator[tuple[Manager, RunningManager]]:
         """Run an operator while the block runs; the one of the contract unless it is given."""
-        settings = Settings(namespace=self.namespace)
+        options = ClientOptions(namespace=self.namespace)
         async with Client(way or self.way(), settings=settings, retry=retry) as client:
             manager = Manager(
                 client, **{"name": "widget-operator", "namespaces": (self.namespace,), "grace": 0.0, **options}
@@ -268,7 +268,7 @@ async def install_widgets(client: Client) -> None:
 async def virtual_widgets(*, full: bool = False) -> AsyncGenerator[WidgetRig]:
     """The embedded server without sockets."""
     server = EmbeddedServer(seed=1)
-    async with Client(InProcessTransport(server.handle), settings=Settings(namespace="default")) as user:
+    async with Client(InProcessTransport(server.handle), options=ClientOptions(namespace="default")) as user:
         await install_widgets(user)
         yield WidgetRig(user, lambda: InProcessTransport(server.handle), "default", full=full, server=server)
 

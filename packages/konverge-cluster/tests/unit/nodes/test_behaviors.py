@@ -52,7 +52,7 @@ def test_a_command_line_and_a_file_say_the_same() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("imagee=x", "'imagee' is no part of a behavior: write one of container, crashes"),
+        ("imagee=x", "'imagee' is no field of a behavior: write one of container, crashes"),
         ("never-ready=maybe", "never-ready takes true or false, got 'maybe'"),
         ("crashes=often", "crashes takes a number, got 'often'"),
         ("ready-after=-1", "ready_after is a number of seconds, 0 or more, got -1.0"),
@@ -61,7 +61,7 @@ def test_a_command_line_and_a_file_say_the_same() -> None:
         ("crashes=-2", "crashes is a number of runs, 0 or more, or -1 for all of them, got -2"),
         ("exit-code=-1", "exit_code is a number from 0 to 255, got -1"),
         ("exit-code=256", "exit_code is a number from 0 to 255, got 256"),
-        ("image=,never-ready", "nothing follows image="),
+        ("image=,never-ready", "image= has no value"),
         ("", "'' does not say what containers do: write one or more of start-after, ready-after, never-ready"),
         ("image=bad:*", "does not say what containers do"),
     ],

@@ -1,4 +1,4 @@
-"""Tasks that live as long as a block of code, and end with it."""
+"""Tasks that run for the duration of a block."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["background"]
 
 @asynccontextmanager
 async def background(*coroutines: Coroutine[Any, Any, None]) -> AsyncGenerator[tuple[asyncio.Task[None], ...]]:
-    """Run coroutines while the block runs, and cancel them when it ends; a failure of one ends the block.
+    """Run coroutines while the block runs and cancel them when it ends; a failed coroutine cancels the block.
 
-    An error of the block, or of one coroutine, comes out as itself, not in a group.
+    An error of the block, or of a single coroutine, is raised as it is, not inside an exception group.
     """
     failure: Exception | None = None
     try:

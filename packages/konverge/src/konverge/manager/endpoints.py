@@ -1,4 +1,4 @@
-"""Endpoints: where a process answers for itself, and to whom."""
+"""Endpoints: where a process serves probes and metrics, and to whom."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["Endpoints"]
 
 @dataclass(frozen=True)
 class Endpoints:
-    """An address, as "host:port" or ":8081", and how it is kept.
+    """An address, as "host:port" or ":8081", and how it is protected.
 
-    `protected` lets only those see /metrics and /debug whom the API server allows to get them (TokenReview and
-    SubjectAccessReview). `certificate` and `key` are files; with them it is HTTPS.
+    With `protected`, only users whom the API server allows to get /metrics and /debug can read them (TokenReview and
+    SubjectAccessReview). `certificate` and `key` are files; with them the server speaks HTTPS.
     """
 
     address: str
@@ -40,8 +40,8 @@ class Endpoints:
         why: Why,
         connect: Callable[[], AbstractAsyncContextManager[Client]],
     ) -> ProbeServer:
-        """Make the server; it does not listen yet."""
-        # Loaded here, so that only who has probes pays for the HTTP library.
+        """Create the server; it does not listen yet."""
+        # Imported here, so that only processes with probes load the HTTP library.
         from konverge.manager.metrics_access import AccessReviews
         from konverge.manager.probes import ProbeServer
         from konverge.manager.tls_files import TlsFiles

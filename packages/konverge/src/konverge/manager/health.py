@@ -1,8 +1,8 @@
-"""Whether this process is well, component by component, in the words of Kubernetes' own servers.
+"""The healthz and readyz checks of a process, in the format of Kubernetes' own servers.
 
-A check gives a reason when something is wrong and "" when not. *Live* checks fail when a restart would help; *ready*
-checks fail when this process should not be sent work. Both kinds are asked from the side thread while the main loop may
-be busy, so a check only looks; it does not wait, and does not change anything.
+A check returns a reason when something is wrong and "" when not. *Live* checks fail when a restart would help; *ready*
+checks fail when this process should not get work. Both run in the lease thread while the main loop may be blocked, so a
+check only reads state; it does not wait and does not change anything.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Check", "Health", "Outcome", "Report"]
+__all__ = ["Check", "CheckResult", "Health", "Report"]
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _LONGEST_REASON: Final = 2000
@@ -20,36 +20,38 @@ _LONGEST_REASON: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One component: its name, and what gives the reason why it is not well ("" when it is)."""
+    """One check: its name, and a function that returns the reason of a failure ("" when there is none)."""
 
     name: str
-    look: Callable[[], str]
+    checker: Callable[[], str]
     live: bool = False
     ready: bool = True
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise ValueError(f"a check's name is part of an address: letters, digits, '-', '_', '.', got {self.name!r}")
+            raise ValueError(
+                f"the name of a check is part of a URL: letters, digits, '-', '_' and '.', got {self.name!r}"
+            )
 
-    def outcome(self) -> Outcome:
-        """Look once. A check that fails to look is a failed check, and nothing worse."""
+    def run(self) -> CheckResult:
+        """Run the check once. A check that raises is a failed check."""
         try:
-            reason = self.look()
+            reason = self.checker()
         except Exception as error:
             reason = f"the check failed: {type(error).__name__}: {error}"
-        return Outcome(self.name, " ".join(reason.split())[:_LONGEST_REASON])
+        return CheckResult(self.name, " ".join(reason.split())[:_LONGEST_REASON])
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a check said: a reason, "" when all is well."""
+class CheckResult:
+    """The result of one check: the reason of the failure, "" when it passed."""
 
     name: str
     reason: str = ""
     excluded: bool = False
 
     def line(self) -> str:
-        """Give the line for people."""
+        """Return the line of the verbose report."""
         if self.excluded:
             return f"[+]{self.name} excluded: ok"
         return f"[-]{self.name} failed: {self.reason}" if self.reason else f"[+]{self.name} ok"
@@ -57,56 +59,56 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What all checks said; it is fine when none that counts failed."""
+    """The results of all checks; it is ok when no check failed, except excluded ones."""
 
     name: str
-    outcomes: tuple[Outcome, ...]
+    results: tuple[CheckResult, ...]
     unknown: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
-        return not any(outcome.reason and not outcome.excluded for outcome in self.outcomes)
+        return not any(result.reason and not result.excluded for result in self.results)
 
     def text(self, *, verbose: bool = False) -> str:
-        """Give it for people: "ok" when it is, else, or when asked for, a line for each check."""
+        """Return "ok" when all passed; otherwise, or with `verbose`, a line for each check."""
         if self.ok and not verbose:
             return "ok"
-        lines = [outcome.line() for outcome in self.outcomes]
+        lines = [result.line() for result in self.results]
         if self.unknown:
-            named = ",".join(f'"{name}"' for name in self.unknown)
-            lines.append(f"warn: some health checks cannot be excluded: no matches for {named}")
+            names = ",".join(f'"{name}"' for name in self.unknown)
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
         return "\n".join([*lines, f"{self.name} check {'passed' if self.ok else 'failed'}", ""])
 
 
 class Health:
-    """All checks of a process. `add` may be called while others ask, from any thread."""
+    """All checks of a process. Any thread may call `add`, also while checks run."""
 
     def __init__(self, *checks: Check) -> None:
         self._checks: tuple[Check, ...] = ()
         self.add(Check("ping", lambda: "", live=True), *checks)
 
     def add(self, *checks: Check) -> None:
-        """Take checks in.
+        """Add checks.
 
-        Raises: ValueError for a name that is taken.
+        Raises: ValueError for a name that is in use.
         """
         for check in checks:
             if any(check.name == other.name for other in self._checks):
-                raise ValueError(f"there is a check named {check.name!r} already")
-            # Replaced as a whole: whoever goes through the old ones is not disturbed.
+                raise ValueError(f"a check named {check.name!r} already exists")
+            # Replaced as a whole: another thread may be iterating over the old tuple.
             self._checks = (*self._checks, check)
 
     def live(self, *, exclude: Collection[str] = ()) -> Report:
-        """Ask whether a restart would help."""
+        """Run the live checks: a failure means that a restart would help."""
         return self._report("healthz", [check for check in self._checks if check.live], exclude)
 
     def ready(self, *, exclude: Collection[str] = ()) -> Report:
-        """Ask whether this process can do its work."""
+        """Run the ready checks: a failure means that this process cannot do its work."""
         return self._report("readyz", [check for check in self._checks if check.ready], exclude)
 
     def _report(self, name: str, checks: list[Check], exclude: Collection[str]) -> Report:
-        outcomes = tuple(
-            Outcome(check.name, excluded=True) if check.name in exclude else check.outcome() for check in checks
+        results = tuple(
+            CheckResult(check.name, excluded=True) if check.name in exclude else check.run() for check in checks
         )
         known = {check.name for check in checks}
-        return Report(name, outcomes, tuple(each for each in exclude if each not in known))
+        return Report(name, results, tuple(each for each in exclude if each not in known))

@@ -1,8 +1,8 @@
-"""Whether the main loop still turns, seen from the side thread, and who holds it up when it does not.
+"""The heartbeat of the main loop, checked from the lease thread, and which handler blocks the loop.
 
-A handler that blocks (a sync HTTP call, `time.sleep`, a long computation) stops everything on the main loop. The lease
-goes on in its own thread, and that is right for a while: a leader that is busy is no dead leader. But one that does
-nothing for long must make room for another.
+A handler that blocks (a synchronous HTTP call, `time.sleep`, a long computation) stops everything on the main loop. The
+lease is renewed in its own thread meanwhile. For a while that is right: a slow leader is not a dead leader. But a
+leader whose loop is blocked for long must let another replica lead.
 """
 
 from __future__ import annotations
@@ -18,116 +18,116 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from konverge.manager.guard import Clock
+from konverge.manager.write_fence import Clock
 
-__all__ = ["Heartbeat", "LoopWatch"]
+__all__ = ["Heartbeat", "LoopMonitor"]
 
 _log = logging.getLogger("konverge.manager")
 
-_EVERY: Final = 0.5
+_INTERVAL: Final = 0.5
 _LIBRARIES: Final = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-_OURS: Final = str(Path(__file__).parent.parent)
+_KONVERGE: Final = str(Path(__file__).parent.parent)
 
 
 class Heartbeat:
-    """The pulse of the main loop: `beat` runs there, every other method may be called from any thread."""
+    """The heartbeat of the main loop: `run` runs there, any thread may call the other methods."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock
         self._last: float | None = None
         self._thread = 0
 
-    async def beat(self) -> None:
-        """Note twice a second that the loop turns; runs until it is cancelled."""
+    async def run(self) -> None:
+        """Record a heartbeat twice a second until cancelled."""
         self._thread = threading.get_ident()
         try:
             while True:
                 self._last = self._clock()
-                await asyncio.sleep(_EVERY)
+                await asyncio.sleep(_INTERVAL)
         finally:
             self._last = None
 
     def age(self) -> float:
-        """Give the seconds since the last beat, 0 when it does not beat at all."""
+        """Return the seconds since the last heartbeat, 0 when `run` does not run."""
         last = self._last
         return 0.0 if last is None else max(0.0, self._clock() - last)
 
-    def where(self) -> str:
-        """Say which line the main thread is at: the innermost that is the author's, else the innermost."""
+    def location(self) -> str:
+        """Return the line that the main thread executes: the innermost of the author's code, else the innermost."""
         frame = sys._current_frames().get(self._thread)
         if frame is None:
-            return "an unknown place"
-        found = _author_of(frame) or frame
+            return "an unknown location"
+        found = _author_frame(frame) or frame
         return f"{found.f_code.co_filename}:{found.f_lineno} in {found.f_code.co_name}"
 
 
-class LoopWatch:
-    """Looks at the heartbeat from the side thread, warns, and gives up the lease.
+class LoopMonitor:
+    """Checks the heartbeat from the lease thread, logs a warning, and steps down.
 
-    Promises: a main loop that is blocked for `slow_after` seconds is warned of once, with the handler that `blocking`
-    names and the line it is at; after `give_up_after` seconds `give_up` is called, once. A process that was frozen as a
-    whole is not taken for a blocked one.
+    Promises: a main loop that is blocked for `warn_after` seconds is logged once, with the handler that
+    `active_handlers` returns and the line that it executes; after `step_down_after` seconds `step_down` is called,
+    once. A process that was frozen as a whole does not count as blocked.
     """
 
     def __init__(
         self,
         heartbeat: Heartbeat,
         *,
-        blocking: Callable[[], str],
-        give_up: Callable[[str], None],
-        slow_after: float = 5.0,
-        give_up_after: float = 60.0,
+        active_handlers: Callable[[], str],
+        step_down: Callable[[str], None],
+        warn_after: float = 5.0,
+        step_down_after: float = 60.0,
         clock: Clock = time.monotonic,
     ) -> None:
-        if not 0 < slow_after <= give_up_after:
+        if not 0 < warn_after <= step_down_after:
             raise ValueError(
-                f"slow_after must be above 0 and at most give_up_after: {slow_after:g} against {give_up_after:g}"
+                f"warn_after must be above 0 and at most step_down_after: {warn_after:g} against {step_down_after:g}"
             )
         self._heartbeat = heartbeat
-        self._blocking = blocking
-        self._give_up = give_up
-        self._slow_after, self._give_up_after = slow_after, give_up_after
+        self._active_handlers = active_handlers
+        self._step_down = step_down
+        self._warn_after, self._step_down_after = warn_after, step_down_after
         self._clock = clock
-        self._warned = self._gave_up = False
+        self._warned = self._stepped_down = False
 
     async def run(self) -> None:
-        """Look twice a second; runs until it is cancelled."""
+        """Check twice a second until cancelled."""
         while True:
             before = self._clock()
-            await asyncio.sleep(_EVERY)
-            if self._clock() - before < _EVERY + 1:
-                self.look()
+            await asyncio.sleep(_INTERVAL)
+            if self._clock() - before < _INTERVAL + 1:
+                self.check()
 
-    def look(self) -> None:
-        """Look once."""
-        if not (slow := self.slow()):
-            self._warned = self._gave_up = False
+    def check(self) -> None:
+        """Check the heartbeat once."""
+        if not (slow := self.slow_reason()):
+            self._warned = self._stepped_down = False
             return
         if not self._warned:
             self._warned = True
-            _log.warning("The main loop is blocked", extra={"why": slow})
-        if not self._gave_up and (blocked := self.blocked()):
-            self._gave_up = True
-            _log.error("The main loop is blocked for too long, leading is given up", extra={"why": blocked})
-            self._give_up(blocked)
+            _log.warning("event loop blocked", extra={"reason": slow})
+        if not self._stepped_down and (blocked := self.not_live_reason()):
+            self._stepped_down = True
+            _log.error("event loop blocked for too long, stepping down", extra={"reason": blocked})
+            self._step_down(blocked)
 
-    def slow(self) -> str:
-        """Say who blocks the main loop, "" when it turns: for readiness."""
-        return self._reason(self._slow_after)
+    def slow_reason(self) -> str:
+        """Return what has blocked the main loop for long enough to be logged, "" otherwise."""
+        return self._reason(self._warn_after)
 
-    def blocked(self) -> str:
-        """Say who has blocked the main loop for so long that the lease is given up: for liveness."""
-        return self._reason(self._give_up_after)
+    def not_live_reason(self) -> str:
+        """Return what has blocked the main loop for so long that the lease is given up, "" otherwise."""
+        return self._reason(self._step_down_after)
 
     def _reason(self, limit: float) -> str:
         age = self._heartbeat.age()
         if age < limit:
             return ""
-        handler = self._blocking() or "something"
-        return f"the main loop is blocked for {age:.0f} s by {handler}, at {self._heartbeat.where()}"
+        handlers = self._active_handlers() or "an unknown handler"
+        return f"the event loop is blocked for {age:.0f} s by {handlers}, at {self._heartbeat.location()}"
 
 
-def _author_of(frame: FrameType | None) -> FrameType | None:
-    while frame is not None and frame.f_code.co_filename.startswith((*_LIBRARIES, _OURS, "<")):
+def _author_frame(frame: FrameType | None) -> FrameType | None:
+    while frame is not None and frame.f_code.co_filename.startswith((*_LIBRARIES, _KONVERGE, "<")):
         frame = frame.f_back
     return frame

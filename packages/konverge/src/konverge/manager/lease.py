@@ -1,20 +1,21 @@
-"""Leading by a Lease, as a machine: told what was seen and written, it says what to do next.
+"""Leader election by a Lease as a state machine: it takes what was read and written, and returns the next step.
 
-This module decides; it does not ask servers, wait, or look at a clock. Times are seconds on one clock that never goes
-back and counts suspension; each candidate has its own, and they are never compared. Rules that hold here:
+This module decides; it sends no requests, does not sleep and does not read a clock. Times are seconds on one clock that
+never goes back and counts suspension. Each candidate has its own clock; the clocks are never compared. Rules that every
+change to this file keeps:
 
-1. Another's lease is over when *we* have seen no change of it for as long as it says that it lasts. Times written in
-   the record come from other clocks and are only copied, never judged.
-2. Our own time counts from the *start* of the last write that succeeded, so it ends before anybody who saw that write
-   can take over. What was written without an answer counts for nothing.
-3. Each write carries the version that it was decided on, so of two candidates one gets a conflict.
-4. A lease is ours when it names us *and* the moment at which this very candidate claimed it: another process that was
-   given the same identity, or an earlier life of this one, is somebody else.
-5. Each write changes the record, even when the wall clock stands or goes back: a renewal that nobody can see would be
-   none.
-6. A lease that vanishes is still its holder's until it would have been over.
+1. Another candidate's lease has expired when *this candidate* has observed no change of it for the lease duration that
+   is written in it. The times in the record come from other clocks; they are copied, never compared with a clock.
+2. The time of our own lease counts from the *start* of the last write that succeeded. It ends before a candidate that
+   observed that write can acquire the lease. A write without a response counts for nothing.
+3. Each write carries the resource version that it was decided on, so one of two competing candidates gets a conflict.
+4. The lease is ours when it has our identity *and* the acquire time that this very candidate wrote. Another process
+   with the same identity, or an earlier run of this one, is a different holder.
+5. Each write changes the record, even when the wall clock stops or goes back: other candidates could not observe a
+   renewal that changes nothing.
+6. A lease that is deleted still belongs to its holder until it would have expired.
 
-The fields mean what they mean to client-go's electors, so the two can compete for one lease.
+The fields have the same meaning as for client-go's elector, so both can compete for one lease.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from typing import Any, Final, Self, TypeAlias
 
 from konverge.objects import MicroTime
 
-__all__ = ["Candidate", "Look", "Record", "Step", "Timing", "Wait", "Write"]
+__all__ = ["Candidate", "LeaseRecord", "Read", "Step", "Timing", "Wait", "Write"]
 
 JITTER: Final = 0.2
 _NEVER: Final = float("-inf")
-_RELEASED_FOR: Final = 1  # the shortest that the server takes
+_RELEASED_DURATION: Final = 1  # the shortest duration that the server accepts
 _TICK: Final = timedelta(microseconds=1)
 
 
@@ -39,46 +40,49 @@ _TICK: Final = timedelta(microseconds=1)
 class Timing:
     """How long a lease lasts and how often it is renewed, in seconds.
 
-    A leader that has not renewed for `renew_deadline` stops leading; its guard is shut `margin` before the lease is
-    over, which is what clocks of different speed and requests on their way may use up. `retry` is the time between two
-    tries, lengthened by up to a fifth at random.
+    A leader that has not renewed its lease for `renew_deadline` stops leading. Its write fence closes `margin` before
+    the lease expires; the margin covers clocks of different speed and requests in flight. `retry_period` is the time
+    between two attempts, extended by a random jitter of up to a fifth.
     """
 
-    lease: float = 15.0
+    lease_duration: float = 15.0
     renew_deadline: float = 10.0
-    retry: float = 2.0
+    retry_period: float = 2.0
     margin: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.lease < 1 or self.lease != int(self.lease):
-            raise ValueError(f"lease is a whole number of seconds, 1 or more, as a Lease has no other: {self.lease!r}")
-        if self.margin < 0:
-            raise ValueError(f"margin is a number of seconds, 0 or more: {self.margin!r}")
-        if self.renew_deadline > self.lease - self.margin:
+        if self.lease_duration < 1 or self.lease_duration != int(self.lease_duration):
             raise ValueError(
-                "renew_deadline must be at most lease - margin, so that a leader stops before its lease is over:"
-                f" {self.renew_deadline:g} > {self.lease:g} - {self.margin:g}"
+                "lease_duration must be a whole number of seconds, 1 or more, because a Lease stores whole seconds:"
+                f" {self.lease_duration!r}"
             )
-        if not 0 < self.retry * (1 + JITTER) < self.renew_deadline:
+        if self.margin < 0:
+            raise ValueError(f"margin must be 0 or more seconds: {self.margin!r}")
+        if self.renew_deadline > self.lease_duration - self.margin:
             raise ValueError(
-                f"retry must be above 0 and, lengthened by {JITTER:.0%}, below renew_deadline, so that a leader can try"
-                f" twice: {self.retry:g} against {self.renew_deadline:g}"
+                "renew_deadline must be at most lease_duration - margin, so that a leader stops before its lease"
+                f" expires: {self.renew_deadline:g} > {self.lease_duration:g} - {self.margin:g}"
+            )
+        if not 0 < self.retry_period * (1 + JITTER) < self.renew_deadline:
+            raise ValueError(
+                f"retry_period must be above 0 and, with {JITTER:.0%} jitter, below renew_deadline, so that a leader"
+                f" can try twice: {self.retry_period:g} against {self.renew_deadline:g}"
             )
 
     @property
-    def patience(self) -> float:
+    def request_timeout(self) -> float:
         """How long one request may take: of two in a row, the second still ends within the renew deadline."""
-        return (self.renew_deadline - self.retry) / 2
+        return (self.renew_deadline - self.retry_period) / 2
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """What a Lease says; `version` is the object's resource version. Times are kept as texts: see rule 1."""
+class LeaseRecord:
+    """The spec of a Lease; `version` is the object's resource version. Times stay strings: see rule 1."""
 
     holder: str = ""
-    lasts: float = 0.0
-    acquired: str = ""
-    renewed: str = ""
+    lease_duration: float = 0.0
+    acquire_time: str = ""
+    renew_time: str = ""
     transitions: int = 0
     version: str = field(default="", compare=False)
 
@@ -87,9 +91,9 @@ class Record:
         """Read the spec of a Lease; every field may be missing."""
         return cls(
             holder=spec.get("holderIdentity") or "",
-            lasts=spec.get("leaseDurationSeconds") or 0,
-            acquired=spec.get("acquireTime") or "",
-            renewed=spec.get("renewTime") or "",
+            lease_duration=spec.get("leaseDurationSeconds") or 0,
+            acquire_time=spec.get("acquireTime") or "",
+            renew_time=spec.get("renewTime") or "",
             transitions=spec.get("leaseTransitions") or 0,
             version=version,
         )
@@ -97,201 +101,201 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do before that moment."""
+    """Do nothing before that time."""
 
     until: float
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """Read the lease, and tell `observed` or `failed`."""
+class Read:
+    """Read the lease, then call `record_read` or `record_failure`."""
 
     timeout: float
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Write these fields of the spec over that version ("" creates the lease), and tell `wrote` or `failed`."""
+    """Write these fields of the spec over that version ("" creates the lease), then call `record_write` or
+    `record_failure`."""
 
     version: str
     spec: Mapping[str, Any]
     timeout: float
 
 
-Step: TypeAlias = Wait | Look | Write
+Step: TypeAlias = Wait | Read | Write
 
 
 class Candidate:
     """One candidate for one lease.
 
-    Promises: of all candidates for a lease at most one has `deadline` in its future, whatever their clocks say, as long
-    as the clocks' speeds differ by less than the margin in a lease; `leading` ends before `deadline`.
+    Promises: of all candidates for a lease at most one has a `deadline` in its future, whatever their clocks show, as
+    long as the clocks differ by less than the margin during one lease; `leading` ends before `deadline`.
 
-    Ask `next` what to do, do it, tell what came of it, ask again. Only one thing is under way at a time.
+    Call `next`, take the step that it returns, record the result, and call it again. Only one step runs at a time.
     """
 
     def __init__(self, identity: str, timing: Timing | None = None, *, random: Random | None = None) -> None:
         if not identity:
-            raise ValueError("identity is empty: give each candidate a name that no other has")
+            raise ValueError("identity is empty: pass a name that no other candidate has")
         self.identity = identity
         self.timing = timing or Timing()
-        self.why_not = "not tried yet"
+        self.reason = "not tried yet"
+        """Why this candidate does not lead; "" while it leads."""
         self._random = random or Random()
-        self._due = _NEVER
-        self._fresh = False  # what we know of the lease was just read or written: it may be acted on
-        self._absent = False  # there is no such object
-        self._seen: Record | None = None
-        self._seen_at = _NEVER
-        self._held_from: float | None = None
-        self._claim = ("", "")  # the version that we last claimed on, and the acquire time that we wrote there
-        self._perhaps_ours = False  # a write of ours may stand in the lease
+        self._next_attempt = _NEVER
+        self._fresh = False  # the lease was just read or written, so a decision may be based on it
+        self._absent = False  # the Lease object does not exist
+        self._observed: LeaseRecord | None = None
+        self._observed_at = _NEVER
+        self._held_since: float | None = None
+        self._claim = ("", "")  # the version of our last claim, and the acquire time that it wrote
+        self._may_hold = False  # the lease may contain a write of ours
         self._conflicts = 0
-        self._trouble = ""
-
-    # What we know
+        self._last_error = ""
 
     @property
     def leading(self) -> bool:
-        """Whether the lease is ours, as far as was told; `next` ends this in time."""
-        return self._held_from is not None
+        """Whether this candidate holds the lease according to the recorded results; `next` ends this in time."""
+        return self._held_since is not None
 
     @property
     def deadline(self) -> float:
-        """Until when writes may run; minus infinity for somebody who does not lead."""
-        if self._held_from is None:
+        """Until when writes may run; minus infinity for a candidate that does not lead."""
+        if self._held_since is None:
             return _NEVER
-        return self._held_from + self.timing.lease - self.timing.margin
+        return self._held_since + self.timing.lease_duration - self.timing.margin
 
     @property
-    def seen(self) -> Record | None:
-        """The lease as it was last seen."""
-        return self._seen
+    def observed(self) -> LeaseRecord | None:
+        """The lease as last observed."""
+        return self._observed
 
-    # What happened
+    # Results
 
-    def observed(self, record: Record | None, *, at: float) -> None:
-        """The lease was read, and the answer came at that time. None: there is no such object."""
-        self._fresh, self._due = True, at
+    def record_read(self, record: LeaseRecord | None, *, at: float) -> None:
+        """Record that the lease was read and the response arrived at that time; None: the object does not exist."""
+        self._fresh, self._next_attempt = True, at
         self._absent = record is None
         if record is None:
-            self._perhaps_ours = False
+            self._may_hold = False
             return
-        self._see(record, at)
+        self._observe(record, at)
         if self.leading and not self._is_ours(record):
             self.step_down(f"the lease is held by {record.holder!r}" if record.holder else "the lease was taken away")
 
-    def wrote(self, record: Record, *, started: float, answered: float) -> None:
-        """What `next` asked to write is written, and this is the lease now."""
-        self._see(record, answered)
+    def record_write(self, record: LeaseRecord, *, started: float, finished: float) -> None:
+        """Record that the write of the last step succeeded; `record` is the lease after it."""
+        self._observe(record, finished)
         self._absent, self._conflicts = False, 0
-        # After a late answer we would have to stop at once: then it is better not to have started.
-        self._fresh = answered < started + self.timing.renew_deadline
-        self._due = max(answered, started + self._pause()) if self._fresh else answered
+        # After a late response this candidate would have to stop at once, so it does not start to lead.
+        self._fresh = finished < started + self.timing.renew_deadline
+        self._next_attempt = max(finished, started + self._retry_delay()) if self._fresh else finished
         if self._fresh and self._is_ours(record):
-            self._held_from, self.why_not, self._trouble = started, "", ""
+            self._held_since, self.reason, self._last_error = started, "", ""
 
-    def failed(self, why: str, *, started: float, at: float, conflict: bool = False) -> None:
-        """What `next` asked for did not work, or nobody knows whether it did.
+    def record_failure(self, reason: str, *, started: float, at: float, conflict: bool = False) -> None:
+        """Record that the request of the last step failed, or that its result is unknown.
 
-        After a conflict the lease is read again at once, though not twice in a row.
+        After a conflict the lease is read again at once, but not twice in a row.
         """
         self._fresh = False
         self._conflicts = self._conflicts + 1 if conflict else 0
-        self._due = at if self._conflicts == 1 else max(at, started + self._pause())
-        self._trouble = why
+        self._next_attempt = at if self._conflicts == 1 else max(at, started + self._retry_delay())
+        self._last_error = reason
         if not self.leading:
-            self.why_not = why
+            self.reason = reason
 
-    def step_down(self, why: str) -> None:
-        """Stop leading now, whatever the lease says. The next try finds out whether it is still ours."""
-        self._held_from, self.why_not = None, why
+    def step_down(self, reason: str) -> None:
+        """Stop leading now, whatever the lease contains. The next attempt finds out whether it is still ours."""
+        self._held_since, self.reason = None, reason
 
-    # What to do
+    # Decisions
 
-    def next(self, now: float, wall: MicroTime) -> Step:
-        """Say what to do now. `wall` is the wall clock, for the times that people read in the lease."""
-        if now >= self._loses_at:
-            trouble = f": {self._trouble}" if self._trouble else ""
-            self.step_down(f"the lease was not renewed for {self.timing.renew_deadline:g} s{trouble}")
-        if now < self._due:
-            return Wait(min(self._due, self._loses_at))
+    def next(self, now: float, timestamp: MicroTime) -> Step:
+        """Return the next step. `timestamp` is the wall clock, for the times that people read in the lease."""
+        if now >= self._renew_by:
+            error = f": {self._last_error}" if self._last_error else ""
+            self.step_down(f"the lease was not renewed for {self.timing.renew_deadline:g} s{error}")
+        if now < self._next_attempt:
+            return Wait(min(self._next_attempt, self._renew_by))
         if not self._fresh:
-            return Look(self._timeout(now))
+            return Read(self._timeout(now))
         if self._may_write(now):
-            return self._write(now, wall)
-        return self._wait_for_the_holder(now)
+            return self._write(now, timestamp)
+        return self._wait_for_holder(now)
 
-    def release(self, wall: MicroTime) -> Look | Write | None:
-        """Stop leading, and say how to give the lease back; None when there is nothing, or no more, to give back."""
+    def release(self, timestamp: MicroTime) -> Read | Write | None:
+        """Stop leading and return the next step of the release; None when there is nothing (more) to release."""
         if self.leading:
             self.step_down("released")
-        if not self._perhaps_ours:
+        if not self._may_hold:
             return None
-        if not self._fresh or self._seen is None:
-            return Look(self.timing.patience)
-        moment = wall.to_wire()
+        if not self._fresh or self._observed is None:
+            return Read(self.timing.request_timeout)
+        moment = timestamp.to_wire()
         spec = {
             "holderIdentity": "",
-            "leaseDurationSeconds": _RELEASED_FOR,
+            "leaseDurationSeconds": _RELEASED_DURATION,
             "acquireTime": moment,
             "renewTime": moment,
-            "leaseTransitions": self._seen.transitions,
+            "leaseTransitions": self._observed.transitions,
         }
-        return Write(self._seen.version, spec, self.timing.patience)
+        return Write(self._observed.version, spec, self.timing.request_timeout)
 
-    def _write(self, now: float, wall: MicroTime) -> Write:
-        seen = self._seen
-        version = "" if self._absent or seen is None else seen.version
-        if seen is not None and self._is_ours(seen):
-            acquired, transitions = seen.acquired, seen.transitions
-            wall = max(wall, MicroTime.from_wire(seen.renewed) + _TICK)  # rule 5
+    def _write(self, now: float, timestamp: MicroTime) -> Write:
+        observed = self._observed
+        version = "" if self._absent or observed is None else observed.version
+        if observed is not None and self._is_ours(observed):
+            acquire_time, transitions = observed.acquire_time, observed.transitions
+            timestamp = max(timestamp, MicroTime.from_wire(observed.renew_time) + _TICK)  # rule 5
         else:
             if self._claim[0] != version or not self._claim[1]:
-                # One claim for one version: whichever of its repeats arrives, it is recognised as ours.
-                self._claim = (version, wall.to_wire())
-            acquired, transitions = self._claim[1], 0 if seen is None else seen.transitions + 1
-        self._perhaps_ours = True
+                # One claim per version: whichever of its repeats arrives, it is recognised as ours.
+                self._claim = (version, timestamp.to_wire())
+            acquire_time, transitions = self._claim[1], 0 if observed is None else observed.transitions + 1
+        self._may_hold = True
         spec = {
             "holderIdentity": self.identity,
-            "leaseDurationSeconds": int(self.timing.lease),
-            "acquireTime": acquired,
-            "renewTime": wall.to_wire(),
+            "leaseDurationSeconds": int(self.timing.lease_duration),
+            "acquireTime": acquire_time,
+            "renewTime": timestamp.to_wire(),
             "leaseTransitions": transitions,
         }
         return Write(version, spec, self._timeout(now))
 
-    def _wait_for_the_holder(self, now: float) -> Wait:
-        holder = self._seen.holder if self._seen is not None else ""
-        self.why_not = f"the lease is held by {holder!r}"
+    def _wait_for_holder(self, now: float) -> Wait:
+        holder = self._observed.holder if self._observed is not None else ""
+        self.reason = f"the lease is held by {holder!r}"
         self._fresh = False
-        self._due = min(now + self._pause(), self._over_at)
-        return Wait(self._due)
+        self._next_attempt = min(now + self._retry_delay(), self._expires_at)
+        return Wait(self._next_attempt)
 
-    def _see(self, record: Record, at: float) -> None:
-        if record != self._seen:
-            self._seen_at = at
-        self._seen = record
-        self._perhaps_ours = self._is_ours(record)
+    def _observe(self, record: LeaseRecord, at: float) -> None:
+        if record != self._observed:
+            self._observed_at = at
+        self._observed = record
+        self._may_hold = self._is_ours(record)
 
-    def _is_ours(self, record: Record) -> bool:
-        return record.holder == self.identity and record.acquired == self._claim[1] != ""
+    def _is_ours(self, record: LeaseRecord) -> bool:
+        return record.holder == self.identity and record.acquire_time == self._claim[1] != ""
 
     def _may_write(self, now: float) -> bool:
-        seen = self._seen
-        return seen is None or not seen.holder or self._is_ours(seen) or now >= self._over_at
+        observed = self._observed
+        return observed is None or not observed.holder or self._is_ours(observed) or now >= self._expires_at
 
     @property
-    def _over_at(self) -> float:
-        """When the lease that we saw is over; one that does not say how long it lasts, lasts as long as ours."""
-        assert self._seen is not None
-        return self._seen_at + (self._seen.lasts or self.timing.lease)
+    def _expires_at(self) -> float:
+        """When the observed lease expires; one without a duration lasts as long as ours."""
+        assert self._observed is not None
+        return self._observed_at + (self._observed.lease_duration or self.timing.lease_duration)
 
     @property
-    def _loses_at(self) -> float:
-        return float("inf") if self._held_from is None else self._held_from + self.timing.renew_deadline
+    def _renew_by(self) -> float:
+        return float("inf") if self._held_since is None else self._held_since + self.timing.renew_deadline
 
     def _timeout(self, now: float) -> float:
-        return min(self.timing.patience, self._loses_at - now)
+        return min(self.timing.request_timeout, self._renew_by - now)
 
-    def _pause(self) -> float:
-        return self.timing.retry * (1 + JITTER * self._random.random())
+    def _retry_delay(self) -> float:
+        return self.timing.retry_period * (1 + JITTER * self._random.random())

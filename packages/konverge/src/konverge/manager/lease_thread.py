@@ -1,14 +1,15 @@
-"""A thread with an event loop of its own, for what must go on while the main loop is busy: the lease, the probes.
+"""A thread with its own event loop, for work that must go on while the main loop is blocked: leases and probes.
 
-    async with LeaseThread() as side:
-        await side.call(probes.start)
+    async with LeaseThread() as thread:
+        await thread.call(probes.start)
         ...
 
 Rules:
 
-1. Whoever calls owns what runs: a call waits for its outcome, gets its error, and cancels it by being cancelled.
-2. What is made on one loop stays there: connections and tasks of the side thread are made by what it is called for.
-3. When the block ends nothing is left: calls that still run are cancelled, the thread has ended.
+1. The caller owns the call: it waits for the result, gets the error, and cancels the call by being cancelled.
+2. Connections and tasks stay on the loop that created them: those of the lease thread are created by the functions that
+   run on it.
+3. Nothing is left when the block ends: running calls are cancelled and the thread has ended.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ T = TypeVar("T")
 
 
 class LeaseThread:
-    """Runs coroutines on a loop in a thread of their own.
+    """Runs coroutines on an event loop in a thread of its own.
 
-    Promises: `call` gives the result or raises the error of what it runs, also when the thread comes to its end before.
-    A call that is cancelled has ended when the cancellation is through.
+    Promises: `call` returns the result or raises the error of the coroutine, also when the thread ends first. A
+    cancelled call has ended when the cancellation is complete.
     """
 
-    def __init__(self, name: str = "konverge-side") -> None:
+    def __init__(self, name: str = "konverge-lease") -> None:
         self._name = name
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -41,9 +42,9 @@ class LeaseThread:
 
     async def __aenter__(self) -> Self:
         if self._thread is not None:
-            raise RuntimeError("the side thread runs already: make another LeaseThread for a second one")
+            raise RuntimeError("the lease thread is already running: create another LeaseThread for a second one")
         ready: concurrent.futures.Future[None] = concurrent.futures.Future()
-        # A daemon, so that a process whose main thread is gone does not go on renewing a lease.
+        # A daemon, so that a process whose main thread has ended does not go on renewing a lease.
         self._thread = threading.Thread(target=self._run, args=(ready,), name=self._name, daemon=True)
         self._thread.start()
         await asyncio.wrap_future(ready)
@@ -58,14 +59,14 @@ class LeaseThread:
             await asyncio.to_thread(thread.join)
 
     async def call(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run a coroutine function in the side thread and wait for what comes of it.
+        """Run a coroutine function in the lease thread and return its result.
 
-        Raises: what it raises; RuntimeError when the thread is not running.
+        Raises: the error of the function; RuntimeError when the thread is not running.
         """
         call = _Call(function)
-        if not self.call_soon(self._begin, call):
-            raise RuntimeError("the side thread is not running: write `async with LeaseThread() as side:`")
-        waiting = asyncio.wrap_future(call.outcome)
+        if not self.call_soon(self._start_call, call):
+            raise RuntimeError("the lease thread is not running: write `async with LeaseThread() as thread:`")
+        waiting = asyncio.wrap_future(call.result)
         try:
             return await asyncio.shield(waiting)
         except asyncio.CancelledError:
@@ -76,7 +77,7 @@ class LeaseThread:
             raise
 
     def call_soon(self, function: Callable[..., object], *args: object) -> bool:
-        """Run a plain function in the side thread, some time soon; False when the thread is not running."""
+        """Schedule a plain function in the lease thread; return False when the thread is not running."""
         loop = self._loop
         if loop is None:
             return False
@@ -92,9 +93,9 @@ class LeaseThread:
         finally:
             self._loop = None
             for call in tuple(self._calls):
-                call.abandon()
+                call.fail_unfinished()
             if not ready.done():
-                ready.set_exception(RuntimeError("the side thread could not start"))
+                ready.set_exception(RuntimeError("the lease thread could not start"))
 
     async def _serve(self, ready: concurrent.futures.Future[None]) -> None:
         self._stopping = asyncio.Event()
@@ -102,7 +103,7 @@ class LeaseThread:
             self._loop = asyncio.get_running_loop()
             ready.set_result(None)
             await self._stopping.wait()
-            # From here on nothing can be called any more; what was called before is cancelled.
+            # From here on no call is accepted; running calls are cancelled.
             self._loop = None
             for call in tuple(self._calls):
                 call.cancel()
@@ -110,25 +111,25 @@ class LeaseThread:
     def _stop(self) -> None:
         self._stopping.set()
 
-    def _begin(self, call: _Call[Any]) -> None:
+    def _start_call(self, call: _Call[Any]) -> None:
         if self._stopping.is_set():
-            call.abandon()
+            call.fail_unfinished()
             return
         self._calls.add(call)
         call.task = self._group.create_task(call.run())
-        call.task.add_done_callback(lambda _: self._end(call))
+        call.task.add_done_callback(lambda _: self._end_call(call))
 
-    def _end(self, call: _Call[Any]) -> None:
+    def _end_call(self, call: _Call[Any]) -> None:
         self._calls.discard(call)
-        call.abandon()
+        call.fail_unfinished()
 
 
 class _Call(Generic[T]):
-    """One call on its way: what to run, and where its outcome goes."""
+    """One call: the function to run, and the future that gets its result."""
 
     def __init__(self, function: Callable[[], Coroutine[Any, Any, T]]) -> None:
         self._function = function
-        self.outcome: concurrent.futures.Future[T] = concurrent.futures.Future()
+        self.result: concurrent.futures.Future[T] = concurrent.futures.Future()
         self.task: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
@@ -137,21 +138,17 @@ class _Call(Generic[T]):
         except asyncio.CancelledError:
             raise
         except BaseException as error:
-            self.outcome.set_exception(error)
+            self.result.set_exception(error)
         else:
-            self.outcome.set_result(result)
+            self.result.set_result(result)
 
     def cancel(self) -> None:
         if self.task is None:
-            self.abandon()
+            self.fail_unfinished()
         else:
             self.task.cancel()
 
-    def abandon(self) -> None:
-        """Say that nothing will come any more, if nothing came."""
-        if not self.outcome.done():
-            self.outcome.set_exception(_Ended("the side thread ended before this call did"))
-
-
-class _Ended(RuntimeError):
-    """The outcome of a call that was cancelled by its thread."""
+    def fail_unfinished(self) -> None:
+        """Set an error as the result, unless there is a result already."""
+        if not self.result.done():
+            self.result.set_exception(RuntimeError("the lease thread ended before this call did"))

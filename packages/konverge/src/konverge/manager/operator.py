@@ -1,4 +1,4 @@
-"""An operator as a value: what it consists of, for every command that works on one.
+"""An operator as a value: its parts, for every command that works on an operator.
 
 operator = Operator(name="webapp-operator", kinds=((WebApp, WebAppV1Beta1),), controllers=controllers())
 """
@@ -28,13 +28,13 @@ __all__ = ["Operator"]
 
 @dataclass(frozen=True, kw_only=True)
 class Operator:
-    """What an operator consists of.
+    """The parts of an operator.
 
-    `name` is also the name of its field manager, its lease and what is made for it in a cluster. `kinds` are the custom
-    resources that it brings: for each kind its class, or a tuple of the classes of its versions. `samples` are
-    manifests to try it with, `metrics` what it counts itself.
+    `name` is also the name of its field manager, its lease and the objects of its deployment. `kinds` are its custom
+    resources: for each kind the class, or a tuple with the class of each version. `samples` are example manifests,
+    `metrics` are metrics of the operator itself.
 
-    Raises: ValueError for a name that is no DNS label, TypeError for parts that are none.
+    Raises: ValueError for a name that is not a DNS label, TypeError for a part of the wrong type.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Operator:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or dns_label_errors(self.name):
             raise ValueError(
-                f"name is lower-case letters, digits and '-', 63 at most, as in 'webapp-operator': {self.name!r:.80}"
+                f"name must be at most 63 lower-case letters, digits and '-', as in 'webapp-operator': {self.name!r:.80}"
             )
         for part in ("controllers", "kinds", "webhooks", "samples", "metrics"):
             if not isinstance(getattr(self, part), tuple):
@@ -58,18 +58,18 @@ class Operator:
         for controller in self.controllers:
             if not isinstance(controller, Controller):
                 raise TypeError(
-                    f"a controller is made by controller_for(Kind).build(reconcile), not {controller!r:.80}"
+                    f"create a controller with controller_for(Kind).build(reconcile), got {controller!r:.80}"
                 )
 
     def manager(self, client: Client | ClientConfig | None = None, **options: Any) -> Manager:
-        """Give a manager of it; `options` are those of `Manager`."""
+        """Return a manager for this operator; `options` are those of `Manager`."""
         manager = Manager(client, name=self.name, **options)
         manager.add(*self.controllers)
         manager.export(*self.metrics)
         return manager
 
     def serving(self, namespace: str, *, port: int = 9443) -> WebhookServing:
-        """Give how its webhooks are served in a cluster: with a certificate of its own, as `manifests` sets it up."""
+        """Return how a cluster reaches its webhooks: with a managed certificate, as `manifests` sets it up."""
         from konverge.webhooks import Address, BundleTarget, configurations_for
 
         address = Address(service=f"{self.name}-webhooks", namespace=namespace)
@@ -84,11 +84,11 @@ class Operator:
         )
 
     def crds(self, address: Address | None = None) -> list[Unstructured]:
-        """Give the CRDs of its kinds; with an address, those that a webhook of it converts say so."""
+        """Return the CRDs of its kinds; with `address` they name the conversion webhook, where there is one."""
         return [self._crd(one if isinstance(one, tuple) else (one,), address) for one in self.kinds]
 
     def permissions(self) -> tuple[Permission, ...]:
-        """Give what it must be allowed to do: its controllers, its events and its lease."""
+        """Return the permissions that it needs: for its controllers, its events and its lease."""
         needed = {one for controller in self.controllers for one in controller.permissions()}
         return tuple(sorted({*needed, *EVENTS, *LEASES}))
 

@@ -1,7 +1,7 @@
-"""Preflight: before anything starts, ask the server whether this process may do what its controllers declare.
+"""Preflight: before anything starts, check whether this process has the permissions that its controllers declare.
 
-What is missing is said once, at the start, as the RBAC rules to add, instead of as one failure after the other. It is
-advice: a permission may come later, and a server without access reviews is tolerated.
+Missing permissions are logged once, at the start, as the RBAC rules to add, instead of as one failure after the other.
+The check never fails the start: a permission may be granted later, and a server without access reviews is tolerated.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from konverge.errors import ApiError, Forbidden, KonvergeError
 from konverge.k8s.authorization.v1 import ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec
 from konverge.objects import Key
 
-__all__ = ["missing_permissions", "rules_yaml", "warn_of_missing"]
+__all__ = ["missing_permissions", "rules_yaml", "warn_missing_permissions"]
 
 _log = logging.getLogger("konverge.manager")
 
-_AT_ONCE = 4
+_MAX_IN_FLIGHT = 4
 
 
-class _Question(NamedTuple):
-    """May this process do that, in a namespace ("" is all), with an object of that name ("" is any)?"""
+class _AccessCheck(NamedTuple):
+    """A permission to check, in a namespace ("" is all) and for an object of that name ("" is any)."""
 
     permission: Permission
     namespace: str = ""
@@ -37,65 +37,65 @@ class _Question(NamedTuple):
 async def missing_permissions(
     client: Client, permissions: Iterable[Permission], *, namespaces: tuple[str, ...] = (), leases: Iterable[Key] = ()
 ) -> list[Permission] | None:
-    """Give the permissions that are missing in any of the namespaces; None when the server does not answer reviews.
+    """Return the permissions that are missing in any of the namespaces; None when the server does not answer reviews.
 
-    What is needed for leader election is asked for where the `leases` are, not everywhere.
+    The permissions for leader election are checked for the `leases` only, not in every namespace.
     """
-    questions = _questions(set(permissions), namespaces, list(leases))
-    few = asyncio.Semaphore(_AT_ONCE)  # held across each request: a start is no reason to flood a server
+    checks = _checks(set(permissions), namespaces, list(leases))
+    semaphore = asyncio.Semaphore(_MAX_IN_FLIGHT)  # held across each request, so that a start does not flood a server
 
-    async def ask(question: _Question) -> bool:
-        async with few:
-            return await _is_allowed(client, question)
+    async def run(check: _AccessCheck) -> bool:
+        async with semaphore:
+            return await _is_allowed(client, check)
 
     try:
-        # The first one alone: a server that answers no reviews is not asked for all of them.
-        allowed = [await ask(question) for question in questions[:1]]
-        allowed += await asyncio.gather(*(ask(question) for question in questions[1:]))
+        # The first one alone: a server that answers no reviews gets only one.
+        allowed = [await run(check) for check in checks[:1]]
+        allowed += await asyncio.gather(*(run(check) for check in checks[1:]))
     except KonvergeError as error:
         if isinstance(error, ApiError) and not isinstance(error, Forbidden):
-            _log.info("The server answers no access reviews; permissions are not checked at start")
+            _log.info("permission check skipped", extra={"reason": "the server answers no access reviews"})
         else:
-            _log.warning("Permissions could not be checked at start: %s", error)
+            _log.warning("permission check failed", extra={"reason": str(error)})
         return None
-    found = [question.permission for question, may in zip(questions, allowed, strict=True) if not may]
-    return list(dict.fromkeys(found))
+    missing = [check.permission for check, is_allowed in zip(checks, allowed, strict=True) if not is_allowed]
+    return list(dict.fromkeys(missing))
 
 
-async def warn_of_missing(
+async def warn_missing_permissions(
     client: Client, permissions: Iterable[Permission], *, namespaces: tuple[str, ...] = (), leases: Iterable[Key] = ()
 ) -> list[Permission]:
-    """Check, and log the rules that are missing as YAML."""
+    """Check the permissions and log the missing rules as YAML."""
     missing = await missing_permissions(client, permissions, namespaces=namespaces, leases=leases) or []
     if missing:
-        _log.warning("Permissions are missing; add these RBAC rules:\n%s", rules_yaml(missing))
+        _log.warning("permissions missing; add these RBAC rules:\n%s", rules_yaml(missing))
     return missing
 
 
 def rules_yaml(permissions: Iterable[Permission]) -> str:
-    """Write rules as they stand in a Role or ClusterRole."""
+    """Return the rules as YAML, in the form of a Role or ClusterRole."""
     text: str = yaml.safe_dump({"rules": rules_of(permissions)}, sort_keys=False, default_flow_style=None)
     return text
 
 
-def _questions(permissions: set[Permission], namespaces: tuple[str, ...], leases: list[Key]) -> list[_Question]:
-    everyday = permissions - set(LEASES) if leases else permissions
-    asked = [_Question(one, namespace) for one in sorted(everyday) for namespace in namespaces or ("",)]
-    for one in sorted(permissions - everyday):
-        # What is created has no name yet when rights are looked at.
-        asked += [_Question(one, lease.namespace, "" if one.verb == "create" else lease.name) for lease in leases]
-    return asked
+def _checks(permissions: set[Permission], namespaces: tuple[str, ...], leases: list[Key]) -> list[_AccessCheck]:
+    ordinary = permissions - set(LEASES) if leases else permissions
+    checks = [_AccessCheck(one, namespace) for one in sorted(ordinary) for namespace in namespaces or ("",)]
+    for one in sorted(permissions - ordinary):
+        # RBAC cannot restrict create by name: the object has no name yet when the request is authorized.
+        checks += [_AccessCheck(one, lease.namespace, "" if one.verb == "create" else lease.name) for lease in leases]
+    return checks
 
 
-async def _is_allowed(client: Client, question: _Question) -> bool:
-    permission = question.permission
+async def _is_allowed(client: Client, check: _AccessCheck) -> bool:
+    permission = check.permission
     attributes = ResourceAttributes(
         group=permission.group,
         resource=permission.resource,
         subresource=permission.subresource or None,
         verb=permission.verb,
-        namespace=question.namespace or None,
-        name=question.name or None,
+        namespace=check.namespace or None,
+        name=check.name or None,
     )
     review = await client.create(
         SelfSubjectAccessReview(spec=SelfSubjectAccessReviewSpec(resource_attributes=attributes))

@@ -1,15 +1,15 @@
-"""The small HTTP server of an operator: probes, metrics, and why a key was reconciled.
+"""The HTTP server of an operator for probes, metrics, and the reconcile history of a key.
 
     /healthz /readyz              "ok", or the checks that failed; ?verbose shows all, ?exclude=name leaves one out
     /healthz/<name>               one check
-    /metrics                      in the format that the reader asks for
+    /metrics                      in the format of the Accept header
     /debug/why/<controller>/<namespace>/<name>     JSON; without the namespace for cluster-scoped kinds
 
 Rules:
 
-1. GET and HEAD, nothing else. What is not here is a 404.
-2. Probes are for everybody; metrics and debug can be put behind `AccessReviews`.
-3. Connections are limited; when there are too many the oldest goes, so that a probe always gets in.
+1. Only GET and HEAD are allowed. Any other path is a 404.
+2. Probes are public; `AccessReviews` can protect metrics and debug.
+3. The number of connections is limited; when it is reached the oldest is closed, so that a probe always gets through.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ __all__ = ["ProbeServer", "Why", "split_address"]
 _log = logging.getLogger("konverge.manager")
 
 Why: TypeAlias = Callable[[str, Key], Any | Awaitable[Any]]
-"""Asked for controller and key; gives plain JSON values, or None when it knows nothing of them."""
+"""Called with controller and key; returns plain JSON values, or None when it has no history of them."""
 
-_FAREWELL: Final = 1.0
+_SHUTDOWN_TIMEOUT: Final = 1.0
 _TEXT: Final = "text/plain; charset=utf-8"
 
 
 def split_address(address: str) -> tuple[str | None, int]:
-    """Read "host:port", ":port" (every address of this machine) or "[v6]:port".
+    """Parse "host:port", ":port" (every address of this machine) or "[v6]:port".
 
-    Raises: ValueError that says what to write.
+    Raises: ValueError with the accepted forms.
     """
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > 65535 or (":" in host and not host.startswith("[")):
-        raise ValueError(f'probes are at "host:port", ":8081" or "[::1]:8081", got {address!r}')
+        raise ValueError(f'the address of probes is "host:port", ":8081" or "[::1]:8081", got {address!r}')
     return host.strip("[]") or None, int(port)
 
 
 class ProbeServer:
     """Serves probes and metrics on one port.
 
-    Promises: after `start` the port is bound, or an error names it; after `stop` nothing of it is left. What a check, a
-    metric or `why` raises is an answer with code 500, and a line in the log.
+    Promises: after `start` the port is bound, or an error names it; after `stop` no socket and no task is left. An
+    error of a check, a metric or `why` is a response with status 500 and a line in the log.
 
-    It runs on the loop that starts it; the functions that it is given are called there.
+    The server runs on the loop that starts it, and calls the functions passed to it there.
     """
 
     def __init__(
@@ -84,17 +84,17 @@ class ProbeServer:
         self._why = why
         self._access = access
         self._tls = tls
-        self._most = connections
+        self._max_connections = connections
         self._server: web.Server | None = None
         self._listener: Listener | None = None
 
     async def start(self) -> None:
-        """Listen.
+        """Start listening.
 
-        Raises: ConfigError when that address cannot be listened on, or the certificate is of no use.
+        Raises: ConfigError when the address cannot be bound, or the certificate cannot be loaded.
         """
         context = self._tls.context() if self._tls is not None else None
-        self._server = web.Server(self._answer, access_log=None, handler_cancellation=True, keepalive_timeout=75)
+        self._server = web.Server(self._handle, access_log=None, handler_cancellation=True, keepalive_timeout=75)
         try:
             self._listener = await Listener.open(self._accept, self._host, self._port, ssl=context, backlog=128)
         except OSError as error:
@@ -110,8 +110,8 @@ class ProbeServer:
         if listener is not None:
             listener.close()
         if server is not None:
-            server.pre_shutdown()  # connections on which nobody waits for an answer end at once
-            await server.shutdown(_FAREWELL)
+            server.pre_shutdown()  # closes connections without a request in flight at once
+            await server.shutdown(_SHUTDOWN_TIMEOUT)
         if listener is not None:
             await listener.drop()
         if self._access is not None:
@@ -128,7 +128,7 @@ class ProbeServer:
 
     @property
     def port(self) -> int:
-        """The port that it listens on; what it is given as 0 is known after `start`."""
+        """The port that the server listens on; port 0 is resolved by `start`."""
         return self._port if self._listener is None else self._listener.port
 
     def _accept(self) -> asyncio.BaseProtocol:
@@ -136,18 +136,18 @@ class ProbeServer:
         if self._tls is not None:
             self._tls.refresh()
         connections = self._server.connections
-        if len(connections) >= self._most:
+        if len(connections) >= self._max_connections:
             connections[0].force_close()
         return self._server()
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method not in ("GET", "HEAD"):
-            return _text(405, "only GET and HEAD\n", Allow="GET, HEAD")
+            return _text(405, "only GET and HEAD are allowed\n", Allow="GET, HEAD")
         parts = [unquote(part) for part in request.rel_url.raw_path.removeprefix("/").split("/")]
         try:
             return await self._route(request, parts)
         except Exception:
-            _log.exception("A probe could not be answered")
+            _log.exception("probe failed", extra={"path": request.path})
             return _text(500, "internal error, see the log\n")
 
     async def _route(self, request: web.BaseRequest, parts: list[str]) -> web.StreamResponse:
@@ -155,26 +155,27 @@ class ProbeServer:
             case ["healthz" | "readyz" as which, *rest] if len(rest) < 2:
                 return self._probe(request, which, rest)
             case ["metrics"] if self._registry is not None:
-                return await self._refuse(request) or self._metrics(request)
-            case ["debug", "why", controller, *place] if self._why is not None and 0 < len(place) < 3:
-                return await self._refuse(request) or await self._explain(controller, Key(*["", *place][-2:]))
+                return await self._reject(request) or self._metrics(request)
+            case ["debug", "why", controller, *key] if self._why is not None and 0 < len(key) < 3:
+                return await self._reject(request) or await self._history(controller, Key(*["", *key][-2:]))
         return _text(404, "not found\n")
 
     def _probe(self, request: web.BaseRequest, which: str, rest: list[str]) -> web.Response:
-        ask = self._health.live if which == "healthz" else self._health.ready
+        run_checks = self._health.live if which == "healthz" else self._health.ready
         if rest and rest[0]:
-            return _one_check(ask(), rest[0])
-        report = ask(exclude=request.query.getall("exclude", []))
+            return _one_check(run_checks(), rest[0])
+        report = run_checks(exclude=request.query.getall("exclude", []))
         return _text(200 if report.ok else 500, report.text(verbose="verbose" in request.query))
 
-    async def _refuse(self, request: web.BaseRequest) -> web.Response | None:
+    async def _reject(self, request: web.BaseRequest) -> web.Response | None:
+        """Return the response to a request that is not allowed; None for one that is."""
         if self._access is None:
             return None
-        verdict = await self._access.judge(request.headers.get("Authorization", ""), request.path)
-        if verdict.status == 200:
+        decision = await self._access.authorize(request.headers.get("Authorization", ""), request.path)
+        if decision.status == 200:
             return None
-        headers = {"WWW-Authenticate": "Bearer"} if verdict.status == 401 else {}
-        return _text(verdict.status, f"{verdict.message}\n", **headers)
+        headers = {"WWW-Authenticate": "Bearer"} if decision.status == 401 else {}
+        return _text(decision.status, f"{decision.message}\n", **headers)
 
     def _metrics(self, request: web.BaseRequest) -> web.Response:
         from prometheus_client.exposition import choose_encoder
@@ -183,24 +184,24 @@ class ProbeServer:
         encode, content_type = choose_encoder(request.headers.get("Accept", ""))
         return web.Response(body=encode(self._registry), headers={"Content-Type": content_type})
 
-    async def _explain(self, controller: str, key: Key) -> web.Response:
+    async def _history(self, controller: str, key: Key) -> web.Response:
         assert self._why is not None
-        found = self._why(controller, key)
-        if inspect.isawaitable(found):
-            found = await found
-        if found is None:
-            return _text(404, f"nothing is known of {controller} {key}\n")
-        body = json.dumps(found, indent=2, default=str) + "\n"
+        history = self._why(controller, key)
+        if inspect.isawaitable(history):
+            history = await history
+        if history is None:
+            return _text(404, f"no reconcile history of {controller} {key}\n")
+        body = json.dumps(history, indent=2, default=str) + "\n"
         return web.Response(text=body, content_type="application/json")
 
 
 def _one_check(report: Report, name: str) -> web.Response:
-    for outcome in report.outcomes:
-        if outcome.name == name:
-            return _text(500, f"{outcome.reason}\n") if outcome.reason else _text(200, "ok")
+    for result in report.results:
+        if result.name == name:
+            return _text(500, f"{result.reason}\n") if result.reason else _text(200, "ok")
     return _text(404, f"there is no check named {name}\n")
 
 
 def _text(status: int, text: str, **headers: str) -> web.Response:
-    named = {"Content-Type": _TEXT, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
-    return web.Response(status=status, body=text.encode(), headers={**named, **headers})
+    defaults = {"Content-Type": _TEXT, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
+    return web.Response(status=status, body=text.encode(), headers={**defaults, **headers})

@@ -1,4 +1,4 @@
-"""Signals: the first asks for an orderly end, the second ends the process as it would have without us."""
+"""Signals: the first one stops the process in order, the second one ends it at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import signal
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
-__all__ = ["stopped_by_signals"]
+__all__ = ["stop_on_signals"]
 
 _log = logging.getLogger("konverge.manager")
 
@@ -16,23 +16,23 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @asynccontextmanager
-async def stopped_by_signals(stop: Callable[[], None]) -> AsyncGenerator[None]:
-    """Call `stop` at the first SIGTERM or SIGINT; a second one kills. Afterwards signals do what they did before."""
+async def stop_on_signals(stop: Callable[[], None]) -> AsyncGenerator[None]:
+    """Call `stop` on the first SIGTERM or SIGINT; a second one kills. On exit the former handlers are restored."""
     loop = asyncio.get_running_loop()
 
-    def first(number: signal.Signals) -> None:
-        _log.info("Stopping; a second signal ends the process at once", extra={"signal": number.name})
+    def stop_once(number: signal.Signals) -> None:
+        _log.info("stopping; a second signal ends the process at once", extra={"signal": number.name})
         for each in _SIGNALS:
             loop.remove_signal_handler(each)
             signal.signal(each, signal.SIG_DFL)
         stop()
 
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    handlers = {number: signal.getsignal(number) for number in _SIGNALS}
     for number in _SIGNALS:
-        loop.add_signal_handler(number, first, number)
+        loop.add_signal_handler(number, stop_once, number)
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             loop.remove_signal_handler(number)
             signal.signal(number, handler)

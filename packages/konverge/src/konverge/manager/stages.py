@@ -1,6 +1,6 @@
-"""Stages: what a manager starts, in order, and stops in reverse, as one list.
+"""Stages: what a manager starts in order and stops in reverse order, as one list.
 
-A stage is opened when the one before it is ready. When one cannot be opened, those that are open are closed again.
+A stage is opened when the one before it is ready. When a stage cannot be opened, the open ones are closed.
 """
 
 from __future__ import annotations
@@ -11,26 +11,27 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Stage", "opened"]
+__all__ = ["Stage", "open_stages"]
 
 _log = logging.getLogger("konverge.manager")
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of a start: entering what `open` gives starts it and waits until it is ready, leaving stops it."""
+    """One stage of start-up: entering the context that `open` returns starts it and waits until it is ready."""
 
     name: str
     open: Callable[[], AbstractAsyncContextManager[Any]]
 
 
 @asynccontextmanager
-async def opened(stages: Iterable[Stage], reached: Callable[[str], None]) -> AsyncGenerator[None]:
-    """Open stages in order and close them in reverse; tell the name of each before it is opened."""
-    async with AsyncExitStack() as open_ones:
+async def open_stages(stages: Iterable[Stage], on_stage: Callable[[str], None]) -> AsyncGenerator[None]:
+    """Open stages in order and close them in reverse; call `on_stage` with the name of each before it is opened, and
+    with "" when all are open."""
+    async with AsyncExitStack() as stack:
         for stage in stages:
-            reached(stage.name)
-            await open_ones.enter_async_context(stage.open())
-            _log.debug("Stage is open", extra={"stage": stage.name})
-        reached("")
+            on_stage(stage.name)
+            await stack.enter_async_context(stage.open())
+            _log.debug("stage started", extra={"stage": stage.name})
+        on_stage("")
         yield

@@ -1,4 +1,4 @@
-"""The part of a process that answers webhooks: its certificate, and the server."""
+"""The stages of a process that serve webhooks: the certificate, and the server."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ from konverge.objects import Key
 if TYPE_CHECKING:
     from konverge.webhooks import BundleTarget, CertificateSource, ManagedCertificates, Webhooks, WebhookServer
 
-__all__ = ["WebhookParts", "WebhookServing"]
+__all__ = ["WebhookStages", "WebhookServing"]
 
 _log = logging.getLogger("konverge.manager")
 
-_TRY_AGAIN = 2.0
+_RETRY_PERIOD = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookServing:
     """Where webhooks are served, and with which certificate.
 
-    With `certificate` and `key` these files are followed: cert-manager, or a mounted Secret. Without, an authority of
-    our own is kept in the Secret `secret`, renewed by the leader, and injected into `targets`; `hosts` is what the
-    certificate is for, the names of the Service `service` unless it is given.
+    With `certificate` and `key`, these files are used and reloaded when they change: cert-manager, or a mounted Secret.
+    Without them, a certificate authority of our own is stored in the Secret `secret`, renewed by the leader, and
+    injected into `targets`. `hosts` are the names in the certificate; the default is the names of the Service
+    `service`.
     """
 
     hooks: Webhooks
@@ -47,20 +48,20 @@ class WebhookServing:
     def __post_init__(self) -> None:
         if not self.certificate and (self.secret is None or not (self.hosts or self.service)):
             raise ValueError(
-                "webhooks need a certificate: give files (certificate and key), or a secret and a service to keep one"
+                "webhooks need a certificate: pass files (certificate and key), or a secret and a service to manage one"
             )
 
 
-class WebhookParts:
-    """Two stages of a process: a certificate, then the server that shows it.
+class WebhookStages:
+    """Two stages of a process: a certificate, then the server that uses it.
 
-    Promises: the first does not end before a valid pair is on hand, however long that takes, and says why it waits;
-    every replica follows the certificate, the leader renews it.
+    Promises: the first stage waits until there is a valid pair, however long that takes; meanwhile `not_ready_reason`
+    says why it waits. Every replica reloads the certificate when it changes; the leader renews it.
     """
 
     def __init__(self, serving: WebhookServing, stopping: asyncio.Event) -> None:
         self.serving = serving
-        self.trouble = "not started"
+        self.not_ready_reason = "not started"
         self.server: WebhookServer | None = None
         self._stopping = stopping
         self._source: CertificateSource | None = None
@@ -68,23 +69,23 @@ class WebhookParts:
 
     @asynccontextmanager
     async def certificates(self, client: Client, leading: asyncio.Event | None) -> AsyncGenerator[None]:
-        """Get hold of a certificate, and look after it."""
-        # Loaded here, so that only who serves webhooks pays for the HTTP library and for cryptography.
+        """Wait for a certificate, and renew it while this process leads."""
+        # Imported here, so that only processes with webhooks load the HTTP library and cryptography.
         from konverge.webhooks import CertificateFiles, ManagedCertificates, WebhookServer, service_hosts
 
         serving = self.serving
         self.server = WebhookServer(serving.hooks, host=serving.host, port=serving.port)
         if serving.certificate:
             self._source = CertificateFiles(serving.certificate, serving.key)
-            first: Callable[[], Any] = self._source.load
+            load: Callable[[], Any] = self._source.load
         else:
-            assert serving.secret is not None, "checked when it was made"
+            assert serving.secret is not None, "checked in __post_init__"
             service = serving.service or serving.secret
             hosts = serving.hosts or service_hosts(service.name, service.namespace)
             self._managed = ManagedCertificates(client, serving.secret, hosts=hosts, targets=serving.targets)
             self._source = self._managed
-            first = self._managed.ensure
-        if await self._patiently(first):
+            load = self._managed.ensure
+        if await self._wait_for_certificate(load):
             async with background(*([self._renew(self._managed, leading)] if self._managed is not None else [])):
                 yield
         else:
@@ -92,29 +93,29 @@ class WebhookParts:
 
     @asynccontextmanager
     async def serve(self) -> AsyncGenerator[None]:
-        """Serve, and follow the certificate."""
-        from konverge.webhooks import follow
+        """Serve, and reload the certificate when it changes."""
+        from konverge.webhooks import reload_certificates
 
         if self.server is None or self.server.pair is None or self._source is None:
             yield  # stopped before there was a certificate
             return
-        async with self.server, background(follow(self._source, self.server.swap)):
+        async with self.server, background(reload_certificates(self._source, self.server.set_certificate)):
             yield
 
-    async def _patiently(self, first: Callable[[], Any]) -> bool:
-        """Try until there is a certificate, or until told to stop."""
+    async def _wait_for_certificate(self, load: Callable[[], Any]) -> bool:
+        """Retry until there is a certificate; return False when the process stops first."""
         assert self.server is not None
         while not self._stopping.is_set():
             try:
-                self.server.swap(await first())
+                self.server.set_certificate(await load())
             except (KonvergeError, ValueError) as error:
-                self.trouble = f"no certificate: {error}"
-                _log.warning("Webhooks wait for a certificate: %s", error)
+                self.not_ready_reason = f"no certificate: {error}"
+                _log.warning("waiting for webhook certificate", extra={"reason": str(error)})
             else:
-                self.trouble = ""
+                self.not_ready_reason = ""
                 return True
             with suppress(TimeoutError):
-                async with asyncio.timeout(_TRY_AGAIN):
+                async with asyncio.timeout(_RETRY_PERIOD):
                     await self._stopping.wait()
         return False
 

@@ -1,16 +1,17 @@
-"""Tests that are coroutines, as a pytest plugin: `pytest_plugins = ["konverge.testing.async_tests"]`.
+"""A pytest plugin for tests that are coroutines: `pytest_plugins = ["konverge.testing.async_tests"]`.
 
 Rules:
 
-1. An `async def test_...` runs on virtual time. One that is marked `real_time`, or asks for the real control plane,
+1. An `async def test_...` runs in virtual time. A test that is marked `real_time`, or uses the real control plane,
    runs on an ordinary loop.
 2. asyncio's debug mode is on, which makes everything about three times as slow. A test that is long or measures
-   time goes without: `@pytest.mark.plain_loop`.
-3. A task that is still running when its test ends fails the test; so does a connection that is still open. On real
-   time they have a few seconds to end by themselves, as the other side of a connection does that was closed.
-4. No test hangs: on virtual time a deadlock is an error at once, on real time a test has two minutes, or as many
-   seconds as it says: `@pytest.mark.real_time(limit=900)`.
-5. An argument that says `enter_for_test` is entered on the test's loop before it begins (see `clusters`).
+   time can disable it: `@pytest.mark.plain_loop`.
+3. A task that is still running when its test ends fails the test; so does an open connection. In real time they have a
+   few seconds to end by themselves: the peer of a closed connection needs that.
+4. No test hangs: in virtual time a deadlock is an error at once; in real time a test has two minutes, or the limit in
+   its marker: `@pytest.mark.real_time(limit=900)`.
+5. An argument with the attribute `enter_for_test` is entered on the test's loop before the test starts (see
+   `clusters`).
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from typing import Any
 
 import pytest
 
-from konverge.testing.leak_check import WatchedLoop, assert_nothing_left
+from konverge.testing.leak_check import LeakCheckLoop, assert_no_leaks
 from konverge.testing.virtual_time import VirtualTimeLoop
 
 REAL_TIME_FIXTURES = {"control_plane"}
 REAL_TIME_LIMIT = 120.0
-PATIENCE = 5.0
+TASK_TIMEOUT = 5.0
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -49,24 +50,24 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     limit = None
     marker = pyfuncitem.get_closest_marker("real_time")
     if marker or REAL_TIME_FIXTURES & set(pyfuncitem.fixturenames):
-        factory = WatchedLoop
+        factory = LeakCheckLoop
         limit = marker.kwargs.get("limit", REAL_TIME_LIMIT) if marker else REAL_TIME_LIMIT
     debug = pyfuncitem.get_closest_marker("plain_loop") is None
     with asyncio.Runner(debug=debug, loop_factory=factory) as runner:
-        runner.run(_alone(test, arguments, limit))
+        runner.run(_run_test(test, arguments, limit))
     return True
 
 
-async def _alone(test: Callable[..., Awaitable[None]], arguments: dict[str, Any], limit: float | None) -> None:
+async def _run_test(test: Callable[..., Awaitable[None]], arguments: dict[str, Any], limit: float | None) -> None:
     async with asyncio.timeout(limit), AsyncExitStack() as entered:
         for argument in arguments.values():
             if getattr(argument, "enter_for_test", False):
                 await entered.enter_async_context(argument)
         await test(**arguments)
-    for _ in range(10):  # what was cancelled or closed by the test gets a chance to end
+    for _ in range(10):  # lets tasks and connections end that the test has cancelled or closed
         await asyncio.sleep(0)
-    left = asyncio.all_tasks() - {asyncio.current_task()}
-    if left and limit is not None:
-        _, left = await asyncio.wait(left, timeout=PATIENCE)
-    assert not left, f"tasks left running: {sorted(str(task.get_coro()) for task in left)}"
-    await assert_nothing_left()
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    if tasks and limit is not None:
+        _, tasks = await asyncio.wait(tasks, timeout=TASK_TIMEOUT)
+    assert not tasks, f"tasks left running: {sorted(str(task.get_coro()) for task in tasks)}"
+    await assert_no_leaks()

@@ -4,8 +4,8 @@ Rules:
 
 1. A program appears in the directory under its name only when it is complete: it is built under another name and
    renamed.
-2. One build at a time fills a directory. A second one waits for the first and finds its work done.
-3. What was built stays: a build that failed or was stopped goes on with the program it had come to.
+2. One build at a time runs for a directory. A second one waits for the first and finds everything built.
+3. Finished programs stay: after a failure or an interrupt the next build continues with the first missing program.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ __all__ = ["build"]
 
 PROGRESS_INTERVAL = 10.0
 TAIL_LINES = 20
-# As Kubernetes' own release build: neither hooks for its tests nor a tracer that keeps the linker from dropping code.
+# As in Kubernetes' own release build: no test hooks, and no tracer, which would disable dead code elimination.
 TAGS = "notest,grpcnotrace"
 
-Say = Callable[[str], object]
+Report = Callable[[str], object]
 
 
-def build(directory: Path, *, say: Say, environ: Mapping[str, str] | None = None) -> None:
-    """Build into `directory` whatever it lacks, telling `say` how far it is, a line at a time.
+def build(directory: Path, *, report: Report, environ: Mapping[str, str] | None = None) -> None:
+    """Build the programs that are missing from `directory`; call `report` with each line of progress.
 
     Raises:
-        ControlPlaneError: there is no Go, or it failed; the message ends with the end of its log.
+        ControlPlaneError: Go is missing or failed; the message ends with the end of its log.
     """
     if missing_from(directory, PROGRAMS):
-        workshop = _Workshop(directory, say, os.environ if environ is None else environ)
+        go_build = _GoBuild(directory, report, os.environ if environ is None else environ)
         directory.mkdir(parents=True, exist_ok=True)
-        with _alone(directory / ".lock", say):
-            workshop.build_all(missing_from(directory, PROGRAMS))
-    say(f"control plane {kubernetes_version()} is in {directory}")
+        with _locked(directory / ".lock", report):
+            go_build.build_all(missing_from(directory, PROGRAMS))
+    report(f"control plane {kubernetes_version()} is in {directory}")
 
 
-class _Workshop:
-    """One run of the build: which Go, for which directory, how far it is."""
+class _GoBuild:
+    """One run of the build: the Go program, the directory, the progress."""
 
-    def __init__(self, directory: Path, say: Say, environ: Mapping[str, str]) -> None:
+    def __init__(self, directory: Path, report: Report, environ: Mapping[str, str]) -> None:
         go = shutil.which("go", path=environ.get("PATH", ""))
         if go is None:
             programs = ", ".join(PROGRAMS)
@@ -64,16 +64,16 @@ class _Workshop:
         self._go = go
         self._directory = directory
         self._log = directory / "build.log"
-        self._say = say
-        # A workspace around the current directory would take the place of the pinned module.
+        self._report = report
+        # A workspace around the current directory would replace the pinned module.
         self._environ = {**environ, "CGO_ENABLED": "0", "GOWORK": "off"}
-        self._began = time.monotonic()
+        self._started = time.monotonic()
 
     def build_all(self, names: Sequence[str]) -> None:
         """Build the named programs, one after the other."""
         if not names:
             return
-        self._say(
+        self._report(
             f"building {', '.join(names)} {kubernetes_version()} once from source, about five minutes on two cores"
         )
         total = len(self._packages([PROGRAMS[name] for name in names]))
@@ -81,7 +81,7 @@ class _Workshop:
         for number, name in enumerate(names, start=1):
             step = f"{name} ({number} of {len(names)})"
             compiled += len(self._build_one(name, step=step, compiled=compiled, total=total))
-            self._say(f"{step}: done, {self._seconds()}")
+            self._report(f"{step}: done, {self._seconds()}")
         self._log.unlink(missing_ok=True)
 
     def _packages(self, programs: Sequence[str]) -> list[str]:
@@ -108,9 +108,9 @@ class _Workshop:
             unfinished.unlink(missing_ok=True)
 
     def _run(self, command: Sequence[str], *, task: str, progress: Callable[[list[str]], str]) -> list[str]:
-        """Run go, say the progress now and then, and return the lines that it printed."""
+        """Run go, report the progress, and return the lines that it printed."""
         with self._log.open("wb") as log:
-            # In a group of its own: a Ctrl-C ends it from here, with the compilers that it started.
+            # In its own process group: on Ctrl-C it is killed below, together with its compilers.
             go = subprocess.Popen(
                 [self._go, *command],
                 cwd=MODULE,
@@ -122,9 +122,9 @@ class _Workshop:
             )
         try:
             while not _ends_within(go, PROGRESS_INTERVAL):
-                self._say(f"{progress(self._lines())}, {self._seconds()}")
+                self._report(f"{progress(self._lines())}, {self._seconds()}")
         except BaseException:
-            _end_group(go)
+            _kill_group(go)
             raise
         if go.returncode:
             tail = "\n".join(self._lines()[-TAIL_LINES:])
@@ -135,33 +135,33 @@ class _Workshop:
         return self._log.read_text(errors="replace").splitlines()
 
     def _seconds(self) -> str:
-        return f"{time.monotonic() - self._began:.0f} s"
+        return f"{time.monotonic() - self._started:.0f} s"
 
 
 @contextlib.contextmanager
-def _alone(lock: Path, say: Say) -> Iterator[None]:
-    """Hold the lock for the time of the block; the kernel drops it if this process dies."""
+def _locked(lock: Path, report: Report) -> Iterator[None]:
+    """Hold the lock while the block runs; the kernel releases it if this process dies."""
     with lock.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say("another build is under way: waiting for it")
+            report("another build is running: waiting for it")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def _linker_flags() -> str:
-    """Leave debug tables out, and write the version where `/version` and `kubectl version` read it."""
+    """Return linker flags that omit debug tables and set the version for `/version` and `kubectl version`."""
     version = kubernetes_version()
     major, minor = version.removeprefix("v").split(".")[:2]
     facts = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean", "gitCommit": ""}
     packages = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
-    written = (f"-X {package}.{name}={value}" for package in packages for name, value in facts.items())
-    return " ".join(["-s", "-w", *written])
+    variables = (f"-X {package}.{name}={value}" for package in packages for name, value in facts.items())
+    return " ".join(["-s", "-w", *variables])
 
 
 def _packages_in(lines: Sequence[str]) -> list[str]:
-    # Everything else that go prints is a sentence: "go: downloading k8s.io/api v0.36.4".
+    # Every other line of go contains spaces: "go: downloading k8s.io/api v0.36.4".
     return [line for line in lines if line and " " not in line]
 
 
@@ -173,7 +173,7 @@ def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
     return True
 
 
-def _end_group(process: subprocess.Popen[bytes]) -> None:
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -182,12 +182,12 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
 def main() -> int:
     """Build into the user's cache directory, with progress on standard output."""
     try:
-        build(cache_directory(), say=click.echo)
+        build(cache_directory(), report=click.echo)
     except ControlPlaneError as failure:
         click.echo(failure, err=True)
         return 1
     except KeyboardInterrupt:
-        click.echo("stopped; what is built so far stays", err=True)
+        click.echo("interrupted; finished programs stay", err=True)
         return 130
     return 0
 

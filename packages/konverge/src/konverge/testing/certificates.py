@@ -1,6 +1,6 @@
-"""Certificates for a control plane that lives as long as a test run.
+"""Certificates for a control plane that runs during a test run.
 
-Every authority and key is made anew for each control plane and never leaves its temporary directory.
+Every authority and key is created for one control plane and never leaves its temporary directory.
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from konverge.certificates import CLIENT, SERVER, Identity, Subject, issue, make_authority, make_key, private_pem
+from konverge.certificates import (
+    CLIENT,
+    SERVER,
+    Identity,
+    Subject,
+    make_authority,
+    make_key,
+    private_pem,
+    sign_certificate,
+)
 
 __all__ = ["Authority", "Pair", "write_signing_key"]
 
@@ -29,11 +38,11 @@ class Pair:
 
 
 class Authority:
-    """A certificate authority whose files lie in `directory`.
+    """A certificate authority with its files in `directory`.
 
     Promises:
 
-    - whoever trusts `ca.cert` accepts what `issue` makes, and nothing that another `Authority` made;
+    - a peer that trusts `ca.cert` accepts certificates from `sign`, and none from another `Authority`;
     - private keys are readable by their owner only.
     """
 
@@ -44,16 +53,17 @@ class Authority:
         self._identity = make_authority(f"{name}-ca", now=now, until=now + LIFETIME)
         self.ca = _write_pair(directory, f"{name}-ca", self._identity)
 
-    def issue(self, name: str, *, file: str, groups: Iterable[str] = (), hosts: Iterable[str] = ()) -> Pair:
-        """Write `file`.crt and `file`.key: a client of that name in those groups, and a server of those hosts."""
+    def sign(self, name: str, *, file: str, groups: Iterable[str] = (), hosts: Iterable[str] = ()) -> Pair:
+        """Write `file`.crt and `file`.key: a client certificate for that name and groups, also for a server with those hosts."""
         now, served = datetime.now(UTC), tuple(hosts)
         purposes = (CLIENT, SERVER) if served else (CLIENT,)
         subject = Subject(name, groups=tuple(groups), hosts=served, purposes=purposes)
-        return _write_pair(self.directory, file, issue(self._identity, subject, now=now, until=now + LIFETIME))
+        signed = sign_certificate(self._identity, subject, now=now, until=now + LIFETIME)
+        return _write_pair(self.directory, file, signed)
 
 
 def write_signing_key(directory: Path, file: str) -> Pair:
-    """Write a key that signs service account tokens; `cert` is its bare public key."""
+    """Write a key that signs service account tokens; `cert` is its public key."""
     key = make_key()
     pair = Pair(directory / f"{file}.pub", directory / f"{file}.key")
     pair.cert.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))

@@ -3,7 +3,7 @@
     with ControlPlane() as plane:
         plane.kubectl("get", "namespaces")
 
-It is a launcher, so it blocks and it polls; tests that use it do not.
+This is a launcher, so it blocks and polls; the tests that use it do not.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from konverge.errors import ControlPlaneError
 from konverge.testing import flags
 from konverge.testing.binaries import NEEDED, find_binaries
 from konverge.testing.credentials import Credentials
-from konverge.testing.https import Answer, ask, is_ok
-from konverge.testing.leash import Leash
+from konverge.testing.https import HttpResponse, is_ok, send_request
+from konverge.testing.process_guard import ProcessGuard
 from konverge.testing.servers import Server, free_port
 
 __all__ = ["ControlPlane"]
 
 
 class ControlPlane:
-    """etcd and kube-apiserver on loopback, with TLS, RBAC, an admin, and a directory of their own.
+    """etcd and kube-apiserver on loopback, with TLS, RBAC, an admin, and a temporary directory.
 
     Promises:
 
-    - inside `with` the API server is ready and the namespace "default" is there; with `controller_manager` so are the
-      controllers, and "default" has its service account;
-    - after `with`, or when this process is gone for whatever reason, no process and no file of it is left;
-    - a failed start is one `ControlPlaneError` that ends with the end of the log, and leaves nothing behind either.
+    - inside `with` the API server is ready and the namespace "default" exists; with `controller_manager` the
+      controllers run, and "default" has its service account;
+    - after `with`, or after this process has ended for whatever reason, no process and no file of it is left;
+    - a failed start is one `ControlPlaneError` that ends with the end of the log; it leaves nothing behind either.
 
-    Without a controller manager nothing acts on objects: no service accounts, no garbage collection, namespaces stay in
-    deletion, and the aggregated roles (view, edit, admin) are empty.
+    Without a controller manager nothing acts on objects: no service accounts, no garbage collection, deleted namespaces
+    stay in Terminating, and the aggregated roles (view, edit, admin) are empty.
 
-    `audit` keeps a log of all requests. `port` asks for a fixed port of the API server (0 picks a free one).
-    `extra_flags` go to kube-apiserver, `manager_flags` to kube-controller-manager, after their own. `binaries` is the
-    directory of the programs, looked up by default.
+    `audit` writes a log of all requests. `port` is the port of the API server (0 picks a free one). `extra_flags` are
+    appended to the flags of kube-apiserver, `manager_flags` to those of kube-controller-manager. `binaries` is the
+    directory of the programs, found by default.
     """
 
     def __init__(
@@ -78,36 +78,38 @@ class ControlPlane:
     def start(self) -> None:
         """Start it and wait until it is ready."""
         if self._undo is not None:
-            raise ControlPlaneError("start control plane: it runs already (make another ControlPlane for a second one)")
+            raise ControlPlaneError(
+                "start control plane: it is already running (create another ControlPlane for a second one)"
+            )
         needed = (*NEEDED, "kube-controller-manager") if self._with_manager else NEEDED
         self._programs = find_binaries(needed, directory=self._binaries)
         with ExitStack() as undo:
-            leash = Leash()
-            undo.callback(leash.release)
-            self._credentials = Credentials(leash.directory)
-            self._start_servers(leash, undo)
+            guard = ProcessGuard()
+            undo.callback(guard.close)
+            self._credentials = Credentials(guard.directory)
+            self._start_servers(guard, undo)
             self._undo = undo.pop_all()
 
     def stop(self) -> None:
-        """Stop it, the last server first, and remove its files. Does nothing when it is not running."""
+        """Stop the servers in reverse order and remove the files. Does nothing when it is not running."""
         undo, self._undo = self._undo, None
         if undo is not None:
             undo.close()
 
     @property
     def credentials(self) -> Credentials:
-        """Every certificate, key and token, and the authorities that make more."""
+        """Every certificate, key and token, and the authorities that sign more."""
         self._check_running()
         return self._credentials
 
     @property
     def directory(self) -> Path:
-        """Where its files are: a log for each program, certificates, etcd's data."""
+        """The directory of its files: a log for each program, certificates, etcd's data."""
         return self.credentials.directory
 
     @property
     def pids(self) -> dict[str, int]:
-        """The process ids of the servers that are running now, by program."""
+        """The process ids of the running servers, by program."""
         self._check_running()
         return {server.name: server.pid for server in self._servers if server.pid is not None}
 
@@ -123,7 +125,7 @@ class ControlPlane:
 
     @property
     def ca_file(self) -> Path:
-        """The certificate authority that a client of the API server trusts."""
+        """The certificate of the authority that signed the API server's certificate."""
         return self.credentials.authority.ca.cert
 
     @property
@@ -143,77 +145,77 @@ class ControlPlane:
 
     @property
     def audit_log(self) -> Path:
-        """The audit log, an event of JSON a line; a request is in it before it is answered."""
+        """The audit log, a JSON event per line; a request is written to it before its response is sent."""
         if not self._with_audit:
-            raise ControlPlaneError("read audit log: there is none (write ControlPlane(audit=True))")
+            raise ControlPlaneError("read audit log: auditing is off (write ControlPlane(audit=True))")
         return self.directory / "audit.jsonl"
 
     def kubeconfig_for(self, user: str, *, groups: Iterable[str] = ()) -> Path:
-        """Write a kubeconfig for that user in those groups, who may do what RBAC says."""
+        """Write a kubeconfig for that user in those groups; RBAC applies to it."""
         return self.credentials.kubeconfig_for(user, groups=groups)
 
     def kubectl(self, *arguments: str, input: str | None = None, kubeconfig: Path | None = None) -> str:  # noqa: A002
-        """Run kubectl as the admin, or as the user of `kubeconfig`, and return what it prints.
+        """Run kubectl as the admin, or as the user of `kubeconfig`, and return its output.
 
         Raises:
-            ControlPlaneError: it failed; the message is what it said.
+            ControlPlaneError: it failed; the message is its error output.
         """
-        # Neither the caches nor the preferences of whoever runs the tests: the same answer on every machine.
-        apart = {"KUBECACHEDIR": str(self.directory / "kubectl-cache"), "KUBERC": "off"}
-        done = subprocess.run(
+        # Without the caches and preferences of the user who runs the tests, so that the output is always the same.
+        isolation = {"KUBECACHEDIR": str(self.directory / "kubectl-cache"), "KUBERC": "off"}
+        completed = subprocess.run(
             [self._programs / "kubectl", "--kubeconfig", kubeconfig or self.kubeconfig, *arguments],
             input=input or "",
             capture_output=True,
             text=True,
-            env={**os.environ, **apart},
+            env={**os.environ, **isolation},
             check=False,
         )
-        if done.returncode:
-            raise ControlPlaneError(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
-        return done.stdout
+        if completed.returncode:
+            raise ControlPlaneError(f"kubectl {' '.join(arguments)}: {completed.stderr.strip()}")
+        return completed.stdout
 
     def request(
         self, method: str, path: str, *, body: object = None, headers: Mapping[str, str] | None = None
-    ) -> Answer:
-        """Send one request as the admin, `body` as JSON."""
+    ) -> HttpResponse:
+        """Send one request as the admin, with `body` as JSON."""
         tls = self.credentials.admin_context()
-        sent = None if body is None else json.dumps(body).encode()
-        typed = {"Content-Type": "application/json", **(headers or {})}
-        return ask(self._apiserver.port, method, path, tls=tls, headers=typed, body=sent)
+        content = None if body is None else json.dumps(body).encode()
+        all_headers = {"Content-Type": "application/json", **(headers or {})}
+        return send_request(self._apiserver.port, method, path, tls=tls, headers=all_headers, body=content)
 
     def stop_apiserver(self) -> None:
-        """Kill the API server as a crash would: connections break, etcd keeps the data."""
+        """Kill the API server like a crash: connections break, etcd keeps the data."""
         self._check_running()
         self._apiserver.kill()
 
     def start_apiserver(self) -> None:
-        """Start the API server again, on the same port and data, and wait until it is ready."""
+        """Restart the API server on the same port and data, and wait until it is ready."""
         self._check_running()
         self._apiserver.start(deadline=time.monotonic() + self._start_timeout)
 
     def compact(self) -> int:
-        """Make etcd forget every version before the newest, and return the newest.
+        """Compact etcd to its newest revision, and return that revision.
 
-        The API server still answers for those that its own watch cache holds. To have it answer 410, start it again
-        after this, or run it without the cache of that resource (``--watch-cache-sizes=configmaps#0``).
+        The API server still serves the older versions in its watch cache. To get a 410, restart it after the
+        compaction, or run it without the watch cache of that resource (``--watch-cache-sizes=configmaps#0``).
         """
-        newest = int(self.ask_etcd("kv/range", {"key": base64.b64encode(b"\0").decode()})["header"]["revision"])
-        self.ask_etcd("kv/compaction", {"revision": str(newest), "physical": True})
+        newest = int(self.call_etcd("kv/range", {"key": base64.b64encode(b"\0").decode()})["header"]["revision"])
+        self.call_etcd("kv/compaction", {"revision": str(newest), "physical": True})
         return newest
 
-    def ask_etcd(self, call: str, body: Mapping[str, object]) -> Any:
-        """Call etcd's own API, such as "kv/range", and give its answer; keys and values are base64."""
+    def call_etcd(self, call: str, body: Mapping[str, object]) -> Any:
+        """Call etcd's own API, such as "kv/range", and return its response; keys and values are base64."""
         tls = self.credentials.etcd_context()
-        answer = ask(self._etcd.port, "POST", f"/v3/{call}", tls=tls, body=json.dumps(body).encode())
-        if answer.status != 200:
-            raise ControlPlaneError(f"ask etcd for {call}: {answer.body.decode(errors='replace').strip()}")
-        return answer.json()
+        response = send_request(self._etcd.port, "POST", f"/v3/{call}", tls=tls, body=json.dumps(body).encode())
+        if response.status != 200:
+            raise ControlPlaneError(f"call etcd {call}: {response.body.decode(errors='replace').strip()}")
+        return response.json()
 
     def _check_running(self) -> None:
         if self._undo is None:
             raise ControlPlaneError("use control plane: it is not running (write `with ControlPlane() as plane:`)")
 
-    def _start_servers(self, leash: Leash, undo: ExitStack) -> None:
+    def _start_servers(self, guard: ProcessGuard, undo: ExitStack) -> None:
         deadline = time.monotonic() + self._start_timeout
         self._servers: list[Server] = []
 
@@ -223,23 +225,23 @@ class ControlPlane:
             self._servers.append(server)
             return server
 
-        self._etcd = start(self._make_etcd(leash))
-        self._apiserver = start(self._make_apiserver(leash))
+        self._etcd = start(self._make_etcd(guard))
+        self._apiserver = start(self._make_apiserver(guard))
         self._credentials.write_admin_kubeconfig(self._apiserver.port)
         if self._with_manager:
-            start(self._make_manager(leash))
+            start(self._make_manager(guard))
 
-    def _make_etcd(self, leash: Leash) -> Server:
+    def _make_etcd(self, guard: ProcessGuard) -> Server:
         credentials = self._credentials
         tls = credentials.etcd_context()
         return Server(
             self._programs / "etcd",
             lambda port: flags.etcd_flags(credentials, client_port=port, peer_port=free_port()),
             lambda port: is_ok(port, "/health", tls=tls),
-            leash=leash,
+            guard=guard,
         )
 
-    def _make_apiserver(self, leash: Leash) -> Server:
+    def _make_apiserver(self, guard: ProcessGuard) -> Server:
         credentials = self._credentials
         tls = credentials.admin_context()
         extra = [] if self._with_manager else flags.without_service_accounts()
@@ -248,13 +250,13 @@ class ControlPlane:
         return Server(
             self._programs / "kube-apiserver",
             lambda port: flags.apiserver_flags(credentials, port=port, etcd_port=self._etcd.port) + extra,
-            # Ready is said a moment before the first namespaces are made.
+            # /readyz is ok a moment before the first namespaces exist.
             lambda port: is_ok(port, "/readyz", tls=tls) and is_ok(port, "/api/v1/namespaces/default", tls=tls),
-            leash=leash,
+            guard=guard,
             port=self._port,
         )
 
-    def _make_manager(self, leash: Leash) -> Server:
+    def _make_manager(self, guard: ProcessGuard) -> Server:
         credentials = self._credentials
         tls = credentials.admin_context()
         account = "/api/v1/namespaces/default/serviceaccounts/default"
@@ -262,5 +264,5 @@ class ControlPlane:
             self._programs / "kube-controller-manager",
             lambda port: [*flags.controller_manager_flags(credentials, port=port), *self._manager_flags],
             lambda port: is_ok(port, "/healthz", tls=tls) and is_ok(self._apiserver.port, account, tls=tls),
-            leash=leash,
+            guard=guard,
         )

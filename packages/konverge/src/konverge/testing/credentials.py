@@ -1,6 +1,6 @@
-"""Who may speak to a control plane: authorities, certificates, an admin's token, kubeconfig files.
+"""The credentials of a control plane: authorities, certificates, an admin's token, kubeconfig files.
 
-etcd has an authority of its own. With a shared one, every user of the API server could read etcd past RBAC.
+etcd has its own certificate authority. With a shared one, every user of the API server could read etcd and bypass RBAC.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Credentials"]
 
 ADMIN_GROUP = "system:masters"
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-# The names and the address under which pods would reach the API server: the first address of the service range.
+# The names and the address of the API server for pods: the first address of the service range.
 IN_CLUSTER = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", "10.0.0.1")
 
 
@@ -29,12 +29,12 @@ class Credentials:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.authority = Authority(directory, "kubernetes")
-        self.server = self.authority.issue("kube-apiserver", file="apiserver", hosts=LOOPBACK + IN_CLUSTER)
-        self.admin = self.authority.issue("admin", file="admin", groups=[ADMIN_GROUP])
+        self.server = self.authority.sign("kube-apiserver", file="apiserver", hosts=LOOPBACK + IN_CLUSTER)
+        self.admin = self.authority.sign("admin", file="admin", groups=[ADMIN_GROUP])
         self.service_accounts = write_signing_key(directory, "service-accounts")
         self.etcd_authority = Authority(directory, "etcd")
-        self.etcd_server = self.etcd_authority.issue("etcd", file="etcd", hosts=LOOPBACK)
-        self.etcd_client = self.etcd_authority.issue("kube-apiserver", file="etcd-client")
+        self.etcd_server = self.etcd_authority.sign("etcd", file="etcd", hosts=LOOPBACK)
+        self.etcd_client = self.etcd_authority.sign("kube-apiserver", file="etcd-client")
         self.admin_token = secrets.token_urlsafe(24)
         self.tokens_file = _write_private(directory / "tokens.csv", f'{self.admin_token},admin,admin,"{ADMIN_GROUP}"\n')
         self.admin_kubeconfig = directory / "admin.kubeconfig"
@@ -42,26 +42,26 @@ class Credentials:
         self._users = 0
 
     def write_admin_kubeconfig(self, port: int) -> None:
-        """Write the admin's kubeconfig, once the port of the API server is known."""
+        """Write the admin's kubeconfig for an API server on that port."""
         self.url = f"https://127.0.0.1:{port}"
         self._write_kubeconfig(self.admin_kubeconfig, user="admin", pair=self.admin)
 
     def kubeconfig_for(self, user: str, *, groups: Iterable[str] = ()) -> Path:
-        """Write a kubeconfig with a new client certificate of that user in those groups."""
+        """Write a kubeconfig with a new client certificate for that user in those groups."""
         self._users += 1
-        pair = self.authority.issue(user, file=f"user-{self._users}", groups=groups)
+        pair = self.authority.sign(user, file=f"user-{self._users}", groups=groups)
         return self._write_kubeconfig(self.directory / f"user-{self._users}.kubeconfig", user=user, pair=pair)
 
     def admin_context(self) -> ssl.SSLContext:
-        """TLS that trusts the API server and shows the admin's certificate."""
+        """Return a TLS context that trusts the API server and has the admin's certificate."""
         return _context(self.authority.ca, self.admin)
 
     def etcd_context(self) -> ssl.SSLContext:
-        """TLS that trusts etcd and is let in by it."""
+        """Return a TLS context that trusts etcd and has a client certificate for it."""
         return _context(self.etcd_authority.ca, self.etcd_client)
 
     def _write_kubeconfig(self, path: Path, *, user: str, pair: Pair) -> Path:
-        # Certificates are in the file, not beside it: it can be copied to where a test wants it.
+        # Certificates are embedded, so the file can be copied anywhere.
         ca, cert, key = (_encoded(file) for file in (self.authority.ca.cert, pair.cert, pair.key))
         config = {
             "apiVersion": "v1",

@@ -1,11 +1,11 @@
-"""A proxy between a client and an API server that breaks what it is told to break.
+"""An HTTP proxy between a client and an API server that injects faults.
 
     async with FaultProxy(plane) as proxy:
-        proxy.script.add(watches("configmaps"), cut(after=100), times=1)
+        proxy.script.add(watches("configmaps"), connection_reset(after=100), times=1)
         async with Client.connect(proxy.config) as client:
             ...
 
-This is HTTP: requests and bodies are seen, logged and changed. `konverge.testing.raw_proxy` breaks bare connections.
+It works on HTTP: requests are logged, bodies can be changed. `konverge.testing.raw_proxy` works on TCP connections.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from konverge.client.access.tls import CertificatePair, Tls
 from konverge.errors import TransportError
 from konverge.listener import Listener
 from konverge.testing.control_plane import ControlPlane
-from konverge.testing.fault_transport import FaultyTransport
-from konverge.testing.faults import Asked, FaultScript
+from konverge.testing.fault_transport import FaultTransport
+from konverge.testing.faults import FaultScript, RecordedRequest
 from konverge.wire.messages import Request, Response
 
 __all__ = ["FaultProxy", "config_of"]
@@ -34,20 +34,20 @@ __all__ = ["FaultProxy", "config_of"]
 _HOP_BY_HOP = {"connection", "transfer-encoding", "content-length", "content-encoding", "keep-alive", "date", "server"}
 _NOT_FORWARDED = {"host", "connection", "content-length", "transfer-encoding", "accept-encoding", "keep-alive"}
 _TIMEOUT = 60.0
-_AT_ONCE = 0.01  # to the library 0 is no limit at all
+_SHUTDOWN_TIMEOUT = 0.01  # the library takes 0 as no limit
 
 
 def config_of(upstream: ControlPlane | ClientConfig) -> ClientConfig:
-    """Give the way to a control plane, as its admin."""
+    """Return the client configuration of a control plane, as its admin."""
     return load_config(kubeconfig=upstream.kubeconfig) if isinstance(upstream, ControlPlane) else upstream
 
 
 class FaultProxy:
     """Listens on loopback and forwards to an API server, as the script allows.
 
-    Promises: without a rule it changes nothing that a client can notice; `config` reaches it, over TLS with an
-    authority of its own. Requests are forwarded with the credentials of `upstream`, unless they bring an Authorization
-    header of their own. `script.log` has every request in order; `connections` the time of each connection.
+    Promises: without a rule a client notices no difference; `config` connects to the proxy, over TLS with a certificate
+    authority of its own. Requests are forwarded with the credentials of `upstream`, unless they have an Authorization
+    header. `script.log` has every request in order; `connections` has the time of each connection.
     """
 
     def __init__(self, upstream: ControlPlane | ClientConfig, *, script: FaultScript | None = None) -> None:
@@ -56,13 +56,13 @@ class FaultProxy:
         self.connections: list[float] = []
         self._numbers: WeakKeyDictionary[asyncio.BaseTransport, int] = WeakKeyDictionary()
         self._authority = Authority("konverge-fault-proxy-ca")
-        self._transport: FaultyTransport | None = None
+        self._transport: FaultTransport | None = None
         self._server: web.Server | None = None
         self._listener: Listener | None = None
 
     async def __aenter__(self) -> Self:
-        self._transport = FaultyTransport(HttpTransport(self._upstream), self.script)
-        self._server = web.Server(self._answer, handler_cancellation=True, access_log=None)
+        self._transport = FaultTransport(HttpTransport(self._upstream), self.script)
+        self._server = web.Server(self._handle, handler_cancellation=True, access_log=None)
         await self._listen(0)
         return self
 
@@ -75,29 +75,29 @@ class FaultProxy:
 
     @property
     def config(self) -> ClientConfig:
-        """How a client reaches the proxy."""
+        """The client configuration of the proxy."""
         server = f"https://127.0.0.1:{self._port}"
         return ClientConfig(server=server, namespace=self._upstream.namespace, tls=Tls(ca=self._authority.certificate))
 
     @property
-    def traffic(self) -> FaultyTransport:
-        """What is being forwarded: its streams can be frozen, cut and ended."""
+    def traffic(self) -> FaultTransport:
+        """The transport to the server: its streams can be stalled, reset and closed."""
         if self._transport is None:
-            raise RuntimeError("the proxy does not run: write `async with FaultProxy(plane) as proxy:`")
+            raise RuntimeError("the proxy is not running: write `async with FaultProxy(plane) as proxy:`")
         return self._transport
 
     async def stop_listening(self) -> None:
-        """Go away as a server does that is shut down: no new connections, the present ones are closed."""
+        """Stop as a server does at shutdown: accept no new connections and close the open ones."""
         listener, self._listener = self._listener, None
         if listener is not None:
             listener.close()
         if self._server is not None:
-            await self._server.shutdown(timeout=_AT_ONCE)
+            await self._server.shutdown(timeout=_SHUTDOWN_TIMEOUT)
         if listener is not None:
             await listener.drop()
 
-    async def listen_again(self) -> None:
-        """Come back on the same port."""
+    async def start_listening(self) -> None:
+        """Listen again on the same port."""
         await self._listen(self._port)
 
     async def _listen(self, port: int) -> None:
@@ -107,23 +107,24 @@ class FaultProxy:
         self._port: int = self._listener.port
 
     def _tls(self) -> ssl.SSLContext:
-        pair = self._authority.issue("konverge-fault-proxy", hosts=["127.0.0.1", "localhost"])
+        pair = self._authority.sign("konverge-fault-proxy", hosts=["127.0.0.1", "localhost"])
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.set_alpn_protocols(["http/1.1"])
         CertificatePair(pair.certificate, pair.key).load_into(context)
         return context
 
-    async def _answer(self, came: web.BaseRequest) -> web.StreamResponse:
-        request = _understood(came, await came.read())
+    async def _handle(self, incoming: web.BaseRequest) -> web.StreamResponse:
+        request = _convert(incoming, await incoming.read())
+        recorded = RecordedRequest.of(request, connection=self._number(incoming))
         try:
-            response = await self.traffic.play(request, Asked.of(request, connection=self._number(came)))
+            response = await self.traffic.send_recorded(request, recorded)
         except TransportError:
-            return _broken_off(came)
+            return _abort(incoming)
         async with response:
-            return await _forward(came, response)
+            return await _forward(incoming, response)
 
-    def _number(self, came: web.BaseRequest) -> int:
-        transport = came.transport
+    def _number(self, incoming: web.BaseRequest) -> int:
+        transport = incoming.transport
         assert transport is not None
         number = self._numbers.get(transport)
         if number is None:
@@ -132,41 +133,41 @@ class FaultProxy:
         return number
 
 
-def _understood(came: web.BaseRequest, body: bytes) -> Request:
-    query = tuple(parse_qsl(came.rel_url.raw_query_string, keep_blank_values=True))
+def _convert(incoming: web.BaseRequest, body: bytes) -> Request:
+    query = tuple(parse_qsl(incoming.rel_url.raw_query_string, keep_blank_values=True))
     watches = dict(query).get("watch") in ("true", "1")
-    headers = {name.lower(): value for name, value in came.headers.items()}
-    kept = {name: value for name, value in headers.items() if name not in _NOT_FORWARDED}
+    headers = {name.lower(): value for name, value in incoming.headers.items()}
+    forwarded = {name: value for name, value in headers.items() if name not in _NOT_FORWARDED}
     return Request(
-        came.method,
-        came.path,
+        incoming.method,
+        incoming.path,
         query=query,
-        headers={**kept, "accept-encoding": "identity"},
+        headers={**forwarded, "accept-encoding": "identity"},
         body=body,
         timeout=_TIMEOUT,
         stream=watches or dict(query).get("follow") == "true",
     )
 
 
-def _broken_off(came: web.BaseRequest) -> web.Response:
-    if came.transport is not None:
-        came.transport.abort()
+def _abort(incoming: web.BaseRequest) -> web.Response:
+    if incoming.transport is not None:
+        incoming.transport.abort()
     return web.Response()
 
 
-async def _forward(came: web.BaseRequest, response: Response) -> web.StreamResponse:
+async def _forward(incoming: web.BaseRequest, response: Response) -> web.StreamResponse:
     headers = {name: value for name, value in response.headers.items() if name not in _HOP_BY_HOP | {"warning"}}
-    answer = web.StreamResponse(status=response.status, headers=headers)
+    outgoing = web.StreamResponse(status=response.status, headers=headers)
     for warning in response.warnings:
-        answer.headers.add("Warning", warning)
-    answer.enable_chunked_encoding()
+        outgoing.headers.add("Warning", warning)
+    outgoing.enable_chunked_encoding()
     try:
-        await answer.prepare(came)
+        await outgoing.prepare(incoming)
         async for chunk in response.chunks():
-            await answer.write(chunk)
-        await answer.write_eof()
+            await outgoing.write(chunk)
+        await outgoing.write_eof()
     except TransportError:
-        return _broken_off(came)
+        return _abort(incoming)
     except ConnectionError:
-        pass  # the client is gone; that is how most watches end
-    return answer
+        pass  # the client disconnected; most watches end like that
+    return outgoing

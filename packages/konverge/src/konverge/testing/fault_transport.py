@@ -1,4 +1,4 @@
-"""A transport that plays a script of faults on the way to another one."""
+"""A transport that injects the faults of a script before another transport."""
 
 from __future__ import annotations
 
@@ -9,30 +9,31 @@ from types import TracebackType
 from typing import Any, Self
 
 from konverge.errors import TransportError
-from konverge.testing.faults import Asked, End, Fault, FaultScript
+from konverge.testing.faults import End, Fault, FaultScript, RecordedRequest
 from konverge.wire.messages import BufferedResponse, Request, Response, Transport
 
-__all__ = ["FaultyTransport"]
+__all__ = ["FaultTransport"]
 
 
-class FaultyTransport:
-    """Sends requests on as the script allows. Works on any event loop, that of virtual time included.
+class FaultTransport:
+    """Forwards requests as the script allows. It works on any event loop, also in virtual time.
 
-    `freeze_streams` and `cut_streams` act on the answers that are being read at that moment, not on later ones.
+    `stall_streams`, `reset_streams` and `close_streams` act on the responses being read at that moment, not on later
+    ones.
     """
 
     def __init__(self, inner: Transport, script: FaultScript | None = None) -> None:
         self.script = script or FaultScript()
         self._inner = inner
-        self._open: dict[_FaultyResponse, None] = {}  # in the order of their opening: a script replays exactly
+        self._open: dict[_FaultResponse, None] = {}  # in the order of opening, so that a script is reproducible
 
     async def send(self, request: Request) -> Response:
-        """Do to the request what the script says."""
-        return await self.play(request, Asked.of(request))
+        """Send a request, with the fault that the script chooses for it."""
+        return await self.send_recorded(request, RecordedRequest.of(request))
 
-    async def play(self, request: Request, asked: Asked) -> Response:
-        """Do as `send`, to a request that is noted as `asked`."""
-        fault = self.script.choose(asked)
+    async def send_recorded(self, request: Request, recorded: RecordedRequest) -> Response:
+        """Do as `send`; the log of the script gets `recorded`."""
+        fault = self.script.choose(recorded)
         if fault.delay:
             await asyncio.sleep(fault.delay)
         if fault.refused:
@@ -41,69 +42,69 @@ class FaultyTransport:
             inner: Response = BufferedResponse(fault.status, fault.body, fault.headers)
         else:
             inner = await self._inner.send(request)
-        return _FaultyResponse(inner, fault, self._open)
+        return _FaultResponse(inner, fault, self._open)
 
     async def close(self) -> None:
-        """Close the transport behind this one."""
+        """Close the inner transport."""
         await self._inner.close()
 
     @property
     def streams(self) -> int:
-        """How many answers are being read."""
+        """How many responses are being read."""
         return len(self._open)
 
-    def freeze_streams(self) -> int:
-        """Let nothing more through of what is being read now; gives how many that are."""
-        return self._tell(End.FROZEN)
+    def stall_streams(self) -> int:
+        """Deliver nothing more of the responses being read; return their number."""
+        return self._end_all(End.STALLED)
 
-    def cut_streams(self) -> int:
-        """Break off what is being read now; gives how many that are."""
-        return self._tell(End.CUT)
+    def reset_streams(self) -> int:
+        """Reset the connections of the responses being read; return their number."""
+        return self._end_all(End.RESET)
 
-    def end_streams(self) -> int:
-        """End in order what is being read now, wherever it is; gives how many that are."""
-        return self._tell(End.CLEAN)
+    def close_streams(self) -> int:
+        """End the responses being read cleanly, wherever they are; return their number."""
+        return self._end_all(End.CLEAN)
 
-    def _tell(self, end: End) -> int:
-        told = list(self._open)
-        for response in told:
-            response.tell(end)
-        return len(told)
+    def _end_all(self, end: End) -> int:
+        responses = list(self._open)
+        for response in responses:
+            response.end_now(end)
+        return len(responses)
 
 
-class _FaultyResponse:
-    """An answer as the fault leaves it."""
+class _FaultResponse:
+    """A response with a fault applied."""
 
-    def __init__(self, inner: Response, fault: Fault, opened: dict[_FaultyResponse, None]) -> None:
+    def __init__(self, inner: Response, fault: Fault, registry: dict[_FaultResponse, None]) -> None:
         self._inner = inner
         self._fault = fault
-        self._opened = opened
-        self._told: asyncio.Future[End] = asyncio.get_running_loop().create_future()
-        self._piece: asyncio.Task[bytes | None] | None = None
+        self._registry = registry
+        self._end: asyncio.Future[End] = asyncio.get_running_loop().create_future()
+        self._chunk: asyncio.Task[bytes | None] | None = None
         self.status: int = inner.status
         self.headers: Mapping[str, str] = inner.headers
         self.warnings: tuple[str, ...] = inner.warnings
-        self._chunks = self._play()
-        opened[self] = None
+        self._chunks = self._generate()
+        registry[self] = None
 
-    def tell(self, end: End) -> None:
-        """End the body so, now."""
-        if not self._told.done():
-            self._told.set_result(end)
+    def end_now(self, end: End) -> None:
+        """End the body now, in that way."""
+        if not self._end.done():
+            self._end.set_result(end)
 
     async def read(self) -> bytes:
-        return b"".join([piece async for piece in self.chunks()])
+        return b"".join([chunk async for chunk in self.chunks()])
 
     def chunks(self) -> AsyncIterator[bytes]:
         return self._chunks
 
     async def close(self) -> None:
-        self._opened.pop(self, None)
-        if self._piece is not None:
-            self._piece.cancel()
+        self._registry.pop(self, None)
+        if self._chunk is not None:
+            self._chunk.cancel()
             with suppress(asyncio.CancelledError, Exception):
-                await self._piece
-            self._piece = None
+                await self._chunk
+            self._chunk = None
         await self._chunks.aclose()
         await self._inner.close()
 
@@ -115,45 +116,45 @@ class _FaultyResponse:
     ) -> None:
         await self.close()
 
-    async def _play(self) -> AsyncGenerator[bytes]:
-        fault, left = self._fault, self._fault.keep
-        pieces = aiter(self._inner.chunks())
+    async def _generate(self) -> AsyncGenerator[bytes]:
+        fault, remaining = self._fault, self._fault.keep
+        chunks = aiter(self._inner.chunks())
         if fault.before:
             yield fault.before
-        end = End.ITS_OWN
-        while left is None or left > 0:
-            piece = await self._next(pieces)
-            if not isinstance(piece, bytes):
-                end = piece
+        end = End.UPSTREAM
+        while remaining is None or remaining > 0:
+            chunk = await self._next(chunks)
+            if not isinstance(chunk, bytes):
+                end = chunk
                 break
-            piece = fault.rewrite(piece) if fault.rewrite else piece
-            piece = piece if left is None else piece[:left]
-            left = None if left is None else left - len(piece)
-            yield piece
-        if end is End.ITS_OWN:
+            chunk = fault.rewrite(chunk) if fault.rewrite else chunk
+            chunk = chunk if remaining is None else chunk[:remaining]
+            remaining = None if remaining is None else remaining - len(chunk)
+            yield chunk
+        if end is End.UPSTREAM:
             if fault.after:
                 yield fault.after
             end = fault.end
         await _finish(end)
 
-    async def _next(self, pieces: AsyncIterator[bytes]) -> bytes | End:
-        """Wait for the next piece, or for being told to end."""
-        if self._piece is None:
-            self._piece = asyncio.ensure_future(_one(pieces))
-        waited: set[asyncio.Future[Any]] = {self._piece, self._told}
-        await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-        if self._told.done():
-            return self._told.result()
-        piece, self._piece = self._piece.result(), None
-        return End.ITS_OWN if piece is None else piece
+    async def _next(self, chunks: AsyncIterator[bytes]) -> bytes | End:
+        """Wait for the next chunk, or for a call of `end_now`."""
+        if self._chunk is None:
+            self._chunk = asyncio.ensure_future(_next_or_none(chunks))
+        waiting: set[asyncio.Future[Any]] = {self._chunk, self._end}
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if self._end.done():
+            return self._end.result()
+        chunk, self._chunk = self._chunk.result(), None
+        return End.UPSTREAM if chunk is None else chunk
 
 
 async def _finish(end: End) -> None:
-    if end is End.CUT:
-        raise TransportError("the answer was cut by the script")
-    if end is End.FROZEN:
+    if end is End.RESET:
+        raise TransportError("the response was reset by the script")
+    if end is End.STALLED:
         await asyncio.get_running_loop().create_future()
 
 
-async def _one(pieces: AsyncIterator[bytes]) -> bytes | None:
-    return await anext(pieces, None)
+async def _next_or_none(chunks: AsyncIterator[bytes]) -> bytes | None:
+    return await anext(chunks, None)

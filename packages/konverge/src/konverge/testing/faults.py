@@ -1,12 +1,12 @@
-"""Faults on the way to an API server, as values: what happens to which requests, and a log of all of them.
+"""Faults on the way to an API server, as values: what happens to which requests, and a log of all requests.
 
-A `FaultScript` says what goes wrong. `FaultyTransport` plays it without a socket, on virtual time too;
-`konverge.testing.fault_proxy` plays the same script between a client and a server.
+A `FaultScript` lists the faults. `FaultTransport` applies it without a socket, in virtual time too;
+`konverge.testing.fault_proxy` applies the same script between a client and a server.
 
-    script.add(watches("configmaps"), cut(after=100), times=1)
-    with script.standing(lists("widgets"), answered(503)):
+    script.add(watches("configmaps"), connection_reset(after=100), times=1)
+    with script.active(lists("widgets"), status_response(503)):
         ...
-    assert len(script.asked(watches("configmaps"))) == 2
+    assert len(script.requests(watches("configmaps"))) == 2
 """
 
 from __future__ import annotations
@@ -22,42 +22,42 @@ from typing import Any, TypeAlias
 from konverge.wire.messages import Request
 
 __all__ = [
-    "Asked",
-    "Condition",
     "End",
     "Fault",
     "FaultScript",
+    "RecordedRequest",
+    "RequestMatcher",
     "Rule",
-    "answered",
-    "anything",
-    "cut",
-    "ended",
-    "frozen",
-    "injected",
+    "any_request",
+    "connection_refused",
+    "connection_reset",
+    "forbidden",
+    "extra_data",
     "lists",
-    "refused",
-    "refusing",
+    "status_response",
+    "stream_closed",
+    "stream_stalled",
     "watches",
 ]
 
 
 class End(Enum):
-    """How a body ends: as the server ends it, in order where it was stopped, by a reset, or not at all."""
+    """How a body ends: as the server ends it, cleanly where it was truncated, by a reset, or not at all."""
 
-    ITS_OWN = "its own"
+    UPSTREAM = "upstream"
     CLEAN = "clean"
-    CUT = "cut"
-    FROZEN = "frozen"
+    RESET = "reset"
+    STALLED = "stalled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """What happens to one request, in the order of the fields.
 
-    It waits for `delay`. When `refused`, the connection is closed without an answer; when `status` is set, it is
-    answered with that status, `headers` and `body` and does not reach the server. Of the body that then comes,
-    `rewrite` changes each piece, `before` comes first, only `keep` bytes come through (None: all), `after` comes last,
-    and it ends as `end` says.
+    It waits for `delay`. With `refused`, the connection is closed without a response; with `status`, the response has
+    that status, `headers` and `body`, and the request does not reach the server. Of the response body, `rewrite`
+    changes each chunk, `before` comes first, `keep` bytes follow (None: all), `after` comes last, and the body ends as
+    `end` specifies.
     """
 
     delay: float = 0.0
@@ -69,18 +69,18 @@ class Fault:
     before: bytes = b""
     keep: int | None = None
     after: bytes = b""
-    end: End = End.ITS_OWN
+    end: End = End.UPSTREAM
 
 
 NO_FAULT = Fault()
 
 
-def refused() -> Fault:
-    """Close the connection without an answer."""
+def connection_refused() -> Fault:
+    """Close the connection without a response."""
     return Fault(refused=True)
 
 
-def answered(
+def status_response(
     status: int,
     body: bytes | None = None,
     *,
@@ -88,47 +88,47 @@ def answered(
     message: str = "injected",
     details: Mapping[str, Any] | None = None,
 ) -> Fault:
-    """Answer in the server's place: with `body`, or else with a Status."""
+    """Respond in place of the server: with `body`, or else with a Status object."""
     document = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status}
     document |= {"reason": reason, "message": message, "details": details or {}}
-    said = json.dumps(document).encode() if body is None else body
-    return Fault(status=status, headers={"content-type": "application/json"}, body=said)
+    content = json.dumps(document).encode() if body is None else body
+    return Fault(status=status, headers={"content-type": "application/json"}, body=content)
 
 
-def refusing(right: str, *, user: str = "operator") -> Fault:
-    """Answer 403 as RBAC does; `right` is a verb and a resource: "list widgets.example.com"."""
-    verb, _, resource = right.partition(" ")
+def forbidden(permission: str, *, user: str = "operator") -> Fault:
+    """Respond 403 as RBAC does; `permission` is a verb and a resource: "list widgets.example.com"."""
+    verb, _, resource = permission.partition(" ")
     plural, _, group = resource.partition(".")
-    said = (
+    message = (
         f'{resource} is forbidden: User "{user}" cannot {verb} resource "{plural}" in API group "{group}"'
         " at the cluster scope"
     )
-    return answered(403, reason="Forbidden", message=said)
+    return status_response(403, reason="Forbidden", message=message)
 
 
-def cut(*, after: int = 0) -> Fault:
-    """Break the connection off after so many bytes of the body."""
-    return Fault(keep=after, end=End.CUT)
+def connection_reset(*, after: int = 0) -> Fault:
+    """Reset the connection after so many bytes of the body."""
+    return Fault(keep=after, end=End.RESET)
 
 
-def ended(*, after: int = 0) -> Fault:
-    """End the body in order after so many bytes of it."""
+def stream_closed(*, after: int = 0) -> Fault:
+    """End the body cleanly after so many bytes of it."""
     return Fault(keep=after, end=End.CLEAN)
 
 
-def frozen(*, after: int = 0) -> Fault:
-    """Let nothing through after so many bytes of the body, and leave the connection open."""
-    return Fault(keep=after, end=End.FROZEN)
+def stream_stalled(*, after: int = 0) -> Fault:
+    """Send nothing after so many bytes of the body, and leave the connection open."""
+    return Fault(keep=after, end=End.STALLED)
 
 
-def injected(data: bytes, *, after: int = 0, end: End = End.CLEAN) -> Fault:
-    """Write bytes that the server never sent after so many of its own, and end the body."""
+def extra_data(data: bytes, *, after: int = 0, end: End = End.CLEAN) -> Fault:
+    """Send bytes that the server never sent after so many of its own, and end the body."""
     return Fault(keep=after, after=data, end=end)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """One request as it was seen: when (by the loop's clock), what, and on which connection (0 without sockets)."""
+class RecordedRequest:
+    """One request: the time by the loop's clock, the request, and its connection (0 without sockets)."""
 
     time: float
     method: str
@@ -137,7 +137,7 @@ class Asked:
     connection: int = 0
 
     @classmethod
-    def of(cls, request: Request, *, connection: int = 0) -> Asked:
+    def of(cls, request: Request, *, connection: int = 0) -> RecordedRequest:
         time = asyncio.get_running_loop().time()
         return cls(time, request.method, request.path, dict(request.query), connection)
 
@@ -147,78 +147,78 @@ class Asked:
 
     @property
     def collection(self) -> str:
-        """The last part of the path: the plural, where a collection is asked for."""
+        """The last part of the path: the plural, when the request is for a collection."""
         return self.path.rpartition("/")[2]
 
 
-Condition: TypeAlias = Callable[[Asked], bool]
+RequestMatcher: TypeAlias = Callable[[RecordedRequest], bool]
 
 
-def anything(_: Asked) -> bool:
-    """Any request at all."""
+def any_request(_: RecordedRequest) -> bool:
+    """Match every request."""
     return True
 
 
-def watches(plural: str = "") -> Condition:
-    """Watches of that collection, or of any; a list that is asked for as a stream is one too."""
-    return lambda asked: asked.watches and plural in ("", asked.collection)
+def watches(plural: str = "") -> RequestMatcher:
+    """Match watches of that collection, or of any; a streaming list is a watch too."""
+    return lambda request: request.watches and plural in ("", request.collection)
 
 
-def lists(plural: str = "") -> Condition:
-    """Lists of that collection, or of any, page by page."""
-    return lambda asked: asked.method == "GET" and not asked.watches and plural in ("", asked.collection)
+def lists(plural: str = "") -> RequestMatcher:
+    """Match lists of that collection, or of any, page by page."""
+    return lambda request: request.method == "GET" and not request.watches and plural in ("", request.collection)
 
 
 @dataclass(eq=False, slots=True)
 class Rule:
-    """A fault for the requests that a condition holds for; `times` counts down, None stands until it is removed."""
+    """A fault for the requests that `when` matches; `times` counts down, None means until the rule is removed."""
 
-    when: Condition
+    when: RequestMatcher
     fault: Fault
     times: int | None
 
 
 class FaultScript:
-    """What goes wrong, and all that was asked.
+    """The faults to inject, and a log of all requests.
 
-    Promises: of the rules that hold for a request the one added first is used; a rule is used as often as it says.
+    Promises: of the rules that match a request the one added first is used; a rule is used as often as it specifies.
     """
 
     def __init__(self) -> None:
-        self.log: list[Asked] = []
+        self.log: list[RecordedRequest] = []
         self._rules: list[Rule] = []
 
-    def add(self, when: Condition, fault: Fault, *, times: int | None = None) -> Rule:
-        """Have something go wrong so many times, or until the rule is removed."""
+    def add(self, when: RequestMatcher, fault: Fault, *, times: int | None = None) -> Rule:
+        """Inject a fault so many times, or until the rule is removed."""
         rule = Rule(when, fault, times)
         self._rules.append(rule)
         return rule
 
     def remove(self, rule: Rule) -> None:
-        """Take a rule back; one that is used up is gone already."""
-        self._rules = [kept for kept in self._rules if kept is not rule]
+        """Remove a rule; do nothing when it is used up."""
+        self._rules = [other for other in self._rules if other is not rule]
 
     def clear(self) -> None:
-        """Take every rule back."""
+        """Remove every rule."""
         self._rules = []
 
     @contextmanager
-    def standing(self, when: Condition, fault: Fault) -> Iterator[None]:
-        """Have something go wrong every time while the block runs."""
+    def active(self, when: RequestMatcher, fault: Fault) -> Iterator[None]:
+        """Inject a fault every time while the block runs."""
         rule = self.add(when, fault)
         try:
             yield
         finally:
             self.remove(rule)
 
-    def asked(self, when: Condition = anything, *, since: float = 0.0) -> list[Asked]:
-        """The requests that a condition holds for, from a time on."""
-        return [asked for asked in self.log if asked.time >= since and when(asked)]
+    def requests(self, when: RequestMatcher = any_request, *, since: float = 0.0) -> list[RecordedRequest]:
+        """Return the matching requests since a time."""
+        return [request for request in self.log if request.time >= since and when(request)]
 
-    def choose(self, asked: Asked) -> Fault:
-        """Note a request and say what happens to it."""
-        self.log.append(asked)
-        rule = next((rule for rule in self._rules if rule.when(asked)), None)
+    def choose(self, request: RecordedRequest) -> Fault:
+        """Log a request and return the fault for it."""
+        self.log.append(request)
+        rule = next((rule for rule in self._rules if rule.when(request)), None)
         if rule is None:
             return NO_FAULT
         if rule.times is not None:

@@ -2,11 +2,11 @@
 
 Rules:
 
-1. One control plane serves the whole run, started by the first test that asks for it; each test gets namespaces of
-   its own. It forgets no version on its own: how long a run takes changes no answer (`ControlPlane.compact` does).
-2. A test that asks for the fixture is marked ``control_plane`` by that, so ``-m 'not control_plane'`` leaves it out.
-3. Where the programs are missing such tests are skipped, and the summary says once how to get them. With
-   ``KONVERGE_REQUIRE_CONTROL_PLANE=1`` they fail instead: a run that must prove something cannot skip the proof.
+1. One control plane serves the whole run; the first test that uses it starts it. Each test has its own namespace. etcd
+   is not compacted automatically, so the duration of a run changes no result (`ControlPlane.compact` compacts it).
+2. A test that uses the fixture is marked ``control_plane`` automatically; ``-m 'not control_plane'`` deselects it.
+3. When the programs are missing these tests are skipped, and the summary says once how to get them. With
+   ``KONVERGE_REQUIRE_CONTROL_PLANE=1`` they fail instead, so that a run cannot pass without them.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ SKIPPED = pytest.StashKey[str]()
 
 @pytest.fixture(scope="session")
 def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
-    """The run's own etcd and kube-apiserver."""
+    """Start etcd and kube-apiserver for the test run."""
     try:
         find_binaries()
     except ControlPlaneError as missing:
         if os.environ.get(REQUIRE, "0") not in ("", "0"):
-            pytest.fail(f"{missing}; {REQUIRE} is set, so this is no skip", pytrace=False)
+            pytest.fail(f"{missing}; {REQUIRE} is set, so the test is not skipped", pytrace=False)
         request.config.stash[SKIPPED] = str(missing)
         pytest.skip(str(missing))
     with ControlPlane(extra_flags=["--etcd-compaction-interval=0"]) as plane:
@@ -40,27 +40,27 @@ def control_plane(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def namespace(control_plane: ControlPlane) -> Iterator[str]:
-    """The name of a fresh namespace, told to go after the test; nobody waits for that."""
-    wish = {"metadata": {"generateName": "test-"}}
-    answer = control_plane.request("POST", "/api/v1/namespaces", body=wish)
-    assert answer.status == 201, answer.body
-    name = answer.json()["metadata"]["name"]
+    """Create a namespace and return its name. It is deleted after the test, without waiting for the deletion."""
+    body = {"metadata": {"generateName": "test-"}}
+    response = control_plane.request("POST", "/api/v1/namespaces", body=body)
+    assert response.status == 201, response.body
+    name = response.json()["metadata"]["name"]
     yield name
     control_plane.request("DELETE", f"/api/v1/namespaces/{name}")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the mark known, also to a project that does not list it."""
+    """Register the marker, also for a project that does not list it."""
     config.addinivalue_line("markers", "control_plane: needs the real etcd and kube-apiserver")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what asks for the control plane, before marks select tests."""
+    """Mark the tests that use the control plane, before markers select tests."""
     if "control_plane" in getattr(item, "fixturenames", ()):
         item.add_marker(pytest.mark.control_plane)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say once why tests were skipped: the default report shows no reasons."""
+    """Report once why tests were skipped: the default report shows no reasons."""
     if SKIPPED in config.stash:
         terminalreporter.write_line(f"skipped the tests that need a control plane: {config.stash[SKIPPED]}")

@@ -1,6 +1,6 @@
-"""The command lines of etcd, kube-apiserver and kube-controller-manager, as plain functions.
+"""The flags of etcd, kube-apiserver and kube-controller-manager, as plain functions.
 
-Chosen for tests: everything listens on loopback with TLS, RBAC is on, nothing waits for a disk.
+The flags are for tests: everything listens on loopback with TLS, RBAC is on, nothing waits for a disk.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ rules:
 
 
 def etcd_flags(credentials: Credentials, *, client_port: int, peer_port: int) -> list[str]:
-    """A single member that forgets about the disk: what a test wrote need not survive a power cut."""
+    """Return the flags of a single member without fsync: data of a test need not survive a power failure."""
     client, peer = f"https://{HOST}:{client_port}", f"https://{HOST}:{peer_port}"
     pair, ca = credentials.etcd_server, credentials.etcd_authority.ca.cert
     return [
@@ -46,14 +46,14 @@ def etcd_flags(credentials: Credentials, *, client_port: int, peer_port: int) ->
 
 
 def apiserver_flags(credentials: Credentials, *, port: int, etcd_port: int) -> list[str]:
-    """RBAC on, certificates and tokens accepted, service account tokens signed."""
+    """Return the flags for RBAC, authentication by certificate and token, and service account tokens."""
     return [
         f"--etcd-servers=https://{HOST}:{etcd_port}",
         f"--etcd-cafile={credentials.etcd_authority.ca.cert}",
         f"--etcd-certfile={credentials.etcd_client.cert}",
         f"--etcd-keyfile={credentials.etcd_client.key}",
         f"--bind-address={HOST}",
-        # Without one it looks for a default route, and does not start on a machine that has no network.
+        # Without it the server looks for a default route, and does not start on a machine without a network.
         f"--advertise-address={HOST}",
         f"--secure-port={port}",
         f"--tls-cert-file={credentials.server.cert}",
@@ -66,25 +66,26 @@ def apiserver_flags(credentials: Credentials, *, port: int, etcd_port: int) -> l
         f"--service-account-signing-key-file={credentials.service_accounts.key}",
         "--service-cluster-ip-range=10.0.0.0/24",
         "--allow-privileged=true",
-        # Endpoints must not be loopback addresses, and this server has no other to publish.
+        # Endpoints must not be loopback addresses, and this server has no other address.
         "--endpoint-reconciler-type=none",
     ]
 
 
 def without_service_accounts() -> list[str]:
-    """Without a controller manager nobody makes service accounts, and this plugin refuses pods for the lack of one."""
+    """Return the flags that disable the ServiceAccount plugin: it rejects pods without a service account, and without
+    a controller manager nothing creates service accounts."""
     return ["--disable-admission-plugins=ServiceAccount"]
 
 
 def audit_flags(directory: Path) -> list[str]:
-    """A line for each request in audit.jsonl, written before the answer goes out."""
+    """Return the flags for a line per request in audit.jsonl, written before the response is sent."""
     policy = directory / "audit-policy.yaml"
     policy.write_text(AUDIT_POLICY)
     return [f"--audit-policy-file={policy}", f"--audit-log-path={directory / 'audit.jsonl'}"]
 
 
 def controller_manager_flags(credentials: Credentials, *, port: int) -> list[str]:
-    """Every controller, each under a service account of its own, without an election: there is only one."""
+    """Return the flags for every controller, each with its own service account, without leader election."""
     ca, kubeconfig = credentials.authority.ca, credentials.admin_kubeconfig
     return [
         f"--kubeconfig={kubeconfig}",
@@ -94,7 +95,7 @@ def controller_manager_flags(credentials: Credentials, *, port: int) -> list[str
         f"--tls-private-key-file={credentials.server.key}",
         "--leader-elect=false",
         "--use-service-account-credentials=true",
-        # Forty controllers ask for accounts and tokens at once, for which the default of 20 requests a second is slow.
+        # Forty controllers request accounts and tokens at once; the default of 20 requests a second is slow for that.
         "--kube-api-qps=1000",
         "--kube-api-burst=1000",
         f"--service-account-private-key-file={credentials.service_accounts.key}",

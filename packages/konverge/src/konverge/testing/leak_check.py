@@ -1,7 +1,7 @@
-"""What a loop still holds when its work is over: connections, listeners and pipes that nobody closed.
+"""Leak check: connections, listeners and pipes that a loop still has open when its work is done.
 
-Python tells of such a thing when it collects garbage, in the middle of whatever runs by then. Here it can be asked for
-at the loop's own end, where it is known whose it was.
+Python warns about an unclosed resource when it is garbage collected, while other code runs. This check runs at the end
+of the loop itself, where the owner of the resource is known.
 """
 
 from __future__ import annotations
@@ -12,65 +12,66 @@ import selectors
 import socket
 from typing import Final
 
-__all__ = ["WatchedLoop", "assert_nothing_left"]
+__all__ = ["LeakCheckLoop", "assert_no_leaks"]
 
-_LOOK: Final = 0.005
+_POLL_INTERVAL: Final = 0.005
 
 
-class WatchedLoop(asyncio.SelectorEventLoop):
-    """An ordinary loop that can say what it waits for."""
+class LeakCheckLoop(asyncio.SelectorEventLoop):
+    """An ordinary loop that can list its open resources."""
 
     def __init__(self) -> None:
-        self._held = selectors.DefaultSelector()
-        super().__init__(self._held)
-        self._own = {each.fd for each in self._held.get_map().values()}  # by it threads and signals wake the loop
+        self._file_selector = selectors.DefaultSelector()
+        super().__init__(self._file_selector)
+        # The self-pipe: threads and signals wake the loop with it.
+        self._own = {each.fd for each in self._file_selector.get_map().values()}
 
-    async def left_open(self, *, patience: float = 5.0) -> list[str]:
-        """Give what is open, in words. Connections have their time to say goodbye, a listener is told at once."""
-        end = self.time() + patience
-        while held := self._open():
-            if self.time() > end or any(map(_is_listener, held)):
-                return sorted(map(_words, held))
-            await asyncio.sleep(_LOOK)
+    async def open_resources(self, *, timeout: float = 5.0) -> list[str]:  # noqa: ASYNC109 - returns instead of raising
+        """Return the open resources as text. Connections get `timeout` seconds to close, a listener counts at once."""
+        end = self.time() + timeout
+        while fds := self._open_fds():
+            if self.time() > end or any(map(_is_listener, fds)):
+                return sorted(map(_describe, fds))
+            await asyncio.sleep(_POLL_INTERVAL)
         return []
 
-    def _open(self) -> set[int]:
-        waiting = {each.fd for each in self._held.get_map().values()}
-        # One that is not read, as after the end of what the peer had to say, is no longer waited for.
+    def _open_fds(self) -> set[int]:
+        registered = {each.fd for each in self._file_selector.get_map().values()}
+        # A transport that is not being read, for example after EOF from the peer, is not registered in the selector.
         transports = list(getattr(self, "_transports", {}).values())
-        silent = {each.get_extra_info("socket").fileno() for each in transports}
-        return {fd for fd in waiting | silent if fd >= 0} - self._own
+        unregistered = {each.get_extra_info("socket").fileno() for each in transports}
+        return {fd for fd in registered | unregistered if fd >= 0} - self._own
 
 
-async def assert_nothing_left() -> None:
-    """Fail if the running loop, when it is a watched one, still holds what its work should have closed."""
+async def assert_no_leaks() -> None:
+    """Fail if the running loop, when it is a `LeakCheckLoop`, still has open resources."""
     loop = asyncio.get_running_loop()
-    left = await loop.left_open() if isinstance(loop, WatchedLoop) else []
-    assert not left, f"left open: {', '.join(left)}"
+    leaks = await loop.open_resources() if isinstance(loop, LeakCheckLoop) else []
+    assert not leaks, f"left open: {', '.join(leaks)}"
 
 
-def _is_listener(number: int) -> bool:
+def _is_listener(fd: int) -> bool:
     try:
-        with socket.socket(fileno=os.dup(number)) as link:
-            return link.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 1
+        with socket.socket(fileno=os.dup(fd)) as sock:
+            return sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 1
     except OSError:
         return False
 
 
-def _words(number: int) -> str:
+def _describe(fd: int) -> str:
     try:
-        with socket.socket(fileno=os.dup(number)) as link:
-            return f"{_place(link.getsockname())} to {_place(_peer(link))}"
+        with socket.socket(fileno=os.dup(fd)) as sock:
+            return f"{_address(sock.getsockname())} to {_address(_peer(sock))}"
     except OSError:
-        return f"file descriptor {number}"
+        return f"file descriptor {fd}"
 
 
-def _peer(link: socket.socket) -> object:
+def _peer(sock: socket.socket) -> object:
     try:
-        return link.getpeername()
+        return sock.getpeername()
     except OSError:
-        return "nobody"
+        return "no peer"
 
 
-def _place(address: object) -> str:
+def _address(address: object) -> str:
     return ":".join(map(str, address[:2])) if isinstance(address, tuple) else str(address)

@@ -1,7 +1,7 @@
-"""A proxy that breaks bare connections: it knows nothing of what goes through it.
+"""A TCP proxy that injects faults into connections, whatever protocol they carry.
 
-A black hole is the fault that HTTP cannot show: bytes vanish, no connection is closed, and the system at the other end
-goes on to acknowledge that it is there.
+HTTP cannot express a black hole: bytes are lost, no connection is closed, and the kernel of the peer still acknowledges
+packets.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ __all__ = ["RawProxy"]
 
 
 class RawProxy:
-    """Forwards connections on loopback, byte by byte, until it is told otherwise.
+    """Forwards connections on loopback, byte by byte, unless a fault is injected.
 
-    TLS goes through untouched, so `config` is the upstream's with another address. `connections` has the time of each
-    connection, refused ones included.
+    TLS is passed through, so `config` is the upstream's with another address. `connections` has the time of each
+    connection, including rejected ones.
     """
 
     def __init__(self, upstream: ControlPlane | ClientConfig) -> None:
         self._upstream = config_of(upstream)
         self.connections: list[float] = []
         self._links: set[_Link] = set()
-        self._refusing = False
+        self._rejecting = False
         self._listener: asyncio.Server | None = None
 
     async def __aenter__(self) -> Self:
@@ -42,7 +42,7 @@ class RawProxy:
     ) -> None:
         assert self._listener is not None
         self._listener.close()
-        self._refusing = True  # who was let in just now finds nobody
+        self._rejecting = True  # closes a connection that was accepted just now
         links = list(self._links)
         for link in links:
             link.task.cancel()
@@ -59,29 +59,29 @@ class RawProxy:
 
     @property
     def open(self) -> int:
-        """How many connections there are now, frozen ones included."""
+        """How many connections are open, including paused ones."""
         return len(self._links)
 
-    def freeze(self) -> int:
-        """Let no byte more through on the present connections, and close none; new ones work. Gives how many."""
+    def pause(self) -> int:
+        """Forward nothing more on the open connections, without closing them; return their number. New ones work."""
         for link in self._links:
             link.flowing.clear()
         return len(self._links)
 
-    def thaw(self) -> None:
-        """Let everything through again, what was held back included."""
+    def resume(self) -> None:
+        """Forward everything again, including the bytes that were held back."""
         for link in self._links:
             link.flowing.set()
 
-    def cut(self) -> int:
-        """Break off the present connections; gives how many."""
+    def reset(self) -> int:
+        """Reset the open connections; return their number."""
         for link in self._links:
             link.abort()
         return len(self._links)
 
-    def refuse(self, refusing: bool = True) -> None:
-        """Break off each new connection at once, or stop doing so."""
-        self._refusing = refusing
+    def reject(self, enabled: bool = True) -> None:
+        """Reset each new connection at once, or stop doing so."""
+        self._rejecting = enabled
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections.append(asyncio.get_running_loop().time())
@@ -90,26 +90,26 @@ class RawProxy:
         link = _Link(task, writer)
         self._links.add(link)
         try:
-            if not self._refusing:
-                await self._join(link, reader)
+            if not self._rejecting:
+                await self._connect(link, reader)
         except (OSError, asyncio.CancelledError):
-            pass  # a connection that ends is no failure of the proxy, nor is its own end
+            pass  # neither a broken connection nor the end of the proxy is a failure
         finally:
             self._links.discard(link)
             link.abort()
 
-    async def _join(self, link: _Link, reader: asyncio.StreamReader) -> None:
+    async def _connect(self, link: _Link, reader: asyncio.StreamReader) -> None:
         url = urlsplit(self._upstream.server)
         from_server, to_server = await asyncio.open_connection(url.hostname, url.port)
         link.writers.append(to_server)
         to_client = link.writers[0]
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(link.pump(reader, to_server))
-            tasks.create_task(link.pump(from_server, to_client))
+            tasks.create_task(link.forward(reader, to_server))
+            tasks.create_task(link.forward(from_server, to_client))
 
 
 class _Link:
-    """One connection through the proxy: the client's side of it, and the server's once it is there."""
+    """One connection through the proxy: the client's side, and the server's once it is open."""
 
     def __init__(self, task: asyncio.Task[None], client: asyncio.StreamWriter) -> None:
         self.task = task
@@ -121,14 +121,14 @@ class _Link:
         for writer in self.writers:
             writer.transport.abort()
 
-    async def pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Copy bytes until one side ends; then the other ends too."""
+    async def forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Copy bytes until one side closes; then close the other too."""
         try:
             while data := await reader.read(1 << 16):
                 await self.flowing.wait()
                 writer.write(data)
                 await writer.drain()
-            # An end that comes while nothing gets through does not get through either.
+            # EOF is not forwarded while the connection is paused.
             await self.flowing.wait()
         except OSError:
             pass

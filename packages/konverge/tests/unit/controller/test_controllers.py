@@ -30,10 +30,10 @@ from konverge.k8s.core.v1 import ConfigMap, Secret
 from konverge.queue import Backoff
 from konverge.reconcile import BlockingContext
 from konverge.testing import settle
-from konverge.testing.fault_transport import FaultyTransport
-from konverge.testing.faults import Asked, End, Fault, answered
+from konverge.testing.fault_transport import FaultTransport
+from konverge.testing.faults import RecordedRequest, End, Fault, status_response
 from konverge.triggers import Channel, to_keys
-from late_watches import LateWatches
+from delayed_watches import DelayedWatches
 
 STEADY = Backoff(jitter=0.0)
 
@@ -207,7 +207,7 @@ async def test_conflict_after_conflict_backs_off() -> None:
         await ctx.update_status(obj)
 
     await world.client.create(gadget("a"))
-    world.way.script.add(lambda asked: asked.method == "PATCH", answered(409, reason="Conflict"), times=5)
+    world.way.script.add(lambda asked: asked.method == "PATCH", status_response(409, reason="Conflict"), times=5)
     async with operating(world, controller_for(Gadget).backoff(STEADY).build(reconcile)):
         await asyncio.sleep(10)
 
@@ -217,7 +217,7 @@ async def test_conflict_after_conflict_backs_off() -> None:
 
 async def test_after_a_conflict_the_news_of_the_other_write_is_waited_for() -> None:
     world = await world_with_gadgets()
-    world.way = FaultyTransport(LateWatches(InProcessTransport(world.server.handle), "gadgets", by=0.3))
+    world.way = FaultTransport(DelayedWatches(InProcessTransport(world.server.handle), "gadgets", by=0.3))
     runs: list[float] = []
 
     async def reconcile(obj: Gadget, ctx: Context) -> None:
@@ -652,13 +652,13 @@ async def test_watches_that_never_stay_open_hold_up_nobody() -> None:
     async def reconcile(obj: Gadget, ctx: Context) -> None:
         runs.append(obj.spec.size)
 
-    def opens(asked: Asked) -> bool:
+    def opens(asked: RecordedRequest) -> bool:
         return asked.watches and "sendInitialEvents" not in asked.query
 
     await world.client.create(gadget("a", size=3))
     with (
-        world.way.script.standing(lambda asked: "sendInitialEvents" in asked.query, answered(400)),
-        world.way.script.standing(opens, Fault(keep=0, end=End.CLEAN)),
+        world.way.script.active(lambda asked: "sendInitialEvents" in asked.query, status_response(400)),
+        world.way.script.active(opens, Fault(keep=0, end=End.CLEAN)),
     ):
         async with operating(world, controller_for(Gadget).owns(ConfigMap).build(reconcile)):
             await asyncio.sleep(300)

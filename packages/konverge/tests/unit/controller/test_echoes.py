@@ -21,12 +21,12 @@ from konverge import (
     crd_for,
 )
 from konverge.cache import Event
-from konverge.client import Settings
+from konverge.client import ClientOptions
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.reconcile.owner_references import controller_reference
 from konverge.testing import settle
 from konverge.triggers import anything
-from late_watches import LateWatches
+from delayed_watches import DelayedWatches
 
 BOX = Key("default", "box")
 
@@ -138,8 +138,8 @@ class Leaving(Reconciler[Gadget]):
 @pytest.mark.parametrize("late", [0.0, 0.5])
 async def test_an_object_that_goes_by_an_own_write_is_gone_for_its_reconciler(late: float) -> None:
     world, leaving = await world_with_gadgets(), Leaving()
-    way = LateWatches(world.way, "gadgets", by=late)
-    manager = Manager(Client(way, settings=Settings(namespace="default")), name="gadget-operator")
+    way = DelayedWatches(world.way, "gadgets", by=late)
+    manager = Manager(Client(way, options=ClientOptions(namespace="default")), name="gadget-operator")
     manager.add(controller_for(Gadget).build(leaving))
     async with manager.running():
         await world.client.create(gadget("lamp"))

@@ -9,7 +9,7 @@ import pytest
 from gadgets import Gadget, gadget, operating, world_with_gadgets
 from konverge import Context, ObjectMeta, controller_for
 from konverge.k8s.core.v1 import ConfigMap
-from konverge.testing.faults import answered, refused, watches
+from konverge.testing.faults import status_response, connection_refused, watches
 
 
 @pytest.mark.parametrize("another", [False, True])
@@ -23,15 +23,15 @@ async def test_a_child_that_is_deleted_before_any_watch_told_of_it_is_put_back(a
 
     async with operating(world, controller_for(Gadget).owns(ConfigMap).build(fill)):
         await asyncio.sleep(10)
-        with world.way.script.standing(watches("configmaps"), refused()):
-            world.way.cut_streams()
+        with world.way.script.active(watches("configmaps"), connection_refused()):
+            world.way.reset_streams()
             await asyncio.sleep(1)
             await world.client.create(gadget("lamp", text="bright"))
             await asyncio.sleep(5)
             await world.client.delete(ConfigMap, "box")
             if another:
                 await world.client.create(ConfigMap(metadata=ObjectMeta(name="box"), data={"text": "dark"}))
-        world.way.script.add(watches("configmaps"), answered(410, reason="Expired"), times=1)
+        world.way.script.add(watches("configmaps"), status_response(410, reason="Expired"), times=1)
         await asyncio.sleep(3600)
 
     assert (await world.client.get(ConfigMap, "box")).data == {"text": "bright"}

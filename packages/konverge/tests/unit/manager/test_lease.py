@@ -1,4 +1,4 @@
-"""The lease as a machine: on plain values, without a server, a clock or a loop."""
+"""The state machine of a lease, on plain values: without a server, a clock or a loop."""
 
 from __future__ import annotations
 
@@ -9,48 +9,48 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from konverge.manager.lease import Candidate, Look, Record, Timing, Wait, Write
+from konverge.manager.lease import Candidate, LeaseRecord, Read, Timing, Wait, Write
 from konverge.objects import MicroTime
-from lease_model import ModelServer, Race, Refused
+from lease_model import LeaseSimulation, ModelServer, VersionConflict
 
 WALL = MicroTime.of(datetime(2030, 1, 1, tzinfo=UTC))
 
 
-class Still(Random):
-    """No jitter."""
+class NoJitter(Random):
+    """A random source without jitter."""
 
     def random(self) -> float:
         return 0.0
 
 
-class Played:
-    """A candidate and a server without a network between them, at a time that the test sets."""
+class SteppedCandidate:
+    """A candidate and a server without a network between them, at times that the test chooses."""
 
     def __init__(self, identity: str, server: ModelServer, timing: Timing | None = None) -> None:
-        self.candidate = Candidate(identity, timing, random=Still())
+        self.candidate = Candidate(identity, timing, random=NoJitter())
         self.server = server
 
-    def until_it_waits(self, now: float, wall: MicroTime = WALL) -> Wait:
-        """Do all that is to be done now."""
+    def run_until_wait(self, now: float, wall: MicroTime = WALL) -> Wait:
+        """Take every step that is due now; return the wait that follows."""
         while True:
             step = self.candidate.next(now, wall)
             if isinstance(step, Wait):
                 return step
-            self.do(step, now)
+            self.take(step, now)
 
-    def do(self, step: Look | Write, now: float) -> None:
+    def take(self, step: Read | Write, now: float) -> None:
         try:
-            if isinstance(step, Look):
-                self.candidate.observed(self.server.read(), at=now)
+            if isinstance(step, Read):
+                self.candidate.record_read(self.server.read(), at=now)
             else:
                 written = self.server.write(step.version, step.spec)
-                self.candidate.wrote(written, started=now, answered=now)
-        except Refused:
-            self.candidate.failed("conflict", started=now, at=now, conflict=True)
+                self.candidate.record_write(written, started=now, finished=now)
+        except VersionConflict:
+            self.candidate.record_failure("conflict", started=now, at=now, conflict=True)
 
     def release(self, now: float, wall: MicroTime = WALL) -> None:
         while (step := self.candidate.release(wall)) is not None:
-            self.do(step, now)
+            self.take(step, now)
 
 
 @pytest.fixture
@@ -63,9 +63,9 @@ def later(seconds: float) -> MicroTime:
 
 
 def test_the_first_candidate_creates_the_lease_as_client_go_would(server: ModelServer) -> None:
-    a = Played("a", server)
+    a = SteppedCandidate("a", server)
 
-    a.until_it_waits(100)
+    a.run_until_wait(100)
 
     assert a.candidate.leading
     assert server.spec == {
@@ -78,10 +78,10 @@ def test_the_first_candidate_creates_the_lease_as_client_go_would(server: ModelS
 
 
 def test_a_leader_renews_every_two_seconds_and_keeps_the_time_of_its_claim(server: ModelServer) -> None:
-    a = Played("a", server)
+    a = SteppedCandidate("a", server)
 
-    assert a.until_it_waits(100) == Wait(102)
-    assert a.until_it_waits(102, later(2)) == Wait(104)
+    assert a.run_until_wait(100) == Wait(102)
+    assert a.run_until_wait(102, later(2)) == Wait(104)
 
     assert server.spec is not None
     assert server.spec["acquireTime"] == "2030-01-01T00:00:00.000000Z"
@@ -89,18 +89,20 @@ def test_a_leader_renews_every_two_seconds_and_keeps_the_time_of_its_claim(serve
     assert a.candidate.deadline == 102 + 15 - 1
 
 
-def test_another_lease_is_over_when_no_change_was_seen_for_its_time_whatever_it_says(server: ModelServer) -> None:
+def test_another_lease_expires_when_no_change_was_observed_for_its_duration_whatever_its_times_are(
+    server: ModelServer,
+) -> None:
     long_ago = {"renewTime": "1999-01-01T00:00:00.000000Z", "acquireTime": "1999-01-01T00:00:00.000000Z"}
     server.write("", {"holderIdentity": "go", "leaseDurationSeconds": 30, "leaseTransitions": 4, **long_ago})
-    b = Played("b", server)
+    b = SteppedCandidate("b", server)
 
     now = 1000.0
     while now < 1030:
-        now = b.until_it_waits(now).until
+        now = b.run_until_wait(now).until
         assert not b.candidate.leading
-    b.until_it_waits(1030)
+    b.run_until_wait(1030)
 
-    assert now == 1030, "it waits for the end and not for the next round"
+    assert now == 1030, "it waits for the expiry and not for the next retry"
     assert server.spec is not None
     assert b.candidate.leading
     assert server.spec["holderIdentity"] == "b"
@@ -108,29 +110,29 @@ def test_another_lease_is_over_when_no_change_was_seen_for_its_time_whatever_it_
     assert server.spec["leaseDurationSeconds"] == 15
 
 
-def test_a_renewal_that_is_seen_starts_the_wait_anew(server: ModelServer) -> None:
-    a, b = Played("a", server), Played("b", server)
-    a.until_it_waits(0)
-    b.until_it_waits(0)
+def test_an_observed_renewal_restarts_the_wait(server: ModelServer) -> None:
+    a, b = SteppedCandidate("a", server), SteppedCandidate("b", server)
+    a.run_until_wait(0)
+    b.run_until_wait(0)
 
-    a.until_it_waits(2, later(-3600))
+    a.run_until_wait(2, later(-3600))
     for now in (2.5, 15.5, 17.0):
-        b.until_it_waits(now)
+        b.run_until_wait(now)
         assert not b.candidate.leading
-    b.until_it_waits(17.5)
+    b.run_until_wait(17.5)
 
     assert b.candidate.leading
 
 
 def test_an_edit_of_labels_does_not_keep_a_dead_lease_alive(server: ModelServer) -> None:
-    a, b = Played("a", server), Played("b", server)
-    a.until_it_waits(0)
+    a, b = SteppedCandidate("a", server), SteppedCandidate("b", server)
+    a.run_until_wait(0)
     for now in range(0, 15, 3):
         server.version += 1
-        b.until_it_waits(now)
+        b.run_until_wait(now)
     server.version += 1
 
-    b.until_it_waits(15)
+    b.run_until_wait(15)
 
     assert b.candidate.leading
 
@@ -138,7 +140,7 @@ def test_an_edit_of_labels_does_not_keep_a_dead_lease_alive(server: ModelServer)
 def test_fields_of_coordinated_election_are_left_alone(server: ModelServer) -> None:
     server.write("", {"strategy": "OldestEmulationVersion", "preferredHolder": "somebody"})
 
-    Played("a", server).until_it_waits(0)
+    SteppedCandidate("a", server).run_until_wait(0)
 
     assert server.spec is not None
     assert server.spec["holderIdentity"] == "a"
@@ -146,10 +148,10 @@ def test_fields_of_coordinated_election_are_left_alone(server: ModelServer) -> N
     assert server.spec["preferredHolder"] == "somebody"
 
 
-def test_a_released_lease_is_taken_at_the_next_look(server: ModelServer) -> None:
-    a, b = Played("a", server), Played("b", server)
-    a.until_it_waits(0)
-    wait = b.until_it_waits(1)
+def test_a_released_lease_is_acquired_at_the_next_read(server: ModelServer) -> None:
+    a, b = SteppedCandidate("a", server), SteppedCandidate("b", server)
+    a.run_until_wait(0)
+    wait = b.run_until_wait(1)
 
     a.release(2, later(2))
     assert server.spec == {
@@ -160,18 +162,18 @@ def test_a_released_lease_is_taken_at_the_next_look(server: ModelServer) -> None
         "leaseTransitions": 0,
     }
     assert not a.candidate.leading
-    b.until_it_waits(wait.until)
+    b.run_until_wait(wait.until)
 
     assert wait.until <= 3
     assert b.candidate.leading
     assert server.spec["leaseTransitions"] == 1
 
 
-def test_a_lease_that_is_another_s_by_now_is_not_released(server: ModelServer) -> None:
-    a, b = Played("a", server), Played("b", server)
-    a.until_it_waits(0)
-    b.until_it_waits(0)
-    b.until_it_waits(20)
+def test_a_lease_that_another_holds_by_now_is_not_released(server: ModelServer) -> None:
+    a, b = SteppedCandidate("a", server), SteppedCandidate("b", server)
+    a.run_until_wait(0)
+    b.run_until_wait(0)
+    b.run_until_wait(20)
 
     a.release(21)
 
@@ -180,34 +182,34 @@ def test_a_lease_that_is_another_s_by_now_is_not_released(server: ModelServer) -
     assert not a.candidate.leading
 
 
-def test_a_claim_without_an_answer_is_found_and_renewed_before_it_counts(server: ModelServer) -> None:
-    a = Candidate("a", random=Still())
+def test_a_claim_without_a_response_is_found_and_renewed_before_it_counts(server: ModelServer) -> None:
+    a = Candidate("a", random=NoJitter())
     a.next(0, WALL)
-    a.observed(None, at=0)
+    a.record_read(None, at=0)
     claim = a.next(0, WALL)
     assert isinstance(claim, Write)
     server.write(claim.version, claim.spec)
-    a.failed("no answer", started=0, at=4)
+    a.record_failure("no response", started=0, at=4)
 
-    assert isinstance(a.next(4, later(4)), Look)
-    a.observed(server.read(), at=4)
+    assert isinstance(a.next(4, later(4)), Read)
+    a.record_read(server.read(), at=4)
     assert not a.leading
 
     renewal = a.next(4, later(4))
     assert isinstance(renewal, Write)
     assert renewal.version == "1"
-    a.wrote(server.write(renewal.version, renewal.spec), started=4, answered=4)
+    a.record_write(server.write(renewal.version, renewal.spec), started=4, finished=4)
     assert a.deadline == 4 + 14
 
 
-def test_a_lost_claim_is_given_back_at_the_end_too(server: ModelServer) -> None:
-    a = Played("a", server)
+def test_a_lost_claim_is_released_at_the_end_too(server: ModelServer) -> None:
+    a = SteppedCandidate("a", server)
     a.candidate.next(0, WALL)
-    a.candidate.observed(None, at=0)
+    a.candidate.record_read(None, at=0)
     claim = a.candidate.next(0, WALL)
     assert isinstance(claim, Write)
     server.write(claim.version, claim.spec)
-    a.candidate.failed("no answer", started=0, at=4)
+    a.candidate.record_failure("no response", started=0, at=4)
 
     a.release(5)
 
@@ -215,9 +217,9 @@ def test_a_lost_claim_is_given_back_at_the_end_too(server: ModelServer) -> None:
     assert server.spec["holderIdentity"] == ""
 
 
-def test_a_leader_that_cannot_renew_stops_at_the_deadline_and_before_its_guard_does(server: ModelServer) -> None:
-    a = Played("a", server)
-    a.until_it_waits(0)
+def test_a_leader_that_cannot_renew_stops_at_the_deadline_and_before_its_fence_closes(server: ModelServer) -> None:
+    a = SteppedCandidate("a", server)
+    a.run_until_wait(0)
     started = 2.0
     for _ in range(10):
         step = a.candidate.next(started, WALL)
@@ -225,7 +227,7 @@ def test_a_leader_that_cannot_renew_stops_at_the_deadline_and_before_its_guard_d
             started = step.until
             continue
         assert started + step.timeout <= 10, "no request outlasts the deadline"
-        a.candidate.failed("connection refused", started=started, at=started + step.timeout)
+        a.candidate.record_failure("connection refused", started=started, at=started + step.timeout)
         started += step.timeout
         if started >= 10:
             break
@@ -233,98 +235,98 @@ def test_a_leader_that_cannot_renew_stops_at_the_deadline_and_before_its_guard_d
     assert a.candidate.deadline == 14
     a.candidate.next(10, WALL)
     assert not a.candidate.leading
-    assert a.candidate.why_not == "the lease was not renewed for 10 s: connection refused"
+    assert a.candidate.reason == "the lease was not renewed for 10 s: connection refused"
     assert a.candidate.deadline == float("-inf")
 
 
 def test_two_requests_that_hang_fit_into_the_renew_deadline(server: ModelServer) -> None:
-    a = Played("a", server)
-    a.until_it_waits(0)
+    a = SteppedCandidate("a", server)
+    a.run_until_wait(0)
     tries = 0
     now = 2.0
-    while isinstance(step := a.candidate.next(now, WALL), Look | Write) and a.candidate.leading:
+    while isinstance(step := a.candidate.next(now, WALL), Read | Write) and a.candidate.leading:
         tries += 1
-        a.candidate.failed("hangs", started=now, at=now + step.timeout)
+        a.candidate.record_failure("hangs", started=now, at=now + step.timeout)
         now += step.timeout
 
     assert tries == 2
 
 
-def test_a_leader_that_finds_somebody_else_in_the_lease_stops_at_once(server: ModelServer) -> None:
-    a = Played("a", server)
-    a.until_it_waits(0)
+def test_a_leader_that_finds_another_holder_in_the_lease_stops_at_once(server: ModelServer) -> None:
+    a = SteppedCandidate("a", server)
+    a.run_until_wait(0)
     server.write("1", {"holderIdentity": "usurper", "renewTime": "x"})
 
-    a.until_it_waits(2)
+    a.run_until_wait(2)
 
     assert not a.candidate.leading
-    assert a.candidate.why_not == "the lease is held by 'usurper'"
+    assert a.candidate.reason == "the lease is held by 'usurper'"
 
 
-def test_an_answer_that_comes_after_the_deadline_makes_no_leader(server: ModelServer) -> None:
-    a = Candidate("a", random=Still())
+def test_a_response_that_arrives_after_the_deadline_makes_no_leader(server: ModelServer) -> None:
+    a = Candidate("a", random=NoJitter())
     a.next(0, WALL)
-    a.observed(None, at=0)
+    a.record_read(None, at=0)
     claim = a.next(0, WALL)
     assert isinstance(claim, Write)
 
-    a.wrote(server.write(claim.version, claim.spec), started=0, answered=10.5)
+    a.record_write(server.write(claim.version, claim.spec), started=0, finished=10.5)
 
     assert not a.leading
-    assert isinstance(a.next(10.5, WALL), Look)
+    assert isinstance(a.next(10.5, WALL), Read)
 
 
-def test_an_earlier_life_of_the_same_name_is_somebody_else(server: ModelServer) -> None:
-    Played("a", server).until_it_waits(0)
+def test_an_earlier_run_with_the_same_identity_is_another_holder(server: ModelServer) -> None:
+    SteppedCandidate("a", server).run_until_wait(0)
 
-    reborn = Played("a", server)
-    reborn.until_it_waits(1, later(1))
-    assert not reborn.candidate.leading
-    reborn.until_it_waits(16, later(16))
+    restarted = SteppedCandidate("a", server)
+    restarted.run_until_wait(1, later(1))
+    assert not restarted.candidate.leading
+    restarted.run_until_wait(16, later(16))
 
-    assert reborn.candidate.leading
+    assert restarted.candidate.leading
 
 
 def test_a_renewal_changes_the_lease_even_if_the_wall_clock_goes_back(server: ModelServer) -> None:
-    a = Played("a", server)
-    a.until_it_waits(0, WALL)
+    a = SteppedCandidate("a", server)
+    a.run_until_wait(0, WALL)
 
     for now in (2, 4, 6):
         before = server.version
-        a.until_it_waits(now, later(-now * 1000))
+        a.run_until_wait(now, later(-now * 1000))
         assert server.version == before + 1
 
     assert server.spec is not None
     assert server.spec["renewTime"] == "2030-01-01T00:00:00.000003Z"
 
 
-def test_a_lease_that_vanishes_is_its_holder_s_until_it_would_have_been_over(server: ModelServer) -> None:
-    a, b = Played("a", server), Played("b", server)
-    a.until_it_waits(0)
-    b.until_it_waits(1)
+def test_a_lease_that_is_deleted_is_its_holder_s_until_it_would_have_expired(server: ModelServer) -> None:
+    a, b = SteppedCandidate("a", server), SteppedCandidate("b", server)
+    a.run_until_wait(0)
+    b.run_until_wait(1)
     server.spec = None
 
     for now in (3, 8, 15.9):
-        b.until_it_waits(now)
+        b.run_until_wait(now)
         assert not b.candidate.leading
-    b.until_it_waits(16)
+    b.run_until_wait(16)
     assert b.candidate.leading
 
 
-def test_a_leader_whose_lease_vanishes_makes_it_again(server: ModelServer) -> None:
-    a = Played("a", server)
-    a.until_it_waits(0)
+def test_a_leader_whose_lease_is_deleted_creates_it_again(server: ModelServer) -> None:
+    a = SteppedCandidate("a", server)
+    a.run_until_wait(0)
     server.spec = None
 
-    a.until_it_waits(2)
+    a.run_until_wait(2)
 
     assert server.read() is not None
     assert a.candidate.deadline == 2 + 14
 
 
-def test_conflicts_in_a_row_do_not_make_a_storm() -> None:
-    a = Candidate("a", random=Still())
-    held_by_none = Record(version="1")
+def test_conflicts_in_a_row_do_not_cause_a_request_storm() -> None:
+    a = Candidate("a", random=NoJitter())
+    held_by_none = LeaseRecord(version="1")
     requests, now = 0, 0.0
     while now < 20:
         step = a.next(now, WALL)
@@ -332,35 +334,35 @@ def test_conflicts_in_a_row_do_not_make_a_storm() -> None:
             now = step.until
             continue
         requests += 1
-        if isinstance(step, Look):
-            a.observed(held_by_none, at=now)
+        if isinstance(step, Read):
+            a.record_read(held_by_none, at=now)
         else:
-            a.failed("conflict", started=now, at=now, conflict=True)
+            a.record_failure("conflict", started=now, at=now, conflict=True)
 
     assert requests <= 2 * 20 / 2 + 4
 
 
-def test_a_lease_that_does_not_say_how_long_it_lasts_lasts_as_long_as_ours(server: ModelServer) -> None:
+def test_a_lease_without_a_duration_lasts_as_long_as_ours(server: ModelServer) -> None:
     server.write("", {"holderIdentity": "odd"})
-    b = Played("b", server)
+    b = SteppedCandidate("b", server)
 
-    b.until_it_waits(0)
-    b.until_it_waits(14)
+    b.run_until_wait(0)
+    b.run_until_wait(14)
     assert not b.candidate.leading
-    b.until_it_waits(15)
+    b.run_until_wait(15)
     assert b.candidate.leading
 
 
 @pytest.mark.parametrize(
     ("wrong", "rule"),
     [
-        ({"lease": 0.5}, "whole number of seconds"),
-        ({"lease": 15.5}, "whole number of seconds"),
-        ({"renew_deadline": 15}, "at most lease - margin"),
-        ({"renew_deadline": 14.5}, "at most lease - margin"),
-        ({"margin": -1}, "margin is a number of seconds, 0 or more"),
-        ({"retry": 0}, "retry must be above 0"),
-        ({"retry": 9}, "below renew_deadline"),
+        ({"lease_duration": 0.5}, "whole number of seconds"),
+        ({"lease_duration": 15.5}, "whole number of seconds"),
+        ({"renew_deadline": 15}, "at most lease_duration - margin"),
+        ({"renew_deadline": 14.5}, "at most lease_duration - margin"),
+        ({"margin": -1}, "margin must be 0 or more seconds"),
+        ({"retry_period": 0}, "retry_period must be above 0"),
+        ({"retry_period": 9}, "below renew_deadline"),
     ],
 )
 def test_durations_that_cannot_work_are_refused_with_the_rule(wrong: dict[str, float], rule: str) -> None:
@@ -373,49 +375,49 @@ def test_a_candidate_needs_a_name() -> None:
         Candidate("")
 
 
-# L1, against a network and clocks that do what they like
+# L1, on a network and with clocks that are not reliable
 
 
 @settings(max_examples=150)
 @given(seed=st.integers(0, 2**32), nodes=st.integers(2, 3))
-def test_two_guards_are_never_open_at_the_same_time(seed: int, nodes: int) -> None:
-    race = Race(seed, nodes=nodes)
+def test_two_fences_are_never_open_at_the_same_time(seed: int, nodes: int) -> None:
+    simulation = LeaseSimulation(seed, nodes=nodes)
 
-    race.play(300)
+    simulation.run(300)
 
-    race.calm = True
-    race.play(120)
-    assert len(race.leaders()) == 1, "when all is well again, somebody leads"
+    simulation.calm = True
+    simulation.run(120)
+    assert len(simulation.leaders()) == 1, "without faults one candidate leads"
 
 
-class Hasty(Candidate):
+class ShortWait(Candidate):
     """Breaks rule 1: waits for less than the lease."""
 
     @property
-    def _over_at(self) -> float:
-        return self._seen_at + 8
+    def _expires_at(self) -> float:
+        return self._observed_at + 8
 
 
-class Late(Candidate):
-    """Breaks rule 2: counts from the answer."""
+class CountsFromResponse(Candidate):
+    """Breaks rule 2: counts from the response."""
 
-    def wrote(self, record: Record, *, started: float, answered: float) -> None:
+    def record_write(self, record: LeaseRecord, *, started: float, finished: float) -> None:
         del started
-        super().wrote(record, started=answered, answered=answered)
+        super().record_write(record, started=finished, finished=finished)
 
 
-class Gullible(Candidate):
-    """Breaks rule 4: takes whoever has its name for itself."""
+class IgnoresClaim(Candidate):
+    """Breaks rule 4: takes every holder with its identity for itself."""
 
-    def _is_ours(self, record: Record) -> bool:
+    def _is_ours(self, record: LeaseRecord) -> bool:
         return record.holder == self.identity
 
 
-@pytest.mark.parametrize("broken", [Hasty, Late, Gullible])
-def test_the_race_finds_a_candidate_that_breaks_a_rule(broken: type[Candidate]) -> None:
+@pytest.mark.parametrize("broken", [ShortWait, CountsFromResponse, IgnoresClaim])
+def test_the_simulation_finds_a_candidate_that_breaks_a_rule(broken: type[Candidate]) -> None:
     def is_caught(seed: int) -> bool:
         try:
-            Race(seed, make=broken).play(600)
+            LeaseSimulation(seed, make=broken).run(600)
         except AssertionError:
             return True
         return False

@@ -1,4 +1,4 @@
-"""Probes and metrics over a socket, asked as kubelet and Prometheus ask."""
+"""Probes and metrics over a socket, requested as kubelet and Prometheus do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from konverge.manager.lease_thread import LeaseThread
 from konverge.manager.probes import ProbeServer, split_address
 from konverge.manager.tls_files import TlsFiles
 from konverge.objects import Key
-from probe_requests import ask
+from probe_requests import get
 
 pytestmark = pytest.mark.real_time(limit=60)
 
@@ -35,42 +35,42 @@ async def serving(*checks: Check, **options: Any) -> AsyncIterator[ProbeServer]:
         yield server
 
 
-async def test_a_well_process_says_ok() -> None:
+async def test_a_healthy_process_responds_ok() -> None:
     async with serving(Check("cache", str)) as server:
         for path in ("/healthz", "/readyz", "/healthz/", "/readyz/cache"):
-            said = await ask(server.port, path)
-            assert (said.status, said.text) == (200, "ok")
-            assert said.headers["content-type"] == "text/plain; charset=utf-8"
+            response = await get(server.port, path)
+            assert (response.status, response.text) == (200, "ok")
+            assert response.headers["content-type"] == "text/plain; charset=utf-8"
 
 
 async def test_a_failed_check_is_a_line_with_its_reason() -> None:
     async with serving(Check("cache", lambda: FORBIDDEN), Check("lease", str)) as server:
-        said = await ask(server.port, "/readyz")
+        response = await get(server.port, "/readyz")
 
-        assert said.status == 500
-        assert said.text.splitlines() == [
+        assert response.status == 500
+        assert response.text.splitlines() == [
             "[+]ping ok",
             f"[-]cache failed: {FORBIDDEN}",
             "[+]lease ok",
             "readyz check failed",
         ]
-        assert (await ask(server.port, "/readyz/cache")).text == f"{FORBIDDEN}\n"
-        assert (await ask(server.port, "/readyz/lease")).status == 200
+        assert (await get(server.port, "/readyz/cache")).text == f"{FORBIDDEN}\n"
+        assert (await get(server.port, "/readyz/lease")).status == 200
 
 
-async def test_what_makes_unready_does_not_make_dead() -> None:
+async def test_a_failed_ready_check_does_not_fail_the_live_check() -> None:
     async with serving(Check("cache", lambda: "no"), Check("loop", lambda: "", live=True)) as server:
-        assert (await ask(server.port, "/readyz")).status == 500
-        said = await ask(server.port, "/healthz?verbose")
-        assert (said.status, said.text) == (200, "[+]ping ok\n[+]loop ok\nhealthz check passed\n")
+        assert (await get(server.port, "/readyz")).status == 500
+        response = await get(server.port, "/healthz?verbose")
+        assert (response.status, response.text) == (200, "[+]ping ok\n[+]loop ok\nhealthz check passed\n")
 
 
-async def test_checks_can_be_left_out_as_with_the_api_server() -> None:
+async def test_checks_can_be_excluded_as_with_the_api_server() -> None:
     async with serving(Check("cache", lambda: "no")) as server:
-        said = await ask(server.port, "/readyz?exclude=cache&exclude=what&verbose")
+        response = await get(server.port, "/readyz?exclude=cache&exclude=what&verbose")
 
-        assert said.status == 200
-        assert said.text.splitlines() == [
+        assert response.status == 200
+        assert response.text.splitlines() == [
             "[+]ping ok",
             "[+]cache excluded: ok",
             'warn: some health checks cannot be excluded: no matches for "what"',
@@ -80,82 +80,83 @@ async def test_checks_can_be_left_out_as_with_the_api_server() -> None:
 
 async def test_a_check_that_breaks_is_a_failed_check() -> None:
     def breaks() -> str:
-        raise LookupError("gone\nwith the wind")
+        raise LookupError("not
+found")
 
     async with serving(Check("odd", breaks), Check("well", str)) as server:
-        said = await ask(server.port, "/readyz")
+        response = await get(server.port, "/readyz")
 
-        assert said.status == 500
-        assert "[-]odd failed: the check failed: LookupError: gone with the wind\n[+]well ok" in said.text
+        assert response.status == 500
+        assert "[-]odd failed: the check failed: LookupError: not found\n[+]well ok" in response.text
 
 
 @pytest.mark.parametrize(
     "path", ["/", "/healthz/none", "/healthz/ping/more", "/metrics", "/debug/why/c/n/x", "/nothing", "/debug"]
 )
-async def test_what_is_not_there_is_not_found(path: str) -> None:
+async def test_an_unknown_path_is_not_found(path: str) -> None:
     async with serving() as server:
-        assert (await ask(server.port, path)).status == 404
+        assert (await get(server.port, path)).status == 404
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"])
 async def test_only_reading_is_allowed(method: str) -> None:
     async with serving() as server:
-        said = await ask(server.port, "/healthz", method=method)
-        assert said.status == 405
-        assert said.headers["allow"] == "GET, HEAD"
+        response = await get(server.port, "/healthz", method=method)
+        assert response.status == 405
+        assert response.headers["allow"] == "GET, HEAD"
 
 
 async def test_head_is_get_without_the_text() -> None:
     async with serving(Check("cache", lambda: "no"), registry=CollectorRegistry()) as server:
-        assert (await ask(server.port, "/healthz", method="HEAD")).status == 200
-        said = await ask(server.port, "/readyz", method="HEAD")
-        assert (said.status, said.text) == (500, "")
-        assert (await ask(server.port, "/metrics", method="HEAD")).status == 200
+        assert (await get(server.port, "/healthz", method="HEAD")).status == 200
+        response = await get(server.port, "/readyz", method="HEAD")
+        assert (response.status, response.text) == (500, "")
+        assert (await get(server.port, "/metrics", method="HEAD")).status == 200
 
 
-async def test_metrics_come_in_the_format_that_is_asked_for() -> None:
+async def test_metrics_come_in_the_requested_format() -> None:
     registry = CollectorRegistry()
     Counter("reconcile", "Reconciles", ["controller"], registry=registry).labels("webapp").inc()
     async with serving(registry=registry) as server:
-        plain = await ask(server.port, "/metrics")
+        plain = await get(server.port, "/metrics")
         assert plain.headers["content-type"].startswith("text/plain; version=")
         assert 'reconcile_total{controller="webapp"} 1.0' in plain.text
 
-        opened = await ask(server.port, "/metrics", Accept="application/openmetrics-text; version=1.0.0")
+        opened = await get(server.port, "/metrics", Accept="application/openmetrics-text; version=1.0.0")
         assert opened.headers["content-type"].startswith("application/openmetrics-text")
         assert opened.text.endswith("# EOF\n")
 
 
-async def test_why_is_asked_with_controller_and_key_and_given_as_json() -> None:
-    asked: list[tuple[str, Key]] = []
+async def test_why_is_called_with_controller_and_key_and_returned_as_json() -> None:
+    calls: list[tuple[str, Key]] = []
 
     async def why(controller: str, key: Key) -> Any:
-        asked.append((controller, key))
-        return None if key.name == "unknown" else [{"woken": "owns Deployment"}]
+        calls.append((controller, key))
+        return None if key.name == "unknown" else [{"trigger": "owns Deployment"}]
 
     async with serving(why=why) as server:
-        said = await ask(server.port, "/debug/why/webapp/shop/web")
-        assert said.headers["content-type"].startswith("application/json")
-        assert json.loads(said.text) == [{"woken": "owns Deployment"}]
-        assert (await ask(server.port, "/debug/why/node/node%2D1")).status == 200
-        missing = await ask(server.port, "/debug/why/webapp/shop/unknown")
-        assert (missing.status, missing.text) == (404, "nothing is known of webapp shop/unknown\n")
+        response = await get(server.port, "/debug/why/webapp/shop/web")
+        assert response.headers["content-type"].startswith("application/json")
+        assert json.loads(response.text) == [{"trigger": "owns Deployment"}]
+        assert (await get(server.port, "/debug/why/node/node%2D1")).status == 200
+        missing = await get(server.port, "/debug/why/webapp/shop/unknown")
+        assert (missing.status, missing.text) == (404, "no reconcile history of webapp shop/unknown\n")
 
-    assert asked[:2] == [("webapp", Key("shop", "web")), ("node", Key("", "node-1"))]
+    assert calls[:2] == [("webapp", Key("shop", "web")), ("node", Key("", "node-1"))]
 
 
-async def test_an_error_in_an_answer_is_500_and_the_server_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_error_in_a_handler_is_500_and_the_server_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     def why(controller: str, key: Key) -> Any:
         raise LookupError(f"secret of {controller} {key}")
 
     async with serving(why=why) as server:
-        said = await ask(server.port, "/debug/why/a/b/c")
-        assert (said.status, said.text) == (500, "internal error, see the log\n")
-        assert (await ask(server.port, "/healthz")).status == 200
-    assert "A probe could not be answered" in caplog.text
+        response = await get(server.port, "/debug/why/a/b/c")
+        assert (response.status, response.text) == (500, "internal error, see the log\n")
+        assert (await get(server.port, "/healthz")).status == 200
+    assert "probe failed" in caplog.text
 
 
-async def test_a_port_that_is_taken_is_named() -> None:
+async def test_a_port_in_use_is_named() -> None:
     async with serving() as server:
         second = ProbeServer(f"127.0.0.1:{server.port}", Health())
         with pytest.raises(ConfigError, match=rf"probes cannot listen on 127\.0\.0\.1:{server.port}: .*in use"):
@@ -185,12 +186,12 @@ def test_what_is_no_address_is_refused_with_examples(address: str) -> None:
 async def test_idle_connections_do_not_keep_probes_out() -> None:
     async with serving(connections=10) as server:
         idle = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(15)]
-        assert (await ask(server.port, "/healthz")).status == 200
+        assert (await get(server.port, "/healthz")).status == 200
         for _, writer in idle:
             writer.close()
 
 
-async def test_nothing_is_left_after_the_end() -> None:
+async def test_nothing_is_left_after_stop() -> None:
     async with serving() as server:
         port = server.port
         _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -200,19 +201,19 @@ async def test_nothing_is_left_after_the_end() -> None:
         assert probe.connect_ex(("127.0.0.1", port)) != 0
 
 
-async def test_probes_answer_from_the_side_thread() -> None:
+async def test_probes_are_served_from_the_lease_thread() -> None:
     server = ProbeServer("127.0.0.1:0", Health())
-    async with LeaseThread() as side:
-        await side.call(server.start)
-        assert (await ask(server.port, "/healthz")).status == 200
-        await side.call(server.stop)
+    async with LeaseThread() as thread:
+        await thread.call(server.start)
+        assert (await get(server.port, "/healthz")).status == 200
+        await thread.call(server.stop)
 
 
 # TLS
 
 
 def write_pair(directory: Path, authority: Authority, name: str) -> None:
-    pair = authority.issue(name, hosts=["127.0.0.1"])
+    pair = authority.sign(name, hosts=["127.0.0.1"])
     for file, content in (("tls.crt", pair.certificate), ("tls.key", pair.key)):
         (directory / f"new-{file}").write_bytes(content)
         os.replace(directory / f"new-{file}", directory / file)
@@ -232,7 +233,7 @@ async def test_a_certificate_that_is_renewed_is_used_for_new_connections(tmp_pat
             return dict(part[0] for part in (secure.getpeercert() or {})["subject"])["commonName"]  # type: ignore[misc]
 
     async with serving(tls=tls) as server:
-        assert (await ask(server.port, "/healthz", tls=trusting)).text == "ok"
+        assert (await get(server.port, "/healthz", tls=trusting)).text == "ok"
         assert await asyncio.to_thread(seen, server.port) == "one"
 
         (tmp_path / "tls.crt").write_bytes(b"half a certif")
@@ -254,15 +255,15 @@ async def test_a_certificate_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_two_checks_of_one_name_are_refused() -> None:
-    with pytest.raises(ValueError, match="a check named 'cache' already"):
+    with pytest.raises(ValueError, match="a check named 'cache' already exists"):
         Health(Check("cache", str), Check("cache", str))
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "a b", "-a"])
-def test_a_name_that_cannot_be_asked_for_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="part of an address"):
+def test_a_name_that_cannot_be_part_of_a_url_is_rejected(name: str) -> None:
+    with pytest.raises(ValueError, match="part of a URL"):
         Check(name, str)
 
 
-def test_a_reason_without_end_is_cut() -> None:
+def test_a_long_reason_is_truncated() -> None:
     assert len(Health(Check("a", lambda: "x" * 10_000)).ready().text()) < 3000

@@ -18,8 +18,8 @@ from konverge.k8s.core.v1 import ConfigMap
 from konverge.k8s.events.v1 import Event
 from konverge.objects import MicroTime, ObjectMeta
 from konverge.reconcile.recorder import EventLimits, EventRecorder, Reference
-from konverge.testing.fault_transport import FaultyTransport
-from konverge.testing.faults import Asked, FaultScript, answered, cut, frozen, refused, refusing
+from konverge.testing.fault_transport import FaultTransport
+from konverge.testing.faults import RecordedRequest, FaultScript, status_response, connection_reset, stream_stalled, connection_refused, forbidden
 from konverge_cluster.embedded_server import EmbeddedServer
 
 FIVE_MINUTES = 300.0
@@ -29,28 +29,28 @@ def widget(name: str = "a", namespace: str = "default", uid: str = "1") -> Refer
     return Reference(api_version="example.com/v1", kind="Widget", namespace=namespace, name=name, uid=uid)
 
 
-def creates(asked: Asked) -> bool:
+def creates(asked: RecordedRequest) -> bool:
     return asked.method == "POST"
 
 
-def patches(asked: Asked) -> bool:
+def patches(asked: RecordedRequest) -> bool:
     return asked.method == "PATCH"
 
 
-def writes(asked: Asked) -> bool:
+def writes(asked: RecordedRequest) -> bool:
     return asked.method != "GET"
 
 
 @dataclass
-class Desk:
+class RecorderRig:
     """A recorder that is running, the server that it writes to, and what may go wrong in between."""
 
     recorder: EventRecorder
     client: Client
     script: FaultScript
 
-    def fail(self, message: str = "no room", *, about: Reference | None = None, reason: str = "Failed") -> None:
-        self.recorder.record(about or widget(), type="Warning", reason=reason, message=message)
+    def fail(self, message: str = "no room", *, regarding: Reference | None = None, reason: str = "Failed") -> None:
+        self.recorder.record(regarding or widget(), type="Warning", reason=reason, message=message)
 
     async def events(self) -> list[Event]:
         return list(await self.client.list(Event))
@@ -60,32 +60,32 @@ class Desk:
         return event
 
 
-def desk(limits: EventLimits | None = None, **options: str) -> Desk:
+def rig(limits: EventLimits | None = None, **options: str) -> RecorderRig:
     script = FaultScript()
-    client = Client(FaultyTransport(InProcessTransport(EmbeddedServer(seed=1).handle), script), random=Random(1))
+    client = Client(FaultTransport(InProcessTransport(EmbeddedServer(seed=1).handle), script), random=Random(1))
     recorder = EventRecorder(client, controller="widgets", limits=limits, random=Random(1), **options)
-    return Desk(recorder, client, script)
+    return RecorderRig(recorder, client, script)
 
 
 @asynccontextmanager
-async def running(limits: EventLimits | None = None, *, grace: float = 0.0) -> AsyncIterator[Desk]:
-    it = desk(limits)
+async def running(limits: EventLimits | None = None, *, grace: float = 0.0) -> AsyncIterator[RecorderRig]:
+    it = rig(limits)
     async with asyncio.TaskGroup() as group:
         group.create_task(it.recorder.run())
         await asyncio.sleep(0)
         yield it
         it.recorder.close(grace)
-    assert_all_is_accounted_for(it)
+    assert_every_event_is_counted(it)
 
 
-def assert_all_is_accounted_for(it: Desk) -> None:
+def assert_every_event_is_counted(it: RecorderRig) -> None:
     stats = it.recorder.stats()
     assert stats.recorded == stats.written + stats.pending + stats.dropped
 
 
-def most_in_five_minutes(moments: list[float]) -> int:
+def most_in_five_minutes(times: list[float]) -> int:
     """Count the most that fall into any five minutes; a window that is fullest begins with one of them."""
-    return max((sum(start <= other <= start + FIVE_MINUTES for other in moments) for start in moments), default=0)
+    return max((sum(start <= other <= start + FIVE_MINUTES for other in times) for start in times), default=0)
 
 
 # T22: floods
@@ -102,8 +102,8 @@ async def test_ten_thousand_identical_failures_are_one_event_that_is_counted() -
         assert event.series is not None
         assert event.series.count == 10_000
         assert it.recorder.stats().dropped == 0
-        moments = [asked.time for asked in it.script.asked(writes)]
-        assert most_in_five_minutes(moments) <= 40
+        times = [asked.time for asked in it.script.requests(writes)]
+        assert most_in_five_minutes(times) <= 40
 
 
 async def test_ten_thousand_identical_failures_without_a_breath_are_one_write() -> None:
@@ -111,7 +111,7 @@ async def test_ten_thousand_identical_failures_without_a_breath_are_one_write() 
         for _ in range(10_000):
             it.fail()
         await asyncio.sleep(600)
-        assert len(it.script.asked(writes)) == 1
+        assert len(it.script.requests(writes)) == 1
         event = await it.event()
         assert event.series is not None
         assert event.series.count == 10_000
@@ -125,7 +125,7 @@ async def test_ten_thousand_failures_in_different_words_keep_within_the_limits(p
             if pause and number % 20 == 0:
                 await asyncio.sleep(pause)
         await asyncio.sleep(400)
-        assert most_in_five_minutes([asked.time for asked in it.script.asked(writes)]) <= 40
+        assert most_in_five_minutes([asked.time for asked in it.script.requests(writes)]) <= 40
         notes = [event.note or "" for event in await it.events()]
         assert notes.count("attempt 0 went wrong") == 1
         assert any(note.startswith("(combined from similar events): ") for note in notes)
@@ -136,32 +136,32 @@ async def test_ten_thousand_failures_in_different_words_keep_within_the_limits(p
 async def test_ten_thousand_objects_that_fail_keep_within_the_limits(pause: float) -> None:
     async with running() as it:
         for number in range(10_000):
-            it.fail("no room", about=widget(f"w{number % 5000}", uid=str(number % 5000)))
+            it.fail("no room", regarding=widget(f"w{number % 5000}", uid=str(number % 5000)))
             if pause and number % 100 == 0:
                 await asyncio.sleep(pause)
         await asyncio.sleep(60)
-        asked = it.script.asked(writes)
+        asked = it.script.requests(writes)
         assert 80 <= most_in_five_minutes([one.time for one in asked]) <= 200
         stats = it.recorder.stats()
         assert stats.dropped_limit > 0
         assert stats.series <= it.recorder.limits.series
 
 
-async def test_ten_thousand_different_reasons_about_one_object_keep_within_its_limit() -> None:
+async def test_ten_thousand_different_reasons_regarding_one_object_keep_within_its_limit() -> None:
     async with running() as it:
         for number in range(10_000):
             it.fail(reason=f"Failed{number}")
             if number % 20 == 0:
                 await asyncio.sleep(2)
-        moments = [asked.time for asked in it.script.asked(writes)]
-        assert 25 <= most_in_five_minutes(moments) <= 40
+        times = [asked.time for asked in it.script.requests(writes)]
+        assert 25 <= most_in_five_minutes(times) <= 40
 
 
 async def test_objects_that_come_up_well_do_not_silence_the_one_that_fails() -> None:
     async with running() as it:
         for number in range(2_000):
             it.recorder.record(widget(f"w{number}"), reason="Created", message="made it")
-        it.fail(about=widget("sick"))
+        it.fail(regarding=widget("sick"))
         await asyncio.sleep(1)
         assert "Warning" in {event.type for event in await it.events()}
 
@@ -170,7 +170,7 @@ async def test_counts_that_grow_do_not_keep_a_new_event_out() -> None:
     async with running() as it:
         for _ in range(30):
             for number in range(40):
-                it.fail(about=widget(f"w{number}"))
+                it.fail(regarding=widget(f"w{number}"))
             await asyncio.sleep(10)
         it.recorder.record(widget("new"), reason="Created", message="made it")
         await asyncio.sleep(1)
@@ -179,18 +179,18 @@ async def test_counts_that_grow_do_not_keep_a_new_event_out() -> None:
 
 async def test_a_server_that_fails_gets_no_more_than_the_limits_allow() -> None:
     async with running() as it:
-        with it.script.standing(writes, answered(500)):
+        with it.script.active(writes, status_response(500)):
             for number in range(200):
-                it.fail(about=widget(f"w{number}"))
+                it.fail(regarding=widget(f"w{number}"))
                 await asyncio.sleep(2)
-        moments = [asked.time for asked in it.script.asked(writes)]
-        assert most_in_five_minutes(moments) <= 200
+        times = [asked.time for asked in it.script.requests(writes)]
+        assert most_in_five_minutes(times) <= 200
 
 
 # What is written
 
 
-async def test_an_event_says_who_reports_what_about_which_object() -> None:
+async def test_an_event_says_who_reports_what_regarding_which_object() -> None:
     async with running() as it:
         made = await it.client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
         it.recorder.record(
@@ -210,9 +210,9 @@ async def test_an_event_says_who_reports_what_about_which_object() -> None:
     assert event.name.startswith("a.")
 
 
-async def test_an_event_about_a_cluster_scoped_object_is_in_the_default_namespace() -> None:
+async def test_an_event_regarding_a_cluster_scoped_object_is_in_the_default_namespace() -> None:
     async with running() as it:
-        it.fail(about=widget("a", namespace=""))
+        it.fail(regarding=widget("a", namespace=""))
         await asyncio.sleep(1)
         event = await it.event()
     assert event.namespace == "default"
@@ -246,7 +246,7 @@ async def test_a_note_is_cut_to_what_the_server_takes(letter: str) -> None:
 @pytest.mark.parametrize("name", ["system:node", "A_b", "x" * 253, "a.b.c", "\u00fc"])
 async def test_any_name_of_an_object_makes_a_name_of_an_event(name: str) -> None:
     async with running() as it:
-        it.fail(about=widget(name))
+        it.fail(regarding=widget(name))
         await asyncio.sleep(1)
         event = await it.event()
     assert len(event.name) <= 253
@@ -279,17 +279,17 @@ async def test_long_words_are_cut() -> None:
 def test_wrong_arguments_are_answered_with_what_to_write(wrong: dict[str, object], words: str) -> None:
     given: dict[str, object] = {"reason": "Failed", "message": "x", **wrong}
     with pytest.raises(ValueError, match=words):
-        desk().recorder.record(widget(), **given)  # type: ignore[arg-type]
+        rig().recorder.record(widget(), **given)  # type: ignore[arg-type]
 
 
-def test_an_event_is_about_something() -> None:
+def test_an_event_is_regarding_something() -> None:
     with pytest.raises(ValueError, match="Reference"):
-        desk().recorder.record(None, reason="Failed", message="x")  # type: ignore[arg-type]
+        rig().recorder.record(None, reason="Failed", message="x")  # type: ignore[arg-type]
 
 
 def test_a_controller_needs_a_name_that_the_server_takes() -> None:
     with pytest.raises(ValueError, match="cannot report events"):
-        EventRecorder(desk().client, controller="my controller")
+        EventRecorder(rig().client, controller="my controller")
 
 
 # Series
@@ -300,8 +300,8 @@ async def test_a_series_grows_with_each_heartbeat_and_the_waits_double() -> None
         for _ in range(200):
             it.fail()
             await asyncio.sleep(1)
-        moments = [round(asked.time) for asked in it.script.asked(patches)]
-        assert moments == [5, 15, 35, 75, 155]
+        times = [round(asked.time) for asked in it.script.requests(patches)]
+        assert times == [5, 15, 35, 75, 155]
         event = await it.event()
         assert event.series is not None
         assert event.series.count in (155, 156)
@@ -311,8 +311,8 @@ async def test_events_differ_by_object_reason_type_action_and_words() -> None:
     async with running() as it:
         for _ in range(2):
             it.fail()
-            it.fail(about=widget("b"))
-            it.fail(about=widget(uid="2"))
+            it.fail(regarding=widget("b"))
+            it.fail(regarding=widget(uid="2"))
             it.fail(reason="Refused")
             it.fail("other words")
             it.recorder.record(widget(), reason="Failed", message="no room")
@@ -325,10 +325,10 @@ async def test_events_differ_by_object_reason_type_action_and_words() -> None:
 async def test_a_new_version_of_the_object_does_not_make_the_event_new() -> None:
     async with running() as it:
         for version in range(5):
-            about = Reference(
+            regarding = Reference(
                 api_version="v1", kind="Pod", namespace="default", name="a", resource_version=str(version)
             )
-            it.fail(about=about)
+            it.fail(regarding=regarding)
             await asyncio.sleep(10)
         event = await it.event()
         assert event.series is not None
@@ -350,7 +350,7 @@ async def test_after_six_minutes_of_silence_an_event_is_new() -> None:
 async def test_what_is_over_is_forgotten() -> None:
     async with running() as it:
         for number in range(50):
-            it.fail(about=widget(f"w{number}"))
+            it.fail(regarding=widget(f"w{number}"))
         await asyncio.sleep(361)
         assert it.recorder.stats().series == 0
 
@@ -375,10 +375,10 @@ async def test_remembered_series_are_bounded_and_the_lost_counts_are_told() -> N
     limits = EventLimits(series=5, total_burst=1000)
     async with running(limits) as it:
         for number in range(20):
-            about = widget(f"w{number}")
-            it.fail(about=about)
+            regarding = widget(f"w{number}")
+            it.fail(regarding=regarding)
             await asyncio.sleep(0.1)
-            it.fail(about=about)
+            it.fail(regarding=regarding)
         stats = it.recorder.stats()
         assert stats.series == 5
         assert stats.dropped_limit == 15
@@ -389,16 +389,16 @@ async def test_remembered_series_are_bounded_and_the_lost_counts_are_told() -> N
 
 async def test_a_write_that_fails_for_now_is_tried_again_and_written_once() -> None:
     async with running() as it:
-        it.script.add(creates, answered(500), times=2)
+        it.script.add(creates, status_response(500), times=2)
         it.fail()
         await asyncio.sleep(60)
         assert (await it.event()).note == "no room"
-        assert len(it.script.asked(creates)) == 3
+        assert len(it.script.requests(creates)) == 3
 
 
 async def test_an_answer_that_is_lost_makes_no_second_event() -> None:
     async with running() as it:
-        it.script.add(creates, cut(), times=1)
+        it.script.add(creates, connection_reset(), times=1)
         it.fail()
         await asyncio.sleep(60)
         event = await it.event()
@@ -412,11 +412,11 @@ async def test_an_answer_that_is_lost_makes_no_second_event() -> None:
 
 async def test_a_server_that_stays_away_costs_a_few_tries_and_the_drop_is_counted() -> None:
     async with running() as it:
-        with it.script.standing(writes, refused()):
+        with it.script.active(writes, connection_refused()):
             it.fail()
             await asyncio.sleep(200)
         assert it.recorder.stats().dropped_failed == 1
-        assert len(it.script.asked(creates)) == it.recorder.limits.tries
+        assert len(it.script.requests(creates)) == it.recorder.limits.tries
         it.fail()
         await asyncio.sleep(10)
         assert (await it.event()).series is None
@@ -424,38 +424,38 @@ async def test_a_server_that_stays_away_costs_a_few_tries_and_the_drop_is_counte
 
 async def test_a_server_that_asks_for_patience_gets_it() -> None:
     async with running() as it:
-        busy = answered(429, reason="TooManyRequests", details={"retryAfterSeconds": 30})
+        busy = status_response(429, reason="TooManyRequests", details={"retryAfterSeconds": 30})
         it.script.add(creates, busy, times=1)
         it.fail()
         await asyncio.sleep(100)
-        first, second = (asked.time for asked in it.script.asked(creates))
+        first, second = (asked.time for asked in it.script.requests(creates))
         assert second - first >= 30
         assert (await it.event()).note == "no room"
 
 
 async def test_a_refused_event_is_dropped_at_once_and_told_in_the_log_once(caplog: pytest.LogCaptureFixture) -> None:
     async with running() as it:
-        with it.script.standing(writes, refusing("create events.events.k8s.io")):
+        with it.script.active(writes, forbidden("create events.events.k8s.io")):
             for number in range(20):
-                it.fail(about=widget(f"w{number}"))
+                it.fail(regarding=widget(f"w{number}"))
             await asyncio.sleep(100)
         assert it.recorder.stats().dropped_failed == 20
     (record,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert "create" in record.__dict__["error"]
 
 
-async def test_an_event_about_a_namespace_that_is_gone_is_dropped() -> None:
+async def test_an_event_regarding_a_namespace_that_is_gone_is_dropped() -> None:
     async with running() as it:
-        it.fail(about=widget("a", namespace="gone"))
+        it.fail(regarding=widget("a", namespace="gone"))
         await asyncio.sleep(10)
         assert it.recorder.stats().dropped_failed == 1
 
 
 async def test_more_than_can_wait_is_dropped_and_counted() -> None:
     async with running(EventLimits(queue=10, total_burst=1000)) as it:
-        it.script.add(creates, frozen())
+        it.script.add(creates, stream_stalled())
         for number in range(50):
-            it.fail(about=widget(f"w{number}"))
+            it.fail(regarding=widget(f"w{number}"))
         assert it.recorder.stats().dropped_queue == 40
         it.script.clear()
 
@@ -478,7 +478,7 @@ async def test_events_of_other_threads_arrive() -> None:
 
 
 async def test_events_that_come_before_the_start_are_sent_then() -> None:
-    it = desk()
+    it = rig()
     it.fail()
     async with asyncio.TaskGroup() as group:
         group.create_task(it.recorder.run())
@@ -494,7 +494,7 @@ async def test_what_is_left_is_sent_before_the_end() -> None:
         await asyncio.sleep(1)
         for _ in range(4):
             it.fail()
-        it.fail(about=widget("late"))
+        it.fail(regarding=widget("late"))
     counts = Counter(event.series.count if event.series else 1 for event in await it.events())
     assert counts == {11: 1, 1: 1}
     assert it.recorder.stats().pending == 0
@@ -502,9 +502,9 @@ async def test_what_is_left_is_sent_before_the_end() -> None:
 
 async def test_the_end_comes_in_time_whatever_the_server_does() -> None:
     async with running(grace=5) as it:
-        it.script.add(writes, frozen())
+        it.script.add(writes, stream_stalled())
         for number in range(10):
-            it.fail(about=widget(f"w{number}"))
+            it.fail(regarding=widget(f"w{number}"))
         await asyncio.sleep(1)
         began = asyncio.get_running_loop().time()
     assert asyncio.get_running_loop().time() - began == pytest.approx(5)
@@ -513,7 +513,7 @@ async def test_the_end_comes_in_time_whatever_the_server_does() -> None:
 
 async def test_the_end_can_be_brought_forward() -> None:
     async with running(grace=0) as it:
-        it.script.add(writes, frozen())
+        it.script.add(writes, stream_stalled())
         it.fail()
         await asyncio.sleep(1)
         it.recorder.close(1000)
@@ -531,19 +531,19 @@ async def test_after_the_end_events_are_dropped_and_counted() -> None:
 
 
 async def test_a_recorder_that_is_cancelled_says_so() -> None:
-    it = desk()
+    it = rig()
     task = asyncio.create_task(it.recorder.run())
     await asyncio.sleep(1)
     it.fail()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert_all_is_accounted_for(it)
+    assert_every_event_is_counted(it)
     assert it.recorder.stats().dropped_stopped == 1
 
 
 async def test_one_that_is_closed_before_it_runs_sends_what_it_has_and_ends() -> None:
-    it = desk()
+    it = rig()
     it.fail()
     it.recorder.close(5)
     await it.recorder.run()

@@ -39,15 +39,15 @@ def authority(tmp_path: Path) -> Authority:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
 def test_server_and_client_of_one_authority_accept_each_other(authority: Authority, host: str) -> None:
-    server = authority.issue("server", file="server", hosts=[host])
-    client = authority.issue("alice", file="alice", groups=["dev"])
+    server = authority.sign("server", file="server", hosts=[host])
+    client = authority.sign("alice", file="alice", groups=["dev"])
 
     shake_hands(server, client, trusted=authority.ca.cert, clients_of=authority.ca.cert, host=host)
 
 
 def test_a_server_is_refused_under_another_name(authority: Authority) -> None:
-    server = authority.issue("server", file="server", hosts=["localhost"])
-    client = authority.issue("alice", file="alice")
+    server = authority.sign("server", file="server", hosts=["localhost"])
+    client = authority.sign("alice", file="alice")
 
     with pytest.raises(ssl.SSLCertVerificationError, match=r"not valid for '127.0.0.1'"):
         shake_hands(server, client, trusted=authority.ca.cert, clients_of=authority.ca.cert, host="127.0.0.1")
@@ -55,15 +55,15 @@ def test_a_server_is_refused_under_another_name(authority: Authority) -> None:
 
 def test_a_client_of_another_authority_is_refused(authority: Authority, tmp_path: Path) -> None:
     other = Authority(tmp_path / "other", "test")
-    server = authority.issue("server", file="server", hosts=["localhost"])
-    stranger = other.issue("alice", file="alice")
+    server = authority.sign("server", file="server", hosts=["localhost"])
+    stranger = other.sign("alice", file="alice")
 
     with pytest.raises(ssl.SSLError):
         shake_hands(server, stranger, trusted=authority.ca.cert, clients_of=authority.ca.cert, host="localhost")
 
 
 def test_a_client_certificate_does_not_serve(authority: Authority) -> None:
-    client = authority.issue("alice", file="alice")
+    client = authority.sign("alice", file="alice")
 
     with pytest.raises(ssl.SSLCertVerificationError):
         shake_hands(client, client, trusted=authority.ca.cert, clients_of=authority.ca.cert, host="localhost")

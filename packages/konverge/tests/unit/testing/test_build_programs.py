@@ -54,7 +54,7 @@ def test_every_program_is_built_and_the_last_line_says_where(go: Path, environ: 
     said: list[str] = []
     directory = tmp_path / "cache"
 
-    build(directory, say=said.append, environ=environ)
+    build(directory, report=said.append, environ=environ)
 
     assert {path.name for path in directory.iterdir()} == {*PROGRAMS, ".lock"}
     assert said[-1] == f"control plane {kubernetes_version()} is in {directory}"
@@ -65,11 +65,11 @@ def test_every_program_is_built_and_the_last_line_says_where(go: Path, environ: 
 
 
 def test_what_is_built_is_not_built_again(go: Path, environ: dict[str, str], tmp_path: Path) -> None:
-    build(tmp_path / "cache", say=str, environ=environ)
+    build(tmp_path / "cache", report=str, environ=environ)
     (go / "calls").unlink()
     said: list[str] = []
 
-    build(tmp_path / "cache", say=said.append, environ={"PATH": ""})
+    build(tmp_path / "cache", report=said.append, environ={"PATH": ""})
 
     assert said == [f"control plane {kubernetes_version()} is in {tmp_path / 'cache'}"]
     assert calls(go) == []
@@ -79,7 +79,7 @@ def test_without_go_the_error_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(
         ControlPlaneError, match=r"no `go` on the PATH \(install Go 1.26 or newer, or .*KUBEBUILDER_ASSETS"
     ):
-        build(tmp_path / "cache", say=str, environ={"PATH": str(tmp_path)})
+        build(tmp_path / "cache", report=str, environ={"PATH": str(tmp_path)})
 
     assert not (tmp_path / "cache").exists()
 
@@ -91,11 +91,11 @@ def test_a_failed_build_shows_the_end_of_its_log_and_goes_on_there_next_time(
     (go / "broken").write_text(PROGRAMS["kubectl"])
 
     with pytest.raises(ControlPlaneError, match=r"build kubectl: go failed; the end of .*:\n[\s\S]*does not compile$"):
-        build(directory, say=str, environ=environ)
+        build(directory, report=str, environ=environ)
     assert {path.name for path in directory.iterdir()} == {"etcd", "kube-apiserver", "build.log", ".lock"}
     (go / "broken").unlink()
     (go / "calls").unlink()
-    build(directory, say=str, environ=environ)
+    build(directory, report=str, environ=environ)
 
     assert {path.name for path in directory.iterdir()} == {*PROGRAMS, ".lock"}
     assert [call.split()[-1] for call in calls(go)[1:]] == [PROGRAMS["kubectl"], PROGRAMS["kube-controller-manager"]]
@@ -128,7 +128,7 @@ def test_a_second_build_waits_for_the_first_and_builds_nothing(
         thread.join()
 
     assert said == [
-        "another build is under way: waiting for it",
+        "another build is running: waiting for it",
         f"control plane {kubernetes_version()} is in {tmp_path / 'cache'}",
     ]
     assert len(calls(go)) == 1 + len(PROGRAMS)
@@ -170,6 +170,6 @@ def test_ctrl_c_ends_the_compiler_and_leaves_nothing_unfinished(
         process.send_signal(signal.SIGINT)
         _, err = process.communicate()
 
-    assert (process.returncode, err) == (130, "stopped; what is built so far stays\n")
+    assert (process.returncode, err) == (130, "interrupted; finished programs stay\n")
     assert is_gone(compiler)
     assert {path.name for path in cache_directory(environ).iterdir()} == {"build.log", ".lock"}

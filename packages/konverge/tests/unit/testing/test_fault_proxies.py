@@ -13,7 +13,15 @@ from konverge.client import Client, RetryPolicy, StaticCredentials
 from konverge.errors import NotFound, TransportError, Unauthorized
 from konverge.objects import Unstructured
 from konverge.testing.fault_proxy import FaultProxy
-from konverge.testing.faults import Fault, answered, anything, cut, lists, refused, watches
+from konverge.testing.faults import (
+    Fault,
+    any_request,
+    connection_refused,
+    connection_reset,
+    lists,
+    status_response,
+    watches,
+)
 from konverge.testing.raw_proxy import RawProxy
 from konverge.wire import WatchOptions
 from konverge_cluster.embedded_server import EmbeddedServer
@@ -88,7 +96,7 @@ async def test_a_client_that_goes_away_ends_the_watch_at_the_server() -> None:
                 await asyncio.sleep(0.01)
 
 
-@pytest.mark.parametrize("fault", [refused(), cut(after=10)])
+@pytest.mark.parametrize("fault", [connection_refused(), connection_reset(after=10)])
 async def test_a_broken_connection_is_one_on_the_wire(fault: Fault) -> None:
     async with proxied(ONCE) as (proxy, client):
         proxy.script.add(lists("configmaps"), fault, times=1)
@@ -105,7 +113,7 @@ async def test_a_server_can_go_away_and_come_back_on_its_port() -> None:
                 await response.read()
         with pytest.raises(TransportError, match="refused"):
             await client.list(CONFIG_MAP)
-        await proxy.listen_again()
+        await proxy.start_listening()
         assert await client.list(CONFIG_MAP) == []
 
 
@@ -119,7 +127,7 @@ async def test_requests_with_credentials_of_their_own_keep_them() -> None:
 
 async def test_statuses_come_through_the_proxy() -> None:
     async with proxied() as (proxy, client):
-        proxy.script.add(watches(), answered(401, reason="Unauthorized"))
+        proxy.script.add(watches(), status_response(401, reason="Unauthorized"))
         with pytest.raises(Unauthorized):
             await client.collection(CONFIG_MAP).watch(WatchOptions())
 
@@ -134,7 +142,7 @@ async def test_a_frozen_connection_stays_open_and_says_nothing_while_new_ones_wo
     async with joined() as (proxy, client):
         await client.list(CONFIG_MAP)
         async with await client.collection(CONFIG_MAP).watch(WatchOptions(bookmarks=False)) as response:
-            assert proxy.freeze() == 2
+            assert proxy.pause() == 2
             async with Client.connect(proxy.config) as other:
                 await other.create(config_map("a"))
             with pytest.raises(TimeoutError):
@@ -149,11 +157,11 @@ async def test_a_frozen_connection_stays_open_and_says_nothing_while_new_ones_wo
 async def test_what_was_held_back_comes_after_a_thaw() -> None:
     async with joined() as (proxy, client):
         await client.list(CONFIG_MAP)
-        proxy.freeze()
+        proxy.pause()
         late = asyncio.create_task(client.list(CONFIG_MAP))
         await asyncio.sleep(0.1)
         assert not late.done()
-        proxy.thaw()
+        proxy.resume()
 
         assert await late == []
 
@@ -161,13 +169,13 @@ async def test_what_was_held_back_comes_after_a_thaw() -> None:
 async def test_connections_can_be_cut_and_refused() -> None:
     async with joined() as (proxy, client):
         async with await client.collection(CONFIG_MAP).watch(WatchOptions()) as response:
-            assert proxy.cut() == 1
+            assert proxy.reset() == 1
             with pytest.raises(TransportError):
                 await response.read()
-        proxy.refuse()
+        proxy.reject()
         with pytest.raises(TransportError):
             await client.list(CONFIG_MAP)
-        proxy.refuse(False)
+        proxy.reject(False)
         assert await client.list(CONFIG_MAP) == []
         assert len(proxy.connections) == 3
 
@@ -176,4 +184,4 @@ async def test_nothing_is_logged_of_a_proxy_that_is_only_passed_through() -> Non
     async with proxied() as (proxy, client):
         await asyncio.gather(*(client.list(CONFIG_MAP) for _ in range(20)))
 
-    assert len(proxy.script.asked(anything)) == 20
+    assert len(proxy.script.requests(any_request)) == 20

@@ -10,23 +10,23 @@ import pytest
 
 from konverge.client import InProcessTransport
 from konverge.errors import TransportError
-from konverge.testing.fault_transport import FaultyTransport
+from konverge.testing.fault_transport import FaultTransport
 from konverge.testing.faults import (
     End,
     Fault,
     FaultScript,
-    answered,
-    anything,
-    cut,
-    ended,
-    frozen,
-    injected,
+    any_request,
+    connection_refused,
+    connection_reset,
+    extra_data,
+    forbidden,
     lists,
-    refused,
-    refusing,
+    status_response,
+    stream_closed,
+    stream_stalled,
     watches,
 )
-from konverge.wire import BufferedResponse, Request, Response, error_of
+from konverge.wire import BufferedResponse, Request, Response, error_from_response
 
 LIST = Request("GET", "/api/v1/pods", query=(("limit", "500"),))
 WATCH = Request("GET", "/api/v1/pods", query=(("watch", "true"),), stream=True)
@@ -36,11 +36,11 @@ async def server(_: Request) -> Response:
     return BufferedResponse(200, b"0123456789")
 
 
-def transport(script: FaultScript | None = None) -> FaultyTransport:
-    return FaultyTransport(InProcessTransport(server), script)
+def transport(script: FaultScript | None = None) -> FaultTransport:
+    return FaultTransport(InProcessTransport(server), script)
 
 
-async def body(way: FaultyTransport, request: Request = LIST) -> bytes:
+async def body(way: FaultTransport, request: Request = LIST) -> bytes:
     async with await way.send(request) as response:
         return await response.read()
 
@@ -52,10 +52,10 @@ async def test_without_a_rule_nothing_changes() -> None:
 @pytest.mark.parametrize(
     ("fault", "expected"),
     [
-        (ended(), b""),
-        (ended(after=4), b"0123"),
-        (ended(after=100), b"0123456789"),
-        (injected(b"!", after=2), b"01!"),
+        (stream_closed(), b""),
+        (stream_closed(after=4), b"0123"),
+        (stream_closed(after=100), b"0123456789"),
+        (extra_data(b"!", after=2), b"01!"),
         (Fault(before=b"!"), b"!0123456789"),
         (Fault(after=b"!"), b"0123456789!"),
         (Fault(rewrite=bytes.upper, before=b"a"), b"a0123456789"),
@@ -64,15 +64,24 @@ async def test_without_a_rule_nothing_changes() -> None:
 )
 async def test_a_fault_changes_the_body(fault: Fault, expected: bytes) -> None:
     way = transport()
-    way.script.add(anything, fault)
+    way.script.add(any_request, fault)
 
     assert await body(way) == expected
 
 
-@pytest.mark.parametrize("fault", [cut(), cut(after=3), Fault(end=End.CUT), injected(b"!", end=End.CUT), refused()])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        connection_reset(),
+        connection_reset(after=3),
+        Fault(end=End.RESET),
+        extra_data(b"!", end=End.RESET),
+        connection_refused(),
+    ],
+)
 async def test_a_connection_that_breaks_is_a_transport_error(fault: Fault) -> None:
     way = transport()
-    way.script.add(anything, fault)
+    way.script.add(any_request, fault)
 
     with pytest.raises(TransportError):
         await body(way)
@@ -80,7 +89,7 @@ async def test_a_connection_that_breaks_is_a_transport_error(fault: Fault) -> No
 
 async def test_bytes_before_a_cut_come_through() -> None:
     way = transport()
-    way.script.add(anything, cut(after=3))
+    way.script.add(any_request, connection_reset(after=3))
     came = b""
 
     async with await way.send(WATCH) as response:
@@ -93,7 +102,7 @@ async def test_bytes_before_a_cut_come_through() -> None:
 
 async def test_a_frozen_body_says_nothing_more_and_does_not_end() -> None:
     way = transport()
-    way.script.add(anything, frozen(after=3))
+    way.script.add(any_request, stream_stalled(after=3))
     came = b""
 
     async with await way.send(WATCH) as response:
@@ -107,7 +116,7 @@ async def test_a_frozen_body_says_nothing_more_and_does_not_end() -> None:
 
 async def test_an_answer_in_the_servers_place_is_a_status() -> None:
     way = transport()
-    way.script.add(anything, answered(429, reason="TooManyRequests", details={"retryAfterSeconds": 3}))
+    way.script.add(any_request, status_response(429, reason="TooManyRequests", details={"retryAfterSeconds": 3}))
 
     async with await way.send(LIST) as response:
         said = json.loads(await response.read())
@@ -117,14 +126,14 @@ async def test_an_answer_in_the_servers_place_is_a_status() -> None:
 
 
 async def test_a_refusal_names_the_right_as_rbac_does() -> None:
-    fault = refusing("list widgets.example.com")
+    fault = forbidden("list widgets.example.com")
 
-    assert "needs list on widgets.example.com" in str(error_of(403, {}, fault.body))
+    assert "needs list on widgets.example.com" in str(error_from_response(403, {}, fault.body))
 
 
 async def test_a_delay_comes_before_the_request_is_sent_on() -> None:
     way = transport()
-    way.script.add(anything, Fault(delay=7.0))
+    way.script.add(any_request, Fault(delay=7.0))
 
     await body(way)
 
@@ -133,15 +142,15 @@ async def test_a_delay_comes_before_the_request_is_sent_on() -> None:
 
 async def test_a_rule_is_used_as_often_as_it_says_and_the_first_one_first() -> None:
     way = transport()
-    way.script.add(anything, answered(200, b"one"), times=2)
-    way.script.add(anything, answered(200, b"two"), times=1)
+    way.script.add(any_request, status_response(200, b"one"), times=2)
+    way.script.add(any_request, status_response(200, b"two"), times=1)
 
     assert [await body(way) for _ in range(4)] == [b"one", b"one", b"two", b"0123456789"]
 
 
 async def test_a_standing_rule_ends_with_its_block() -> None:
     way = transport()
-    with way.script.standing(lists("pods"), answered(200, b"one")):
+    with way.script.active(lists("pods"), status_response(200, b"one")):
         assert await body(way) == b"one"
 
     assert await body(way) == b"0123456789"
@@ -149,8 +158,8 @@ async def test_a_standing_rule_ends_with_its_block() -> None:
 
 async def test_lists_and_watches_are_told_apart() -> None:
     way = transport()
-    way.script.add(watches("pods"), answered(200, b"watched"))
-    way.script.add(lists("nodes"), answered(200, b"nodes"))
+    way.script.add(watches("pods"), status_response(200, b"watched"))
+    way.script.add(lists("nodes"), status_response(200, b"nodes"))
 
     assert await body(way, LIST) == b"0123456789"
     assert await body(way, WATCH) == b"watched"
@@ -158,7 +167,7 @@ async def test_lists_and_watches_are_told_apart() -> None:
 
 async def test_the_log_has_every_request_with_its_time() -> None:
     way = transport()
-    way.script.add(watches(), refused())
+    way.script.add(watches(), connection_refused())
     await body(way)
     await asyncio.sleep(5)
     with pytest.raises(TransportError):
@@ -168,13 +177,13 @@ async def test_the_log_has_every_request_with_its_time() -> None:
         (0, False, "pods"),
         (5, True, "pods"),
     ]
-    assert len(way.script.asked(watches(), since=5)) == 1
-    assert way.script.asked(lists(), since=1) == []
+    assert len(way.script.requests(watches(), since=5)) == 1
+    assert way.script.requests(lists(), since=1) == []
 
 
-@pytest.mark.parametrize("how", ["cut_streams", "end_streams", "freeze_streams"])
+@pytest.mark.parametrize("how", ["reset_streams", "close_streams", "stall_streams"])
 async def test_what_is_being_read_can_be_broken_off_and_later_streams_are_not(how: str) -> None:
-    way = FaultyTransport(InProcessTransport(_endless))
+    way = FaultTransport(InProcessTransport(_endless))
 
     async with await way.send(WATCH) as response:
         reading = asyncio.create_task(_read(response))
@@ -182,12 +191,12 @@ async def test_what_is_being_read_can_be_broken_off_and_later_streams_are_not(ho
         assert way.streams == 1
         assert getattr(way, how)() == 1
         await asyncio.sleep(100)
-        assert reading.done() == (how != "freeze_streams")
+        assert reading.done() == (how != "stall_streams")
         reading.cancel()
         (outcome,) = await asyncio.gather(reading, return_exceptions=True)
 
     assert way.streams == 0
-    expected = {"cut_streams": TransportError, "end_streams": int, "freeze_streams": asyncio.CancelledError}[how]
+    expected = {"reset_streams": TransportError, "close_streams": int, "stall_streams": asyncio.CancelledError}[how]
     assert isinstance(outcome, expected)
     async with await way.send(WATCH) as response:
         assert await anext(aiter(response.chunks())) == b"."

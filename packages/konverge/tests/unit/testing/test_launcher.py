@@ -155,7 +155,7 @@ def test_a_fixed_port_that_is_taken_is_one_clear_error(programs: Path, left_behi
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
 
-        with pytest.raises(ControlPlaneError, match=f"start kube-apiserver: port {port} is taken"):
+        with pytest.raises(ControlPlaneError, match=f"start kube-apiserver: port {port} is in use"):
             ControlPlane(binaries=programs, port=port).start()
 
     assert left_behind() == []
@@ -172,7 +172,7 @@ def test_a_control_plane_that_does_not_run_says_how_to_use_it(programs: Path) ->
 
 def test_a_running_control_plane_is_not_started_twice_but_a_stopped_one_starts_again(programs: Path) -> None:
     plane = ControlPlane(binaries=programs)
-    with plane, pytest.raises(ControlPlaneError, match="runs already"):
+    with plane, pytest.raises(ControlPlaneError, match="already running"):
         plane.start()
     with plane:
         assert plane.request("GET", "/readyz").status == 200
@@ -195,12 +195,12 @@ def test_however_the_run_ends_nothing_outlives_it(
     assert run.stdout is not None
     said = json.loads(run.stdout.readline())
     directory = Path(said.pop("directory"))
-    guardian = next(pid for pid in children_of(run.pid) if pid not in said.values())
+    cleanup_process = next(pid for pid in children_of(run.pid) if pid not in said.values())
 
-    # To the whole group, as a terminal does it on Ctrl-C: servers and guardian must not be in it.
+    # To the whole group, as a terminal does it on Ctrl-C: servers and cleanup_process must not be in it.
     os.killpg(run.pid, number)
 
-    assert all(is_gone(pid) for pid in [run.pid, *said.values(), guardian])
+    assert all(is_gone(pid) for pid in [run.pid, *said.values(), cleanup_process])
     assert not directory.exists()
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from konverge.errors import ControlPlaneError
-from konverge.testing.leash import Leash
+from konverge.testing.process_guard import ProcessGuard
 from konverge.testing.servers import PORTS, Server, free_port
 
 Write = Callable[[Path, str], Path]
@@ -20,21 +20,21 @@ LISTEN = 'touch "ready-$1"\nexec sleep 60\n'
 
 
 @pytest.fixture
-def leash() -> Iterator[Leash]:
-    made = Leash()
+def guard() -> Iterator[ProcessGuard]:
+    made = ProcessGuard()
     yield made
-    made.release()
+    made.close()
 
 
 @pytest.fixture
-def make(leash: Leash, write: Write, tmp_path: Path) -> Iterator[Callable[..., Server]]:
+def make(guard: ProcessGuard, write: Write, tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """Make a server out of a shell script, which gets the port as $1."""
     made: list[Server] = []
 
     def make(script: str, port: int = 0) -> Server:
         program = write(tmp_path / "fake-server", f"#!/bin/sh\n{script}")
-        ready = lambda port: (leash.directory / f"ready-{port}").exists()  # noqa: E731
-        made.append(Server(program, lambda port: [str(port)], ready, leash=leash, port=port))
+        ready = lambda port: (guard.directory / f"ready-{port}").exists()  # noqa: E731
+        made.append(Server(program, lambda port: [str(port)], ready, guard=guard, port=port))
         return made[-1]
 
     yield make
@@ -49,13 +49,13 @@ def soon(seconds: float = 10.0) -> float:
     return time.monotonic() + seconds
 
 
-def test_start_returns_when_the_server_is_ready(make: Make, leash: Leash) -> None:
+def test_start_returns_when_the_server_is_ready(make: Make, guard: ProcessGuard) -> None:
     server = make(LISTEN)
 
     server.start(deadline=soon())
 
     assert server.port in PORTS
-    assert (leash.directory / f"ready-{server.port}").exists()
+    assert (guard.directory / f"ready-{server.port}").exists()
 
 
 def test_a_server_that_dies_is_one_error_with_the_end_of_its_log(make: Make) -> None:
@@ -95,17 +95,17 @@ def test_a_server_that_is_not_ready_in_time_is_stopped(make: Make) -> None:
 
 
 def test_an_interrupted_start_leaves_nothing_of_the_server(
-    leash: Leash, write: Write, tmp_path: Path, is_gone: IsGone
+    guard: ProcessGuard, write: Write, tmp_path: Path, is_gone: IsGone
 ) -> None:
     program = write(tmp_path / "fake-server", "#!/bin/sh\nsleep 60 &\necho $! > child\nmv child started\nwait\n")
-    started = leash.directory / "started"
+    started = guard.directory / "started"
 
     def interrupt(port: int) -> bool:
         if started.exists():
             raise KeyboardInterrupt(port)
         return False
 
-    server = Server(program, lambda port: [str(port)], interrupt, leash=leash)
+    server = Server(program, lambda port: [str(port)], interrupt, guard=guard)
     with pytest.raises(KeyboardInterrupt):
         server.start(deadline=soon())
 
@@ -113,8 +113,8 @@ def test_an_interrupted_start_leaves_nothing_of_the_server(
     assert is_gone(int(started.read_text()))
 
 
-def test_a_free_port_that_somebody_else_took_first_costs_another_try(make: Make, leash: Leash) -> None:
-    tries = leash.directory / "tries"
+def test_a_free_port_that_somebody_else_took_first_costs_another_try(make: Make, guard: ProcessGuard) -> None:
+    tries = guard.directory / "tries"
     third = "[ $(wc -l < tries) -ge 3 ] || { echo bind: address already in use; exit 1; }"
     server = make(f"echo $1 >> tries\n{third}\n{LISTEN}")
 
@@ -125,16 +125,16 @@ def test_a_free_port_that_somebody_else_took_first_costs_another_try(make: Make,
     assert server.port == int(ports[-1])
 
 
-def test_no_try_is_made_for_ever(make: Make, leash: Leash) -> None:
+def test_no_try_is_made_for_ever(make: Make, guard: ProcessGuard) -> None:
     server = make("echo $1 >> tries\necho address already in use\nexit 1\n")
 
-    with pytest.raises(ControlPlaneError, match="is taken"):
+    with pytest.raises(ControlPlaneError, match="is in use"):
         server.start(deadline=soon())
 
-    assert len((leash.directory / "tries").read_text().split()) == 5
+    assert len((guard.directory / "tries").read_text().split()) == 5
 
 
-def test_a_fixed_port_that_is_taken_is_an_error_that_names_it(make: Make, leash: Leash) -> None:
+def test_a_fixed_port_that_is_taken_is_an_error_that_names_it(make: Make, guard: ProcessGuard) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         server = make("touch launched\n", port=port)
@@ -142,19 +142,23 @@ def test_a_fixed_port_that_is_taken_is_an_error_that_names_it(make: Make, leash:
         with pytest.raises(ControlPlaneError) as caught:
             server.start(deadline=soon())
 
-    said = f"start fake-server: port {port} is taken (leave the port out to get a free one)"
+    said = f"start fake-server: port {port} is in use (leave the port out to get a free one)"
     assert str(caught.value) == said
-    assert not (leash.directory / "launched").exists()
+    assert not (guard.directory / "launched").exists()
 
 
-def test_a_fixed_port_that_is_taken_in_the_last_moment_is_no_reason_for_another(make: Make, leash: Leash) -> None:
+def test_a_fixed_port_that_is_taken_in_the_last_moment_is_no_reason_for_another(
+    make: Make, guard: ProcessGuard
+) -> None:
     port = free_port()
     server = make("echo $1 >> tries\necho bind: address already in use\nexit 1\n", port=port)
 
-    with pytest.raises(ControlPlaneError, match=f"port {port} is taken .*; the end of its log:\nbind: address already"):
+    with pytest.raises(
+        ControlPlaneError, match=f"port {port} is in use .*; the end of its log:\nbind: address already"
+    ):
         server.start(deadline=soon())
 
-    assert (leash.directory / "tries").read_text().split() == [str(port)]
+    assert (guard.directory / "tries").read_text().split() == [str(port)]
 
 
 def test_a_killed_server_comes_back_on_its_port(make: Make, is_gone: IsGone) -> None:
@@ -175,17 +179,17 @@ def test_a_running_server_is_not_started_twice(make: Make) -> None:
     server = make(LISTEN)
     server.start(deadline=soon())
 
-    with pytest.raises(ControlPlaneError, match="runs already"):
+    with pytest.raises(ControlPlaneError, match="already running"):
         server.start(deadline=soon())
 
 
-def test_stop_lets_the_server_end_in_order(make: Make, leash: Leash) -> None:
+def test_stop_lets_the_server_end_in_order(make: Make, guard: ProcessGuard) -> None:
     server = make("trap 'echo orderly > end; exit 0' TERM\ntouch ready-$1\nwhile :; do sleep 0.01; done\n")
     server.start(deadline=soon())
 
     server.stop()
 
-    assert (leash.directory / "end").read_text() == "orderly\n"
+    assert (guard.directory / "end").read_text() == "orderly\n"
     assert server.pid is None
 
 
@@ -195,7 +199,7 @@ def test_a_server_that_ignores_stop_is_killed(make: Make, is_gone: IsGone) -> No
     pid = server.pid
     assert pid is not None
 
-    server.stop(patience=0.05)
+    server.stop(timeout=0.05)
 
     assert is_gone(pid)
 

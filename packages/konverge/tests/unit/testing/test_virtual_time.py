@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from konverge.testing.virtual_time import run_virtually, settle
+from konverge.testing.virtual_time import run_in_virtual_time, settle
 
 
 async def test_an_hour_passes_at_once_and_exactly() -> None:
@@ -48,7 +48,7 @@ def test_a_deadlock_is_an_error_and_no_hang() -> None:
         await asyncio.get_running_loop().create_future()
 
     with pytest.raises(RuntimeError, match="deadlock: every task waits"):
-        run_virtually(wait_for_ever())
+        run_in_virtual_time(wait_for_ever())
 
 
 def test_a_coroutine_runs_to_its_end() -> None:
@@ -56,7 +56,7 @@ def test_a_coroutine_runs_to_its_end() -> None:
         await asyncio.sleep(86_400)
         return asyncio.get_running_loop().time()
 
-    assert run_virtually(main()) == 86_400
+    assert run_in_virtual_time(main()) == 86_400
 
 
 def test_a_task_left_running_fails_its_test(pytester: pytest.Pytester) -> None:

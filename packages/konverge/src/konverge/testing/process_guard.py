@@ -1,8 +1,8 @@
-"""End what is left of a control plane when the process that started it is gone, however it went.
+"""Clean up after a control plane when the process that started it is gone, however it ended.
 
-A test run can end without running any of its own code: kill -9, a crash of the interpreter, a closed terminal. So the
-cleaning is done by a second process, the guardian, that holds one end of a pipe. The kernel closes the other end when
-the run dies; the guardian then kills the servers and removes their directory.
+A test run can end without running any of its own code: kill -9, a crash of the interpreter, a closed terminal. So a
+second process, the cleanup process, holds the read end of a pipe. The kernel closes the write end when the test run
+dies; the cleanup process then kills the servers and removes their directory.
 
 Linux's parent-death signal is not used: it fires when the *thread* that started the child ends, so a server restarted
 from a worker thread would die with that thread; it exists on one system only; and it needs code between fork and exec,
@@ -10,9 +10,9 @@ which is not safe beside other threads.
 
 Rules:
 
-1. A server tells its own process id to the guardian before it becomes the server, so there is no moment in which one
-   runs that the guardian does not know.
-2. A process id is struck off only after the process was waited for: until then the kernel cannot give it to another.
+1. A server reports its own process id to the cleanup process before it executes the program, so no server ever runs
+   that the cleanup process does not know.
+2. A process id is unregistered only after the process was waited for: until then the kernel cannot reuse it.
 3. This file is run as a script by a bare interpreter and imports the standard library only.
 """
 
@@ -29,21 +29,21 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["Leash"]
+__all__ = ["ProcessGuard"]
 
-# Each server leads a process group of its own: a Ctrl-C in the terminal reaches the test run alone, which then stops
-# its servers in order, and whatever a server started is killed with it.
-LAUNCH = ("/bin/sh", "-c", 'echo "started $$"; exec "$@" >&2', "sh")
+# Each server leads its own process group: a Ctrl-C in the terminal reaches the test run alone, which then stops its
+# servers in order, and the children of a server are killed with it.
+LAUNCHER = ("/bin/sh", "-c", 'echo "started $$"; exec "$@" >&2', "sh")
 
 
-class Leash:
-    """A temporary directory and the processes launched beside it, none of which outlives this process for long."""
+class ProcessGuard:
+    """A temporary directory and the processes started with it, none of which outlives this process for long."""
 
     def __init__(self) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="konverge-"))
         read_end, self._write_end = os.pipe()
         try:
-            self.guardian = subprocess.Popen(
+            self.cleanup_process = subprocess.Popen(
                 [sys.executable, "-I", "-S", __file__, str(self.directory)],
                 stdin=read_end,
                 stdout=subprocess.DEVNULL,
@@ -57,13 +57,13 @@ class Leash:
         finally:
             os.close(read_end)
 
-    def launch(self, command: Iterable[str], *, log: Path) -> subprocess.Popen[bytes]:
-        """Start a command in its own process group; all that it prints goes to `log`."""
-        # Nothing else of the caller's environment: etcd, for one, takes any of its flags from there as well.
+    def start(self, command: Iterable[str], *, log: Path) -> subprocess.Popen[bytes]:
+        """Start a command in its own process group; its output goes to `log`."""
+        # Nothing else of the caller's environment: etcd, for one, reads its flags from there too.
         environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self.directory)}
         with log.open("wb") as output:
             return subprocess.Popen(
-                [*LAUNCH, *command],
+                [*LAUNCHER, *command],
                 cwd=self.directory,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -72,25 +72,25 @@ class Leash:
                 start_new_session=True,
             )
 
-    def strike_off(self, process: subprocess.Popen[bytes]) -> None:
-        """Forget a process that was waited for."""
-        self._tell(f"stopped {process.pid}")
+    def unregister(self, process: subprocess.Popen[bytes]) -> None:
+        """Unregister a process that was waited for."""
+        self._send(f"stopped {process.pid}")
 
-    def release(self) -> None:
-        """Remove the directory and send the guardian home; every process was struck off before."""
+    def close(self) -> None:
+        """Remove the directory and end the cleanup process; every process was unregistered before."""
         _remove(self.directory)
-        self._tell("done")
+        self._send("done")
         os.close(self._write_end)
-        self.guardian.wait()
+        self.cleanup_process.wait()
 
-    def _tell(self, line: str) -> None:
-        # A guardian that somebody killed is no reason to fail a test run that ends in order.
+    def _send(self, line: str) -> None:
+        # A killed cleanup process is no reason to fail a test run that ends in order.
         with contextlib.suppress(BrokenPipeError):
             os.write(self._write_end, f"{line}\n".encode())
 
 
-def guard(lines: Iterable[str], directory: Path) -> None:
-    """Follow what is started and stopped; when the lines end without "done", end what is still there."""
+def clean_up(lines: Iterable[str], directory: Path) -> None:
+    """Track the started and stopped processes; when the lines end without "done", kill the rest and remove files."""
     groups: set[int] = set()
     for line in lines:
         word, _, pid = line.strip().partition(" ")
@@ -104,7 +104,7 @@ def guard(lines: Iterable[str], directory: Path) -> None:
 
 
 def _remove(directory: Path) -> None:
-    # A killed server may still be writing for a moment, which makes a directory that was just emptied full again.
+    # A killed server may still write for a moment, into a directory that was just emptied.
     for _ in range(50):
         shutil.rmtree(directory, ignore_errors=True)
         if not directory.exists():
@@ -115,4 +115,4 @@ def _remove(directory: Path) -> None:
 if __name__ == "__main__":
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
-    guard(sys.stdin, Path(sys.argv[1]))
+    clean_up(sys.stdin, Path(sys.argv[1]))

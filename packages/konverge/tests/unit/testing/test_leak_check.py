@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from konverge.testing.leak_check import WatchedLoop, assert_nothing_left
+from konverge.testing.leak_check import LeakCheckLoop, assert_no_leaks
 
 
 def test_a_listener_and_a_connection_that_are_left_open_are_named() -> None:
@@ -18,18 +18,18 @@ def test_a_listener_and_a_connection_that_are_left_open_are_named() -> None:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         await accepted
         loop = asyncio.get_running_loop()
-        assert isinstance(loop, WatchedLoop)
-        left = await loop.left_open()
+        assert isinstance(loop, LeakCheckLoop)
+        left = await loop.open_resources()
         server.close()
         writer.transport.abort()
         accepted.result().transport.abort()
         return left, port
 
-    with asyncio.Runner(loop_factory=WatchedLoop) as runner:
+    with asyncio.Runner(loop_factory=LeakCheckLoop) as runner:
         left, port = runner.run(leave())
-        runner.run(assert_nothing_left())
+        runner.run(assert_no_leaks())
 
-    assert f"127.0.0.1:{port} to nobody" in left
+    assert f"127.0.0.1:{port} to no peer" in left
     assert any(each.endswith(f" to 127.0.0.1:{port}") for each in left)
 
 
@@ -39,19 +39,19 @@ def test_a_connection_that_nobody_reads_any_more_is_seen() -> None:
         _, writer = await asyncio.open_connection(sock=ours)
         theirs.close()
         loop = asyncio.get_running_loop()
-        assert isinstance(loop, WatchedLoop)
-        left = await loop.left_open(patience=0.05)
+        assert isinstance(loop, LeakCheckLoop)
+        left = await loop.open_resources(timeout=0.05)
         writer.transport.abort()
         return left
 
-    with asyncio.Runner(loop_factory=WatchedLoop) as runner:
+    with asyncio.Runner(loop_factory=LeakCheckLoop) as runner:
         assert len(runner.run(leave())) == 1
-        runner.run(assert_nothing_left())
+        runner.run(assert_no_leaks())
 
 
 def test_a_loop_that_holds_nothing_but_itself_is_empty() -> None:
-    with asyncio.Runner(loop_factory=WatchedLoop) as runner:
-        runner.run(assert_nothing_left())
+    with asyncio.Runner(loop_factory=LeakCheckLoop) as runner:
+        runner.run(assert_no_leaks())
 
 
 def test_a_goodbye_that_takes_a_moment_is_waited_for() -> None:
@@ -60,10 +60,10 @@ def test_a_goodbye_that_takes_a_moment_is_waited_for() -> None:
         with theirs:
             _, writer = await asyncio.open_connection(sock=ours)
             asyncio.get_running_loop().call_later(0.02, writer.transport.abort)
-            await assert_nothing_left()
+            await assert_no_leaks()
         assert writer.transport.is_closing()
 
-    with asyncio.Runner(loop_factory=WatchedLoop) as runner:
+    with asyncio.Runner(loop_factory=LeakCheckLoop) as runner:
         runner.run(close_late())
 
 
@@ -80,4 +80,4 @@ def test_a_test_that_leaves_a_listener_fails(pytester: pytest.Pytester) -> None:
         "-p", "konverge.testing.async_tests", "-p", "no:cacheprovider", "-W", "ignore"
     )
     outcome.assert_outcomes(failed=1)
-    outcome.stdout.fnmatch_lines(["*left open: 127.0.0.1:* to nobody*"])
+    outcome.stdout.fnmatch_lines(["*left open: 127.0.0.1:* to no peer*"])

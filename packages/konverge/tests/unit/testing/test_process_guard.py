@@ -1,4 +1,4 @@
-"""What the guardian ends when nobody else does."""
+"""What the cleanup process ends when the test run cannot."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from konverge.testing.leash import Leash, guard
+from konverge.testing.process_guard import ProcessGuard, guard
 
 
 @pytest.fixture
@@ -62,26 +62,26 @@ def test_a_server_that_ended_on_its_own_is_no_error(directory: Path) -> None:
 
 def test_a_launched_program_has_its_own_group_log_and_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ETCD_NAME", "of somebody else")
-    leash = Leash()
-    log = leash.directory / "program.log"
+    guard = ProcessGuard()
+    log = guard.directory / "program.log"
 
-    process = leash.launch(["/bin/sh", "-c", 'echo "out $ETCD_NAME"; echo "err $PWD" >&2; kill -STOP $$'], log=log)
+    process = guard.start(["/bin/sh", "-c", 'echo "out $ETCD_NAME"; echo "err $PWD" >&2; kill -STOP $$'], log=log)
     os.waitpid(process.pid, os.WUNTRACED)
 
     assert os.getpgid(process.pid) == process.pid
-    assert log.read_text() == f"out \nerr {leash.directory}\n"
+    assert log.read_text() == f"out \nerr {guard.directory}\n"
     process.kill()
     process.wait()
-    leash.strike_off(process)
-    leash.release()
-    assert not leash.directory.exists()
+    guard.unregister(process)
+    guard.close()
+    assert not guard.directory.exists()
 
 
-def test_a_leash_whose_guardian_was_killed_still_releases() -> None:
-    leash = Leash()
-    leash.guardian.kill()
-    leash.guardian.wait()
+def test_a_guard_whose_cleanup_process_was_killed_still_closes() -> None:
+    guard = ProcessGuard()
+    guard.cleanup_process.kill()
+    guard.cleanup_process.wait()
 
-    leash.release()
+    guard.close()
 
-    assert not leash.directory.exists()
+    assert not guard.directory.exists()

@@ -16,7 +16,7 @@ from konverge.errors import Conflict
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.coordination.v1 import Lease
 from konverge.k8s.core.v1 import ConfigMap
-from konverge.reconcile.hot_loops import PATIENCE
+from konverge.reconcile.hot_loops import HOT_LOOP_RECONCILES
 from konverge.reconcile.journal import render
 from konverge.testing import settle
 from konverge.triggers import Channel, to_keys
@@ -59,10 +59,10 @@ async def test_a_date_in_what_is_wanted_is_found_out(caplog: pytest.LogCaptureFi
     assert record.levelno == logging.WARNING
     assert (record.controller, record.key) == ("gadget", "default/lamp")  # type: ignore[attr-defined]
     assert stamping.runs == 16  # it is not held up, and the last run finds all as it should be
-    remarks = [run["remark"] for run in why]
-    assert "in 15 runs in a row" in remarks[1]
-    assert remarks[0] == ""
-    assert "remark    wrote ConfigMap default/box in 15 runs" in render(why)
+    warnings = [run["warning"] for run in why]
+    assert "in 15 runs in a row" in warnings[1]
+    assert warnings[0] == ""
+    assert "warning    wrote ConfigMap default/box in 15 runs" in render(why)
 
 
 async def test_each_run_too_many_is_counted() -> None:
@@ -70,10 +70,10 @@ async def test_each_run_too_many_is_counted() -> None:
     async with operating(world, controller_for(Gadget).owns(ConfigMap).build(Stamping(runs=15))) as manager:
         await world.client.create(gadget("lamp"))
         await asyncio.sleep(60)
-        assert manager._process is not None
-        registry = manager._process.measures.registry
+        assert manager._running is not None
+        registry = manager._running.monitoring.registry
         counted = registry.get_sample_value("konverge_hot_loop_reconciles_total", {"controller": "gadget"})
-    assert counted == 15 - PATIENCE + 1
+    assert counted == 15 - HOT_LOOP_RECONCILES + 1
 
 
 async def test_two_who_set_the_same_field_are_found_out(caplog: pytest.LogCaptureFixture) -> None:
@@ -104,7 +104,7 @@ async def test_one_who_changes_it_back_now_and_then_is_found_out(caplog: pytest.
 
     async with operating(world, controller_for(Gadget).owns(ConfigMap).build(ours)):
         await world.client.create(gadget("lamp"))
-        for _ in range(PATIENCE - 1):
+        for _ in range(HOT_LOOP_RECONCILES - 1):
             await asyncio.sleep(180)  # time enough for a run that finds all as it should be
             await world.client.patch(ConfigMap, Key("default", "box"), {"data": {"text": "theirs"}})
             await settle()
@@ -122,7 +122,7 @@ async def test_one_who_deletes_what_is_made_is_found_out(caplog: pytest.LogCaptu
 
     async with operating(world, controller_for(Gadget).owns(ConfigMap).build(ours)):
         await world.client.create(gadget("lamp"))
-        for _ in range(PATIENCE):
+        for _ in range(HOT_LOOP_RECONCILES):
             await settle()
             await world.client.delete(ConfigMap, Key("default", "box"))
         await settle()
@@ -181,7 +181,7 @@ async def test_a_lease_may_be_written_in_every_run(caplog: pytest.LogCaptureFixt
         return Result.requeue(after=30)
 
     assert await silent(caplog, renew, world, lambda _: asyncio.sleep(0)) == []
-    assert next(numbers) > PATIENCE
+    assert next(numbers) > HOT_LOOP_RECONCILES
 
 
 async def test_a_write_that_changes_nothing_is_none(caplog: pytest.LogCaptureFixture) -> None:
@@ -237,7 +237,7 @@ async def test_what_a_channel_and_other_objects_tell_is_a_reason_to_write(caplog
             else:
                 await world.client.patch(ConfigMap, Key("default", "source"), {"data": {"text": str(number)}})
         await settle()
-    assert next(numbers) > 2 * PATIENCE
+    assert next(numbers) > 2 * HOT_LOOP_RECONCILES
     assert complaints(caplog) == []
 
 

@@ -1,0 +1,337 @@
+"""One run of a manager: the stages that it starts, in order, and their state.
+
+| stage | starts | ready when | on failure |
+|---|---|---|---|
+| thread | the lease thread, for leases and probes | it runs | fails the start |
+| probes | /healthz, /readyz, /metrics, /debug/why | the port is bound | fails the start, naming the address |
+| client | nothing: the first request connects | - | a missing configuration fails the start |
+| events | the event recorder | - | events are dropped and counted |
+| preflight | the check for missing permissions | at once | logged |
+| certificates | creates or reads the webhooks' certificate | a valid pair exists | retries, readiness says why |
+| webhooks | the TLS server | it serves | fails the start, naming the address |
+| caches | reflectors | at once; each controller waits for its own kinds | never fails; readiness names kind and verb |
+| triggers | sources fill the queues, also on standbys | existing objects are queued | - |
+| lease | leader election, once the caches have synced | at once | retries |
+| workers | reconciles, once the lease is held | - | per key |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from prometheus_client.registry import Collector
+
+from konverge.cache import Cache, CacheOptions
+from konverge.client import Client, ClientConfig, load_config
+from konverge.controller import Controller, Permission, RunningController
+from konverge.errors import NotFound
+from konverge.manager.background import background
+from konverge.manager.elector import STOPPED, LeaderElection, default_identity
+from konverge.manager.endpoints import Endpoints
+from konverge.manager.heartbeat import Heartbeat, LoopMonitor
+from konverge.manager.leader_elections import LeaderCallback, LeaderElections
+from konverge.manager.lease_thread import LeaseThread
+from konverge.manager.monitoring import Monitoring
+from konverge.manager.preflight import warn_missing_permissions
+from konverge.manager.stages import Stage
+from konverge.manager.webhook_serving import WebhookServing, WebhookStages
+from konverge.objects import Key, Kind
+from konverge.reconcile import EventRecorder, LastApplied, ReconcileDependencies, Reference
+
+__all__ = ["ManagerOptions", "RunningManager"]
+
+_log = logging.getLogger("konverge.manager")
+
+_SYNC_POLL_INTERVAL = 0.25
+_RECORDER_GRACE = 2.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManagerOptions:
+    """The options of a manager."""
+
+    client: Client | ClientConfig | None
+    name: str
+    namespaces: tuple[str, ...]
+    leader_election: LeaderElection | None
+    endpoints: Endpoints | None
+    by_kind: Mapping[Kind, CacheOptions] = field(default_factory=dict)
+    grace: float = 20.0
+    webhooks: WebhookServing | None = None
+    controller_elections: Mapping[str, LeaderElection | None] = field(default_factory=dict)
+    leader_callbacks: tuple[LeaderCallback, ...] = ()
+    metrics: tuple[Collector, ...] = ()
+
+
+class RunningManager:
+    """The components of a running manager, in the order in which they start."""
+
+    def __init__(
+        self,
+        options: ManagerOptions,
+        controllers: tuple[Controller[Any], ...],
+        permissions: tuple[Permission, ...],
+        stopping: asyncio.Event,
+    ) -> None:
+        self.options = options
+        self.lost_reason = ""
+        """Why this process stopped being the leader; "" when it did not."""
+        self.stage = ""
+        self.controllers: tuple[RunningController[Any], ...] = ()
+        self.cache: Cache | None = None
+        self.leader_elections = LeaderElections(options.controller_elections, options.leader_callbacks)
+        self.recorder: EventRecorder | None = None
+        self.webhooks = WebhookStages(options.webhooks, stopping) if options.webhooks is not None else None
+        self.monitoring = Monitoring(self)
+        for metric in options.metrics:
+            self.monitoring.registry.register(metric)
+        self._declared = controllers
+        self._permissions = permissions
+        self._stopping = stopping
+        self._identity = options.leader_election.identity if options.leader_election else default_identity()
+        self._heartbeat = Heartbeat()
+        self._thread: LeaseThread | None = None
+        self._workers: asyncio.Task[None] | None = None
+        self._drained = True
+        self._last_applied = LastApplied()
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Return the stages, in order."""
+        return (
+            Stage("thread", self._run_thread),  # leases and probes must not depend on the authors' code
+            Stage("probes", self._serve_probes),  # from here on /readyz shows what the start waits for
+            Stage("client", self._connect),
+            Stage("events", self._run_recorder),
+            Stage("preflight", self._check_permissions),
+            *self._webhook_stages(),  # before the caches: stored objects may need our own conversion to be read
+            Stage("caches", self._run_caches),
+            Stage("triggers", self._run_sources),  # on standbys too, so that a new leader has its queues filled
+            Stage("lease", self._run_elections),
+            Stage("workers", self._run_workers),
+        )
+
+    def _webhook_stages(self) -> tuple[Stage, ...]:
+        webhooks = self.webhooks
+        if webhooks is None:
+            return ()
+        return (
+            Stage("certificates", lambda: webhooks.certificates(self._client, self._leading())),
+            Stage("webhooks", webhooks.serve),
+        )
+
+    def active_handlers(self) -> str:
+        """Name the reconciles in flight: one of them may block the main loop."""
+        keys = [f"{one.controller.name} {key}" for one in self.controllers for key in one.active_keys()]
+        return ", ".join(keys[:5])
+
+    def on_stage(self, stage: str) -> None:
+        """Record which stage is being opened, "" when all are open."""
+        self.stage = stage
+
+    def why(self, controller: str, key: Key) -> list[dict[str, Any]] | None:
+        """Return the reconcile history of a key; None when there is no such controller."""
+        for running in self.controllers:
+            if running.controller.name == controller:
+                return running.journal.why(key)
+        return None
+
+    # The stages
+
+    @asynccontextmanager
+    async def _run_thread(self) -> AsyncGenerator[None]:
+        if isinstance(self.options.client, Client) and self.options.endpoints is None:
+            yield  # the client belongs to this loop, so a thread would have nothing to run
+            return
+        async with AsyncExitStack() as stack:
+            self._thread = await stack.enter_async_context(LeaseThread())
+            monitor = LoopMonitor(
+                self._heartbeat, active_handlers=self.active_handlers, step_down=self.leader_elections.step_down
+            )
+            self.monitoring.loop_monitor = monitor
+            await stack.enter_async_context(background(self._heartbeat.run(), self._thread.call(monitor.run)))
+            yield
+
+    @asynccontextmanager
+    async def _serve_probes(self) -> AsyncGenerator[None]:
+        if self.options.endpoints is None or self._thread is None:
+            yield
+            return
+        probes = self.options.endpoints.server(
+            self.monitoring.health, registry=self.monitoring.registry, why=self.why, connect=self._connect_client
+        )
+        await self._thread.call(probes.start)
+        try:
+            yield
+        finally:
+            await self._thread.call(probes.stop)
+
+    @asynccontextmanager
+    async def _connect(self) -> AsyncGenerator[None]:
+        supplied = self.options.client
+        client = supplied if isinstance(supplied, Client) else Client.connect(self._config())
+        client = client.using(field_manager=self.options.name)
+        self._client = client.with_observers(self.monitoring.requests)
+        self.leader_elections.open(
+            self._connect_client,
+            thread=None if isinstance(supplied, Client) else self._thread,
+            on_stopped_leading=self._stopped_leading,
+            record_event=self._record_election,
+        )
+        try:
+            yield
+        finally:
+            if not isinstance(supplied, Client):
+                await client.close()
+
+    @asynccontextmanager
+    async def _run_recorder(self) -> AsyncGenerator[None]:
+        self.recorder = EventRecorder(self._client, controller=self.options.name, instance=self._identity)
+        async with background(self.recorder.run()) as (sending,):
+            try:
+                yield
+            finally:
+                self.recorder.close(grace=_RECORDER_GRACE)
+                await asyncio.wait([sending], timeout=_RECORDER_GRACE)
+
+    @asynccontextmanager
+    async def _check_permissions(self) -> AsyncGenerator[None]:
+        elections = {one for one in self.options.controller_elections.values() if one is not None}
+        leases = {Key(one.namespace or self._client.options.namespace, one.name) for one in elections}
+        namespaces = self.options.namespaces
+        check = warn_missing_permissions(self._client, self._permissions, namespaces=namespaces, leases=leases)
+        async with background(_log_failure(check)):
+            yield
+
+    @asynccontextmanager
+    async def _run_caches(self) -> AsyncGenerator[None]:
+        options = CacheOptions(namespaces=self.options.namespaces, manager=self.options.name)
+        cache = Cache(self._client.collection, server=self._client, options=options, by_kind=self.options.by_kind)
+        self.cache = cache
+        self.controllers = tuple(self._register(controller, cache) for controller in self._declared)
+        async with cache:
+            yield
+
+    @asynccontextmanager
+    async def _run_sources(self) -> AsyncGenerator[None]:
+        async with background(*(running.run_sources() for running in self.controllers)):
+            yield
+
+    @asynccontextmanager
+    async def _run_elections(self) -> AsyncGenerator[None]:
+        async with background(self._compete()) as (competing,):
+            try:
+                yield
+            finally:
+                # Release only when nothing writes any more: a cancelled write may still be in flight.
+                self.leader_elections.stop(release=self._drained)
+                if any(self.leader_elections):
+                    await asyncio.wait([competing], timeout=self.leader_elections.release_timeout)
+
+    @asynccontextmanager
+    async def _run_workers(self) -> AsyncGenerator[None]:
+        async with background(self._work_when_leading()) as (self._workers,):
+            try:
+                yield
+            finally:
+                await self._stop_workers(self.options.grace)
+
+    # Helpers of the stages
+
+    def _config(self) -> ClientConfig:
+        supplied = self.options.client
+        assert not isinstance(supplied, Client)
+        return supplied or load_config()
+
+    def _connect_client(self) -> AbstractAsyncContextManager[Client]:
+        """Return a new client, for another loop, or the client that was passed to the manager."""
+        supplied = self.options.client
+        return nullcontext(supplied) if isinstance(supplied, Client) else Client.connect(self._config())
+
+    def _register(self, controller: Controller[Any], cache: Cache) -> RunningController[Any]:
+        election = self.leader_elections.of(controller.name)
+        client = self._client if election is None else self._client.with_write_guard(election.fence)
+        dependencies = ReconcileDependencies(
+            controller=controller.name,
+            client=client,
+            cache=cache,
+            field_manager=self.options.name,
+            last_applied=self._last_applied,
+            recorder=self.recorder,
+        )
+        running = RunningController(controller, dependencies, observer=self.monitoring.controllers)
+        running.register()
+        return running
+
+    async def _compete(self) -> None:
+        """Run the elections once the caches have synced: a process without a current cache must not lead."""
+        while not self._caches_synced():  # noqa: ASYNC110 - it waits for many conditions, and rarely
+            await asyncio.sleep(_SYNC_POLL_INTERVAL)
+        await self.leader_elections.run()
+
+    def _caches_synced(self) -> bool:
+        """Report whether each collection is synced, or is of a kind that does not exist yet."""
+        assert self.cache is not None
+        informers = self.cache.stats().informers
+        return all(not each.not_synced_reason or isinstance(each.reflector.error, NotFound) for each in informers)
+
+    async def _work_when_leading(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for running in self.controllers:
+                group.create_task(self._work(running), name=running.controller.name)
+
+    async def _work(self, running: RunningController[Any]) -> None:
+        election = self.leader_elections.of(running.controller.name)
+        if election is not None:
+            await election.leading.wait()
+        await running.run_workers()
+
+    async def _stop_workers(self, grace: float) -> None:
+        """Start no more reconciles, let those in flight end within `grace` seconds, and cancel the rest."""
+        for running in self.controllers:
+            running.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                for running in self.controllers:
+                    await running.queue.wait_until_idle()
+        # Once false it stays false: a write that was cancelled when the lease was lost may still be in flight at the end.
+        self._drained = self._drained and not any(running.active_keys() for running in self.controllers)
+        if self._workers is not None:
+            self._workers.cancel()
+            await asyncio.wait([self._workers])
+
+    async def _stopped_leading(self, reason: str) -> None:
+        """Stop at once: another replica may become leader soon."""
+        if reason == STOPPED:
+            return
+        self.lost_reason = reason
+        await self._stop_workers(0.0)
+        # A leader without workers would keep the other replicas from leading.
+        self.leader_elections.stop(release=False)
+        self._stopping.set()
+
+    def _leading(self) -> asyncio.Event | None:
+        """Return the event that is set while this process leads by the lease of the manager."""
+        for election in self.leader_elections:
+            if election.election is self.options.leader_election:
+                return election.leading
+        return None
+
+    def _record_election(self, election: LeaderElection, reason: str, message: str) -> None:
+        if self.recorder is not None:
+            namespace = election.namespace or self._client.options.namespace
+            lease = Reference(
+                api_version="coordination.k8s.io/v1", kind="Lease", name=election.name, namespace=namespace
+            )
+            self.recorder.record(lease, reason=reason, message=message, action="Elect")
+
+
+async def _log_failure(check: Coroutine[Any, Any, Any]) -> None:
+    try:
+        await check
+    except Exception:
+        _log.exception("preflight check failed")
