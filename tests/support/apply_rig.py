@@ -1,4 +1,4 @@
-"""A server, an applier on it with the cache that it reads, and somebody else who writes too."""
+"""A server, an applier with its cache, and another client that writes too."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from konverge.cache import Cache, CacheOptions
-from konverge.client import Client, Written
+from konverge.client import Client, WriteEvent
 from konverge.errors import NotFound
 from konverge.objects import Key, Resource, kind_of
-from konverge.reconcile.apply import Applier, Memory
+from konverge.reconcile.apply import Applier, LastApplied
 from konverge.telemetry import RequestRecord
 from konverge.wire import Transport
 
@@ -21,31 +21,35 @@ MANAGER = "web-operator"
 
 
 class ApplyRig:
-    """`client` writes as the operator does and tells the cache; `others` write as somebody else, and tell nobody.
+    """`client` writes as the operator does and records its writes in the cache; `others` is another client.
 
-    `sent` is what the operator asked of the server since it was last cleared, verb by verb.
+    `sent` has the verbs of the operator's requests since it was last cleared.
     """
 
     def __init__(self, transport: Transport, cache: Cache, plain: Client, namespace: str) -> None:
         self.namespace = namespace
         self.cache = cache
         self.transport = transport
-        self.others = plain.using(field_manager="somebody-else", namespace=namespace)
+        self.others = plain.using(field_manager="other-client", namespace=namespace)
         self.sent: list[str] = []
-        self.client = plain.using(namespace=namespace).telling(self._written).observed(self._exchanged)
+        self.client = (
+            plain.using(namespace=namespace)
+            .with_write_listener(self._record_write)
+            .with_observers(self._record_request)
+        )
         self.applier = self.restarted()
 
     def restarted(self) -> Applier:
-        """Give the applier of a process that has just started: it remembers nothing."""
-        self.memory = Memory()
-        self.applier = Applier(self.client, self.cache, field_manager=MANAGER, memory=self.memory)
+        """Return the applier of a process that has just started: it has no stored state."""
+        self.last_applied = LastApplied()
+        self.applier = Applier(self.client, self.cache, field_manager=MANAGER, last_applied=self.last_applied)
         return self.applier
 
     def key(self, name: str) -> Key:
         return Key(self.namespace, name)
 
     async def seen(self, kind: type[Resource], name: str, *, namespace: str | None = None) -> None:
-        """Wait until the cache shows an object as the server has it."""
+        """Wait until the cache has the same version of an object as the server."""
         key = Key(self.namespace if namespace is None else namespace, name)
         async with asyncio.timeout(60):
             while True:
@@ -59,23 +63,23 @@ class ApplyRig:
                 await asyncio.sleep(0.05)
 
     async def live(self, kind: type[Resource], name: str) -> Any:
-        """Give an object as the server has it, as plain JSON values."""
+        """Return an object from the server, as JSON values."""
         return await self.others.get(kind_of(kind), self.key(name))
 
-    def _exchanged(self, record: RequestRecord) -> None:
+    def _record_request(self, record: RequestRecord) -> None:
         self.sent.append(record.verb)
 
-    def _written(self, written: Written) -> None:
-        if written.verb == "delete":
-            self.cache.note_delete(written.kind, written.key, written.answer, version=written.base_version)
+    def _record_write(self, write: WriteEvent) -> None:
+        if write.verb == "delete":
+            self.cache.record_delete(write.kind, write.key, write.response, version=write.base_version)
         else:
-            created = written.verb == "create"
-            self.cache.note_write(written.kind, written.answer, created=created, base_version=written.base_version)
+            created = write.verb == "create"
+            self.cache.record_write(write.kind, write.response, created=created, base_version=write.base_version)
 
 
 @asynccontextmanager
 async def apply_rig(transport: Transport, namespace: str, kinds: Iterable[type[Resource]]) -> AsyncIterator[ApplyRig]:
-    """Open a rig that keeps these kinds."""
+    """Open a rig that caches these kinds."""
     async with Client(transport) as client, Cache(client.collection, server=client) as cache:
         rig = ApplyRig(transport, cache, client, namespace)
         for kind in kinds:

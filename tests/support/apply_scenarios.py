@@ -1,11 +1,11 @@
-"""Plays on one object: random wishes of ours, random edits of others, restarts, values that the server writes anew.
+"""Scenarios on one object: random applies, random edits of other clients, restarts, values that the server rewrites.
 
 After each apply, whatever happened before:
 
-- everything that is wanted is there, as far as the server stores what it is given;
-- what we wanted before and do not want now is gone, unless somebody else owns it;
-- the same once more sends nothing; after a restart it sends at most one request, which changes nothing, and only where
-  the server stores another value than it was given.
+- every desired field has its value, as far as the server stores it unchanged;
+- fields that were desired before and are not desired now are gone, unless another manager owns them;
+- the same apply once more sends nothing; after a restart it sends at most one request, which changes nothing, and only
+  where the server stores a value other than the one it received.
 """
 
 from __future__ import annotations
@@ -19,17 +19,27 @@ from hypothesis import strategies as st
 
 from apply_rig import MANAGER, ApplyRig
 from konverge.cache import CacheOptions
-from konverge.client import condition
+from konverge.client import has_condition
 from konverge.errors import ApiError, Invalid
 from konverge.k8s.apiextensions.v1 import CustomResourceDefinition
 from konverge.objects import Kind, Quantity, Resource, Unstructured, from_wire
 
-__all__ = ["MERGES", "STRATEGIC", "Gadget", "Step", "deployments", "gadgets", "install_gadgets", "play", "steps"]
+__all__ = [
+    "MERGES",
+    "STRATEGIC",
+    "Gadget",
+    "Step",
+    "deployments",
+    "gadgets",
+    "install_gadgets",
+    "run_scenario",
+    "steps",
+]
 
 Json: TypeAlias = dict[str, Any]
 Path: TypeAlias = tuple[str, ...]
 
-# Which lists are known by which keys: by the name of the field that holds them. All others are atomic.
+# The keys of the items of lists, by the name of the field. All other lists are atomic.
 KEYED: dict[str, dict[str, Any]] = {
     "containers": {"name": None},
     "env": {"name": None},
@@ -41,8 +51,8 @@ SETS = {"tags", "finalizers"}
 QUANTITIES = {"cpu", "memory"}
 
 
-class Gadget(Resource, identity=Kind("plays.example.com", "v1", "Gadget", "gadgets")):
-    """A custom resource whose schema has every sort of list and map."""
+class Gadget(Resource, identity=Kind("scenarios.example.com", "v1", "Gadget", "gadgets")):
+    """A custom resource whose schema has every type of list and map."""
 
     spec: dict[str, Any] | None = None
 
@@ -50,9 +60,9 @@ class Gadget(Resource, identity=Kind("plays.example.com", "v1", "Gadget", "gadge
 GADGETS = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
-    "metadata": {"name": "gadgets.plays.example.com"},
+    "metadata": {"name": "gadgets.scenarios.example.com"},
     "spec": {
-        "group": "plays.example.com",
+        "group": "scenarios.example.com",
         "scope": "Namespaced",
         "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget", "listKind": "GadgetList"},
         "versions": [
@@ -108,16 +118,16 @@ GADGETS = {
 }
 
 
-# What is wanted
+# Desired states
 
 
 def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Json]:
-    """Give dicts with any of these fields."""
+    """Return dicts with any of these fields."""
     return st.fixed_dictionaries({}, optional=fields)
 
 
 def listed(names: list[str], item: Any) -> st.SearchStrategy[list[Any]]:
-    """Give lists of items, each name at most once, in any order."""
+    """Return lists of items, each name at most once, in any order."""
     chosen = st.lists(st.sampled_from(names), unique=True, max_size=len(names))
     return chosen.flatmap(lambda picked: st.tuples(*(item(name) for name in picked))).map(list)
 
@@ -183,16 +193,16 @@ def gadgets() -> st.SearchStrategy[Json]:
         whole=texts,
         blob=some(deep=texts, words=st.lists(VALUES), number=st.sampled_from([0, 1, 1.5, True])),
     )
-    wish = st.fixed_dictionaries({}, optional={"spec": spec})
-    return st.builds(lambda labels, more: {"metadata": {"name": "it", **labels}, **more}, some(labels=LABELS), wish)
+    desired = st.fixed_dictionaries({}, optional={"spec": spec})
+    return st.builds(lambda labels, more: {"metadata": {"name": "it", **labels}, **more}, some(labels=LABELS), desired)
 
 
-# What happens
+# Steps
 
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that happens: an apply of ours, an edit of somebody else's, a restart, or a delete."""
+    """One step: an apply, an edit of another client, a restart, or a delete."""
 
     what: str
     body: Any = None
@@ -238,41 +248,41 @@ MERGES: st.SearchStrategy[Json] = st.sampled_from(
 )
 
 
-def steps(wishes: st.SearchStrategy[Json], edits: st.SearchStrategy[Json]) -> st.SearchStrategy[list[Step]]:
+def steps(desired: st.SearchStrategy[Json], edits: st.SearchStrategy[Json]) -> st.SearchStrategy[list[Step]]:
     one = st.one_of(
-        st.builds(Step, st.just("apply"), wishes),
-        st.builds(Step, st.just("apply"), wishes),
+        st.builds(Step, st.just("apply"), desired),
+        st.builds(Step, st.just("apply"), desired),
         st.builds(Step, st.just("edit"), edits, st.booleans()),
-        st.builds(Step, st.just("force"), wishes),
-        st.sampled_from([Step("restart"), Step("delete"), Step("again"), Step("status")]),
+        st.builds(Step, st.just("force"), desired),
+        st.sampled_from([Step("restart"), Step("delete"), Step("repeat"), Step("status")]),
     )
     return st.lists(one, min_size=1, max_size=8)
 
 
-class Run:
-    """A play on one object: what is wanted now, and what was wanted since somebody last forgot who owns what."""
+class Scenario:
+    """A scenario on one object: the desired state, and the fields desired since managedFields were last reset."""
 
     def __init__(self, rig: ApplyRig, kind: type[Resource]) -> None:
         self.rig = rig
         self.kind = kind
         self.patch_type: Any = "merge" if kind is Gadget else "strategic"
-        self.wish: Json | None = None
+        self.desired: Json | None = None
         self.before: set[Path] = set()
 
-    async def step(self, step: Step) -> None:
+    async def run_step(self, step: Step) -> None:
         if step.what == "apply":
-            self.wish = step.body
+            self.desired = step.body
             await self.apply_and_check()
-        elif step.what == "again" and self.wish is not None:
+        elif step.what == "repeat" and self.desired is not None:
             await self.apply_and_check()
         elif step.what == "restart":
             self.rig.restarted()
         else:
-            await self.meddle(step)
+            await self.run_other_client(step)
             if step.seen:
                 await self.rig.seen(self.kind, "it")
 
-    async def meddle(self, step: Step) -> None:
+    async def run_other_client(self, step: Step) -> None:
         rig, key = self.rig, self.rig.key("it")
         try:
             if step.what == "edit":
@@ -289,65 +299,65 @@ class Run:
             self.before = set()
 
     async def apply_and_check(self) -> None:
-        assert self.wish is not None
-        rig, wanted = self.rig, from_wire(self.kind, self.wish)
+        assert self.desired is not None
+        rig, obj = self.rig, from_wire(self.kind, self.desired)
         try:
-            await rig.applier.apply(wanted)
+            await rig.applier.apply(obj)
             await rig.seen(self.kind, "it")
-            await rig.applier.apply(wanted)  # it may have been decided on what was not the last state
+            await rig.applier.apply(obj)  # the first apply may have compared with an older state
         except Invalid:
-            # What is left of an item that others still hold a part of may be no valid item.
-            self.before |= set(leaves(self.wish))
+            # An item that others still own in part may be invalid without our fields.
+            self.before |= set(leaves(self.desired))
             return
         live = await rig.live(self.kind, "it")
         self.check_values(live)
         rig.sent.clear()
-        await rig.applier.apply(wanted)
+        await rig.applier.apply(obj)
         assert rig.sent == []
         rig.restarted()
-        await rig.applier.apply(wanted)
-        await rig.applier.apply(wanted)
+        await rig.applier.apply(obj)
+        await rig.applier.apply(obj)
         assert rig.sent in ([], ["apply"])
-        assert rig.sent == [] or written_anew(self.wish)
+        assert rig.sent == [] or is_rewritten(self.desired)
         assert (await rig.live(self.kind, "it"))["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]
 
     def check_values(self, live: Json) -> None:
-        assert self.wish is not None
-        wanted = set(leaves(self.wish))
-        problems = list(differences(self.wish, live, ""))
+        assert self.desired is not None
+        expected = set(leaves(self.desired))
+        problems = list(differences(self.desired, live, ""))
         assert not problems, problems
         present = set(leaves(live))
-        for path in self.before - wanted:
-            assert path not in present or is_held(live, path) or has_default(path), path
-        self.before = wanted
+        for path in self.before - expected:
+            assert path not in present or is_deletion_blocked(live, path) or has_default(path), path
+        self.before = expected
 
 
-# What must be so
+# Checks
 
 
-def differences(wanted: Any, live: Any, name: str) -> Iterator[str]:
-    """Say what of a wish is not in an object."""
-    if isinstance(wanted, dict):
-        for key, value in wanted.items():
+def differences(expected: Any, live: Any, name: str) -> Iterator[str]:
+    """Yield the differences between a desired state and an object."""
+    if isinstance(expected, dict):
+        for key, value in expected.items():
             inner = live.get(key) if isinstance(live, dict) else None
             yield from differences(value, inner, key)
-    elif isinstance(wanted, list) and name in KEYED:
-        mine = [item_key(name, item) for item in wanted]
+    elif isinstance(expected, list) and name in KEYED:
+        mine = [item_key(name, item) for item in expected]
         theirs = {item_key(name, item): item for item in live or []}
         if [key for key in theirs if key in mine] != mine:
             yield f"{name}: {mine} is not in {list(theirs)}"
-        for key, item in zip(mine, wanted, strict=True):
+        for key, item in zip(mine, expected, strict=True):
             yield from differences(item, theirs.get(key), "")
-    elif isinstance(wanted, list) and name in SETS:
-        if [item for item in live or [] if item in wanted] != wanted:
-            yield f"{name}: {wanted} is not in {live}"
-    elif not wanted and not live:
-        return  # the server leaves out what is empty
+    elif isinstance(expected, list) and name in SETS:
+        if [item for item in live or [] if item in expected] != expected:
+            yield f"{name}: {expected} is not in {live}"
+    elif not expected and not live:
+        return  # the server leaves out empty values
     elif name in QUANTITIES:
-        if Quantity(wanted) != Quantity(live):
-            yield f"{name}: {wanted} is {live}"
-    elif json.dumps(wanted) != json.dumps(live):
-        yield f"{name}: {wanted} is {live}"
+        if Quantity(expected) != Quantity(live):
+            yield f"{name}: {expected} is {live}"
+    elif json.dumps(expected) != json.dumps(live):
+        yield f"{name}: {expected} is {live}"
 
 
 def item_key(name: str, item: Any) -> str:
@@ -355,7 +365,7 @@ def item_key(name: str, item: Any) -> str:
 
 
 def leaves(value: Any, path: Path = ()) -> Iterator[Path]:
-    """Give the paths of all that is not between other things."""
+    """Yield the paths of all leaves."""
     name = path[-1][2:] if path else ""
     if path == ("f:status",) or path in {("f:apiVersion",), ("f:kind",)}:
         return
@@ -373,8 +383,8 @@ def leaves(value: Any, path: Path = ()) -> Iterator[Path]:
         yield path
 
 
-def is_held(live: Json, path: Path) -> bool:
-    """Tell whether somebody else owns a field, or something above it as a whole."""
+def is_deletion_blocked(live: Json, path: Path) -> bool:
+    """Report whether another manager owns a field, or an ancestor of it as a whole."""
     entries = [one for one in live["metadata"].get("managedFields", []) if one["manager"] != MANAGER]
     return any(_holds(one["fieldsV1"], path) for one in entries)
 
@@ -393,34 +403,34 @@ def _canonical(element: str) -> str:
 
 
 def has_default(path: Path) -> bool:
-    """Tell whether the server fills a field in when nobody wants it; the key of an item stays with the item."""
+    """Report whether the server sets a default for a field; the key of an item stays with the item."""
     return path[-1] in ("f:replicas", "f:size", "f:port", "f:protocol", "f:name", "f:containerPort")
 
 
-def written_anew(wish: Any) -> bool:
-    """Tell whether the server stores something else than it is given, or may: others may have filled an empty list."""
-    text = json.dumps(wish)
+def is_rewritten(desired: Any) -> bool:
+    """Report whether the server may store another value than it received: others may have filled an empty list."""
+    text = json.dumps(desired)
     return any(mark in text for mark in ('"1000m"', '"0.5"', '"1024Mi"', "[]"))
 
 
-# The play
+# Scenarios
 
 
-async def play(rig: ApplyRig, kind: type[Resource], happenings: list[Step]) -> None:
-    """Let things happen to an object that is not there yet, and check after each apply; it is gone at the end."""
+async def run_scenario(rig: ApplyRig, kind: type[Resource], steps: list[Step]) -> None:
+    """Run steps on an object that does not exist yet, and check after each apply; delete it at the end."""
     rig.restarted()
-    run = Run(rig, kind)
-    for happening in happenings:
-        await run.step(happening)
+    scenario = Scenario(rig, kind)
+    for step in steps:
+        await scenario.run_step(step)
     await rig.others.delete(kind, rig.key("it"), missing_ok=True)
     await rig.seen(kind, "it")
 
 
 async def install_gadgets(rig: ApplyRig) -> None:
-    """Make the server serve gadgets, and the cache keep them."""
+    """Install the CRD of gadgets, and cache them."""
     await rig.others.create(Unstructured(GADGETS))
     await rig.others.wait_for(
-        CustomResourceDefinition, "gadgets.plays.example.com", condition("Established"), timeout=60
+        CustomResourceDefinition, "gadgets.scenarios.example.com", has_condition("Established"), timeout=60
     )
     rig.cache.declare(Gadget, CacheOptions(manager=MANAGER, namespaces=(rig.namespace,)))
     await rig.cache.wait_for_sync(timeout=60)

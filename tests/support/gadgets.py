@@ -1,4 +1,4 @@
-"""An operator at work on an embedded server, in one process and on virtual time."""
+"""An operator on an embedded server, in one process and on virtual time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 from konverge import Client, Condition, Controller, CustomResource, Manager, Meta, Spec, Status, crd_for, field
-from konverge.client import InProcessTransport, ClientOptions
+from konverge.client import ClientOptions, InProcessTransport
 from konverge.testing.fault_transport import FaultTransport
 from konverge_cluster.embedded_server import EmbeddedServer
 
@@ -24,11 +24,11 @@ class GadgetStatus(Status):
 
 
 class Gadget(CustomResource[GadgetSpec, GadgetStatus], group="test.konverge.dev", version="v1"):
-    """Something with parts."""
+    """A test kind with parts."""
 
 
 class World:
-    """An embedded server, a client of it for the test, and what the operator asked of it."""
+    """An embedded server, a client for the test, and the requests of the operator."""
 
     def __init__(self, server: EmbeddedServer | None = None) -> None:
         self.server = server or EmbeddedServer(seed=1)
@@ -38,7 +38,7 @@ class World:
 
     @classmethod
     def beside(cls, other: World) -> World:
-        """Give the same world with a way of its own to the server, for a second operator."""
+        """Return the same world with another transport to the server, for a second operator."""
         return cls(other.server)
 
     def operator_client(self) -> Client:
@@ -46,20 +46,20 @@ class World:
 
     @property
     def writes(self) -> list[str]:
-        """What the operator wrote since `forget_writes`, as "METHOD path", events and access reviews aside."""
-        asked = self.way.script.requests()[self._seen :]
-        made = [f"{one.method} {one.path}" for one in asked if one.method != "GET"]
-        return [one for one in made if "/events" not in one and "accessreviews" not in one]
+        """The writes of the operator since `forget_writes`, as "METHOD path", without events and access reviews."""
+        requests = self.way.script.requests()[self._seen :]
+        writes = [f"{one.method} {one.path}" for one in requests if one.method != "GET"]
+        return [one for one in writes if "/events" not in one and "accessreviews" not in one]
 
     def forget_writes(self) -> None:
         self._seen = len(self.way.script.requests())
 
 
 def gadget(name: str, **spec: Any) -> Gadget:
-    made = Gadget(spec=GadgetSpec(**spec))
-    made.metadata.name = name
-    made.metadata.namespace = "default"
-    return made
+    obj = Gadget(spec=GadgetSpec(**spec))
+    obj.metadata.name = name
+    obj.metadata.namespace = "default"
+    return obj
 
 
 @asynccontextmanager
@@ -72,7 +72,7 @@ async def operating(world: World, *controllers: Controller[Any], **options: Any)
 
 
 async def world_with_gadgets() -> World:
-    """Give a world that knows the kind Gadget."""
+    """Return a world with the CRD of Gadget."""
     world = World()
     await world.client.create(crd_for(Gadget))
     return world

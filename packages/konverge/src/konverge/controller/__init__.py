@@ -1,9 +1,9 @@
-"""THE WORKERS: controllers, written down as sentences and brought to life by a manager."""
+"""Controllers: declared with `controller_for(...)`, run by a manager."""
 
 from konverge.controller.builder import Builder, controller_for
 from konverge.controller.controller import Controller
 from konverge.controller.permissions import EVENTS, LEASES, Permission, permissions_on, rules_of
-from konverge.controller.running import ControllerStats, Observer, Running
+from konverge.controller.running_controller import ControllerStats, Observer, RunningController
 from konverge.controller.worker import Outcome
 
 __all__ = [
@@ -15,7 +15,7 @@ __all__ = [
     "Observer",
     "Outcome",
     "Permission",
-    "Running",
+    "RunningController",
     "controller_for",
     "permissions_on",
     "rules_of",

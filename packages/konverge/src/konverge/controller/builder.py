@@ -1,4 +1,4 @@
-"""The builder: a controller written down as a sentence.
+"""The builder of controllers.
 
 controller_for(WebApp).owns(Deployment).owns(Service).watches(Secret, to_keys(apps_of)).build(WebAppReconciler())
 """
@@ -38,15 +38,15 @@ def controller_for(kind: type[R]) -> Builder[R]: ...
 @overload
 def controller_for(kind: Kind) -> Builder[Unstructured]: ...
 def controller_for(kind: Any) -> Builder[Any]:
-    """Begin a controller for a kind: a class for typed objects, a `Kind` for untyped ones."""
+    """Return a builder of a controller for a kind: a class for typed objects, a `Kind` for unstructured ones."""
     return Builder(kind)
 
 
 class Builder(Generic[T]):
-    """Collects what a controller is made of. Each method gives the builder back; `build` ends the sentence.
+    """Collect the parts of a controller. Each method returns the builder itself, and `build` returns the controller.
 
-    The controller's own objects wake it on any change outside of status, managedFields and version; `predicate`
-    changes that. Children and watched objects wake it on every change, unless their predicate says otherwise.
+    The controller's own objects are enqueued on any change outside of status, managedFields and resourceVersion, unless
+    `predicate` sets another rule. Changes of owned and watched objects always enqueue, unless they have a predicate.
     """
 
     def __init__(self, kind: type[Any] | Kind) -> None:
@@ -62,15 +62,15 @@ class Builder(Generic[T]):
         self._indexes: list[tuple[Any, str, Any]] = []
         self._needs: list[Any] = []
 
-    # What wakes it
+    # Triggers
 
     def predicate(self, predicate: Predicate) -> Self:
-        """Enqueue on a change of an own object only when this holds."""
+        """Enqueue an object of the controller's own kind only for events that pass a predicate."""
         self._primary = replace(self._primary, predicate=predicate)
         return self
 
     def options(self, options: CacheOptions) -> Self:
-        """Keep the controller's own kind with these options."""
+        """Cache the controller's own kind with these options."""
         self._primary = replace(self._primary, options=options)
         return self
 
@@ -81,7 +81,7 @@ class Builder(Generic[T]):
         predicate: Predicate = anything,
         options: CacheOptions | None = None,
     ) -> Self:
-        """Enqueue the owner when one of its children changes; the controller may create, change and delete them."""
+        """Enqueue the owner when one of its children changes; the controller may create, patch and delete them."""
         name = f"owns {kind_of(kind).kind}"
         mapper = to_owner(self._type)
         return self._add(Trigger(name=name, kind=kind, predicate=predicate, mapper=mapper, options=options, owned=True))
@@ -94,65 +94,65 @@ class Builder(Generic[T]):
         predicate: Predicate = anything,
         options: CacheOptions | None = None,
     ) -> Self:
-        """Enqueue the keys that a mapper names when an object of another kind changes."""
+        """Enqueue the keys that a mapper returns when an object of another kind changes."""
         name = f"watches {kind_of(kind).kind}"
         return self._add(Trigger(name=name, kind=kind, predicate=predicate, mapper=mapper, options=options))
 
     def channel(self, channel: Channel) -> Self:
-        """Enqueue the keys that are put into a channel, by whatever is outside of the cluster."""
+        """Enqueue the keys that are put into a channel, for events from outside the cluster."""
         self._channels.append(channel)
         return self
 
     def every(self, seconds: float, keys: Callable[[], Iterable[Key]]) -> Self:
-        """Enqueue the keys that a function gives, each so many seconds."""
+        """Enqueue the keys that a function returns, at an interval in seconds."""
         self._timers.append(Timer(seconds, keys))
         return self
 
     def index(self, kind: type[Resource] | Kind, name: str, values: Any) -> Self:
-        """Keep an index of a kind, by a wire path or a function, for `ctx.find`."""
+        """Index the objects of a kind by a wire path or a function, for `ctx.find`."""
         self._indexes.append((kind, name, values))
         return self
 
-    # How it runs
+    # Settings
 
     def named(self, name: str) -> Self:
-        """Name the controller; without it, it has the name of its kind."""
+        """Name the controller; the default is the name of its kind in lower case."""
         if not name or "/" in name:
-            raise ValueError(f"{name!r} is no name for a controller: write something short without a slash")
+            raise ValueError(f"{name!r} is not a controller name: write a short name without a slash")
         self._parts["name"] = name
         return self
 
     def max_concurrent_reconciles(self, workers: int) -> Self:
-        """Reconcile so many keys at a time; never one key twice."""
+        """Set the maximum number of concurrent reconciles; a key is never reconciled twice at the same time."""
         if workers < 1:
             raise ValueError(f"max_concurrent_reconciles is the number of workers, at least 1, got {workers}")
         self._parts["max_concurrent_reconciles"] = workers
         return self
 
     def backoff(self, backoff: Backoff) -> Self:
-        """Wait after errors as this says; the default is 1 s, 2 s, 4 s and so on to 5 min."""
+        """Set the backoff after errors; the default is 1 s, 2 s, 4 s and so on up to 5 min."""
         self._parts["backoff"] = backoff
         return self
 
     def rate(self, rate: RateLimit) -> Self:
-        """Start at most so many reconciles a second, all keys together."""
+        """Limit the rate at which reconciles start, over all keys."""
         self._parts["rate"] = rate
         return self
 
     def timeout(self, seconds: float) -> Self:
-        """Cancel a reconcile that takes longer than so many seconds; the default is 60."""
+        """Cancel a reconcile that takes longer than this number of seconds; the default is 60."""
         if seconds <= 0:
-            raise ValueError(f"timeout is a number of seconds above 0, got {seconds}")
+            raise ValueError(f"timeout is a number of seconds greater than 0, got {seconds}")
         self._parts["timeout"] = seconds
         return self
 
     def needs(self, kind: type[Resource] | Kind, *verbs: str, subresource: str = "") -> Self:
-        """Say what the reconciler does beside what is declared, so that generated RBAC allows it."""
+        """Declare what the reconciler does beyond its triggers, so that generated RBAC rules allow it."""
         self._needs += permissions_on(kind_of(kind), verbs, subresource)
         return self
 
     def build(self, reconciler: Reconciler[T] | Reconcile[T]) -> Controller[T]:
-        """Give the controller."""
+        """Return the controller."""
         return Controller(
             type=self._type,
             triggers=(self._primary, *self._others),
@@ -165,8 +165,8 @@ class Builder(Generic[T]):
         )
 
     def _add(self, trigger: Trigger) -> Self:
-        taken = {one.name for one in self._others}
-        if trigger.name in taken:
-            trigger = replace(trigger, name=f"{trigger.name} ({len(taken) + 1})")
+        names = {one.name for one in self._others}
+        if trigger.name in names:
+            trigger = replace(trigger, name=f"{trigger.name} ({len(names) + 1})")
         self._others.append(trigger)
         return self

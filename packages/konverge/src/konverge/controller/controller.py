@@ -1,4 +1,4 @@
-"""A controller as it is declared: which objects it is for, what wakes it, and who reconciles. It starts nothing."""
+"""The declaration of a controller: its kind, its triggers and its reconciler. It starts nothing."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ T = TypeVar("T", bound=AnyObject)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Controller(Generic[T]):
-    """A reconciler and what wakes it; made by `controller_for(...)`, run by a manager.
+    """A reconciler and its triggers; built with `controller_for(...)`, run by a manager.
 
-    `type` is what objects are handed out as. The first of the triggers is the one for the controller's own kind.
+    `type` is the class, or the `Kind`, that objects are passed to the reconciler as. The first trigger is that of the
+    controller's own kind.
     """
 
     name: str
@@ -39,13 +40,13 @@ class Controller(Generic[T]):
 
     @property
     def kind(self) -> Kind:
-        """The kind that this controller is for."""
+        """The kind that this controller reconciles."""
         return kind_of(self.type)
 
     def permissions(self) -> tuple[Permission, ...]:
-        """Give what this controller must be allowed to do, by what it declares, and no more.
+        """Return exactly the permissions that the declaration of this controller needs.
 
-        What a reconciler does beside that (reads by `ctx.client`, `recreate`) it says with `needs`.
+        What a reconciler does beyond the declaration (reads with `ctx.client`, `recreate`) is declared with `needs`.
         """
         found = set(self.needs)
         for trigger in self.triggers:
@@ -54,14 +55,14 @@ class Controller(Generic[T]):
                 found.update(permissions_on(kind_of(trigger.kind), ("create", "patch", "delete")))
         found.update(permissions_on(self.kind, ("patch",), "status"))
         if self.reconciler.finalizer:
-            found.update(permissions_on(self.kind, ("get", "patch")))  # read again when somebody else wrote first
-        # An owner reference that blocks deletion may be set only by who may set the owner's finalizers.
+            found.update(permissions_on(self.kind, ("get", "patch")))  # get: to read the object again after a conflict
+        # Setting an owner reference that blocks deletion requires permission to set the owner's finalizers.
         if any(trigger.owned for trigger in self.triggers):
             found.update(permissions_on(self.kind, ("update",), "finalizers"))
         return tuple(sorted(found))
 
     def options_of(self, trigger: Trigger) -> CacheOptions | None:
-        """Give the options that a trigger's kind is kept with; those of a cluster-scoped kind name no namespaces."""
+        """Return the cache options of a trigger's kind; those of a cluster-scoped kind name no namespaces."""
         if kind_of(trigger.kind).namespaced:
             return trigger.options
         return CacheOptions(namespaces=()).over(trigger.options or CacheOptions())

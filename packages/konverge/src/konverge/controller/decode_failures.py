@@ -1,48 +1,52 @@
-"""Misfits: objects that the server stores and our class cannot read.
+"""Decode failures: objects that the server stores and that do not decode into their class.
 
-The schema may have been looser when they were written. One such object must not disturb the others, and its owner must
-learn of it where he looks: by an event, and by a condition on the object itself.
+The schema may have been looser when such an object was written. One of them must not affect the others. The failure is
+reported to the user: by an event, and by a condition on the object.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from konverge.cache import View
+from konverge.cache import Lister
 from konverge.errors import DecodeError, KonvergeError
 from konverge.objects import Condition, Key, Unstructured, from_wire, set_condition, to_wire
-from konverge.reconcile import Reference, Tools
+from konverge.reconcile import ReconcileDependencies, Reference
 
-__all__ = ["tell_misfit"]
+__all__ = ["report_decode_failure"]
 
 CONDITION = "Readable"
-_REASON = "DoesNotFitType"
+_REASON = "DecodeFailed"
 
 
-async def tell_misfit(tools: Tools, view: View[Any], key: Key, problem: DecodeError) -> None:
-    """Tell an object's owner that it cannot be read, once for each state of it. Never fails."""
-    obj = view.reading(Unstructured).get(key)
+async def report_decode_failure(
+    dependencies: ReconcileDependencies, lister: Lister[Any], key: Key, error: DecodeError
+) -> None:
+    """Report that an object does not decode, once for each version of it. Does not raise API errors."""
+    obj = lister.with_type(Unstructured).get(key)
     if obj is None:
         return
-    if tools.recorder is not None:
-        tools.recorder.record(
-            Reference.of(obj), type="Warning", reason=_REASON, message=str(problem), action="Reconcile"
+    if dependencies.recorder is not None:
+        dependencies.recorder.record(
+            Reference.of(obj), type="Warning", reason=_REASON, message=str(error), action="Reconcile"
         )
     try:
-        await _set_condition(tools, view, obj, problem)
+        await _set_condition(dependencies, lister, obj, error)
     except (KonvergeError, TypeError, ValueError):
-        return  # a kind without status, or one whose status is a misfit too: the event has said it
+        return  # the kind has no status, or the status does not decode either: the event is enough
 
 
-async def _set_condition(tools: Tools, view: View[Any], obj: Unstructured, problem: DecodeError) -> None:
-    raw = (obj.get("status") or {}).get("conditions") or []
-    conditions = [from_wire(Condition, one) for one in raw]
+async def _set_condition(
+    dependencies: ReconcileDependencies, lister: Lister[Any], obj: Unstructured, error: DecodeError
+) -> None:
+    stored = (obj.get("status") or {}).get("conditions") or []
+    conditions = [from_wire(Condition, one) for one in stored]
     generation = obj.metadata.get("generation")
     if set_condition(
-        conditions, CONDITION, False, reason=_REASON, message=str(problem)[:1024], observed_generation=generation
+        conditions, CONDITION, False, reason=_REASON, message=str(error)[:1024], observed_generation=generation
     ):
         patch = {
             "metadata": {"resourceVersion": obj.resource_version},
             "status": {"conditions": [to_wire(one) for one in conditions]},
         }
-        await tools.client.patch(view.kind, obj.key, patch, subresource="status")
+        await dependencies.client.patch(lister.kind, obj.key, patch, subresource="status")

@@ -1,4 +1,4 @@
-"""Permissions: what a controller must be allowed to do, as facts that RBAC rules are made of."""
+"""Permissions: what a controller must be allowed to do. RBAC rules are made of them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from konverge.objects import Kind
 
 __all__ = ["EVENTS", "LEASES", "Permission", "permissions_on", "rules_of"]
 
-_FOLLOW = ("list", "watch")
+_WATCH = ("list", "watch")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Permission:
-    """One verb on one resource, or on a part of it."""
+    """One verb on one resource or subresource."""
 
     group: str
     resource: str
@@ -29,27 +29,27 @@ class Permission:
 
 
 EVENTS = tuple(Permission("events.k8s.io", "events", "", verb) for verb in ("create", "patch"))
-"""What the event recorder needs."""
+"""The permissions of the event recorder."""
 
 LEASES = tuple(Permission("coordination.k8s.io", "leases", "", verb) for verb in ("create", "get", "update"))
-"""What leader election needs."""
+"""The permissions of leader election."""
 
 
-def permissions_on(kind: Kind, verbs: Iterable[str] = _FOLLOW, subresource: str = "") -> list[Permission]:
-    """Give permissions for some verbs on a kind."""
+def permissions_on(kind: Kind, verbs: Iterable[str] = _WATCH, subresource: str = "") -> list[Permission]:
+    """Return the permissions for some verbs on a kind."""
     return [Permission(kind.group, kind.plural, subresource, verb) for verb in verbs]
 
 
 def rules_of(permissions: Iterable[Permission]) -> list[dict[str, Any]]:
-    """Give RBAC policy rules that allow exactly these: one for each set of verbs, in a stable order."""
+    """Return RBAC policy rules that allow exactly these: one for each group and set of verbs, in a stable order."""
     verbs: dict[tuple[str, str], list[str]] = {}
     for one in sorted(set(permissions)):
         resource = f"{one.resource}/{one.subresource}" if one.subresource else one.resource
         verbs.setdefault((one.group, resource), []).append(one.verb)
-    together: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    grouped: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (group, resource), allowed in verbs.items():
-        together.setdefault((group, tuple(allowed)), []).append(resource)
+        grouped.setdefault((group, tuple(allowed)), []).append(resource)
     return [
         {"apiGroups": [group], "resources": resources, "verbs": list(allowed)}
-        for (group, allowed), resources in together.items()
+        for (group, allowed), resources in grouped.items()
     ]

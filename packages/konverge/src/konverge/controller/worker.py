@@ -1,12 +1,13 @@
-"""The worker: takes keys from the queue, one at a time, and carries each through one reconcile.
+"""The worker: gets keys from the queue, one at a time, and reconciles each of them.
 
 Rules that hold here:
 
-1. Whatever happens to a key stays with that key: it is logged once, kept in the journal, and its key backs off.
-2. A key is given back to the queue when its reconcile has really ended, also after a deadline: never two at once.
-3. A conflict is not an error: somebody else wrote first. It is tried again, three times: at once, and then after a
-   moment for the news of that write to come, which wakes the key earlier. The fourth is an error.
-4. An object that does not fit its class is told so, on itself, and waits for its next change.
+1. An error affects only its own key: it is logged once, recorded in the journal, and the key is requeued with backoff.
+2. A key is passed to `queue.done` when its reconcile has really ended, also after a deadline: a key is never reconciled
+   twice at the same time.
+3. A conflict is not an error: another client wrote first. The key is retried three times: at once, and then after short
+   delays for the event of that write, which enqueues the key earlier. The fourth conflict is an error.
+4. An object that does not decode into its class gets an event and a condition, and waits for its next change.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from konverge.cache import View
+from konverge.cache import Lister
 from konverge.controller.controller import Controller
-from konverge.controller.decode_failures import tell_misfit
+from konverge.controller.decode_failures import report_decode_failure
 from konverge.errors import (
     Conflict,
     DecodeError,
@@ -36,26 +37,26 @@ from konverge.queue import Priority, WorkQueue
 from konverge.reconcile import (
     Context,
     Journal,
+    ReconcileDependencies,
     Result,
     Run,
-    Tools,
     add_finalizer,
     finalizers_of,
-    is_deleting,
+    is_terminating,
     remove_finalizer,
 )
 
-__all__ = ["Outcome", "Told", "Worker"]
+__all__ = ["ObserveReconcile", "Outcome", "Worker"]
 
 _log = logging.getLogger("konverge.controller")
 
 T = TypeVar("T", bound=AnyObject)
 
-_AFTER_CONFLICTS = (0.0, 0.1, 0.5)
+_CONFLICT_DELAYS = (0.0, 0.1, 0.5)
 
 
 class Outcome(StrEnum):
-    """How a reconcile ended, as metrics name it."""
+    """How a reconcile ended: the label `result` of the metrics."""
 
     SUCCESS = "success"
     REQUEUE = "requeue"
@@ -66,13 +67,13 @@ class Outcome(StrEnum):
     REFUSED = "refused"
 
 
-Told = Callable[[Outcome, float], None]
-"""Told each outcome and how many seconds it took."""
+ObserveReconcile: TypeAlias = Callable[[Outcome, float], None]
+"""Called with the outcome and the duration in seconds of each reconcile."""
 
 
 @dataclass(slots=True)
-class _Trouble:
-    """What went wrong with a key, until it goes well."""
+class _Failure:
+    """The last error of a key and its conflicts in a row, until a reconcile succeeds."""
 
     error: str = ""
     conflicts: int = 0
@@ -80,116 +81,116 @@ class _Trouble:
 
 @dataclass(eq=False)
 class Worker(Generic[T]):
-    """Carries keys through reconciles; all workers of a controller are one of these, run several times.
+    """Reconcile keys of the queue. All workers of a controller share one instance, and `run` is called once for each.
 
-    `busy` holds when each running reconcile began, by key.
+    `started` holds the start time of each active reconcile, by key.
     """
 
     controller: Controller[T]
     queue: WorkQueue[Key]
-    view: View[Any]
-    tools: Tools
+    lister: Lister[Any]
+    dependencies: ReconcileDependencies
     journal: Journal
-    told: Told = lambda *_: None
-    busy: dict[Key, float] = field(default_factory=dict)
-    _troubles: dict[Key, _Trouble] = field(default_factory=dict)
+    observe: ObserveReconcile = lambda *_: None
+    started: dict[Key, float] = field(default_factory=dict)
+    _failures: dict[Key, _Failure] = field(default_factory=dict)
 
     async def run(self) -> None:
-        """Work until the queue is closed."""
+        """Process keys until the queue is closed."""
         while True:
             try:
                 key = await self.queue.get()
             except QueueClosed:
                 return
             try:
-                await self._one(key)
+                await self._process(key)
             finally:
                 self.queue.done(key)
-            # A reconcile that finds all as it should be never waits: without this, a long line of them (a start) would
-            # hold up the watches and the heartbeat until its end.
+            # A reconcile that finds nothing to change never awaits I/O. Without this, a long queue of them (at the
+            # start) would block the watches and the heartbeat until it is empty.
             await asyncio.sleep(0)
 
-    async def _one(self, key: Key) -> None:
+    async def _process(self, key: Key) -> None:
         clock = asyncio.get_running_loop().time
-        begin = self.busy[key] = clock()
+        start = self.started[key] = clock()
         run = self.journal.begin(key, attempt=self.queue.failures(key) + 1)
         outcome = Outcome.REFUSED
         try:
-            outcome = await self._limited(key, run)
+            outcome = await self._reconcile_with_timeout(key, run)
         finally:
-            del self.busy[key]
-            self.told(outcome, clock() - begin)
+            del self.started[key]
+            self.observe(outcome, clock() - start)
 
-    async def _limited(self, key: Key, run: Run) -> Outcome:
+    async def _reconcile_with_timeout(self, key: Key, run: Run) -> Outcome:
         limit = asyncio.timeout(self.controller.timeout)
         try:
             async with limit:
                 try:
-                    result = await self._cycle(key, run)
+                    result = await self._reconcile(key, run)
                 finally:
-                    # The watch is often faster than the answer to a write, and could not know whose it was.
-                    self.queue.take_back(key, self.journal.drop_echoes(run))
+                    # The event of a write often arrives before its response, when its writer is not known yet.
+                    self.queue.cancel_adds(key, self.journal.drop_echoes(run))
         except (KeyboardInterrupt, GeneratorExit):
             raise
-        except BaseException as error:  # whatever an author's code raises stays with its key [1]
+        except BaseException as error:  # an error of the reconciler affects only its own key [1]
             if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
                 run.finish(error="cancelled: the process stops")
                 raise
-            return self._failed(key, run, self._in_words(error, late=limit.expired()))
-        return self._ended(key, run, result)
+            return self._handle_error(key, run, self._described(error, timed_out=limit.expired()))
+        return self._handle_result(key, run, result)
 
-    def _in_words(self, error: BaseException, *, late: bool) -> BaseException:
-        if isinstance(error, TimeoutError) and late:
+    def _described(self, error: BaseException, *, timed_out: bool) -> BaseException:
+        if isinstance(error, TimeoutError) and timed_out:
             return KonvergeError(f"not done after {self.controller.timeout:g} s, cancelled")
         if isinstance(error, asyncio.CancelledError):
-            return KonvergeError("something that it waited for was cancelled")
+            return KonvergeError("a task or future that the reconcile awaited was cancelled")
         return error
 
-    async def _cycle(self, key: Key, run: Run) -> Result:
-        """Carry one key through: read it, see to its finalizer, and hand it to the author."""
+    async def _reconcile(self, key: Key, run: Run) -> Result:
+        """Read the object, add or run its finalizer, and call the reconciler."""
         reconciler = self.controller.reconciler
         try:
-            obj = self.view.get(key)
+            obj = self.lister.get(key)
         except DecodeError as error:
-            await tell_misfit(self.tools, self.view, key, error)
+            await report_decode_failure(self.dependencies, self.lister, key, error)
             raise TerminalError(str(error)) from error
         if obj is None:
             reconciler.gone(key)
             return Result.done()
-        run.read(self.view.kind.kind, key, obj.resource_version)
-        trouble = self._troubles.get(key)
+        run.record_read(self.lister.kind.kind, key, obj.resource_version)
+        failure = self._failures.get(key)
         ctx = Context(
             obj,
-            self.tools,
+            self.dependencies,
             run,
-            kind=self.view.kind,
+            kind=self.lister.kind,
             attempt=self.queue.failures(key) + 1,
-            last_error=trouble.error if trouble else "",
+            last_error=failure.error if failure else "",
         )
-        if is_deleting(obj):
-            return await self._take_leave(obj, ctx)
+        if is_terminating(obj):
+            return await self._finalize(obj, ctx)
         if reconciler.finalizer and reconciler.finalizer not in finalizers_of(obj):
             obj = await add_finalizer(ctx.client, obj, reconciler.finalizer)
         return _checked(await reconciler.reconcile(obj, ctx))
 
-    async def _take_leave(self, obj: Any, ctx: Context) -> Result:
-        """See an object off that is being deleted."""
+    async def _finalize(self, obj: Any, ctx: Context) -> Result:
+        """Run the finalizer of an object that is being deleted."""
         reconciler = self.controller.reconciler
         if reconciler.finalizer and reconciler.finalizer in finalizers_of(obj):
             result = _checked(await reconciler.finalize(obj, ctx))
             if result.after is None:
                 await remove_finalizer(ctx.client, obj, reconciler.finalizer)
             return result
-        if reconciler.sees_deleting:
+        if reconciler.reconcile_terminating:
             return _checked(await reconciler.reconcile(obj, ctx))
         return Result.done()
 
-    # What becomes of the key
+    # Results and errors
 
-    def _ended(self, key: Key, run: Run, result: Result) -> Outcome:
-        self.tools.restless.ended(run, well=True)
+    def _handle_result(self, key: Key, run: Run, result: Result) -> Outcome:
+        self.dependencies.hot_loops.end_reconcile(run, succeeded=True)
         run.finish(result=str(result))
-        self._troubles.pop(key, None)
+        self._failures.pop(key, None)
         if result.after == 0:
             self.queue.retry(key)
             return Outcome.REQUEUE
@@ -199,37 +200,37 @@ class Worker(Generic[T]):
         self.queue.add(key, after=result.after, priority=Priority.LOW)
         return Outcome.REQUEUE_AFTER
 
-    def _failed(self, key: Key, run: Run, error: BaseException) -> Outcome:
-        self.tools.restless.ended(run, well=False)
+    def _handle_error(self, key: Key, run: Run, error: BaseException) -> Outcome:
+        self.dependencies.hot_loops.end_reconcile(run, succeeded=False)
         run.finish(error=f"{type(error).__name__}: {error}")
-        trouble = self._troubles.setdefault(key, _Trouble())
-        trouble.error = str(error)
+        failure = self._failures.setdefault(key, _Failure())
+        failure.error = str(error)
         if isinstance(error, WriteRefused):
             return Outcome.REFUSED
-        if isinstance(error, Conflict) and trouble.conflicts < len(_AFTER_CONFLICTS):
-            self.queue.add(key, after=_AFTER_CONFLICTS[trouble.conflicts], priority=Priority.HIGH)
-            trouble.conflicts += 1
+        if isinstance(error, Conflict) and failure.conflicts < len(_CONFLICT_DELAYS):
+            self.queue.add(key, after=_CONFLICT_DELAYS[failure.conflicts], priority=Priority.HIGH)
+            failure.conflicts += 1
             return Outcome.CONFLICT
-        trouble.conflicts = 0
-        facts = {"controller": self.controller.name, "kind": self.view.kind.kind, "key": str(key)}
+        failure.conflicts = 0
+        facts = {"controller": self.controller.name, "kind": self.lister.kind.kind, "key": str(key)}
         facts |= {"reconcile_id": run.reconcile_id, "attempt": str(self.queue.failures(key) + 1)}
         if isinstance(error, TerminalError):
             self.queue.forget(key)
-            _log.error("Reconcile failed for good: %s", error, extra=facts)
+            _log.error("reconcile failed, not retried: %s", error, extra=facts)
             return Outcome.TERMINAL
-        asked = error.retry_after if isinstance(error, TooManyRequests | ServerError) else None
-        self.queue.retry(key, at_least=asked or 0.0)
-        _log.error("Reconcile failed: %s", error, exc_info=error, extra=facts)
+        retry_after = error.retry_after if isinstance(error, TooManyRequests | ServerError) else None
+        self.queue.retry(key, min_delay=retry_after or 0.0)
+        _log.error("reconcile failed: %s", error, exc_info=error, extra=facts)
         return Outcome.ERROR
 
     def forget(self, key: Key) -> None:
-        """Forget what is remembered of a key whose object is gone."""
-        self._troubles.pop(key, None)
-        self.tools.restless.forget(key)
+        """Drop the state of a key whose object is gone."""
+        self._failures.pop(key, None)
+        self.dependencies.hot_loops.forget(key)
 
 
 def _is_being_cancelled() -> bool:
-    """Tell whether somebody cancels this task; an author's code may raise the same error by itself."""
+    """Report whether this task is being cancelled; a reconciler may raise CancelledError by itself."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
@@ -239,6 +240,6 @@ def _checked(result: Any) -> Result:
         return Result.done()
     if not isinstance(result, Result):
         raise TerminalError(
-            f"reconcile gave {result!r:.100}: return Result.done(), Result.requeue(after=...) or nothing"
+            f"reconcile returned {result!r:.100}, not a Result: return Result.done(), Result.requeue(after=30) or None"
         )
     return result

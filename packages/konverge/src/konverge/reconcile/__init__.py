@@ -1,4 +1,4 @@
-"""WHAT AN AUTHOR TOUCHES: a reconciler, its context, and the result.
+"""Reconcilers: the class to derive from, its context, and its result.
 
 class WebAppReconciler(Reconciler[WebApp]):
     async def reconcile(self, app: WebApp, ctx: Context) -> Result:
@@ -6,19 +6,19 @@ class WebAppReconciler(Reconciler[WebApp]):
         return Result.requeue(after=30)
 """
 
-from konverge.reconcile.apply import Applier, Memory
+from konverge.reconcile.apply import Applier, LastApplied
 from konverge.reconcile.blocking import BlockingContext
-from konverge.reconcile.context import Context, Tools
-from konverge.reconcile.finalizers import add_finalizer, finalizers_of, is_deleting, remove_finalizer
+from konverge.reconcile.context import Context, ReconcileDependencies
+from konverge.reconcile.finalizers import add_finalizer, finalizers_of, is_terminating, remove_finalizer
 from konverge.reconcile.journal import Journal, Run
-from konverge.reconcile.prune import Applied, prune
+from konverge.reconcile.prune import AppliedObjects, prune
 from konverge.reconcile.reconciler import Reconcile, Reconciler, reconciler_of
 from konverge.reconcile.recorder import EventLimits, EventRecorder, EventStats, Reference
 from konverge.reconcile.results import Result
 from konverge.reconcile.statuses import update_status
 
 __all__ = [
-    "Applied",
+    "AppliedObjects",
     "Applier",
     "BlockingContext",
     "Context",
@@ -26,16 +26,16 @@ __all__ = [
     "EventRecorder",
     "EventStats",
     "Journal",
-    "Memory",
+    "LastApplied",
     "Reconcile",
+    "ReconcileDependencies",
     "Reconciler",
     "Reference",
     "Result",
     "Run",
-    "Tools",
     "add_finalizer",
     "finalizers_of",
-    "is_deleting",
+    "is_terminating",
     "prune",
     "reconciler_of",
     "remove_finalizer",

@@ -1,14 +1,15 @@
-"""Apply: make an object as it is wanted, by one server-side apply, or by nothing at all when it is so already.
+"""Apply: bring an object to its desired state with one server-side apply, or with no request if it already matches.
 
 Rules that every change to this file keeps:
 
-1. An object *is so* if (a) what is wanted is what was applied last, and the fields that we own hold what that apply
-   gave; or (b) the fields that we own are exactly those that are wanted, and hold just what is wanted.
-2. (a) bears with a server that stores `1000m` as `1`; (b) needs no memory, so a restart costs no write.
-3. Fields of others, status and versions are not looked at: they cannot cause a write.
-4. What is compared is what readers see, own writes included. A kind that is not kept whole, or not with our
-   managedFields, is read from the server first: a read instead of a write.
-5. A dry run is not remembered.
+1. An object *matches* if (a) the desired state is the one that was applied last, and the fields that our manager owns
+   have the values that this apply resulted in; or (b) the owned fields are exactly the desired ones, with the desired
+   values.
+2. (a) allows for a server that stores `1000m` as `1`; (b) needs no stored state, so a restart causes no write.
+3. Fields of other managers, status and versions are not compared: they cannot cause a write.
+4. The comparison uses the object that readers see, pending writes included. If the cache does not hold the complete
+   object, or not our managedFields, it is read from the server first: a read instead of a write.
+5. The result of a dry run is not stored.
 """
 
 from __future__ import annotations
@@ -19,59 +20,67 @@ import msgspec
 
 from konverge.cache import Cache, Entry
 from konverge.client import Client
-from konverge.client.targets import Target, key_in, target_of_object
-from konverge.errors import ApplyConflict, Invalid, NotFound, OwnedByAnother
-from konverge.objects import AnyObject, Key, Kind, Resource, Unstructured, encode, whole
-from konverge.reconcile.handover import part_to_hand_over
-from konverge.reconcile.memo import Memo, Memory, hash_of, hash_of_rest
-from konverge.reconcile.owned_fields import fields_of, look, wants_nothing, without_emptied, without_identity
-from konverge.reconcile.owner_references import made_ready, other_controller
-from konverge.reconcile.prune import Applied
-from konverge.reconcile.recreation import clear_the_way
+from konverge.client.targets import Target, resolve_key, resolve_object_target
+from konverge.errors import AlreadyOwned, ApplyConflict, Invalid, NotFound
+from konverge.objects import AnyObject, Key, Kind, Resource, Unstructured, encode, full_object
+from konverge.reconcile.hand_over import part_to_hand_over
+from konverge.reconcile.last_applied import AppliedState, LastApplied, hash_json, hash_without_status
+from konverge.reconcile.owned_fields import (
+    compare,
+    fields_of,
+    sets_no_fields,
+    without_empty_collections,
+    without_identity,
+)
+from konverge.reconcile.owner_references import other_controller, with_namespace_and_owner
+from konverge.reconcile.prune import AppliedObjects
+from konverge.reconcile.recreate import delete_for_recreate
 
-__all__ = ["Applier", "Memory", "Recreate"]
+__all__ = ["Applier", "LastApplied", "Recreate"]
 
 R = TypeVar("R", bound=AnyObject)
 
 Recreate: TypeAlias = bool | Literal["Background", "Foreground", "Orphan"]
-"""Whether an object that cannot be changed is made anew, and what becomes of its own children; True is "Background"."""
+"""Whether an object that cannot be changed is recreated, and how its children are deleted; True is "Background"."""
 
-_plain = msgspec.json.Decoder().decode
-_UNWATCHED = 10_000
-"""So many objects are remembered whose going nobody would notice."""
+_decode = msgspec.json.Decoder().decode
+_MAX_UNCACHED = 10_000
+"""The number of states from which on states of uncached objects are dropped: their deletion is not observed."""
 
 
-class _Wanted(Generic[R]):
-    """What is wanted of one object, ready to be sent, and its hash."""
+class _Desired(Generic[R]):
+    """The desired state of one object, ready to be sent, and its hash."""
 
-    __slots__ = ("hash", "key", "kind", "obj", "target", "wire")
+    __slots__ = ("document", "hash", "key", "kind", "obj", "target")
 
     def __init__(self, obj: R, target: Target[R]) -> None:
         self.obj = obj
         self.target = target
         self.kind: Kind = target.kind
         self.key = obj.key
-        self.wire = whole(obj)
-        self.hash = hash_of(self.wire)
+        self.document = full_object(obj)
+        self.hash = hash_json(self.document)
 
 
 class Applier:
-    """Applies objects as one field manager.
+    """Apply objects as one field manager.
 
     Promises:
 
-    - after `apply` returned, everything that was wanted is so (as far as the server stores what it is given), and what
-      was wanted the last time and is not now is gone, unless another manager owns it too;
-    - a second `apply` of the same sends nothing, whatever others did to fields that are not ours;
-    - after a restart (an empty `memory`) it sends at most one request, and only where the server stores another value
-      than it was given.
+    - after `apply` returned, every desired field has its value (as far as the server stores it unchanged), and fields
+      that were applied the last time and are no longer desired are removed, unless another manager owns them too;
+    - a second `apply` of the same object sends nothing, whatever others did to fields that our manager does not own;
+    - after a restart (with an empty `last_applied`) it sends at most one request, and only where the server stores a
+      value other than the one it received.
     """
 
-    def __init__(self, client: Client, cache: Cache, *, field_manager: str, memory: Memory | None = None) -> None:
+    def __init__(
+        self, client: Client, cache: Cache, *, field_manager: str, last_applied: LastApplied | None = None
+    ) -> None:
         self._client = client.using(field_manager=field_manager)
         self._cache = cache
         self._manager = field_manager
-        self._memory = Memory() if memory is None else memory
+        self._last_applied = LastApplied() if last_applied is None else last_applied
 
     async def apply(
         self,
@@ -80,130 +89,136 @@ class Applier:
         owner: AnyObject | None = None,
         force: bool = True,
         recreate: Recreate = False,
-        applied: Applied | None = None,
+        applied: AppliedObjects | None = None,
     ) -> R:
-        """Make an object so, if it is not; give it as it is now.
+        """Server-side apply `desired` unless the live object already matches; return the live object.
 
-        It becomes a child of `owner`, in whose namespace it is unless it says another. `recreate` deletes and makes
-        anew an object that cannot be changed as wanted. `applied` is told what was wanted, whatever comes of it.
+        It becomes a child of `owner`, and is in the owner's namespace unless it has another. `recreate` deletes and
+        creates again an object that cannot be changed. `applied` gets the desired object, whether the apply succeeds or
+        not.
 
         Raises: ApplyConflict with `force=False` when another manager owns a field that would change; ValueError when
-        the owner cannot own it; OwnedByAnother when another
-        object is its controller; AlreadyExists when it is to be made anew and the old one is not gone yet.
+        the owner cannot own it; AlreadyOwned when another object is its controller; AlreadyExists when it is to be
+        recreated and the old one is not gone yet.
         """
-        target: Target[R] = await target_of_object(desired, self._client.discovery)
-        ready = made_ready(desired, target.kind, owner=owner, namespace=self._client.settings.namespace)
-        wanted = _Wanted(ready, target)
+        target: Target[R] = await resolve_object_target(desired, self._client.discovery)
+        namespace = self._client.options.namespace
+        ready = with_namespace_and_owner(desired, target.kind, owner=owner, namespace=namespace)
+        prepared = _Desired(ready, target)
         if applied is not None:
             applied.add(ready)
-        live = await self._live(target, wanted.key)
+        live = await self._live(target, prepared.key)
         if live is None:
-            self._memory.forget(wanted.kind, wanted.key)
-        elif owner is not None and (holder := other_controller(live.owner_references(), owner)) is not None:
-            raise OwnedByAnother(
-                f"apply {wanted.kind.kind} {wanted.key}: it belongs to {holder.kind} {holder.name}, so {owner.kind}"
-                f" {owner.name} cannot have it (give its children names of their own)"
+            self._last_applied.forget(prepared.kind, prepared.key)
+        elif owner is not None and (controller := other_controller(live.owner_references(), owner)) is not None:
+            raise AlreadyOwned(
+                f"apply {prepared.kind.kind} {prepared.key}: its controller is {controller.kind} {controller.name}, so"
+                f" {owner.kind} {owner.name} cannot own it (use other names for its children)"
             )
-        elif self._is_so(wanted, live):
+        elif self._matches(prepared, live):
             return live.read(target.type)
-        made = await self._send(wanted, live, force=force, recreate=recreate)
-        if not self._client.settings.dry_run:
-            self._note(wanted, made)
-        return made
+        result = await self._send(prepared, live, force=force, recreate=recreate)
+        if not self._client.options.dry_run:
+            self._record_result(prepared, result)
+        return result
 
     async def hand_over(self, obj: AnyObject, path: str, *, to: str, owner: AnyObject | None = None) -> None:
-        """Give a field of an applied object to another manager as well: from now on leaving it out does not reset it.
+        """Make another manager a co-owner of a field of an applied object: leaving it out then does not reset it.
 
         `path` is a wire path, `.spec.replicas` or `.spec.template.spec.containers[name="app"].resources`. Nothing is
-        sent when the field is not ours, so it may be said in every run. To take the field back, apply it. Without a
-        namespace the object is looked for in that of its owner.
+        sent if our manager does not own the field, so this may be called in every reconcile. To take the field back,
+        apply it. The default namespace is that of the owner.
 
-        Raises: Conflict when the object is not what it was any more.
+        Raises: Conflict when the object has changed since it was read.
         """
-        target: Target[Any] = await target_of_object(obj, self._client.discovery)
+        target: Target[Any] = await resolve_object_target(obj, self._client.discovery)
         namespace = obj.namespace or (owner.namespace if owner is not None and target.kind.namespaced else "")
         live = await self._live(
-            target, key_in(target.kind, obj.name, namespace or None, self._client.settings.namespace)
+            target, resolve_key(target.kind, obj.name, namespace or None, self._client.options.namespace)
         )
-        part = None if live is None else part_to_hand_over(_plain(live.json), path, manager=self._manager)
+        part = None if live is None else part_to_hand_over(_decode(live.json), path, manager=self._manager)
         if part is None:
             return
         try:
             await self._client.using(field_manager=to).apply(part)
         except ApplyConflict as conflict:
-            # With a third manager: it has set the field meanwhile, so there is nothing of ours to give any more.
+            # In conflict with a third manager: it has set the field since, so ours no longer owns it.
             if any(one.manager == self._manager for one in conflict.conflicts):
                 raise
 
     async def _live(self, target: Target[Any], key: Key) -> Entry | None:
-        """Give the object as readers see it [4]."""
-        view = self._cache.whole_view(target.kind, key.namespace)
-        if view is not None and view.options.manager == self._manager:
-            return view.entry(key)
+        """Return the object that readers see [4]."""
+        lister = self._cache.complete_lister(target.kind, key.namespace)
+        if lister is not None and lister.options.manager == self._manager:
+            return lister.entry(key)
         try:
             return _entry_of(await self._client.get(_readable(target), key))
         except NotFound:
             return None
 
-    def _is_so(self, wanted: _Wanted[Any], live: Entry) -> bool:
-        memo = self._memory.recall(wanted.kind, wanted.key, uid=live.uid)
-        same = memo is not None and memo.desired == wanted.hash
-        if memo is not None and same and memo.version == str(live.version):
+    def _matches(self, desired: _Desired[Any], live: Entry) -> bool:
+        state = self._last_applied.get(desired.kind, desired.key, uid=live.uid)
+        same = state is not None and state.desired == desired.hash
+        if state is not None and same and state.version == str(live.version):
             return True
         text = live.json
-        rest = hash_of_rest(text)
-        if memo is not None and same and memo.rest == rest:
+        content = hash_without_status(text)
+        if state is not None and same and state.content == content:
             return True
-        document = _plain(text)
+        document = _decode(text)
         owned = fields_of(document, self._manager) or {}
-        seen = look(owned, document, wanted.wire)
-        values = hash_of(seen.values)
-        told = bool(owned) or wants_nothing(wanted.wire)
-        is_so = seen.agrees or (told and memo is not None and same and memo.values == values)
-        if is_so:
-            self._remember(wanted, Memo(live.uid, wanted.hash, values, str(live.version), rest))
-        return is_so
+        comparison = compare(owned, document, desired.document)
+        values = hash_json(comparison.values)
+        comparable = bool(owned) or sets_no_fields(desired.document)
+        matches = comparison.matches or (comparable and state is not None and same and state.values == values)
+        if matches:
+            self._store(desired, AppliedState(live.uid, desired.hash, values, str(live.version), content))
+        return matches
 
-    async def _send(self, wanted: _Wanted[R], live: Entry | None, *, force: bool, recreate: Recreate) -> R:
+    async def _send(self, desired: _Desired[R], live: Entry | None, *, force: bool, recreate: Recreate) -> R:
         try:
             if live is not None:
-                await self._empty(wanted, live, force)
-            return await self._client.apply(wanted.obj, force=force)
-        except Invalid as refusal:
+                await self._empty_collections(desired, live, force)
+            return await self._client.apply(desired.obj, force=force)
+        except Invalid as error:
             if not recreate:
                 raise
             propagation = "Background" if recreate is True else recreate
-            await clear_the_way(self._client, wanted.obj, refusal, reading=_readable(wanted.target), how=propagation)
-        return await self._client.apply(wanted.obj, force=force)
+            await delete_for_recreate(
+                self._client, desired.obj, error, kind=_readable(desired.target), propagation=propagation
+            )
+        return await self._client.apply(desired.obj, force=force)
 
-    async def _empty(self, wanted: _Wanted[Any], live: Entry, force: bool) -> None:
-        """Take out what is ours in maps and lists that are wanted empty; only then they can be."""
-        owned = fields_of(_plain(live.json), self._manager) or {}
-        less = without_emptied(owned, without_identity(wanted.wire)) or {}
-        if less != without_identity(wanted.wire):
-            who = {"name": wanted.key.name, **({"namespace": wanted.key.namespace} if wanted.key.namespace else {})}
-            title = {"apiVersion": wanted.kind.api_version, "kind": wanted.kind.kind}
+    async def _empty_collections(self, desired: _Desired[Any], live: Entry, force: bool) -> None:
+        """Remove our items from maps and lists that should be empty, as a separate apply; only then they can be."""
+        owned = fields_of(_decode(live.json), self._manager) or {}
+        fields = without_identity(desired.document)
+        rest = without_empty_collections(owned, fields) or {}
+        if rest != fields:
+            key = desired.key
+            identity = {"name": key.name, **({"namespace": key.namespace} if key.namespace else {})}
+            kind = {"apiVersion": desired.kind.api_version, "kind": desired.kind.kind}
             await self._client.apply(
-                Unstructured({**less, **title, "metadata": {**less.get("metadata", {}), **who}}), force=force
+                Unstructured({**rest, **kind, "metadata": {**rest.get("metadata", {}), **identity}}), force=force
             )
 
-    def _note(self, wanted: _Wanted[Any], made: AnyObject) -> None:
-        document = _plain(_bytes_of(made))
+    def _record_result(self, desired: _Desired[Any], result: AnyObject) -> None:
+        document = _decode(_bytes_of(result))
         owned = fields_of(document, self._manager) or {}
-        if not owned and not wants_nothing(wanted.wire):
-            self._memory.forget(wanted.kind, wanted.key)  # the server does not say what is ours: nothing to rely on
+        if not owned and not sets_no_fields(desired.document):
+            self._last_applied.forget(desired.kind, desired.key)  # the server does not report what our manager owns
             return
-        seen = look(owned, document, wanted.wire)
-        self._remember(wanted, Memo(made.uid, wanted.hash, hash_of(seen.values), made.resource_version))
+        values = hash_json(compare(owned, document, desired.document).values)
+        self._store(desired, AppliedState(result.uid, desired.hash, values, result.resource_version))
 
-    def _remember(self, wanted: _Wanted[Any], memo: Memo) -> None:
-        self._memory.remember(wanted.kind, wanted.key, memo, is_gone=self._is_gone)
+    def _store(self, desired: _Desired[Any], state: AppliedState) -> None:
+        self._last_applied.set(desired.kind, desired.key, state, is_gone=self._is_gone)
 
     def _is_gone(self, kind: Kind, key: Key) -> bool:
-        view = self._cache.whole_view(kind, key.namespace)
-        if view is None:
-            return len(self._memory) > _UNWATCHED
-        return view.synced and view.entry(key) is None
+        lister = self._cache.complete_lister(kind, key.namespace)
+        if lister is None:
+            return len(self._last_applied) > _MAX_UNCACHED
+        return lister.synced and lister.entry(key) is None
 
 
 def _readable(target: Target[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""The context of reconcilers that are not async: the same calls, which block their thread until the answer is there."""
+"""The context of reconcilers that are not async: the same calls, which block their thread until they are done."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Objects: TypeAlias = list[T]
 
 
 class BlockingContext:
-    """A `Context` for a thread. Every call is carried out by the event loop, so nothing here needs a lock."""
+    """A `Context` for a thread. Every call runs on the event loop, so nothing here needs a lock."""
 
     def __init__(self, inner: Context, loop: asyncio.AbstractEventLoop) -> None:
         self._inner = inner
         self._loop = loop
-        self._refused = False
+        self._rejecting = False
         self.key = inner.key
         self.controller = inner.controller
         self.attempt = inner.attempt
@@ -35,46 +35,46 @@ class BlockingContext:
         self.reconcile_id = inner.reconcile_id
         self.log = inner.log
 
-    def refuse(self) -> None:
-        """Refuse every call from now on: the reconcile has passed its deadline, or the process stops."""
-        self._refused = True
+    def reject_calls(self) -> None:
+        """Reject every call from now on: the reconcile has passed its deadline, or the process stops."""
+        self._rejecting = True
 
     def get(self, kind: type[T], name: str | Key, *, namespace: str | None = None) -> T | None:
-        """Read one object from the cache."""
+        """Return one object from the cache, or None."""
         return self._wait(self._inner.get(kind, name, namespace=namespace))
 
     def list(self, kind: type[T], *, namespace: str | None = None, labels: str = "") -> Objects[T]:
-        """Read objects from the cache."""
+        """Return objects from the cache."""
         return self._wait(self._inner.list(kind, namespace=namespace, labels=labels))
 
     def owned(self, kind: type[T]) -> Objects[T]:
-        """Read the children of this object."""
+        """Return the children of this object."""
         return self._wait(_called(lambda: self._inner.owned(kind)))
 
     def find(self, kind: type[T], index: str, value: Any, *, namespace: str = "") -> Objects[T]:
-        """Read the objects that an index has under a value."""
+        """Return the objects that an index has under a value."""
         return self._wait(_called(lambda: self._inner.find(kind, index, value, namespace=namespace)))
 
     def apply(self, desired: R, *, force: bool = True, owned: bool = True) -> R:
-        """Make an object so, if it is not."""
+        """Server-side apply `desired` unless the live object already matches; return the live object."""
         return self._wait(self._inner.apply(desired, force=force, owned=owned))
 
     def prune(self, *kinds: type[Resource]) -> None:
-        """Delete the children of these kinds that this run did not apply."""
+        """Delete the children of these kinds that this reconcile did not apply."""
         self._wait(self._inner.prune(*kinds))
 
     def delete(self, obj: AnyObject, *, missing_ok: bool = True) -> None:
-        """Delete an object, if it is still that one."""
+        """Delete an object, if it is still the one that was read."""
         self._wait(self._inner.delete(obj, missing_ok=missing_ok))
 
     def update_status(self, obj: R) -> R:
-        """Write an edited status, if it is different."""
+        """Patch an edited status, if it differs."""
         return self._wait(self._inner.update_status(obj))
 
     def condition(
         self, obj: Any, type_: str, status: bool | Literal["Unknown"], *, reason: str, message: str = ""
     ) -> bool:
-        """Set a condition in the status of an object."""
+        """Set a condition in the status of an object; report whether it changed."""
         return self._inner.condition(obj, type_, status, reason=reason, message=message)
 
     def event(self, reason: str, message: str, *, warning: bool = False, action: str = "") -> None:
@@ -82,18 +82,18 @@ class BlockingContext:
         self._wait(_called(lambda: self._inner.event(reason, message, warning=warning, action=action)))
 
     def call(self, coroutine: Coroutine[Any, Any, V]) -> V:
-        """Run a coroutine on the event loop, for what has no method here: `ctx.call(ctx.client.get(Pod, "web"))`."""
+        """Run a coroutine on the event loop, for calls without a method here: `ctx.call(ctx.client.get(Pod, "web"))`."""
         return self._wait(coroutine)
 
     @property
     def client(self) -> Any:
-        """The client of the reconcile; its calls are coroutines, for `call`."""
+        """The client of the reconcile; its methods are coroutines, to be passed to `call`."""
         return self._inner.client
 
     def _wait(self, coroutine: Coroutine[Any, Any, V]) -> V:
-        if self._refused:
+        if self._rejecting:
             coroutine.close()
-            raise WriteRefused("this reconcile has passed its deadline, or the process stops: nothing more is done")
+            raise WriteRefused("this reconcile has passed its deadline, or the process stops: the call was not made")
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
 

@@ -1,13 +1,13 @@
-"""How many events may be written: a bucket of tokens for each object, and one for all of them.
+"""Rate limits of events: a token bucket for each object, and one for all objects together.
 
-An event that nobody reads is a write that somebody else waits for. Rules that hold here:
+Events must not delay more important writes. Rules that hold here:
 
 1. In any five minutes an object gets no more writes than its bucket holds and regains in that time, and all objects
    together no more than theirs: with the defaults 25 + 10 and 80 + 100.
-2. A bucket exists for an object only once a write was granted, and is forgotten only when it is full again. So the
-   number of buckets is bounded by the writes granted, and forgetting one never grants more.
-3. The last part of each bucket is kept for what matters more (see `Share`): a thousand objects that come up well do not
-   silence the one that does not, and counts that grow do not keep a new event out.
+2. An object gets a bucket with its first write, and the bucket is dropped only when it is full again. So the number of
+   buckets is bounded by the number of writes, and dropping one never allows more writes.
+3. A part of each bucket is reserved for more important events (see `Share`): events of a thousand healthy objects do
+   not crowd out those of a failing one, and growing counts do not crowd out new events.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["Allowance", "EventLimits", "Share", "TokenBucket"]
+__all__ = ["EventLimits", "EventRateLimiter", "Share", "TokenBucket"]
 
-_NEARLY = 1e-9  # sums of fractions miss whole numbers by less than this
-_SHORTEST_WAIT = 0.001
+_TOLERANCE = 1e-9  # for rounding errors in sums of fractions
+_MIN_WAIT = 0.001
 
 
 class Share(Enum):
-    """How much of a bucket a write may use; the value is the part that it leaves to others."""
+    """How much of a bucket a write may use; the value is the part that is reserved for others."""
 
     WARNING = 0.0  # a new warning
-    NORMAL = 0.25  # a new event that is no warning
-    COUNT = 0.5  # a count that grew: it can wait, and nothing is lost
+    NORMAL = 0.25  # a new event that is not a warning
+    COUNT = 0.5  # a count that has grown: it can wait, and nothing is lost
 
 
 @dataclass(frozen=True, kw_only=True)
 class EventLimits:
-    """Bounds of an event recorder; durations are seconds.
+    """The limits of an event recorder; durations are seconds.
 
-    - `object_burst`, `object_refill`: writes about one object at once, and how long it takes to regain one.
+    - `object_burst`, `object_refill`: the writes about one object at once, and the time to regain one.
     - `total_burst`, `total_refill`: the same for all objects together.
-    - `window`: an event like one that was seen so recently is counted on that one instead of written anew.
-    - `heartbeat`, `longest_heartbeat`: a count that grew is written after the first, then after twice that, and so on
+    - `window`: an event that repeats an earlier one within this time increments its count instead of being written.
+    - `heartbeat`, `max_heartbeat`: a count that has grown is written after the first, then after twice that, and so on
       up to the second.
-    - `similar`: events about one object that differ in nothing but their words are written apart up to this number;
-      the rest is counted on one more.
-    - `queue`: new events that wait to be sent; `series`: events that are remembered.
-    - `tries`, `timeout`: how often a write is tried, and how long a try may take.
+    - `messages`: events about one object that differ only in their message are written as separate events up to this
+      number; the others are combined into one more.
+    - `queue`: new events that wait to be sent; `series`: events that are stored.
+    - `attempts`, `timeout`: how often a write is attempted, and how long an attempt may take.
     """
 
     object_burst: int = 25
@@ -52,26 +52,26 @@ class EventLimits:
     total_refill: float = 3.0
     window: float = 360.0
     heartbeat: float = 5.0
-    longest_heartbeat: float = 300.0
-    similar: int = 10
+    max_heartbeat: float = 300.0
+    messages: int = 10
     queue: int = 1000
     series: int = 4096
-    tries: int = 5
+    attempts: int = 5
     timeout: float = 10.0
 
     def __post_init__(self) -> None:
-        for name in ("object_burst", "total_burst", "similar", "queue", "series", "tries"):
+        for name in ("object_burst", "total_burst", "messages", "queue", "series", "attempts"):
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} is a number of 1 or more, got {value!r}")
-        for name in ("object_refill", "total_refill", "window", "heartbeat", "longest_heartbeat", "timeout"):
+        for name in ("object_refill", "total_refill", "window", "heartbeat", "max_heartbeat", "timeout"):
             value = getattr(self, name)
             if not isinstance(value, int | float) or not 0 < value < math.inf:
-                raise ValueError(f"{name} is a number of seconds above 0, got {value!r}")
+                raise ValueError(f"{name} is a number of seconds greater than 0, got {value!r}")
 
 
 class TokenBucket:
-    """Tokens that are taken one by one and come back with time.
+    """A bucket of tokens that refills with time.
 
     Promises: it holds at most `burst`; in any `t` seconds at most `burst + t / refill` are taken.
     """
@@ -85,58 +85,58 @@ class TokenBucket:
         self._at = now
 
     def left(self, now: float) -> float:
-        """Give how many tokens there are; a clock that goes back gives none anew."""
+        """Return the number of tokens; a clock that goes back adds none."""
         return min(self._burst, self._tokens + max(0.0, now - self._at) / self._refill)
 
-    def full(self, now: float) -> bool:
-        """Tell whether every token is back."""
+    def is_full(self, now: float) -> bool:
+        """Report whether the bucket is full."""
         return self.left(now) >= self._burst
 
     def wait(self, now: float, share: Share = Share.WARNING) -> float:
-        """Give the seconds until a token can be taken and the others' part is left; 0 when it can now."""
-        # A bucket of one is nobody's in particular.
-        lacking = 1.0 + min(self._burst - 1.0, share.value * self._burst) - self.left(now)
-        return max(_SHORTEST_WAIT, lacking * self._refill) if lacking > _NEARLY else 0.0
+        """Return the seconds until a token can be taken and the reserved part is left; 0 if it can be taken now."""
+        # A bucket with one token has no reserved part.
+        missing = 1.0 + min(self._burst - 1.0, share.value * self._burst) - self.left(now)
+        return max(_MIN_WAIT, missing * self._refill) if missing > _TOLERANCE else 0.0
 
     def take(self, now: float) -> None:
-        """Take a token that `wait` said is there."""
+        """Remove a token, after `wait` has returned 0."""
         self._tokens = self.left(now) - 1.0
         self._at = max(now, self._at)
 
 
-class Allowance:
-    """Decides whether one more write about an object is fine."""
+class EventRateLimiter:
+    """Decides whether one more write about an object is allowed."""
 
     def __init__(self, limits: EventLimits, now: float) -> None:
         self._limits = limits
         self._total = TokenBucket(limits.total_burst, limits.total_refill, now)
-        # In the order of their last use, so that those which may be full again stand in front.
+        # Least recently used first: these may be full again.
         self._objects: dict[Hashable, TokenBucket] = {}
 
     def __len__(self) -> int:
         return len(self._objects)
 
-    def take(self, about: Hashable, now: float, share: Share) -> float:
-        """Take what one write needs and give 0, or take nothing and give the seconds until it may be had."""
-        own = self._objects.get(about)
+    def take(self, regarding: Hashable, now: float, share: Share) -> float:
+        """Remove the tokens for one write and return 0, or return the seconds until they are available."""
+        bucket = self._objects.get(regarding)
         wait = self._total.wait(now, share)
-        if own is not None:
-            wait = max(wait, own.wait(now, share))
+        if bucket is not None:
+            wait = max(wait, bucket.wait(now, share))
         if wait > 0.0:
             return wait
-        if own is None:
-            self._forget_full(now)
-            own = TokenBucket(self._limits.object_burst, self._limits.object_refill, now)
+        if bucket is None:
+            self._drop_full(now)
+            bucket = TokenBucket(self._limits.object_burst, self._limits.object_refill, now)
         else:
-            del self._objects[about]
-        self._objects[about] = own
-        own.take(now)
+            del self._objects[regarding]
+        self._objects[regarding] = bucket
+        bucket.take(now)
         self._total.take(now)
         return 0.0
 
-    def _forget_full(self, now: float) -> None:
+    def _drop_full(self, now: float) -> None:
         while self._objects:
             oldest = next(iter(self._objects))
-            if not self._objects[oldest].full(now):
+            if not self._objects[oldest].is_full(now):
                 return
             del self._objects[oldest]

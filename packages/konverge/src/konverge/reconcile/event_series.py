@@ -1,13 +1,14 @@
-"""Which events are one and the same, seen again.
+"""Correlation of events: which recorded events are repetitions of one.
 
-This module remembers and decides; it does not send. Rules that hold here:
+This module stores and decides; it does not send. Rules that hold here:
 
-1. Two events are alike when controller, object, related object, type, reason and action are the same. Whoever reads
-   them looks for those, and controllers put changing details into the words.
-2. Alike events with the same words, seen within the window, are one series: one Event on the server with a count.
-3. Alike events in ever different words are kept apart up to a number; from there on they are one more series, whose
-   words say so.
-4. What is remembered is bounded; the series seen longest ago is forgotten first.
+1. Two events are similar if controller, object, related object, type, reason and action are the same. Readers search
+   for these, and controllers put changing details into the message.
+2. Similar events with the same message, recorded within the window, are one series: one Event on the server with a
+   count.
+3. Similar events with different messages are separate series up to a number; further ones are combined into one more
+   series, whose message says so.
+4. The number of stored series is bounded; the least recently recorded series is dropped first.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import msgspec
 from konverge.objects import AnyObject, MicroTime
 from konverge.reconcile.event_limits import EventLimits
 
-__all__ = ["EventBook", "Reference", "Said", "Series"]
+__all__ = ["EventCorrelator", "RecordedEvent", "Reference", "Series"]
 
 _COMBINED = "(combined from similar events): "
 
@@ -30,7 +31,7 @@ Group: TypeAlias = tuple[str, Subject, Subject | None, str, str, str]
 
 
 class Reference(msgspec.Struct, frozen=True, kw_only=True):
-    """Which object an event is about, and optionally which version and which part of it."""
+    """The object that an event is about, and optionally its version and a field of it."""
 
     api_version: str
     kind: str
@@ -42,7 +43,7 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, obj: AnyObject, *, field_path: str = "") -> Reference:
-        """Refer to an object."""
+        """Return a reference to an object."""
         return cls(
             api_version=obj.api_version,
             kind=obj.kind,
@@ -55,139 +56,139 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def subject(self) -> Subject:
-        """The object and part, whatever its version: a new version does not make an old complaint new."""
+        """The object and field, without the version: a new version does not make a repeated event new."""
         return (self.api_version, self.kind, self.namespace, self.name, self.uid, self.field_path)
 
 
-class Said(msgspec.Struct, frozen=True):
-    """One event as it was recorded."""
+class RecordedEvent(msgspec.Struct, frozen=True):
+    """One event, as recorded."""
 
     controller: str
-    about: Reference
+    regarding: Reference
     related: Reference | None
     type: str
     reason: str
     action: str
     note: str
-    moment: MicroTime
+    time: MicroTime
 
     @property
     def group(self) -> Group:
-        """What makes it alike to others."""
+        """The fields that similar events share."""
         related = None if self.related is None else self.related.subject
-        return (self.controller, self.about.subject, related, self.type, self.reason, self.action)
+        return (self.controller, self.regarding.subject, related, self.type, self.reason, self.action)
 
 
 class Series:
-    """An event, how often it was seen, and how much of that is on the server.
+    """An event, how often it was recorded, and how much of that is on the server.
 
-    `created` says that an Event of this name is there; `paid` that the write to come has its tokens; `busy` that a
-    write is on its way; `due` is when it is looked at next. Times are the loop's.
+    `created`: an Event of this name exists; `has_tokens`: the next write has its tokens; `writing`: a write is in
+    flight; `due`: when it is processed next. Times are those of the event loop.
     """
 
     __slots__ = (
-        "busy", "count", "created", "due", "first", "forgotten", "gap", "last", "name", "note", "paid", "seen", "tries",
-        "written", "written_at",
+        "attempts", "count", "created", "dropped", "due", "first", "has_tokens", "interval", "last", "last_recorded",
+        "name", "note", "writing", "written", "written_at",
     )  # fmt: skip
 
-    def __init__(self, first: Said, note: str, now: float) -> None:
+    def __init__(self, first: RecordedEvent, note: str, now: float) -> None:
         self.first = first
-        self.note = note  # what it is found by; "" for the combined one
+        self.note = note  # its key among similar events; "" for the combined series
         self.name = ""
         self.count = 1
         self.written = 0
-        self.seen = now
-        self.last = first.moment
+        self.last_recorded = now
+        self.last = first.time
         self.created = False
-        self.paid = False
-        self.busy = False
-        self.forgotten = False
-        self.tries = 0
+        self.has_tokens = False
+        self.writing = False
+        self.dropped = False
+        self.attempts = 0
         self.due = math.inf
-        self.gap = 0.0
+        self.interval = 0.0
         self.written_at = 0.0
 
     @property
-    def unwritten(self) -> int:
-        """How many sightings the server does not know of."""
+    def pending(self) -> int:
+        """The part of the count that is not on the server."""
         return self.count - self.written
 
     @property
     def text(self) -> str:
-        """The words for the server, before they are cut to size."""
+        """The message for the server, before it is truncated."""
         return self.first.note if self.note else _COMBINED + self.first.note
 
 
-class EventBook:
+class EventCorrelator:
     """The series of the last minutes.
 
-    Promises: at most `limits.series` are remembered. `make_room` is called with a series that must be forgotten for
-    another one's sake, and calls `forget`.
+    Promises: at most `limits.series` are stored. `evict` is called with a series that must be dropped for another one,
+    and calls `drop`.
     """
 
-    def __init__(self, limits: EventLimits, make_room: Callable[[Series], None]) -> None:
+    def __init__(self, limits: EventLimits, evict: Callable[[Series], None]) -> None:
         self._limits = limits
-        self._make_room = make_room
+        self._evict = evict
         self._groups: dict[Group, dict[str, Series]] = {}
-        self._by_sight: dict[Series, None] = {}  # seen longest ago in front
+        self._by_age: dict[Series, None] = {}  # least recently recorded first
 
     def __len__(self) -> int:
-        return len(self._by_sight)
+        return len(self._by_age)
 
     def all(self) -> list[Series]:
-        """Give every series, those seen longest ago first."""
-        return list(self._by_sight)
+        """Return every series, the least recently recorded first."""
+        return list(self._by_age)
 
-    def see(self, said: Said, now: float) -> Series | None:
-        """Count an event on the series that it belongs to, and give that; None when there is none."""
-        alike = self._groups.get(said.group)
-        if alike is None:
+    def count(self, event: RecordedEvent, now: float) -> Series | None:
+        """Count an event on its series, and return the series; None if there is none."""
+        similar = self._groups.get(event.group)
+        if similar is None:
             return None
-        series = alike.get(said.note or " ") or (alike.get("") if self._crowded(alike, now) else None)
+        series = similar.get(event.note or " ") or (similar.get("") if self._is_full(similar, now) else None)
         if series is None:
             return None
-        if self.is_over(series, now):
-            self._make_room(series)
+        if self.is_expired(series, now):
+            self._evict(series)
             return None
         series.count += 1
-        series.seen, series.last = now, said.moment
-        del self._by_sight[series]
-        self._by_sight[series] = None
+        series.last_recorded, series.last = now, event.time
+        del self._by_age[series]
+        self._by_age[series] = None
         return series
 
-    def open(self, said: Said, now: float) -> Series:
-        """Begin a series with an event that belongs to none."""
-        if len(self._by_sight) >= self._limits.series:
-            self._make_room(next(iter(self._by_sight)))
-        alike = self._groups.setdefault(said.group, {})
-        note = "" if self._crowded(alike, now) else said.note or " "
-        series = Series(said, note, now)
-        alike = self._groups.setdefault(said.group, alike)
-        alike[note] = series
-        self._by_sight[series] = None
+    def create(self, event: RecordedEvent, now: float) -> Series:
+        """Create a series for an event that has none."""
+        if len(self._by_age) >= self._limits.series:
+            self._evict(next(iter(self._by_age)))
+        similar = self._groups.setdefault(event.group, {})
+        note = "" if self._is_full(similar, now) else event.note or " "
+        series = Series(event, note, now)
+        similar = self._groups.setdefault(event.group, similar)
+        similar[note] = series
+        self._by_age[series] = None
         return series
 
-    def is_over(self, series: Series, now: float) -> bool:
-        """Tell whether the next event like it starts anew."""
-        return now >= self.end_of(series)
+    def is_expired(self, series: Series, now: float) -> bool:
+        """Report whether the next similar event begins a new series."""
+        return now >= self.expiry(series)
 
-    def end_of(self, series: Series) -> float:
-        """Give the time at which a series is over, unless it is seen again. One sum for all who ask: no rounding."""
-        return series.seen + self._limits.window
+    def expiry(self, series: Series) -> float:
+        """Return the time at which a series expires. All callers use this sum, so that rounding does not matter."""
+        return series.last_recorded + self._limits.window
 
-    def forget(self, series: Series) -> None:
-        """Remember a series no longer."""
-        series.forgotten = True
-        del self._by_sight[series]
-        alike = self._groups[series.first.group]
-        del alike[series.note]
-        if not alike:
+    def drop(self, series: Series) -> None:
+        """Remove a series."""
+        series.dropped = True
+        del self._by_age[series]
+        similar = self._groups[series.first.group]
+        del similar[series.note]
+        if not similar:
             del self._groups[series.first.group]
 
-    def _crowded(self, alike: dict[str, Series], now: float) -> bool:
-        """Tell whether there are too many in different words, after those that are over made room."""
-        if len(alike) < self._limits.similar:
+    def _is_full(self, similar: dict[str, Series], now: float) -> bool:
+        """Report whether there are too many different messages, after expired series were evicted."""
+        if len(similar) < self._limits.messages:
             return False
-        for series in [one for one in alike.values() if self.is_over(one, now)]:
-            self._make_room(series)
-        return len(alike) - ("" in alike) >= self._limits.similar
+        for series in [one for one in similar.values() if self.is_expired(one, now)]:
+            self._evict(series)
+        return len(similar) - ("" in similar) >= self._limits.messages

@@ -1,11 +1,11 @@
-"""Finalizers: an object stays, marked as deleted, until each of them is taken off by whoever put it there.
+"""Finalizers: an object that is being deleted exists until each controller has removed its finalizer.
 
 Rules that hold here:
 
-1. One entry is added or taken off, bound to the version at which the list was read: what others do to the list
-   meanwhile is never undone. The server then says no, the object is read again, and the change is made anew.
-2. An object that is being deleted gets no new finalizers; the server would refuse it.
-3. Only the object that was given is changed, by uid: another one of the name is left alone.
+1. One entry is added or removed, with the resourceVersion at which the list was read as a precondition: changes of
+   other clients are never reverted. After a conflict the object is read again, and the change is retried.
+2. An object that is being deleted gets no new finalizers; the server would reject it.
+3. Only the object that was passed is changed, by uid: another object of the same name is left alone.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from __future__ import annotations
 from typing import Any, TypeVar, cast
 
 from konverge.client import Client
-from konverge.client.targets import Target, target_of_object
+from konverge.client.targets import Target, resolve_object_target
 from konverge.errors import Conflict, Invalid, NotFound
 from konverge.objects import AnyObject, Resource
 
-__all__ = ["add_finalizer", "finalizers_of", "is_deleting", "remove_finalizer"]
+__all__ = ["add_finalizer", "finalizers_of", "is_terminating", "remove_finalizer"]
 
 R = TypeVar("R", bound=AnyObject)
 
-_TRIES = 10
+_ATTEMPTS = 10
 _LIST = "/metadata/finalizers"
 
 
 async def add_finalizer(client: Client, obj: R, name: str) -> R:
-    """Put a finalizer on an object, unless it has it or is being deleted; give the object as it is now.
+    """Add a finalizer to an object, unless it has it or is being deleted; return the current object.
 
-    Raises: NotFound when the object is gone, or the name another object's; Conflict when others kept writing to it.
+    Raises: NotFound when the object is gone, or another object has its name; Conflict when every attempt met one.
     """
     return await _change(client, obj, name, present=True)
 
 
 async def remove_finalizer(client: Client, obj: R, name: str) -> R | None:
-    """Take a finalizer off an object; give the object as it is now, None when it is gone.
+    """Remove a finalizer from an object; return the current object, or None if it is gone.
 
-    The last one off lets an object go that is being deleted.
+    The server removes an object that is being deleted with its last finalizer.
 
-    Raises: Conflict when others kept writing to it.
+    Raises: Conflict when every attempt met one.
     """
     try:
         return await _change(client, obj, name, present=False)
@@ -47,33 +47,33 @@ async def remove_finalizer(client: Client, obj: R, name: str) -> R | None:
 
 
 def finalizers_of(obj: AnyObject) -> list[str]:
-    """Give the finalizers of an object, a list of its own."""
+    """Return a copy of the finalizers of an object."""
     if isinstance(obj, Resource):
         return list(obj.metadata.finalizers)
     return list(obj.metadata.get("finalizers") or [])
 
 
-def is_deleting(obj: AnyObject) -> bool:
-    """Tell whether an object is marked as deleted, and waits for its finalizers or its grace period."""
+def is_terminating(obj: AnyObject) -> bool:
+    """Report whether an object is being deleted, and waits for its finalizers or its grace period."""
     if isinstance(obj, Resource):
         return obj.metadata.deletion_timestamp is not None
     return obj.metadata.get("deletionTimestamp") is not None
 
 
 async def _change(client: Client, obj: R, name: str, *, present: bool) -> R:
-    target: Target[R] = await target_of_object(obj, client.discovery)
+    target: Target[R] = await resolve_object_target(obj, client.discovery)
     readable: Any = target.type if issubclass(target.type, Resource) else target.kind
     found = obj
-    for _ in range(_TRIES):
+    for _ in range(_ATTEMPTS):
         patch = _patch(found, name, present)
         if not patch:
             return found
         try:
             return cast(R, await client.patch(readable, found.key, patch, patch_type="json"))
-        except (Conflict, Invalid) as refusal:
-            found = await _read_again(client, readable, found, refusal)
+        except (Conflict, Invalid) as error:
+            found = await _read_again(client, readable, found, error)
     raise Conflict(
-        f"the finalizer {name} could not be changed, others wrote to the object each time ({_TRIES} tries)",
+        f"the finalizer {name} could not be changed: the object changed during each of {_ATTEMPTS} attempts",
         status=409,
         verb="patch",
         kind=obj.kind,
@@ -81,30 +81,30 @@ async def _change(client: Client, obj: R, name: str, *, present: bool) -> R:
     )
 
 
-async def _read_again(client: Client, readable: Any, old: R, refusal: Conflict | Invalid) -> R:
+async def _read_again(client: Client, readable: Any, old: R, error: Conflict | Invalid) -> R:
     new = cast(R, await client.get(readable, old.key))
     if new.uid != old.uid:
         raise NotFound(
             "another object has the name now", status=404, verb="patch", kind=old.kind, key=str(old.key)
-        ) from refusal
+        ) from error
     if new.resource_version == old.resource_version:
-        raise refusal  # nobody wrote: it is the change itself that the server refuses
+        raise error  # the object did not change: the server rejects the patch itself
     return new
 
 
 def _patch(obj: AnyObject, name: str, present: bool) -> list[dict[str, Any]]:
-    """Give the JSON patch that adds or removes one finalizer; empty when there is nothing to do."""
-    there = finalizers_of(obj)
-    if (name in there) == present or (present and is_deleting(obj)):
+    """Return the JSON patch that adds or removes one finalizer; empty if there is nothing to do."""
+    current = finalizers_of(obj)
+    if (name in current) == present or (present and is_terminating(obj)):
         return []
     unchanged = {"op": "test", "path": "/metadata/resourceVersion", "value": obj.resource_version}
     if not present:
-        place = f"{_LIST}/{there.index(name)}"
-        return [unchanged, {"op": "test", "path": place, "value": name}, {"op": "remove", "path": place}]
-    if not there:
+        path = f"{_LIST}/{current.index(name)}"
+        return [unchanged, {"op": "test", "path": path, "value": name}, {"op": "remove", "path": path}]
+    if not current:
         return [unchanged, {"op": "add", "path": _LIST, "value": [name]}]
     return [
         unchanged,
-        {"op": "test", "path": _LIST, "value": there},
+        {"op": "test", "path": _LIST, "value": current},
         {"op": "add", "path": f"{_LIST}/-", "value": name},
     ]

@@ -1,18 +1,18 @@
-"""Keys that come to no rest: run after run writes the same object, though nothing was asked anew.
+"""Detect hot loops: reconciles that keep rewriting an object although nothing changed.
 
-Somebody else sets the same fields, or what is wanted is never the same twice: a date, a random name, a list in another
-order. Nothing is held up for it; it is counted, logged at growing intervals, and told in the journal. Rules that hold
-here:
+Another client sets the same fields, or the desired state is never the same twice: it holds a date, a random name, or a
+list in changing order. A hot loop is counted, logged at growing intervals, and recorded in the journal; no reconcile is
+delayed because of it. Rules that hold here:
 
-1. A run counts when it wrote the object and had no news. Another spec of its own begins the count anew. A channel, a
-   change of an object that it does not write, and a status of the written object that moved on (a rollout, step by
-   step) leave the count as it is, unless the run puts back just what it wrote before.
-2. A run that ends well without writing the object ends the count, unless the next write makes the same again within
-   the hour: somebody else changes it back. A run that fails first says nothing.
-3. A status does not count: it tells of a world that may be another in each run, and wakes nobody. Nor does a Lease,
-   which is there to be written, nor a write that changes nothing.
+1. A reconcile counts if it wrote the object and had no new input. A change of its own spec resets the count. An event
+   of a channel, a change of an object that it does not write, and a status of the written object that changed (a
+   rollout, step by step) leave the count unchanged, unless the reconcile writes the same content as before.
+2. A reconcile that succeeds without writing the object resets the count, unless the next write within the hour produces
+   the same content: then another client changes it back. A failed reconcile does not reset it.
+3. These do not count: a write of the status, which may differ in each reconcile and enqueues no key; a write of a
+   Lease, whose purpose is to be written; and a write that changes nothing.
 4. Fields are named, their values never.
-5. The number of keys that are followed is bounded; those that wrote long ago make room.
+5. The number of tracked keys is bounded; keys that have not written for some time are replaced.
 """
 
 from __future__ import annotations
@@ -24,150 +24,151 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from konverge.cache import Cache
-from konverge.client import Written
+from konverge.client import WriteEvent
 from konverge.objects import AnyObject, Key, Kind, Model, Resource, decode
-from konverge.reconcile.habits import Habit, Place
 from konverge.reconcile.journal import Reason, Run
+from konverge.reconcile.write_history import ObjectKey, WriteHistory
 
-__all__ = ["PATIENCE", "HotLoopDetector"]
+__all__ = ["HOT_LOOP_RECONCILES", "HotLoopDetector"]
 
 _log = logging.getLogger("konverge.reconcile")
 
-PATIENCE: Final = 10
-"""After so many runs in a row a key is taken for restless."""
+HOT_LOOP_RECONCILES: Final = 10
+"""The number of reconciles in a row that makes a hot loop."""
 
-_FIRST_SILENCE: Final = 600.0
-_LONGEST_SILENCE: Final = 86_400.0
-_MOST_KEYS: Final = 1000
-_LONG_AGO: Final = 60.0
-_WRITTEN_ANYWAY: Final = "coordination.k8s.io"
-
-
-@dataclass(slots=True)
-class _Streak:
-    """The runs in a row of a key that wrote something."""
-
-    stamp: str  # tells one spec of the key's object from another
-    since: float  # when it last wrote, by the loop
-    habits: dict[Place, Habit] = field(default_factory=dict)
-    under_way: bool = False
-    asked_anew: bool = False
-
-    def enter(self, stamp: str) -> None:
-        """Take the first write of a run, which found its object so."""
-        if not self.under_way:
-            self.under_way, self.asked_anew = True, stamp != self.stamp
-            self.stamp = stamp
-
-    def end_run(self, *, well: bool, news: bool) -> tuple[Place, Habit] | None:
-        """Take the end of a run; give what it has written most often, and did so once more."""
-        for habit in self.habits.values():
-            habit.end_run(well=well, anew=self.asked_anew, news=news)
-        self.under_way = self.asked_anew = False
-        counted = [(place, habit) for place, habit in self.habits.items() if habit.counted]
-        return max(counted, key=lambda one: one[1].runs, default=None)
+_FIRST_INTERVAL: Final = 600.0
+_MAX_INTERVAL: Final = 86_400.0
+_MAX_KEYS: Final = 1000
+_REPLACEABLE_AFTER: Final = 60.0
+_IGNORED_GROUP: Final = "coordination.k8s.io"
 
 
 @dataclass(slots=True)
-class _Alarm:
-    """When a key may be complained about again."""
+class _KeyState:
+    """The write histories of one key, by object."""
+
+    spec_version: str  # identifies the spec of the key's own object
+    last_write: float  # by the event loop's clock
+    histories: dict[ObjectKey, WriteHistory] = field(default_factory=dict)
+    active: bool = False  # the active reconcile has written
+    spec_changed: bool = False
+
+    def begin(self, spec_version: str) -> None:
+        """Note the spec that the active reconcile has read, at its first write."""
+        if not self.active:
+            self.active, self.spec_changed = True, spec_version != self.spec_version
+            self.spec_version = spec_version
+
+    def end_reconcile(self, *, succeeded: bool, new_input: bool) -> tuple[ObjectKey, WriteHistory] | None:
+        """Count a reconcile; return the history with the highest count among those that it added to."""
+        for history in self.histories.values():
+            history.end_reconcile(succeeded=succeeded, spec_changed=self.spec_changed, new_input=new_input)
+        self.active = self.spec_changed = False
+        counted = [(obj, history) for obj, history in self.histories.items() if history.counted]
+        return max(counted, key=lambda one: one[1].reconciles, default=None)
+
+
+@dataclass(slots=True)
+class _LogLimit:
+    """When a hot loop of a key may be logged again."""
 
     due: float
-    silence: float = _FIRST_SILENCE
+    interval: float = _FIRST_INTERVAL
 
 
 class HotLoopDetector:
-    """Watches the writes of one controller for keys that never come to rest.
+    """Detect the hot loops of one controller.
 
-    Promises: a run of a key that has not written lately costs a look into a dict; at most 1000 keys are followed at a
-    time, and nothing is held of one that ran and has written nothing for an hour, but for when it may be logged again;
-    `told` is called for each run that is one too many.
+    Promises: a reconcile of a key that has not written lately costs one dict lookup. At most 1000 keys are tracked. A
+    key that has reconciled, and has written nothing for an hour, is dropped, except for when it may be logged again.
+    `notify` is called for each reconcile of a hot loop.
     """
 
-    def __init__(self, controller: str, *, told: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, controller: str, *, notify: Callable[[], None] = lambda: None) -> None:
         self._controller = controller
-        self._told = told
-        self._streaks: dict[Key, _Streak] = {}  # those that ran longest ago in front
-        self._alarms: dict[Key, _Alarm] = {}
+        self._notify = notify
+        self._keys: dict[Key, _KeyState] = {}  # least recently reconciled first
+        self._log_limits: dict[Key, _LogLimit] = {}
 
     def __len__(self) -> int:
-        return len(self._streaks)
+        return len(self._keys)
 
-    def wrote(self, written: Written, *, by: AnyObject, kind: Kind, cache: Cache) -> None:
-        """Take a write that a run for `by` made, before the cache knows of it."""
-        streak = self._streaks.get(by.key)
-        counts = not written.subresource and written.kind.group != _WRITTEN_ANYWAY
-        if streak is None:
-            if not counts or not self._has_room():
+    def begin_reconcile(self, key: Key, cache: Cache) -> None:
+        """Record the start of a reconcile."""
+        state = self._keys.get(key)
+        if state is not None:
+            for obj, history in state.histories.items():
+                history.begin_reconcile(obj, cache)
+
+    def record_write(self, write: WriteEvent, *, owner: AnyObject, kind: Kind, cache: Cache) -> None:
+        """Record a write by a reconcile of `owner`, before the write is recorded in the cache."""
+        state = self._keys.get(owner.key)
+        counts = not write.subresource and write.kind.group != _IGNORED_GROUP
+        if state is None:
+            if not counts or not self._can_add_key():
                 return
-            streak = self._streaks[by.key] = _Streak(_stamp_of(by), _now())
-        streak.enter(_stamp_of(by))
-        head = _Metadata() if written.verb == "delete" else decode(_Head, written.answer).metadata
-        if written.key == by.key and written.kind == kind:
-            streak.stamp = _stamp(head.generation, head.resource_version)  # an own write is no news
+            state = self._keys[owner.key] = _KeyState(_spec_version_of(owner), _now())
+        state.begin(_spec_version_of(owner))
+        metadata = _Metadata() if write.verb == "delete" else decode(_Versioned, write.response).metadata
+        if write.key == owner.key and write.kind == kind:
+            # A write of the key's own object is not a change of its spec by a user.
+            state.spec_version = _spec_version(metadata.generation, metadata.resource_version)
         if counts:
-            place = (written.kind, written.key)
-            streak.since = _now()
-            habit = streak.habits.setdefault(place, Habit(streak.since))
-            habit.wrote(written, head.resource_version, cache=cache, now=streak.since)
+            state.last_write = _now()
+            history = state.histories.setdefault((write.kind, write.key), WriteHistory(state.last_write))
+            history.record_write(write, metadata.resource_version, cache=cache, now=state.last_write)
 
-    def began(self, key: Key, cache: Cache) -> None:
-        """Take the beginning of a run."""
-        streak = self._streaks.get(key)
-        if streak is not None:
-            for place, habit in streak.habits.items():
-                habit.begin_run(place, cache)
-
-    def ended(self, run: Run, *, well: bool) -> None:
-        """Take the end of a run, before the journal does, and remark on one that is too many."""
+    def end_reconcile(self, run: Run, *, succeeded: bool) -> None:
+        """Record the end of a reconcile, before the journal does; set a warning on the run of a hot loop."""
         key = run.key
-        streak = self._streaks.pop(key, None)
-        if streak is None:
+        state = self._keys.pop(key, None)
+        if state is None:
             return
-        news = any(_is_news(one, key, streak.habits) for one in run.reasons)
-        most = streak.end_run(well=well, news=news)
+        new_input = any(_is_new_input(one, key, state.histories) for one in run.reasons)
+        longest = state.end_reconcile(succeeded=succeeded, new_input=new_input)
         now = _now()
-        streak.habits = {place: habit for place, habit in streak.habits.items() if not habit.is_over(now)}
-        if streak.habits:
-            self._streaks[key] = streak
-        if most is not None and most[1].runs >= PATIENCE:
-            run.remark = self._complain(key, *most)
+        state.histories = {obj: history for obj, history in state.histories.items() if not history.is_expired(now)}
+        if state.histories:
+            self._keys[key] = state
+        if longest is not None and longest[1].reconciles >= HOT_LOOP_RECONCILES:
+            run.warning = self._report(key, *longest)
 
     def forget(self, key: Key) -> None:
-        """Forget a key whose object is gone."""
-        self._streaks.pop(key, None)
-        self._alarms.pop(key, None)
+        """Drop a key whose object is gone."""
+        self._keys.pop(key, None)
+        self._log_limits.pop(key, None)
 
-    def _has_room(self) -> bool:
-        """Make room for one more key, if the one that ran longest ago wrote long ago."""
-        if len(self._streaks) < _MOST_KEYS:
+    def _can_add_key(self) -> bool:
+        """Report whether there is space for one more key; drop the oldest key if it has not written lately."""
+        if len(self._keys) < _MAX_KEYS:
             return True
-        oldest = next(iter(self._streaks))
-        if _now() - self._streaks[oldest].since < _LONG_AGO:
+        oldest = next(iter(self._keys))
+        if _now() - self._keys[oldest].last_write < _REPLACEABLE_AFTER:
             return False
-        del self._streaks[oldest]
+        del self._keys[oldest]
         return True
 
-    def _complain(self, key: Key, place: Place, habit: Habit) -> str:
-        self._told()
-        kind, name = place
-        text = f"wrote {kind.kind} {name} in {habit.runs} runs in a row, with nothing new to do: {habit.in_words()}"
-        if self._is_due(key):
+    def _report(self, key: Key, obj: ObjectKey, history: WriteHistory) -> str:
+        self._notify()
+        kind, name = obj
+        text = f"wrote {kind.kind} {name} in {history.reconciles} reconciles in a row without new input: "
+        text += history.describe()
+        if self._is_log_due(key):
             facts = {"controller": self._controller, "key": str(key), "object": f"{kind.kind} {name}"}
-            _log.warning("Never at rest: %s", text, extra=facts)
+            _log.warning("hot loop detected: %s", text, extra=facts)
         return text
 
-    def _is_due(self, key: Key) -> bool:
+    def _is_log_due(self, key: Key) -> bool:
         now = _now()
-        alarm = self._alarms.get(key)
-        if alarm is None:
-            self._alarms[key] = _Alarm(now + _FIRST_SILENCE)
+        limit = self._log_limits.get(key)
+        if limit is None:
+            self._log_limits[key] = _LogLimit(now + _FIRST_INTERVAL)
             return True
-        if now < alarm.due:
+        if now < limit.due:
             return False
-        rested = now >= alarm.due + alarm.silence
-        alarm.silence = _FIRST_SILENCE if rested else min(_LONGEST_SILENCE, alarm.silence * 2)
-        alarm.due = now + alarm.silence
+        paused = now >= limit.due + limit.interval
+        limit.interval = _FIRST_INTERVAL if paused else min(_MAX_INTERVAL, limit.interval * 2)
+        limit.due = now + limit.interval
         return True
 
 
@@ -175,8 +176,8 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _is_news(reason: Reason, key: Key, written: Iterable[Place]) -> bool:
-    """Tell whether a run may have had something new to do [1]; echoes of its own writes and lists are nothing new."""
+def _is_new_input(reason: Reason, key: Key, written: Iterable[ObjectKey]) -> bool:
+    """Report whether a reason may bring new work [1]; echoes of own writes and lists do not."""
     if not reason.kind:
         return reason.what == "channel"
     if reason.listed or reason.key == key:
@@ -184,13 +185,13 @@ def _is_news(reason: Reason, key: Key, written: Iterable[Place]) -> bool:
     return all((kind.kind, name) != (reason.kind, reason.key) for kind, name in written)
 
 
-def _stamp_of(obj: AnyObject) -> str:
+def _spec_version_of(obj: AnyObject) -> str:
     generation = obj.metadata.generation if isinstance(obj, Resource) else obj.metadata.get("generation")
-    return _stamp(generation, obj.resource_version)
+    return _spec_version(generation, obj.resource_version)
 
 
-def _stamp(generation: int | None, version: str) -> str:
-    # Kinds without a generation (ConfigMap, Service) have nothing but their version to tell one state from another.
+def _spec_version(generation: int | None, version: str) -> str:
+    # Kinds without a generation (ConfigMap, Service) have only their resourceVersion to tell two states apart.
     return str(generation) if generation else version
 
 
@@ -199,7 +200,7 @@ class _Metadata(Model):
     resource_version: str = ""
 
 
-class _Head(Model):
+class _Versioned(Model):
     """Any object, for its version and generation."""
 
     metadata: _Metadata

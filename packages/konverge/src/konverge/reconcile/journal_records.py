@@ -1,12 +1,11 @@
-"""Runs as the journal holds them: a short string of bytes each.
+"""Runs as the journal stores them: each as a short byte string.
 
-Most of a journal is never read, and there are up to ten runs for each of a thousand keys. As objects of their own they
-would be among the largest things in an operator, and the garbage collector would walk through them all. Rules that hold
-here:
+Most of a journal is never read, and there are up to ten runs for each of a thousand keys. As Python objects they would
+be a large part of an operator's memory, and the garbage collector would traverse all of them. Rules that hold here:
 
 1. A text is cut at 500 characters before it is packed.
-2. A key that is the run's own is not written again: most of what a run touches has its name.
-3. Packing does not fail, whatever the texts hold; what is no Unicode is replaced.
+2. The run's own key is not stored again: most reads and writes of a run are of objects with its name.
+3. Packing does not fail, whatever the texts hold; characters that are not valid Unicode are replaced.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ import msgspec
 
 from konverge.objects import Key
 
-__all__ = ["Facts", "Read", "Reason", "Write", "pack", "seconds", "shorten", "tell_reasons", "unpack"]
+__all__ = ["Read", "Reason", "RunSummary", "Write", "pack", "reasons_to_json", "round_seconds", "shorten", "unpack"]
 
-_TEXT = 500
+_MAX_TEXT = 500
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
@@ -30,11 +29,11 @@ Read: TypeAlias = tuple[str, Key | str, str]
 """A kind, a key or namespace, and what was found."""
 
 Write: TypeAlias = tuple[str, str, Key | str, str]
-"""A verb, a kind, a key, and the version that it made."""
+"""A verb, a kind, a key, and the version that the write made."""
 
 
 class Reason(Protocol):
-    """What woke a key: a trigger, and which object at which version made it."""
+    """Why a key was enqueued: the trigger, and the object and version that caused it."""
 
     @property
     def trigger(self) -> str: ...
@@ -50,88 +49,94 @@ class Reason(Protocol):
     def listed(self) -> bool: ...
 
 
-class Facts(NamedTuple):
-    """A run without what woke it and what it read and wrote."""
+class RunSummary(NamedTuple):
+    """A run without its reasons, reads and writes."""
 
     result: str
     error: str
     reconcile_id: str
     attempt: int
     started: float
-    waited: float | None
+    wait: float | None
     duration: float | None
-    more_wakes: int
-    not_kept: int
-    remark: str
+    more_reasons: int
+    omitted: int
+    warning: str
 
 
-def pack(own: Key, facts: Facts, reasons: Iterable[Reason], *, reads: Iterable[Read], writes: Iterable[Write]) -> bytes:
-    """Pack the run of a key."""
-    woken = [_reason(own, one) for one in reasons]
-    read = [(shorten(kind), _name(own, key), shorten(found)) for kind, key, found in reads]
-    wrote = [(shorten(verb), shorten(kind), _name(own, key), shorten(version)) for verb, kind, key, version in writes]
-    record = (facts, woken, read, wrote)
+def pack(
+    key: Key, summary: RunSummary, reasons: Iterable[Reason], *, reads: Iterable[Read], writes: Iterable[Write]
+) -> bytes:
+    """Pack a run of a key."""
+    packed_reasons = [_pack_reason(key, one) for one in reasons]
+    packed_reads = [(shorten(kind), _pack_key(key, other), shorten(found)) for kind, other, found in reads]
+    packed_writes = [
+        (shorten(verb), shorten(kind), _pack_key(key, other), shorten(version)) for verb, kind, other, version in writes
+    ]
+    record = (summary, packed_reasons, packed_reads, packed_writes)
     try:
         return _encode(record)
     except UnicodeEncodeError:
         return _encode(_as_unicode(record))
 
 
-def unpack(own: Key, record: bytes) -> dict[str, Any]:
-    """Give a packed run of a key as plain values."""
-    values, woken, read, wrote = _decode(record)
-    facts = Facts(*values)
+def unpack(key: Key, record: bytes) -> dict[str, Any]:
+    """Return a packed run of a key as JSON values."""
+    values, reasons, reads, writes = _decode(record)
+    summary = RunSummary(*values)
     return {
-        "result": facts.result,
-        "error": facts.error,
-        "reconcile_id": facts.reconcile_id,
-        "attempt": facts.attempt,
-        "started": _moment(facts.started),
-        "waited_seconds": seconds(facts.waited),
-        "duration_seconds": seconds(facts.duration),
-        "woken_by": [_tell(own, *one) for one in woken],
-        "more_wakes": facts.more_wakes,
-        "read": [{"kind": kind, "key": _key(own, name), "found": found} for kind, name, found in read],
-        "wrote": [
-            {"verb": verb, "kind": kind, "key": _key(own, name), "version": version}
-            for verb, kind, name, version in wrote
+        "result": summary.result,
+        "error": summary.error,
+        "reconcile_id": summary.reconcile_id,
+        "attempt": summary.attempt,
+        "started": _timestamp(summary.started),
+        "wait_seconds": round_seconds(summary.wait),
+        "duration_seconds": round_seconds(summary.duration),
+        "enqueued_by": [_reason_to_json(key, *one) for one in reasons],
+        "more_reasons": summary.more_reasons,
+        "reads": [{"kind": kind, "key": _unpack_key(key, other), "found": found} for kind, other, found in reads],
+        "writes": [
+            {"verb": verb, "kind": kind, "key": _unpack_key(key, other), "version": version}
+            for verb, kind, other, version in writes
         ],
-        "not_kept": facts.not_kept,
-        "remark": facts.remark,
+        "omitted": summary.omitted,
+        "warning": summary.warning,
     }
 
 
-def tell_reasons(own: Key, reasons: Iterable[Reason]) -> list[dict[str, Any]]:
-    """Give what woke a key as plain values."""
-    return [_tell(own, *_reason(own, one)) for one in reasons]
+def reasons_to_json(key: Key, reasons: Iterable[Reason]) -> list[dict[str, Any]]:
+    """Return the reasons of a key as JSON values."""
+    return [_reason_to_json(key, *_pack_reason(key, one)) for one in reasons]
 
 
 def shorten(text: str) -> str:
-    """Cut a text that is too long to be kept."""
-    return text if len(text) <= _TEXT else text[: _TEXT - 3] + "..."
+    """Truncate a text that is too long to be stored."""
+    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 3] + "..."
 
 
-def seconds(duration: float | None) -> float | None:
-    """Give a duration to the microsecond."""
+def round_seconds(duration: float | None) -> float | None:
+    """Return a duration rounded to microseconds."""
     return None if duration is None else round(duration, 6)
 
 
-def _reason(own: Key, one: Reason) -> tuple[Any, ...]:
+def _pack_reason(key: Key, one: Reason) -> tuple[Any, ...]:
     trigger, what, kind = shorten(one.trigger), shorten(str(one.what)), shorten(one.kind)
-    return (trigger, what, kind, _name(own, one.key), shorten(one.version), one.listed)
+    return (trigger, what, kind, _pack_key(key, one.key), shorten(one.version), one.listed)
 
 
-def _tell(own: Key, trigger: str, what: str, kind: str, name: str | None, version: str, listed: bool) -> dict[str, Any]:
-    key = _key(own, name)
+def _reason_to_json(
+    run_key: Key, trigger: str, what: str, kind: str, name: str | None, version: str, listed: bool
+) -> dict[str, Any]:
+    key = _unpack_key(run_key, name)
     return {"trigger": trigger, "what": what, "kind": kind, "key": key, "version": version, "listed": listed}
 
 
-def _name(own: Key, key: Key | str) -> str | None:
-    return None if key == own else shorten(str(key))
+def _pack_key(run_key: Key, key: Key | str) -> str | None:
+    return None if key == run_key else shorten(str(key))
 
 
-def _key(own: Key, name: str | None) -> str:
-    return shorten(str(own)) if name is None else name
+def _unpack_key(run_key: Key, name: str | None) -> str:
+    return shorten(str(run_key)) if name is None else name
 
 
 def _as_unicode(value: Any) -> Any:
@@ -140,5 +145,5 @@ def _as_unicode(value: Any) -> Any:
     return [_as_unicode(one) for one in value] if isinstance(value, tuple | list) else value
 
 
-def _moment(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _timestamp(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""The journal of a key in words, for a terminal."""
+"""The journal of a key as text, for a terminal."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ __all__ = ["render"]
 
 
 def render(why: Sequence[Mapping[str, Any]]) -> str:
-    """Give what `Journal.why` says as text; fields that are missing are left out."""
+    """Return the entries of `Journal.why` as text; missing fields are left out."""
     if not why:
-        return "nothing is known of this key: it was not woken since this process started, or it is long ago\n"
+        return "no entries: this key was not enqueued since the process started, or its entries were dropped\n"
     return "\n".join(line for run in why for line in _lines(run)) + "\n"
 
 
@@ -19,30 +19,30 @@ def _lines(run: Mapping[str, Any]) -> Iterator[str]:
     yield _head(run)
     if run.get("error"):
         yield _row("error", str(run["error"]))
-    if run.get("remark"):
-        yield _row("remark", str(run["remark"]))
-    for reason in run.get("woken_by") or ():
-        yield _row("woken by", _reason(reason))
-    yield from _rest("woken by", run.get("more_wakes"))
-    for read in run.get("read") or ():
-        yield _row("read", f"{read.get('kind')} {read.get('key')}: {read.get('found') or 'not there'}")
-    for write in run.get("wrote") or ():
+    if run.get("warning"):
+        yield _row("warning", str(run["warning"]))
+    for reason in run.get("enqueued_by") or ():
+        yield _row("enqueued", _reason(reason))
+    yield from _more("enqueued", run.get("more_reasons"))
+    for read in run.get("reads") or ():
+        yield _row("read", f"{read.get('kind')} {read.get('key')}: {read.get('found') or 'not found'}")
+    for write in run.get("writes") or ():
         version = write.get("version")
-        made = f", now version {version}" if version else ""
-        yield _row("wrote", f"{write.get('verb')} {write.get('kind')} {write.get('key')}{made}")
-    yield from _rest("", run.get("not_kept"))
+        suffix = f", now version {version}" if version else ""
+        yield _row("wrote", f"{write.get('verb')} {write.get('kind')} {write.get('key')}{suffix}")
+    yield from _more("", run.get("omitted"))
 
 
 def _head(run: Mapping[str, Any]) -> str:
     facts = [
         *_fact("attempt", run.get("attempt"), over=1),
-        *_fact("waited", _duration(run.get("waited_seconds"))),
+        *_fact("waited", _duration(run.get("wait_seconds"))),
         *_fact("took", _duration(run.get("duration_seconds"))),
         *_fact("id", run.get("reconcile_id")),
     ]
-    when = f"{run['started']}  " if run.get("started") else ""
-    told = f"  ({', '.join(facts)})" if facts else ""
-    return f"{when}{run.get('result', 'unknown')}{told}"
+    started = f"{run['started']}  " if run.get("started") else ""
+    details = f"  ({', '.join(facts)})" if facts else ""
+    return f"{started}{run.get('result', 'unknown')}{details}"
 
 
 def _fact(name: str, value: Any, *, over: int = 0) -> list[str]:
@@ -62,16 +62,15 @@ def _reason(reason: Mapping[str, Any]) -> str:
         return str(reason.get("trigger"))
     version = f", version {reason['version']}" if reason.get("version") else ""
     listed = " (found by a list)" if reason.get("listed") else ""
-    told = f"{reason.get('kind')} {reason.get('key')} {reason.get('what')}{version}{listed}"
-    return f"{reason.get('trigger')}: {told}"
+    return f"{reason.get('trigger')}: {reason.get('kind')} {reason.get('key')} {reason.get('what')}{version}{listed}"
 
 
-def _rest(name: str, count: Any) -> Iterator[str]:
+def _more(name: str, count: Any) -> Iterator[str]:
     if count:
         yield _row(name, f"... and {count} more")
 
 
 def _row(name: str, text: str) -> str:
-    # An error may have many lines; all of them stay under its run.
+    # Further lines of an error are indented, so that they stay below their run.
     indented = text.replace("\n", "\n" + " " * 12)
     return f"  {name:<9} {indented}"

@@ -1,8 +1,8 @@
-"""What is wanted, made ready to be applied: in its namespace, and with the object that owns it.
+"""Preparation of a desired object for its apply: its namespace, and its owner reference.
 
-The garbage collector deletes a child whose owner it cannot find. It looks for a namespaced owner in the namespace of
-the child, and for the owner of a cluster-scoped child among cluster-scoped objects only: an owner anywhere else counts
-as gone. So such references are refused here, before they delete something.
+The garbage collector deletes a child whose owner it does not find. It looks for a namespaced owner in the namespace of
+the child, and for the owner of a cluster-scoped child among cluster-scoped objects only. An owner anywhere else counts
+as gone. So such references are rejected here, before they delete an object.
 """
 
 from __future__ import annotations
@@ -13,25 +13,26 @@ import msgspec
 
 from konverge.objects import AnyObject, Key, Kind, OwnerReference, Resource, Unstructured, to_wire
 
-__all__ = ["controller_reference", "made_ready", "other_controller"]
+__all__ = ["controller_reference", "other_controller", "with_namespace_and_owner"]
 
 R = TypeVar("R", bound=AnyObject)
 
 
-def made_ready(desired: R, kind: Kind, *, owner: AnyObject | None, namespace: str) -> R:
-    """Give what is wanted as it is to be applied; `desired` itself stays as it is.
+def with_namespace_and_owner(desired: R, kind: Kind, *, owner: AnyObject | None, namespace: str) -> R:
+    """Return a copy of `desired` with its namespace and its owner reference.
 
-    Without a namespace it goes to that of its owner or, where it has no owner, to `namespace`.
+    The default namespace is that of the owner or, without an owner, `namespace`.
 
-    Raises: ValueError for what was read instead of made, for one without a name, and where the owner cannot own it.
+    Raises: ValueError for an object that was read from the server, for one without a name, and when the owner cannot
+    own it.
     """
     _check(desired, kind)
     key = Key(_namespace(desired, kind, owner, namespace), desired.name)
     if owner is None:
-        return _with(desired, key.namespace, [])
+        return _copy_with(desired, key.namespace, [])
     if owner.namespace and not kind.namespaced:
         raise ValueError(
-            f"{owner.kind} {owner.key} cannot own {kind.kind} {key}: an object in a namespace owns no cluster-scoped"
+            f"{owner.kind} {owner.key} cannot own {kind.kind} {key}: a namespaced object owns no cluster-scoped"
             " one, the garbage collector would delete it (apply it with owned=False, and delete it in finalize)"
         )
     if owner.namespace and owner.namespace != key.namespace:
@@ -39,13 +40,13 @@ def made_ready(desired: R, kind: Kind, *, owner: AnyObject | None, namespace: st
             f"{owner.kind} {owner.key} cannot own {kind.kind} {key}: they are in different namespaces, the garbage"
             " collector would delete it (apply it with owned=False, and delete it in finalize)"
         )
-    return _with(desired, key.namespace, _owners(desired, key, owner))
+    return _copy_with(desired, key.namespace, _owners(desired, key, owner))
 
 
 def other_controller(references: list[OwnerReference], owner: AnyObject) -> OwnerReference | None:
-    """Give the controller of an object when it is another one; an earlier object of the owner's name does not count.
+    """Return the reference to another controller than the owner, or None.
 
-    What an earlier one left is taken over: it would go with its owner, which is gone.
+    An earlier object with the kind and name of the owner does not count: it is gone, and its children are adopted.
     """
     for one in references:
         if one.controller and one.uid != owner.uid and (one.kind, one.name) != (owner.kind, owner.name):
@@ -54,12 +55,14 @@ def other_controller(references: list[OwnerReference], owner: AnyObject) -> Owne
 
 
 def controller_reference(owner: AnyObject) -> OwnerReference:
-    """Give the reference that makes an object the child of this one, as its controller.
+    """Return the owner reference that makes `owner` the controller of an object.
 
     Raises: ValueError for an owner that was not read from the server.
     """
     if not owner.uid or not owner.name:
-        raise ValueError(f"{owner.kind} {owner.key} has no uid: an owner is an object that was read from the server")
+        raise ValueError(
+            f"{owner.kind} {owner.key} has no uid: an owner must be an object that was read from the server"
+        )
     return OwnerReference(
         api_version=owner.api_version,
         kind=owner.kind,
@@ -72,11 +75,11 @@ def controller_reference(owner: AnyObject) -> OwnerReference:
 
 def _check(desired: AnyObject, kind: Kind) -> None:
     if not desired.name:
-        raise ValueError(f"apply {kind.kind}: it has no name (the server makes up names only when it creates)")
+        raise ValueError(f"apply {kind.kind}: it has no name (the server generates names only on create)")
     if desired.resource_version:
         raise ValueError(
-            f"apply {kind.kind} {desired.key}: this object was read from the server, and applying it would take every"
-            " field of it (make a new one with just the fields that are yours, or edit this one with client.update)"
+            f"apply {kind.kind} {desired.key}: this object was read from the server, and applying it would take over"
+            " all its fields (apply a new object with only your fields, or edit this one with client.update)"
         )
 
 
@@ -87,19 +90,20 @@ def _namespace(desired: AnyObject, kind: Kind, owner: AnyObject | None, default:
         return desired.namespace or default
     if not owner.namespace:
         raise ValueError(
-            f"apply {kind.kind} {desired.name}: its owner {owner.kind} {owner.key} is cluster-scoped, so say in which"
-            " namespace it shall be (metadata.namespace)"
+            f"apply {kind.kind} {desired.name}: its owner {owner.kind} {owner.key} is cluster-scoped, so its"
+            " namespace is not known (set metadata.namespace)"
         )
     return owner.namespace
 
 
 def _owners(desired: AnyObject, key: Key, owner: AnyObject) -> list[OwnerReference]:
     others = [one for one in _references(desired) if one.uid != owner.uid]
-    rival = next((one for one in others if one.controller), None)
-    if rival is not None:
+    controller = next((one for one in others if one.controller), None)
+    if controller is not None:
         raise ValueError(
-            f"{owner.kind} {owner.key} cannot own {desired.kind} {key}: it names {rival.kind} {rival.name} as its"
-            " controller already, and an object has one (leave that reference out, or apply with owned=False)"
+            f"{owner.kind} {owner.key} cannot own {desired.kind} {key}: its owner references name"
+            f" {controller.kind} {controller.name} as its controller, and an object has only one (leave that"
+            " reference out, or apply with owned=False)"
         )
     return [*others, controller_reference(owner)]
 
@@ -110,14 +114,14 @@ def _references(desired: AnyObject) -> list[OwnerReference]:
     return msgspec.convert(desired.metadata.get("ownerReferences") or [], list[OwnerReference])
 
 
-def _with(desired: R, namespace: str, owners: list[OwnerReference]) -> R:
+def _copy_with(desired: R, namespace: str, owners: list[OwnerReference]) -> R:
     changes: dict[str, Any] = {"namespace": namespace} if namespace else {}
     if isinstance(desired, Resource):
         if owners:
             changes["owner_references"] = owners
-        twin = desired.__copy__()
-        twin.metadata = msgspec.structs.replace(desired.metadata, **changes)
-        return cast(R, twin)
+        copy = desired.__copy__()
+        copy.metadata = msgspec.structs.replace(desired.metadata, **changes)
+        return cast(R, copy)
     if owners:
         changes["ownerReferences"] = to_wire(owners)
     return cast(R, Unstructured({**desired, "metadata": {**desired.metadata, **changes}}))

@@ -1,11 +1,12 @@
-"""Pruning: children that are no longer wanted go, and nothing else does.
+"""Prune: delete the children that are no longer desired, and nothing else.
 
-A reconciler that has applied everything that it wants calls `prune`; one that returns early does not, and nothing is
-deleted. Rules that hold here:
+A reconciler calls `prune` after it has applied its complete set of children. A reconciler that returns early does not
+call it, and nothing is deleted. Rules that hold here:
 
-1. A child goes only if it names the owner's uid, carries an apply of our field manager, and was not wanted in this run.
-2. What was wanted counts, not what succeeded: a child whose apply failed stays.
-3. It goes by uid: an object that has taken the name meanwhile stays.
+1. A child is deleted only if it has the owner's uid in its owner references, an apply of our field manager in its
+   managedFields, and was not applied in this reconcile.
+2. A desired child counts as applied even if its apply failed, so it is kept.
+3. The delete has the uid as a precondition: another object that has taken the name is kept.
 """
 
 from __future__ import annotations
@@ -13,78 +14,78 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from konverge.cache import Cache, View
+from konverge.cache import Cache, Lister
 from konverge.client import Client
 from konverge.errors import Conflict
 from konverge.objects import AnyObject, Key, Kind, Resource, Unstructured, kind_of, split_api_version
-from konverge.reconcile.finalizers import is_deleting
+from konverge.reconcile.finalizers import is_terminating
 from konverge.reconcile.owned_fields import is_applied_by
 
-__all__ = ["Applied", "prune"]
+__all__ = ["AppliedObjects", "prune"]
 
-Named: TypeAlias = tuple[str, str, Key]
-"""An object by group, kind and key: the version that it is read in says nothing."""
+ObjectIdentity: TypeAlias = tuple[str, str, Key]
+"""Group, kind and key of an object; the API version that it is read in does not matter."""
 
 
-class Applied:
-    """What one run wanted to be there."""
+class AppliedObjects:
+    """The objects that one reconcile has applied."""
 
     def __init__(self) -> None:
-        self._wanted: set[Named] = set()
+        self._objects: set[ObjectIdentity] = set()
 
     def add(self, obj: AnyObject) -> None:
-        """Note an object; its namespace must be known."""
-        self._wanted.add(_name_of(obj))
+        """Add an object; its namespace must be set."""
+        self._objects.add(_identity_of(obj))
 
     def __contains__(self, obj: AnyObject) -> bool:
-        return _name_of(obj) in self._wanted
+        return _identity_of(obj) in self._objects
 
     def __len__(self) -> int:
-        return len(self._wanted)
+        return len(self._objects)
 
 
 async def prune(
     client: Client,
     cache: Cache,
     owner: AnyObject,
-    applied: Applied,
+    applied: AppliedObjects,
     *,
     kinds: Iterable[type[Resource] | Kind],
     manager: str,
 ) -> list[Key]:
-    """Delete the owner's children of these kinds that were not wanted in this run; give the keys of what went.
+    """Delete the owner's children of these kinds that were not applied; return the keys of the deleted ones.
 
-    Raises: ValueError when a kind is not kept, or not with the managedFields of this manager.
+    Raises: ValueError when a kind is not cached, or not with the managedFields of this manager.
     """
-    views = [_view(cache, kind, owner, manager) for kind in kinds]
-    gone: list[Key] = []
-    for view in views:
-        for child in view.owned_by(owner.uid, namespace=owner.namespace):
-            unwanted = child not in applied and not is_deleting(child)
-            if unwanted and is_applied_by(child, manager) and await _delete(client, child):
-                gone.append(child.key)
-    return gone
+    listers = [_lister(cache, kind, owner, manager) for kind in kinds]
+    deleted: list[Key] = []
+    for lister in listers:
+        for child in lister.owned_by(owner.uid, namespace=owner.namespace):
+            obsolete = child not in applied and not is_terminating(child)
+            if obsolete and is_applied_by(child, manager) and await _delete(client, child):
+                deleted.append(child.key)
+    return deleted
 
 
 async def _delete(client: Client, child: AnyObject) -> bool:
     try:
-        # Said aloud, since a Job would otherwise leave its pods behind.
+        # The propagation is explicit, since the default for a Job orphans its pods.
         await client.delete(child, propagation="Background", missing_ok=True)
     except Conflict:
         return False
     return True
 
 
-def _view(cache: Cache, wanted: type[Resource] | Kind, owner: AnyObject, manager: str) -> View[Any]:
-    kind = kind_of(wanted)
-    # The children of a cluster-scoped owner may be anywhere, so those of the namespaces that are followed are known.
-    view = cache.whole_view(kind, owner.namespace) if owner.namespace else cache.view(kind)
-    if view is None:
+def _lister(cache: Cache, type_: type[Resource] | Kind, owner: AnyObject, manager: str) -> Lister[Any]:
+    kind = kind_of(type_)
+    # The children of a cluster-scoped owner may be in any namespace; those in the cached namespaces are found.
+    lister = cache.complete_lister(kind, owner.namespace) if owner.namespace else cache.lister(kind)
+    if lister is None:
         raise ValueError(f"prune of {kind.kind} needs its objects in the cache: declare it with owns({kind.kind})")
-    if view.options.manager != manager:
+    if lister.options.manager != manager:
         raise ValueError(f"prune of {kind.kind} needs CacheOptions(manager={manager!r}), to see what was applied")
-    return view.reading(Unstructured if isinstance(wanted, Kind) else wanted)
+    return lister.with_type(Unstructured if isinstance(type_, Kind) else type_)
 
 
-def _name_of(obj: AnyObject) -> Named:
+def _identity_of(obj: AnyObject) -> ObjectIdentity:
     return split_api_version(obj.api_version)[0], obj.kind, obj.key

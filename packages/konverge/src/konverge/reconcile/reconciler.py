@@ -1,4 +1,4 @@
-"""What an author writes: a class with `reconcile`, or a plain function."""
+"""Reconcilers: a class with a method `reconcile`, or a plain function."""
 
 from __future__ import annotations
 
@@ -17,59 +17,59 @@ __all__ = ["Reconcile", "Reconciler", "reconciler_of"]
 
 T = TypeVar("T", bound=AnyObject)
 
-_LOOK_EVERY = 0.5
+_STOP_POLL = 0.5
 
 Reconcile: TypeAlias = Callable[[T, Context], Awaitable[Result | None]] | Callable[[T, BlockingContext], Result | None]
-"""A function as reconciler; one that is not async runs in a thread, with a context that blocks."""
+"""A function as a reconciler. A function that is not async runs in a thread, with a blocking context."""
 
 
 class Reconciler(Generic[T]):
-    """Makes the world so that it fits one object; the machinery says when.
+    """Bring the cluster to the desired state of one object.
 
-    `reconcile` is handed the object as it is now, never None and never a difference, and is called again after an
-    error. It must come to the same end from wherever a run before it stopped.
+    `reconcile` gets the current object, never None and never a difference, and is called again after an error. It must
+    reach the same result from wherever an earlier call stopped.
 
-    With a `finalizer` ("example.com/webapp") an object is held until `finalize` succeeded: the finalizer is there
-    before the first call of `reconcile`, and goes when `finalize` returns done. "Not yet, again in 5 s" is
+    With a `finalizer` ("example.com/webapp") an object is not removed until `finalize` has succeeded: the finalizer is
+    added before the first call of `reconcile`, and removed when `finalize` returns done. To wait, `finalize` returns
     `Result.requeue(after=5)`.
 
-    An object that is being deleted is not handed to `reconcile`, since its children are going too; with
-    `sees_deleting` it is.
+    An object that is being deleted is not passed to `reconcile`, since its children are deleted too, unless
+    `reconcile_terminating` is set.
     """
 
     finalizer: ClassVar[str] = ""
-    sees_deleting: ClassVar[bool] = False
+    reconcile_terminating: ClassVar[bool] = False
 
-    async def reconcile(self, obj: T, ctx: Context) -> Result | None:  # noqa: ARG002 - an author needs them
-        """Make it so."""
+    async def reconcile(self, obj: T, ctx: Context) -> Result | None:  # noqa: ARG002 - subclasses use them
+        """Create, update and delete what the object describes."""
         raise TypeError(f"{type(self).__name__} has no reconcile: write `async def reconcile(self, obj, ctx)`")
 
-    async def finalize(self, obj: T, ctx: Context) -> Result | None:  # noqa: ARG002 - an author needs them
-        """Clean up what garbage collection cannot, before the object goes."""
+    async def finalize(self, obj: T, ctx: Context) -> Result | None:  # noqa: ARG002 - subclasses use them
+        """Clean up what garbage collection cannot, before the object is removed."""
         return None
 
     def gone(self, key: Key) -> None:
-        """Forget what was kept in memory about an object that is no longer there."""
+        """Drop in-memory state of an object that no longer exists."""
 
 
-def reconciler_of(given: Reconciler[T] | Reconcile[T]) -> Reconciler[T]:
-    """Give a reconciler of what an author wrote.
+def reconciler_of(reconciler: Reconciler[T] | Reconcile[T]) -> Reconciler[T]:
+    """Return a reconciler for an instance of `Reconciler` or a function.
 
-    Raises: TypeError for something that is neither, or a class instead of an object of it.
+    Raises: TypeError for any other value, and for a class instead of an instance.
     """
-    if isinstance(given, Reconciler):
-        if type(given).reconcile is Reconciler.reconcile:
-            raise TypeError(f"{type(given).__name__} has no reconcile: write `async def reconcile(self, obj, ctx)`")
-        if type(given).finalize is not Reconciler.finalize and not given.finalizer:
-            name = type(given).__name__
+    if isinstance(reconciler, Reconciler):
+        name = type(reconciler).__name__
+        if type(reconciler).reconcile is Reconciler.reconcile:
+            raise TypeError(f"{name} has no reconcile: write `async def reconcile(self, obj, ctx)`")
+        if type(reconciler).finalize is not Reconciler.finalize and not reconciler.finalizer:
             raise TypeError(f"{name} has finalize but no finalizer: write `finalizer = 'example.com/{name.lower()}'`")
-        return given if inspect.iscoroutinefunction(given.reconcile) else _InThreads(given)
-    if isinstance(given, type) or not callable(given):
-        raise TypeError(f"{given!r} is no reconciler: give an object of a Reconciler class, or a function")
-    return _Function(given)
+        return reconciler if inspect.iscoroutinefunction(reconciler.reconcile) else _ThreadedReconciler(reconciler)
+    if isinstance(reconciler, type) or not callable(reconciler):
+        raise TypeError(f"{reconciler!r} is not a reconciler: pass an instance of a Reconciler class, or a function")
+    return _FunctionReconciler(reconciler)
 
 
-class _Function(Reconciler[T]):
+class _FunctionReconciler(Reconciler[T]):
     """A plain function as a reconciler."""
 
     def __init__(self, function: Reconcile[T]) -> None:
@@ -82,13 +82,13 @@ class _Function(Reconciler[T]):
         return await _in_thread(self._function, obj, ctx)
 
 
-class _InThreads(Reconciler[T]):
+class _ThreadedReconciler(Reconciler[T]):
     """A reconciler whose methods are not async: each call runs in a thread."""
 
     def __init__(self, inner: Reconciler[T]) -> None:
         self._inner: Any = inner
         self.finalizer = inner.finalizer  # type: ignore[misc]
-        self.sees_deleting = inner.sees_deleting  # type: ignore[misc]
+        self.reconcile_terminating = inner.reconcile_terminating  # type: ignore[misc]
 
     async def reconcile(self, obj: T, ctx: Context) -> Result | None:
         return await _in_thread(self._inner.reconcile, obj, ctx)
@@ -103,22 +103,22 @@ class _InThreads(Reconciler[T]):
 
 
 async def _in_thread(function: Callable[[Any, Any], Result | None], obj: Any, ctx: Context) -> Result | None:
-    """Run a function in a thread, to its end: a thread cannot be cancelled, and its key must not run twice.
+    """Run a function in a thread, to its end: a thread cannot be cancelled, and its key must not be reconciled twice.
 
-    After a cancellation (the deadline, a stop) its context refuses every call, so that it ends at its next one. When
-    the process stops nobody waits for it any more.
+    After a cancellation (by the deadline or a stop) its context rejects every call, so that the function ends at the
+    next one. When the process stops, the thread is not waited for.
     """
     blocking = BlockingContext(ctx, asyncio.get_running_loop())
     call = start_in_thread(function, obj, blocking)
     try:
         error, result = await asyncio.shield(call)
     except asyncio.CancelledError:
-        blocking.refuse()
+        blocking.reject_calls()
         if not ctx.stopping():
-            ctx.log.warning("A reconcile in a thread has passed its deadline; its key waits until it ends")
+            ctx.log.warning("reconcile timed out in its thread, key blocked until the thread ends")
         while not call.done() and not ctx.stopping():
-            await asyncio.wait([call], timeout=_LOOK_EVERY)
-        call.cancel()  # whoever ends after the loop has nobody to tell
+            await asyncio.wait([call], timeout=_STOP_POLL)
+        call.cancel()  # its result has no receiver after the event loop ends
         raise
     if error is not None:
         raise error

@@ -1,7 +1,7 @@
-"""Events for people: what a controller did or could not do, told on the object that it is about.
+"""Events for users: what a controller did or could not do, recorded on the object concerned.
 
-`record` is a plain call that counts and queues; `run` sends, one write after the other. Events are a courtesy: a
-reconcile neither waits for one nor fails by one, and a server in trouble gets fewer of them, never more.
+`record` is a synchronous call that counts and queues; `run` sends, one write after the other. Events are best effort: a
+reconcile does not wait for one and does not fail because of one, and a failing server gets fewer of them, not more.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from typing import Any, Final
 from konverge.client import Client
 from konverge.errors import AlreadyExists, KonvergeError, NotFound, ServerError, TooManyRequests, TransportError
 from konverge.objects import Key, MicroTime, wall_clock
-from konverge.reconcile.event_limits import Allowance, EventLimits, Share
+from konverge.reconcile.event_limits import EventLimits, EventRateLimiter, Share
 from konverge.reconcile.event_objects import (
     WORD_BYTES,
     check_controller,
-    checked,
-    cut,
     event_name,
     event_of,
     namespace_of,
+    truncate,
+    validate,
 )
-from konverge.reconcile.event_schedule import Agenda
-from konverge.reconcile.event_series import EventBook, Reference, Said, Series
+from konverge.reconcile.event_schedule import SeriesSchedule
+from konverge.reconcile.event_series import EventCorrelator, RecordedEvent, Reference, Series
 
 __all__ = ["EventLimits", "EventRecorder", "EventStats", "Reference"]
 
 _log = logging.getLogger("konverge.reconcile")
 
-_COMPLAIN_EVERY: Final = 300.0
+_LOG_INTERVAL: Final = 300.0
 _FIRST_RETRY: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class EventStats:
-    """A recorder in numbers, counted from its start.
+    """The numbers of a recorder since its start.
 
-    Each event that was recorded is `written` (on the server, by itself or in a count), `pending`, or dropped: for a
-    limit, because too many waited, because the server would not take it, or because the recorder stopped.
+    Each recorded event is `written` (on the server, as an Event or in a count), `pending`, or dropped: because of a
+    limit, because the queue was full, because its writes failed, or because the recorder stopped.
     """
 
     recorded: int
@@ -59,25 +59,25 @@ class EventStats:
     dropped_stopped: int
     creates: int  # requests that succeeded
     patches: int
-    series: int  # remembered now
+    series: int  # stored now
 
     @property
     def dropped(self) -> int:
-        """All that will never reach the server."""
+        """The number of events that will not reach the server."""
         return self.dropped_limit + self.dropped_queue + self.dropped_failed + self.dropped_stopped
 
 
 class EventRecorder:
-    """Records what controllers tell, and sends them as events.k8s.io/v1.
+    """Records events of controllers, and sends them as events.k8s.io/v1.
 
     Promises:
 
-    - `record` does not wait, and raises nothing but ValueError for arguments that are wrong whatever the server says;
-      it may be called from any thread;
-    - an event like one seen in the last minutes is counted on that one (`series`), not written anew;
-    - the writes about one object, and those about all, stay within `limits`, retries included;
-    - the memory it takes is bounded by `limits`; whatever is dropped is counted in `stats`;
-    - a write that fails for now is tried a few times and does not hold up others by its waits.
+    - `record` does not wait, and raises only ValueError, for arguments that every server would reject; it may be called
+      from any thread;
+    - a repetition of an event of the last minutes is counted on that event (`series`), not written as a new one;
+    - the writes about one object, and those about all objects, stay within `limits`, retries included;
+    - memory is bounded by `limits`; all dropped events are counted in `stats`;
+    - a write with a temporary error is retried a few times, and its delays do not block other events.
 
     Construction starts nothing: `run` sends until `close` is called.
     """
@@ -95,65 +95,65 @@ class EventRecorder:
         self.limits = limits or EventLimits()
         self._client = client.using(timeout=self.limits.timeout)
         self._controller = controller
-        self._instance = cut(instance or f"{controller}-{socket.gethostname()}", WORD_BYTES)
+        self._instance = truncate(instance or f"{controller}-{socket.gethostname()}", WORD_BYTES)
         self._random = random or Random(getrandbits(64))
         self._loop: asyncio.AbstractEventLoop | None = None
         self._limit: asyncio.Timeout | None = None
-        self._grace: float | None = None  # set once it is closed
-        self._inbox: deque[Said] = deque()  # what came from other threads, or before `run`
-        self._book = EventBook(self.limits, self._crowded_out)
-        self._allowance = Allowance(self.limits, 0.0)
-        self._agenda = Agenda()
+        self._grace: float | None = None  # set by `close`
+        self._inbox: deque[RecordedEvent] = deque()  # events from other threads, or from before `run`
+        self._correlator = EventCorrelator(self.limits, self._evict)
+        self._rate_limiter = EventRateLimiter(self.limits, 0.0)
+        self._schedule = SeriesSchedule()
         self._unsent = 0
-        # Held for no longer than a count takes: threads that record share these numbers with the loop.
-        self._counting = threading.Lock()
+        # Threads that record share these counters with the event loop. Never held across an await.
+        self._counter_lock = threading.Lock()
         self._recorded = 0
         self._dropped = dict.fromkeys(("limit", "queue", "failed", "stopped"), 0)
         self._written = self._creates = self._patches = 0
-        self._complained = -math.inf
+        self._last_logged = -math.inf
 
     def record(
         self,
-        about: Reference,
+        regarding: Reference,
         *,
-        type: str = "Normal",  # noqa: A002 - the field's own name
+        type: str = "Normal",  # noqa: A002 - the name of the API field
         reason: str,
         message: str,
         action: str = "",
         related: Reference | None = None,
         controller: str = "",
     ) -> None:
-        """Note that something happened to an object; it is sent in the background, or counted as dropped.
+        """Record an event about an object; it is sent in the background, or counted as dropped.
 
-        `controller` reports in the name of another one than the recorder's own, within the same limits.
+        `controller` is the reporting controller if it is not the recorder's own; the limits are the same.
 
         Raises: ValueError for an unknown type, a reason or action that is not one word, or no object.
         """
-        event = checked(
-            Said(
+        event = validate(
+            RecordedEvent(
                 controller=controller or self._controller,
-                about=about,
+                regarding=regarding,
                 related=related,
                 type=type,
                 reason=reason,
                 action=action or reason,
                 note=message,
-                moment=self._moment(),
+                time=self._now(),
             )
         )
-        with self._counting:
+        with self._counter_lock:
             self._recorded += 1
         if self._grace is not None:
-            self._drop("stopped")
+            self._count_dropped("stopped")
         elif self._loop is not None and _running_loop() is self._loop:
-            self._take(event, self._loop.time())
+            self._add(event, self._loop.time())
         else:
-            self._hand_in(event)
+            self._put_into_inbox(event)
 
     async def run(self) -> None:
-        """Send until `close` is called, and then what is left, for as long as it allows."""
+        """Send until `close` is called, and then what is left, within its grace period."""
         loop = asyncio.get_running_loop()
-        self._allowance = Allowance(self.limits, loop.time())
+        self._rate_limiter = EventRateLimiter(self.limits, loop.time())
         self._loop = loop
         try:
             async with asyncio.timeout(None) as self._limit:
@@ -169,18 +169,18 @@ class EventRecorder:
             self._stop()
 
     def close(self, grace: float = 5.0) -> None:
-        """Take no more events; `run` sends what is left and ends, after `grace` seconds at the latest.
+        """Reject new events; `run` sends what is left and ends, after `grace` seconds at the latest.
 
-        Called once more, the last grace counts. It belongs on the loop that runs `run`.
+        After a second call its grace period counts. Call it on the event loop of `run`.
         """
         self._grace = grace
         if self._limit is not None and self._loop is not None and not self._limit.expired():
             self._limit.reschedule(self._loop.time() + grace)
-        self._agenda.wake()
+        self._schedule.notify()
 
     def stats(self) -> EventStats:
-        """Give the recorder in numbers."""
-        pending = len(self._inbox) + sum(series.unwritten for series in self._book.all())
+        """Return the numbers of the recorder."""
+        pending = len(self._inbox) + sum(series.pending for series in self._correlator.all())
         return EventStats(
             recorded=self._recorded,
             written=self._written,
@@ -191,106 +191,106 @@ class EventRecorder:
             dropped_stopped=self._dropped["stopped"],
             creates=self._creates,
             patches=self._patches,
-            series=len(self._book),
+            series=len(self._correlator),
         )
 
-    # Taking
+    # Recording
 
-    def _moment(self) -> MicroTime:
-        """Give the date by the loop that sends, whichever thread asks: a thread has none of its own."""
+    def _now(self) -> MicroTime:
+        """Return the wall-clock time of the event loop that sends; another thread has no event loop of its own."""
         return MicroTime.fromtimestamp(wall_clock(self._loop), UTC)
 
-    def _hand_in(self, event: Said) -> None:
-        """Leave an event where `run` finds it: its loop is not this one, or not known yet."""
+    def _put_into_inbox(self, event: RecordedEvent) -> None:
+        """Queue an event for `run`, whose event loop is not the current one, or not known yet."""
         if len(self._inbox) >= self.limits.queue:
-            self._drop("queue")
+            self._count_dropped("queue")
             return
         self._inbox.append(event)
         loop = self._loop
         if loop is not None:
-            with suppress(RuntimeError):  # the loop is closed: so is this recorder, in a moment
+            with suppress(RuntimeError):  # the loop is closed, and this recorder is about to be
                 loop.call_soon_threadsafe(self._empty_inbox)
 
     def _empty_inbox(self) -> None:
         while self._inbox and self._loop is not None:
-            self._take(self._inbox.popleft(), self._loop.time())
+            self._add(self._inbox.popleft(), self._loop.time())
 
-    def _take(self, event: Said, now: float) -> None:
-        series = self._book.see(event, now)
+    def _add(self, event: RecordedEvent, now: float) -> None:
+        series = self._correlator.count(event, now)
         if series is not None:
-            if series.created and not series.busy:
-                self._agenda.plan(series, max(now, series.written_at + series.gap))
+            if series.created and not series.writing:
+                self._schedule.add(series, max(now, series.written_at + series.interval))
             return
         if self._unsent >= self.limits.queue:
-            self._drop("queue")
+            self._count_dropped("queue")
             return
         share = Share.WARNING if event.type == "Warning" else Share.NORMAL
-        if self._allowance.take(_object(event), now, share) > 0.0:
-            self._drop("limit")
+        if self._rate_limiter.take(_object_of(event), now, share) > 0.0:
+            self._count_dropped("limit")
             return
-        series = self._book.open(event, now)
-        series.paid = True
+        series = self._correlator.create(event, now)
+        series.has_tokens = True
         self._unsent += 1
-        self._agenda.plan(series, now)
+        self._schedule.add(series, now)
 
-    def _drop(self, why: str, sightings: int = 1) -> None:
-        with self._counting:
-            self._dropped[why] += sightings
+    def _count_dropped(self, reason: str, count: int = 1) -> None:
+        with self._counter_lock:
+            self._dropped[reason] += count
 
     # Sending
 
     async def _send_until_closed(self, loop: asyncio.AbstractEventLoop) -> None:
         while self._grace is None:
-            series = self._agenda.next(loop.time())
+            series = self._schedule.pop(loop.time())
             if series is None:
-                await self._agenda.wait()
+                await self._schedule.wait()
             else:
-                await self._look_at(series, loop)
+                await self._process(series, loop)
 
-    async def _look_at(self, series: Series, loop: asyncio.AbstractEventLoop) -> None:
+    async def _process(self, series: Series, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()
-        if not series.unwritten:
-            if self._book.is_over(series, now):
-                self._forget(series, "limit")
+        if not series.pending:
+            if self._correlator.is_expired(series, now):
+                self._drop(series, "limit")
             else:
-                self._agenda.plan(series, self._book.end_of(series))
-        elif wait := self._price(series, now):
-            self._agenda.plan(series, now + wait)
+                self._schedule.add(series, self._correlator.expiry(series))
+        elif wait := self._take_tokens(series, now):
+            self._schedule.add(series, now + wait)
         else:
             await self._write(series, loop)
 
-    def _price(self, series: Series, now: float) -> float:
-        """Pay for a write; give the seconds until it can be paid."""
-        if not series.paid:
+    def _take_tokens(self, series: Series, now: float) -> float:
+        """Take the tokens for a write; return the seconds until they are available, or 0."""
+        if not series.has_tokens:
             share = Share.COUNT if series.created else Share.NORMAL
-            wait = self._allowance.take(_object(series.first), now, share)
+            wait = self._rate_limiter.take(_object_of(series.first), now, share)
             if wait > 0.0:
                 return wait
-        series.paid = False
+        series.has_tokens = False
         return 0.0
 
     async def _write(self, series: Series, loop: asyncio.AbstractEventLoop) -> None:
         count = series.count
-        series.busy = True
-        error = await self._try(series)
-        series.busy = False
+        series.writing = True
+        error = await self._send(series)
+        series.writing = False
         now = loop.time()
-        if series.forgotten:
-            return  # crowded out meanwhile, and counted as dropped
+        if series.dropped:
+            return  # evicted during the write, and counted as dropped
         match error:
             case None:
-                self._succeed(series, count, now)
+                self._handle_success(series, count, now)
             case NotFound() if series.created:
-                self._start_anew(series, now)
+                self._recreate(series, now)
             case AlreadyExists():
-                self._name_is_taken(series, error, now)
+                self._handle_existing_name(series, error, now)
             case TransportError() | ServerError() | TooManyRequests():
-                self._try_again(series, error, now)
+                self._retry(series, error, now)
             case _:
                 self._give_up(series, error, now)
 
-    async def _try(self, series: Series) -> Exception | None:
-        """Send a series as it stands; give what went wrong."""
+    async def _send(self, series: Series) -> Exception | None:
+        """Send the current state of a series; return the error, if any."""
         try:
             if series.created:
                 await self._patch(series)
@@ -299,13 +299,13 @@ class EventRecorder:
         except KonvergeError as error:
             return error
         except Exception as error:
-            # A mistake of ours must not end the sending of all other events.
-            _log.exception("An event could not be written", extra=_facts(series))
+            # A bug for one event must not stop the sending of all others.
+            _log.exception("event write failed", extra=_facts(series))
             return error
         return None
 
     async def _create(self, series: Series) -> None:
-        series.name = series.name or event_name(series.first.about, self._random)
+        series.name = series.name or event_name(series.first.regarding, self._random)
         await self._client.create(event_of(series, self._instance))
 
     async def _patch(self, series: Series) -> None:
@@ -314,88 +314,87 @@ class EventRecorder:
         patch = {"series": {"count": series.count, "lastObservedTime": series.last.to_wire()}}
         await self._client.patch(Event, Key(namespace_of(series), series.name), patch)
 
-    # Outcomes
+    # Results of writes
 
-    def _succeed(self, series: Series, count: int, now: float) -> None:
-        limits = self.limits
+    def _handle_success(self, series: Series, count: int, now: float) -> None:
         if series.created:
             self._patches += 1
-            series.gap = min(limits.longest_heartbeat, series.gap * 2)
+            series.interval = min(self.limits.max_heartbeat, series.interval * 2)
         else:
             self._creates += 1
-            self._is_created(series)
-        self._settle(series, count, now)
+            self._set_created(series)
+        self._set_written(series, count, now)
 
-    def _settle(self, series: Series, count: int, now: float) -> None:
+    def _set_written(self, series: Series, count: int, now: float) -> None:
         self._written += count - series.written
-        series.written, series.written_at, series.tries = count, now, 0
-        self._agenda.plan(series, now + series.gap if series.unwritten else self._book.end_of(series))
+        series.written, series.written_at, series.attempts = count, now, 0
+        self._schedule.add(series, now + series.interval if series.pending else self._correlator.expiry(series))
 
-    def _is_created(self, series: Series) -> None:
+    def _set_created(self, series: Series) -> None:
         series.created = True
-        series.gap = self.limits.heartbeat
+        series.interval = self.limits.heartbeat
         self._unsent -= 1
 
-    def _start_anew(self, series: Series, now: float) -> None:
-        """Create once more what the server has forgotten: events live there for an hour, or until somebody deletes."""
+    def _recreate(self, series: Series, now: float) -> None:
+        """Schedule an Event that the server has deleted: it keeps events for an hour, and a user may delete them."""
         series.created, series.name = False, ""
         self._unsent += 1
-        self._agenda.plan(series, now)
+        self._schedule.add(series, now)
 
-    def _name_is_taken(self, series: Series, error: Exception, now: float) -> None:
-        if series.tries:
-            # By an earlier try of ours, whose answer was lost. How often it was seen then is not known any more, but
-            # at least once; the next heartbeat sets it right.
-            self._is_created(series)
-            self._settle(series, max(1, series.written), now)
+    def _handle_existing_name(self, series: Series, error: Exception, now: float) -> None:
+        if series.attempts:
+            # It was created by an earlier attempt whose response was lost. The count that it wrote is not known, but
+            # is at least 1; the next heartbeat corrects it.
+            self._set_created(series)
+            self._set_written(series, max(1, series.written), now)
             return
         series.name = ""
-        self._try_again(series, error, now)
+        self._retry(series, error, now)
 
-    def _try_again(self, series: Series, error: Exception, now: float) -> None:
-        series.tries += 1
-        if series.tries >= self.limits.tries or self._grace is not None:
+    def _retry(self, series: Series, error: Exception, now: float) -> None:
+        series.attempts += 1
+        if series.attempts >= self.limits.attempts or self._grace is not None:
             self._give_up(series, error, now)
             return
-        wish = getattr(error, "retry_after", None) or 0.0
-        delay = _FIRST_RETRY * 2 ** (series.tries - 1) * (1 + self._random.random() / 2)
-        self._agenda.plan(series, now + max(wish, delay))
+        retry_after = getattr(error, "retry_after", None) or 0.0
+        backoff = _FIRST_RETRY * 2 ** (series.attempts - 1) * (1 + self._random.random() / 2)
+        self._schedule.add(series, now + max(retry_after, backoff))
 
     def _give_up(self, series: Series, error: Exception, now: float) -> None:
-        if now - self._complained >= _COMPLAIN_EVERY:
-            self._complained = now
-            _log.warning("Event dropped: the server did not take it", extra={**_facts(series), "error": str(error)})
-        self._forget(series, "failed")
+        if now - self._last_logged >= _LOG_INTERVAL:
+            self._last_logged = now
+            _log.warning("event dropped", extra={**_facts(series), "error": str(error)})
+        self._drop(series, "failed")
 
-    def _forget(self, series: Series, why: str) -> None:
-        """Remember a series no longer; what the server does not know of it is lost to this."""
-        if series.forgotten:
+    def _drop(self, series: Series, reason: str) -> None:
+        """Drop a series; the part of its count that is not on the server is counted as dropped."""
+        if series.dropped:
             return
-        self._book.forget(series)
+        self._correlator.drop(series)
         self._unsent -= not series.created
-        self._drop(why, series.unwritten)
+        self._count_dropped(reason, series.pending)
 
-    def _crowded_out(self, series: Series) -> None:
-        self._forget(series, "limit")
+    def _evict(self, series: Series) -> None:
+        self._drop(series, "limit")
 
-    # The end
+    # Shutdown
 
     async def _drain(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Send each count that the server does not know once, new events first."""
-        left = sorted((one for one in self._book.all() if one.unwritten), key=lambda one: one.created)
+        """Send each pending count once, new events first."""
+        left = sorted((one for one in self._correlator.all() if one.pending), key=lambda one: one.created)
         for series in left:
-            if not series.forgotten and not self._price(series, loop.time()):
+            if not series.dropped and not self._take_tokens(series, loop.time()):
                 await self._write(series, loop)
 
     def _stop(self) -> None:
         self._loop = self._limit = None
         self._grace = self._grace or 0.0
-        for series in self._book.all():
-            self._forget(series, "stopped")
+        for series in self._correlator.all():
+            self._drop(series, "stopped")
         while self._inbox:
             self._inbox.popleft()
-            self._drop("stopped")
-        self._agenda.clear()
+            self._count_dropped("stopped")
+        self._schedule.clear()
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:
@@ -405,11 +404,12 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-def _object(event: Said) -> tuple[str, str, str, str]:
-    about = event.about
-    return (about.kind, about.namespace, about.name, about.uid)
+def _object_of(event: RecordedEvent) -> tuple[str, str, str, str]:
+    regarding = event.regarding
+    return (regarding.kind, regarding.namespace, regarding.name, regarding.uid)
 
 
 def _facts(series: Series) -> dict[str, Any]:
-    about = series.first.about
-    return {"kind": about.kind, "key": str(Key(about.namespace, about.name)), "reason": series.first.reason}
+    regarding = series.first.regarding
+    key = str(Key(regarding.namespace, regarding.name))
+    return {"kind": regarding.kind, "key": key, "reason": series.first.reason}

@@ -1,4 +1,4 @@
-"""Results: what shall happen to a key after its reconcile."""
+"""Results: when a key is reconciled again after a successful reconcile."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["Result"]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The decision of a reconcile that succeeded; an error is raised instead.
+    """The decision of a successful reconcile; a failed one raises an error instead.
 
-    `Result.done()`: nothing until something changes. `Result.requeue(after=30)`: once more in 30 s, or earlier when
-    something changes. `Result.requeue()`: soon; asked for over and over, the wait grows as it does after errors.
+    `Result.done()`: wait for the next change. `Result.requeue(after=30)`: reconcile again in 30 s, or earlier after a
+    change. `Result.requeue()`: reconcile again soon; repeated, the delay grows as after errors.
     """
 
-    after: float | None = None  # seconds; 0 is soon
+    after: float | None = None  # seconds; 0 means soon, with backoff
     reason: str = ""
 
     @classmethod
@@ -27,7 +27,7 @@ class Result:
 
     @classmethod
     def requeue(cls, after: float = 0.0, *, reason: str = "") -> Self:
-        """Reconcile once more, `after` so many seconds; the reason is kept in the journal."""
+        """Reconcile again after a number of seconds; the reason is stored in the journal."""
         if not (isinstance(after, int | float) and 0 <= after < math.inf):
             raise ValueError(f"after is a number of seconds, 0 or more, got {after!r}")
         return cls(float(after), reason)
@@ -35,5 +35,5 @@ class Result:
     def __str__(self) -> str:
         if self.after is None:
             return "done"
-        when = f"again after {self.after:g} s" if self.after else "again"
-        return f"{when} ({self.reason})" if self.reason else when
+        text = f"requeue after {self.after:g} s" if self.after else "requeue"
+        return f"{text} ({self.reason})" if self.reason else text

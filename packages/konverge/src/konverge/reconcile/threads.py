@@ -1,4 +1,4 @@
-"""Plain functions in threads: one daemon thread for each call, so that one that hangs holds up nobody else."""
+"""Plain functions in threads: one daemon thread for each call, so that a call that hangs blocks no other."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ __all__ = ["start_in_thread"]
 
 
 Outcome: TypeAlias = tuple[BaseException | None, Any]
-"""What a function raised or returned, as a value: neither a future nor a task can take all that may be raised."""
+"""What a function raised or returned, as a value: futures and tasks do not accept every exception."""
 
 
 def start_in_thread(function: Callable[..., Any], *args: Any) -> asyncio.Future[Outcome]:
-    """Call a function in a thread of its own; what comes of it is the result of the future.
+    """Call a function in its own thread; the result of the future is what it raised or returned.
 
     Promises: the future never fails; `StopIteration` becomes a RuntimeError, since no coroutine can raise it. The
-    thread keeps neither other calls nor the end of the process waiting.
+    thread blocks neither other calls nor the end of the process.
     """
     context = contextvars.copy_context()
     loop = asyncio.get_running_loop()
-    return loop.run_in_executor(_OneThread(), context.run, _outcome, function, args)
+    return loop.run_in_executor(_ThreadPerCall(), context.run, _outcome, function, args)
 
 
-class _OneThread(Executor):
-    """A thread for one call; a daemon, as the threads of a pool are not."""
+class _ThreadPerCall(Executor):
+    """A daemon thread for one call; the threads of a pool are not daemons."""
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()

@@ -1,4 +1,4 @@
-"""Controllers at work: what wakes them, what becomes of a key, and what an author may rely on."""
+"""Running controllers: what enqueues a key, what happens to it, and what a reconciler may rely on."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from delayed_watches import DelayedWatches
 from gadgets import Gadget, GadgetSpec, GadgetStatus, gadget, operating, world_with_gadgets
 from konverge import (
     Client,
@@ -31,9 +32,8 @@ from konverge.queue import Backoff
 from konverge.reconcile import BlockingContext
 from konverge.testing import settle
 from konverge.testing.fault_transport import FaultTransport
-from konverge.testing.faults import RecordedRequest, End, Fault, status_response
+from konverge.testing.faults import End, Fault, RecordedRequest, status_response
 from konverge.triggers import Channel, to_keys
-from delayed_watches import DelayedWatches
 
 STEADY = Backoff(jitter=0.0)
 
@@ -68,7 +68,7 @@ async def parts_on(client: Client) -> list[str]:
     return sorted(one.name for one in await client.list(ConfigMap, namespace="default"))
 
 
-async def test_what_is_there_and_what_comes_is_reconciled() -> None:
+async def test_existing_and_new_objects_are_reconciled() -> None:
     world = await world_with_gadgets()
     await world.client.create(gadget("a", size=2))
 
@@ -84,7 +84,7 @@ async def test_what_is_there_and_what_comes_is_reconciled() -> None:
         assert [owner.uid for owner in child.metadata.owner_references or []] == [made.uid]
 
 
-async def test_a_smaller_set_is_pruned_and_foreign_children_are_left() -> None:
+async def test_a_smaller_set_is_pruned_and_objects_of_others_are_kept() -> None:
     world = await world_with_gadgets()
     await world.client.create(gadget("a", size=3))
     await world.client.create(ConfigMap(metadata=ObjectMeta(name="a-9", namespace="default")))
@@ -99,7 +99,7 @@ async def test_a_smaller_set_is_pruned_and_foreign_children_are_left() -> None:
         assert await parts_on(world.client) == ["a-0", "a-9"]
 
 
-async def test_a_settled_object_costs_no_write_also_after_a_restart() -> None:
+async def test_a_converged_object_causes_no_write_also_after_a_restart() -> None:
     world = await world_with_gadgets()
     await world.client.create(gadget("a", size=2))
     async with operating(world, controller_for(Gadget).owns(ConfigMap).build(Parts())):
@@ -114,7 +114,7 @@ async def test_a_settled_object_costs_no_write_also_after_a_restart() -> None:
     assert world.writes == []
 
 
-async def test_an_own_write_wakes_at_most_once_more_and_that_run_writes_nothing() -> None:
+async def test_an_own_write_enqueues_at_most_once_and_that_reconcile_writes_nothing() -> None:
     world = await world_with_gadgets()
     parts = Parts()
     async with operating(world, controller_for(Gadget).owns(ConfigMap).build(parts)):
@@ -127,7 +127,7 @@ async def test_an_own_write_wakes_at_most_once_more_and_that_run_writes_nothing(
     assert len([write for write in world.writes if "status" in write]) == 1
 
 
-async def test_a_child_that_is_deleted_or_edited_by_hand_is_put_back() -> None:
+async def test_a_child_that_is_deleted_or_edited_by_hand_is_restored() -> None:
     world = await world_with_gadgets()
     await world.client.create(gadget("a", size=2, text="good"))
     async with operating(world, controller_for(Gadget).owns(ConfigMap).build(Parts())):
@@ -140,7 +140,7 @@ async def test_a_child_that_is_deleted_or_edited_by_hand_is_put_back() -> None:
         assert (await world.client.get(ConfigMap, "a-1")).data == {"text": "good"}
 
 
-async def test_a_failing_key_backs_off_and_disturbs_no_other() -> None:
+async def test_a_failing_key_backs_off_and_affects_no_other() -> None:
     world = await world_with_gadgets()
     times: dict[str, list[float]] = {"bad": [], "good": []}
 
@@ -161,7 +161,7 @@ async def test_a_failing_key_backs_off_and_disturbs_no_other() -> None:
     assert len(times["good"]) == 1
 
 
-async def test_a_terminal_error_is_tried_again_when_the_object_changes() -> None:
+async def test_a_terminal_error_is_retried_when_the_object_changes() -> None:
     world = await world_with_gadgets()
     runs: list[int] = []
 
@@ -179,7 +179,7 @@ async def test_a_terminal_error_is_tried_again_when_the_object_changes() -> None
     assert runs == [1, 2]
 
 
-async def test_a_conflict_is_tried_again_at_once() -> None:
+async def test_a_conflict_is_retried_at_once() -> None:
     world = await world_with_gadgets()
     runs: list[float] = []
 
@@ -197,7 +197,7 @@ async def test_a_conflict_is_tried_again_at_once() -> None:
     assert runs[0] == runs[1]
 
 
-async def test_conflict_after_conflict_backs_off() -> None:
+async def test_repeated_conflicts_back_off() -> None:
     world = await world_with_gadgets()
     runs: list[float] = []
 
@@ -215,7 +215,7 @@ async def test_conflict_after_conflict_backs_off() -> None:
     assert [round(at - begin, 3) for at in runs] == [0, 0, 0.1, 0.6, 1.6, 1.6]
 
 
-async def test_after_a_conflict_the_news_of_the_other_write_is_waited_for() -> None:
+async def test_retries_of_a_conflict_wait_for_the_event_of_the_other_write() -> None:
     world = await world_with_gadgets()
     world.way = FaultTransport(DelayedWatches(InProcessTransport(world.server.handle), "gadgets", by=0.3))
     runs: list[float] = []
@@ -235,7 +235,7 @@ async def test_after_a_conflict_the_news_of_the_other_write_is_waited_for() -> N
     assert [round(at - runs[0], 3) for at in runs[:4]] == [0, 0, 0.1, 0.3], "sooner than after an error"
 
 
-async def test_a_reconcile_that_hangs_is_cancelled_at_its_deadline_and_others_go_on() -> None:
+async def test_a_reconcile_that_hangs_is_cancelled_at_its_deadline_and_others_continue() -> None:
     world = await world_with_gadgets()
     cancelled: list[float] = []
 
@@ -257,7 +257,7 @@ async def test_a_reconcile_that_hangs_is_cancelled_at_its_deadline_and_others_go
     assert round(cancelled[0]) == 5
 
 
-async def test_again_after_some_seconds() -> None:
+async def test_requeue_after_some_seconds() -> None:
     world = await world_with_gadgets()
     runs: list[float] = []
 
@@ -273,7 +273,7 @@ async def test_again_after_some_seconds() -> None:
 
 
 class Ledger(Reconciler[Gadget]):
-    """Writes everything down outside of the cluster, and must strike it out before the object goes."""
+    """Keeps entries outside of the cluster, and must remove them before the object is gone."""
 
     finalizer = "test.konverge.dev/ledger"
 
@@ -284,20 +284,20 @@ class Ledger(Reconciler[Gadget]):
 
     async def reconcile(self, obj: Gadget, ctx: Context) -> None:
         assert self.finalizer in (obj.metadata.finalizers or [])
-        self.entries.append(f"made {obj.name}")
+        self.entries.append(f"added {obj.name}")
 
     async def finalize(self, obj: Gadget, ctx: Context) -> Result:
         self._steps -= 1
         if self._steps > 0:
             return Result.requeue(after=5, reason="not yet")
-        self.entries.append(f"struck out {obj.name}")
+        self.entries.append(f"removed {obj.name}")
         return Result.done()
 
     def gone(self, key: Key) -> None:
         self.gone_keys.append(key)
 
 
-async def test_the_finalizer_is_there_before_the_first_side_effect_and_goes_after_the_last() -> None:
+async def test_the_finalizer_is_added_before_the_first_side_effect_and_removed_after_the_last() -> None:
     world = await world_with_gadgets()
     ledger = Ledger(steps=3)
     made = gadget("a")
@@ -318,15 +318,15 @@ async def test_the_finalizer_is_there_before_the_first_side_effect_and_goes_afte
         await settle()
         with pytest.raises(NotFound):
             await world.client.get(Gadget, "a")
-    assert [entry for entry, _ in groupby(ledger.entries)] == ["made a", "struck out a"]
+    assert [entry for entry, _ in groupby(ledger.entries)] == ["added a", "removed a"]
     assert ledger.gone_keys == [Key("default", "a")]
 
 
-async def test_a_finalizer_that_fails_holds_the_object() -> None:
+async def test_an_object_is_kept_while_its_finalizer_fails() -> None:
     world = await world_with_gadgets()
     tries: list[float] = []
 
-    class Stubborn(Ledger):
+    class FailingLedger(Ledger):
         async def finalize(self, obj: Gadget, ctx: Context) -> Result:
             tries.append(now())
             if len(tries) < 3:
@@ -334,7 +334,7 @@ async def test_a_finalizer_that_fails_holds_the_object() -> None:
             return Result.done()
 
     await world.client.create(gadget("a"))
-    async with operating(world, controller_for(Gadget).backoff(STEADY).build(Stubborn())):
+    async with operating(world, controller_for(Gadget).backoff(STEADY).build(FailingLedger())):
         await settle()
         await world.client.delete(Gadget, "a")
         await asyncio.sleep(2)
@@ -345,7 +345,7 @@ async def test_a_finalizer_that_fails_holds_the_object() -> None:
     assert [round(at - tries[0]) for at in tries] == [0, 1, 3]
 
 
-async def test_an_object_that_is_being_deleted_is_not_reconciled_without_a_finalizer_of_ours() -> None:
+async def test_an_object_that_is_being_deleted_is_not_reconciled_without_a_finalizer_of_the_controller() -> None:
     world = await world_with_gadgets()
     parts = Parts()
     made = gadget("a", size=1)
@@ -360,7 +360,7 @@ async def test_an_object_that_is_being_deleted_is_not_reconciled_without_a_final
         assert await parts_on(world.client) == []
 
 
-async def test_a_kind_that_is_not_there_yet_holds_up_no_other_controller() -> None:
+async def test_a_kind_that_is_not_installed_yet_delays_no_other_controller() -> None:
     world = await world_with_gadgets()
 
     class Late(CustomResource[GadgetSpec, GadgetStatus], group="late.konverge.dev", version="v1"):
@@ -383,7 +383,7 @@ async def test_a_kind_that_is_not_there_yet_holds_up_no_other_controller() -> No
     assert runs == ["Gadget a", "Late b"]
 
 
-async def test_a_watched_object_wakes_the_keys_that_its_mapper_names_before_and_after() -> None:
+async def test_a_watched_object_enqueues_the_keys_that_its_mapper_recounts_for_the_old_and_the_new_state() -> None:
     world = await world_with_gadgets()
     runs: list[str] = []
 
@@ -411,7 +411,7 @@ async def test_a_watched_object_wakes_the_keys_that_its_mapper_names_before_and_
         assert sorted(runs) == ["a", "b", "c"]
 
 
-async def test_channels_and_timers_wake_too() -> None:
+async def test_channels_and_timers_enqueue_too() -> None:
     world = await world_with_gadgets()
     channel = Channel()
     runs: list[tuple[str, float]] = []
@@ -445,7 +445,7 @@ async def test_a_function_that_is_not_async_runs_in_a_thread() -> None:
         assert (await world.client.get(Gadget, "a")).status.parts == 1
 
 
-async def test_an_object_that_does_not_fit_is_told_so_and_disturbs_no_other() -> None:
+async def test_an_undecodable_object_gets_a_condition_and_affects_no_other() -> None:
     world = await world_with_gadgets()
     loose = crd_for(Gadget)
     await world.client.patch(
@@ -477,7 +477,7 @@ async def test_an_object_that_does_not_fit_is_told_so_and_disturbs_no_other() ->
         assert await parts_on(world.client) == ["bad-0", "bad-1", "good-0"]
 
 
-async def test_a_wrong_answer_of_an_author_is_said_in_words() -> None:
+async def test_a_wrong_return_value_of_a_reconciler_is_a_terminal_error() -> None:
     world = await world_with_gadgets()
 
     async def reconcile(obj: Gadget, ctx: Context) -> Any:
@@ -487,10 +487,10 @@ async def test_a_wrong_answer_of_an_author_is_said_in_words() -> None:
     async with operating(world, controller_for(Gadget).build(reconcile)) as manager:
         await settle()
         (run,) = manager.why("gadget", Key("default", "a"))
-        assert "return Result.done()" in run["error"]
+        assert "return Result.done(), Result.requeue(after=30) or None" in run["error"]
 
 
-def test_two_controllers_for_one_kind_are_refused() -> None:
+def test_two_controllers_for_one_kind_are_rejected() -> None:
     async def reconcile(obj: Gadget, ctx: Context) -> None: ...
 
     manager = Manager(Client(InProcessTransport(None)))  # type: ignore[arg-type]
@@ -499,14 +499,14 @@ def test_two_controllers_for_one_kind_are_refused() -> None:
         manager.add(controller_for(Gadget).named("other").build(reconcile))
 
 
-def test_misuse_of_the_builder_is_answered_at_once() -> None:
+def test_misuse_of_the_builder_raises_at_once() -> None:
     class NoFinalizer(Reconciler[Gadget]):
         async def reconcile(self, obj: Gadget, ctx: Context) -> None: ...
         async def finalize(self, obj: Gadget, ctx: Context) -> None: ...
 
     with pytest.raises(TypeError, match="has finalize but no finalizer"):
         controller_for(Gadget).build(NoFinalizer())
-    with pytest.raises(TypeError, match="an object of a Reconciler class"):
+    with pytest.raises(TypeError, match="an instance of a Reconciler class"):
         controller_for(Gadget).build(NoFinalizer)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="at least 1"):
         controller_for(Gadget).max_concurrent_reconciles(0)
@@ -530,12 +530,12 @@ async def test_a_thousand_keys_and_one_poison_key() -> None:
         assert len(done) == 999
 
 
-async def test_reconciles_that_never_wait_do_not_hold_up_the_loop() -> None:
+async def test_reconciles_that_never_wait_do_not_block_the_event_loop() -> None:
     world = await world_with_gadgets()
     for number in range(30):
         await world.client.create(gadget(f"g-{number}"))
     others: list[int] = []
-    turns: list[int] = []
+    counts: list[int] = []
     done = asyncio.Event()
 
     async def other() -> None:
@@ -544,8 +544,8 @@ async def test_reconciles_that_never_wait_do_not_hold_up_the_loop() -> None:
             await asyncio.sleep(0)
 
     async def look(obj: Gadget, ctx: Context) -> None:
-        turns.append(len(others))
-        if len(turns) == 30:
+        counts.append(len(others))
+        if len(counts) == 30:
             done.set()
 
     async with asyncio.TaskGroup() as group:
@@ -554,15 +554,15 @@ async def test_reconciles_that_never_wait_do_not_hold_up_the_loop() -> None:
             await done.wait()
         beside.cancel()
 
-    assert len(set(turns)) == 30, "something else had its turn between any two reconciles"
+    assert len(set(counts)) == 30, "another task ran between any two reconciles"
 
 
-class Unruly(BaseException):
-    """An error that is no Exception."""
+class NotAnException(BaseException):
+    """An error that is not an Exception."""
 
 
-@pytest.mark.parametrize("error", [asyncio.CancelledError(), SystemExit(3), Unruly(), StopAsyncIteration()])
-async def test_whatever_an_author_raises_stays_with_its_key(error: BaseException) -> None:
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), SystemExit(3), NotAnException(), StopAsyncIteration()])
+async def test_every_error_of_a_reconciler_affects_only_its_key(error: BaseException) -> None:
     world = await world_with_gadgets()
     done: list[str] = []
 
@@ -582,7 +582,7 @@ async def test_whatever_an_author_raises_stays_with_its_key(error: BaseException
 
 
 @pytest.mark.parametrize("error", [StopIteration(), SystemExit(3), RuntimeError()])
-async def test_whatever_a_plain_function_raises_stays_with_its_key(error: BaseException) -> None:
+async def test_every_error_of_a_plain_function_affects_only_its_key(error: BaseException) -> None:
     world = await world_with_gadgets()
     done: list[str] = []
 
@@ -600,7 +600,7 @@ async def test_whatever_a_plain_function_raises_stays_with_its_key(error: BaseEx
 
 
 @pytest.mark.real_time(limit=60)
-async def test_plain_functions_that_hang_starve_no_other_controller_and_do_not_hold_up_the_end() -> None:
+async def test_plain_functions_that_hang_block_neither_other_controllers_nor_the_shutdown() -> None:
     world = await world_with_gadgets()
     free, made = threading.Event(), asyncio.Event()
     begun = threading.Barrier(9)
@@ -626,7 +626,7 @@ async def test_plain_functions_that_hang_starve_no_other_controller_and_do_not_h
         free.set()
 
 
-async def test_two_owners_that_want_the_same_child_do_not_fight_for_it() -> None:
+async def test_two_owners_of_the_same_child_do_not_fight_for_it() -> None:
     world = await world_with_gadgets()
 
     async def reconcile(obj: Gadget, ctx: Context) -> None:
@@ -641,12 +641,12 @@ async def test_two_owners_that_want_the_same_child_do_not_fight_for_it() -> None
         loser = "b" if shared.data == {"by": "a"} else "a"
         assert len([write for write in world.writes if "configmaps" in write]) == 1
         assert (
-            f"it belongs to Gadget {shared.data and shared.data['by']}"
+            f"its controller is Gadget {shared.data and shared.data['by']}"
             in manager.why("gadget", Key("default", loser))[0]["error"]
         )
 
 
-async def test_watches_that_never_stay_open_hold_up_nobody() -> None:
+async def test_watches_that_never_stay_open_block_no_controller() -> None:
     world, runs = await world_with_gadgets(), []
 
     async def reconcile(obj: Gadget, ctx: Context) -> None:

@@ -1,4 +1,4 @@
-"""What a run wrote does not wake its key, and what anybody else wrote always does."""
+"""A write of a reconcile does not enqueue its own key, and a write of another client always does."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from delayed_watches import DelayedWatches
 from gadgets import Gadget, gadget, operating, world_with_gadgets
 from konverge import (
     Client,
@@ -26,7 +27,6 @@ from konverge.k8s.core.v1 import ConfigMap
 from konverge.reconcile.owner_references import controller_reference
 from konverge.testing import settle
 from konverge.triggers import anything
-from delayed_watches import DelayedWatches
 
 BOX = Key("default", "box")
 
@@ -35,7 +35,7 @@ def box(**data: str) -> ConfigMap:
     return ConfigMap(metadata=ObjectMeta(name="box", namespace="default"), data=data)
 
 
-async def test_one_run_makes_it_so_though_the_watch_is_faster_than_the_answers() -> None:
+async def test_one_reconcile_is_enough_though_the_watch_is_faster_than_the_responses() -> None:
     world, runs = await world_with_gadgets(), []
 
     async def fill(obj: Gadget, ctx: Context) -> None:
@@ -51,7 +51,7 @@ async def test_one_run_makes_it_so_though_the_watch_is_faster_than_the_answers()
     assert (await world.client.get(Gadget, "lamp")).status.observed_generation == 1
 
 
-async def test_a_change_by_another_beside_own_writes_wakes() -> None:
+async def test_a_change_by_another_client_among_own_writes_enqueues() -> None:
     world, sizes = await world_with_gadgets(), []
 
     async def fill(obj: Gadget, ctx: Context) -> None:
@@ -67,7 +67,7 @@ async def test_a_change_by_another_beside_own_writes_wakes() -> None:
 
 
 async def test_a_write_that_changes_nothing_hides_no_change_by_another() -> None:
-    """The answer to such a write has the version that the other one made."""
+    """The response to such a write has the version that the other client made."""
     world, texts = await world_with_gadgets(), []
     may_write = asyncio.Event()
 
@@ -119,10 +119,10 @@ async def test_a_change_by_another_wakes_though_ten_thousand_keys_were_woken_sin
     assert sizes == [1, 7]
 
 
-class Leaving(Reconciler[Gadget]):
-    """Lets an object go, and notes that it went."""
+class Finalizing(Reconciler[Gadget]):
+    """Finalizes an object, and records that it is gone."""
 
-    finalizer = "test.konverge.dev/leaving"
+    finalizer = "test.konverge.dev/finalizing"
 
     def __init__(self) -> None:
         self.keys_gone: list[Key] = []
@@ -136,17 +136,17 @@ class Leaving(Reconciler[Gadget]):
 
 
 @pytest.mark.parametrize("late", [0.0, 0.5])
-async def test_an_object_that_goes_by_an_own_write_is_gone_for_its_reconciler(late: float) -> None:
-    world, leaving = await world_with_gadgets(), Leaving()
+async def test_an_object_that_is_removed_by_an_own_write_is_gone_for_its_reconciler(late: float) -> None:
+    world, finalizing = await world_with_gadgets(), Finalizing()
     way = DelayedWatches(world.way, "gadgets", by=late)
     manager = Manager(Client(way, options=ClientOptions(namespace="default")), name="gadget-operator")
-    manager.add(controller_for(Gadget).build(leaving))
+    manager.add(controller_for(Gadget).build(finalizing))
     async with manager.running():
         await world.client.create(gadget("lamp"))
         await asyncio.sleep(60)
         await world.client.delete(Gadget, "lamp")
         await asyncio.sleep(60)
-    assert leaving.keys_gone == [Key("default", "lamp")]
+    assert finalizing.keys_gone == [Key("default", "lamp")]
 
 
 class RolloutStatus(Status):

@@ -1,4 +1,4 @@
-"""Keys that come to no rest are found out, and those that have reason to write are left alone."""
+"""Hot loops are detected, and reconciles with new input are not reported."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def box(**data: str) -> ConfigMap:
     return ConfigMap(metadata=ObjectMeta(name="box", namespace="default"), data=data)
 
 
-def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.getMessage().startswith("Never at rest")]
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.getMessage().startswith("hot loop detected")]
 
 
 class Stamping(Reconciler[Gadget]):
-    """Writes something else in each of its first runs: a date in what is wanted."""
+    """Applies different content in each of its first reconciles, such as a date."""
 
     def __init__(self, runs: int) -> None:
         self.runs = 0
@@ -45,27 +45,27 @@ class Stamping(Reconciler[Gadget]):
         return Result.requeue(after=1) if self.runs <= self._most else Result.done()
 
 
-async def test_a_date_in_what_is_wanted_is_found_out(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_date_in_the_desired_state_is_detected(caplog: pytest.LogCaptureFixture) -> None:
     world, stamping = await world_with_gadgets(), Stamping(runs=15)
     async with operating(world, controller_for(Gadget).owns(ConfigMap).build(stamping)) as manager:
         await world.client.create(gadget("lamp", text="bright"))
         await asyncio.sleep(60)
         why = manager.why("gadget", LAMP)
 
-    (complaint,) = complaints(caplog)
-    assert "wrote ConfigMap default/box in 10 runs in a row" in complaint
-    assert ".data.stamp keeps changing" in complaint
-    (record,) = [one for one in caplog.records if one.getMessage() == complaint]
+    (warning,) = warnings(caplog)
+    assert "wrote ConfigMap default/box in 10 reconciles in a row" in warning
+    assert ".data.stamp keeps changing" in warning
+    (record,) = [one for one in caplog.records if one.getMessage() == warning]
     assert record.levelno == logging.WARNING
     assert (record.controller, record.key) == ("gadget", "default/lamp")  # type: ignore[attr-defined]
-    assert stamping.runs == 16  # it is not held up, and the last run finds all as it should be
-    warnings = [run["warning"] for run in why]
-    assert "in 15 runs in a row" in warnings[1]
-    assert warnings[0] == ""
-    assert "warning    wrote ConfigMap default/box in 15 runs" in render(why)
+    assert stamping.runs == 16  # no reconcile is delayed, and the last one writes nothing
+    texts = [run["warning"] for run in why]
+    assert "in 15 reconciles in a row" in texts[1]
+    assert texts[0] == ""
+    assert "warning   wrote ConfigMap default/box in 15 reconciles" in render(why)
 
 
-async def test_each_run_too_many_is_counted() -> None:
+async def test_each_reconcile_of_a_hot_loop_is_counted() -> None:
     world = await world_with_gadgets()
     async with operating(world, controller_for(Gadget).owns(ConfigMap).build(Stamping(runs=15))) as manager:
         await world.client.create(gadget("lamp"))
@@ -76,11 +76,11 @@ async def test_each_run_too_many_is_counted() -> None:
     assert counted == 15 - HOT_LOOP_RECONCILES + 1
 
 
-async def test_two_who_set_the_same_field_are_found_out(caplog: pytest.LogCaptureFixture) -> None:
-    world, answers = await world_with_gadgets(), itertools.count()
+async def test_two_controllers_that_set_the_same_field_are_detected(caplog: pytest.LogCaptureFixture) -> None:
+    world, patches = await world_with_gadgets(), itertools.count()
 
     async def other(obj: ConfigMap, ctx: Context) -> None:
-        if obj.data and obj.data["text"] == "ours" and next(answers) < 12:
+        if obj.data and obj.data["text"] == "ours" and next(patches) < 12:
             await ctx.client.patch(ConfigMap, obj.key, {"data": {"text": "theirs"}})
 
     async def ours(obj: Gadget, ctx: Context) -> None:
@@ -91,12 +91,12 @@ async def test_two_who_set_the_same_field_are_found_out(caplog: pytest.LogCaptur
         await world.client.create(gadget("lamp"))
         await settle()
 
-    told = {text.split("wrote")[1].split("(")[0] for text in complaints(caplog)}
-    assert told == {" ConfigMap default/box in 10 runs in a row, with nothing new to do: .data.text keeps changing "}
-    assert {getattr(one, "controller", "") for one in caplog.records if "Never" in one.getMessage()} >= {"gadget"}
+    texts = {text.split("wrote")[1].split("(")[0] for text in warnings(caplog)}
+    assert texts == {" ConfigMap default/box in 10 reconciles in a row without new input: .data.text keeps changing "}
+    assert {getattr(one, "controller", "") for one in caplog.records if "hot loop" in one.getMessage()} >= {"gadget"}
 
 
-async def test_one_who_changes_it_back_now_and_then_is_found_out(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_client_that_reverts_now_and_then_is_detected(caplog: pytest.LogCaptureFixture) -> None:
     world = await world_with_gadgets()
 
     async def ours(obj: Gadget, ctx: Context) -> None:
@@ -105,16 +105,16 @@ async def test_one_who_changes_it_back_now_and_then_is_found_out(caplog: pytest.
     async with operating(world, controller_for(Gadget).owns(ConfigMap).build(ours)):
         await world.client.create(gadget("lamp"))
         for _ in range(HOT_LOOP_RECONCILES - 1):
-            await asyncio.sleep(180)  # time enough for a run that finds all as it should be
+            await asyncio.sleep(180)  # long enough for a reconcile that writes nothing
             await world.client.patch(ConfigMap, Key("default", "box"), {"data": {"text": "theirs"}})
             await settle()
             assert (await world.client.get(ConfigMap, Key("default", "box"))).data == {"text": "ours", "more": ""}
 
-    (complaint,) = complaints(caplog)
-    assert ": .data.text keeps changing" in complaint
+    (warning,) = warnings(caplog)
+    assert ": .data.text keeps changing" in warning
 
 
-async def test_one_who_deletes_what_is_made_is_found_out(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_client_that_deletes_the_child_is_detected(caplog: pytest.LogCaptureFixture) -> None:
     world = await world_with_gadgets()
 
     async def ours(obj: Gadget, ctx: Context) -> None:
@@ -127,27 +127,27 @@ async def test_one_who_deletes_what_is_made_is_found_out(caplog: pytest.LogCaptu
             await world.client.delete(ConfigMap, Key("default", "box"))
         await settle()
 
-    (complaint,) = complaints(caplog)
-    assert "somebody deletes it" in complaint
+    (warning,) = warnings(caplog)
+    assert "it is deleted by another client" in warning
 
 
-async def silent(
+async def warnings_during(
     caplog: pytest.LogCaptureFixture,
     reconcile: Callable[[Gadget, Context], Awaitable[Any]],
     world: World,
     meanwhile: Callable[[int], Awaitable[Any]],
 ) -> list[str]:
-    """Run a controller, do something fifteen times, and give what was complained about."""
+    """Run a controller, call `meanwhile` fifteen times, and return the warnings."""
     async with operating(world, controller_for(Gadget).owns(ConfigMap).owns(Deployment).build(reconcile)):
         await world.client.create(gadget("lamp"))
         for number in range(15):
             await asyncio.sleep(40)
             await meanwhile(number)
         await settle()
-    return complaints(caplog)
+    return warnings(caplog)
 
 
-async def test_a_spec_that_changes_often_is_a_reason_to_write(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_spec_that_changes_often_is_not_a_hot_loop(caplog: pytest.LogCaptureFixture) -> None:
     world = await world_with_gadgets()
 
     async def follow(obj: Gadget, ctx: Context) -> None:
@@ -156,11 +156,11 @@ async def test_a_spec_that_changes_often_is_a_reason_to_write(caplog: pytest.Log
     async def change(number: int) -> None:
         await world.client.patch(Gadget, LAMP, {"spec": {"text": str(number)}})
 
-    assert await silent(caplog, follow, world, change) == []
+    assert await warnings_during(caplog, follow, world, change) == []
     assert (await world.client.get(ConfigMap, Key("default", "box"))).data == {"text": "14"}
 
 
-async def test_a_status_may_be_written_in_every_run(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_status_may_be_written_in_every_reconcile(caplog: pytest.LogCaptureFixture) -> None:
     world, numbers = await world_with_gadgets(), itertools.count()
 
     async def beat(obj: Gadget, ctx: Context) -> Result:
@@ -168,10 +168,10 @@ async def test_a_status_may_be_written_in_every_run(caplog: pytest.LogCaptureFix
         await ctx.update_status(obj)
         return Result.requeue(after=30)
 
-    assert await silent(caplog, beat, world, lambda _: asyncio.sleep(0)) == []
+    assert await warnings_during(caplog, beat, world, lambda _: asyncio.sleep(0)) == []
 
 
-async def test_a_lease_may_be_written_in_every_run(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_lease_may_be_written_in_every_reconcile(caplog: pytest.LogCaptureFixture) -> None:
     world, numbers = await world_with_gadgets(), itertools.count()
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "a", "namespace": "default"}}
     await world.client.create(Unstructured({**lease, "spec": {}}))
@@ -180,11 +180,11 @@ async def test_a_lease_may_be_written_in_every_run(caplog: pytest.LogCaptureFixt
         await ctx.client.patch(Lease, Key("default", "a"), {"spec": {"leaseTransitions": next(numbers)}})
         return Result.requeue(after=30)
 
-    assert await silent(caplog, renew, world, lambda _: asyncio.sleep(0)) == []
+    assert await warnings_during(caplog, renew, world, lambda _: asyncio.sleep(0)) == []
     assert next(numbers) > HOT_LOOP_RECONCILES
 
 
-async def test_a_write_that_changes_nothing_is_none(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_write_that_changes_nothing_does_not_count(caplog: pytest.LogCaptureFixture) -> None:
     world = await world_with_gadgets()
     await world.client.create(box())
 
@@ -192,10 +192,10 @@ async def test_a_write_that_changes_nothing_is_none(caplog: pytest.LogCaptureFix
         await ctx.client.patch(ConfigMap, Key("default", "box"), {"data": {"text": obj.spec.text}})
         return Result.requeue(after=30)
 
-    assert await silent(caplog, patch, world, lambda _: asyncio.sleep(0)) == []
+    assert await warnings_during(caplog, patch, world, lambda _: asyncio.sleep(0)) == []
 
 
-async def test_a_rollout_step_by_step_is_no_fight(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_rollout_step_by_step_is_not_a_hot_loop(caplog: pytest.LogCaptureFixture) -> None:
     world = await world_with_gadgets()
     key = Key("default", "lamp")
 
@@ -212,11 +212,11 @@ async def test_a_rollout_step_by_step_is_no_fight(caplog: pytest.LogCaptureFixtu
     async def become_ready(number: int) -> None:
         await world.client.patch(Deployment, key, {"status": {"replicas": number + 1}}, subresource="status")
 
-    assert await silent(caplog, step, world, become_ready) == []
+    assert await warnings_during(caplog, step, world, become_ready) == []
     assert (await world.client.get(Deployment, key)).spec.replicas == 16
 
 
-async def test_what_a_channel_and_other_objects_tell_is_a_reason_to_write(caplog: pytest.LogCaptureFixture) -> None:
+async def test_events_of_a_channel_and_of_other_objects_are_new_input(caplog: pytest.LogCaptureFixture) -> None:
     world, numbers, channel = await world_with_gadgets(), itertools.count(), Channel()
     for name in ("box", "source"):
         await world.client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace="default"), data={}))
@@ -238,27 +238,31 @@ async def test_what_a_channel_and_other_objects_tell_is_a_reason_to_write(caplog
                 await world.client.patch(ConfigMap, Key("default", "source"), {"data": {"text": str(number)}})
         await settle()
     assert next(numbers) > 2 * HOT_LOOP_RECONCILES
-    assert complaints(caplog) == []
+    assert warnings(caplog) == []
 
 
-async def test_a_run_that_fails_before_it_writes_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_reconcile_that_fails_before_it_writes_does_not_reset_the_count(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     world, numbers = await world_with_gadgets(), itertools.count()
     await world.client.create(box())
 
     async def every_other(obj: Gadget, ctx: Context) -> Result:
         number = next(numbers)
         if number % 2:
-            raise Conflict("somebody else wrote first")
+            raise Conflict("another client wrote first")
         await ctx.client.patch(ConfigMap, Key("default", "box"), {"data": {"stamp": str(number)}})
         return Result.requeue(after=5)
 
     async with operating(world, controller_for(Gadget).build(every_other)):
         await world.client.create(gadget("lamp"))
         await asyncio.sleep(120)
-    assert len(complaints(caplog)) >= 1
+    assert len(warnings(caplog)) >= 1
 
 
-async def test_an_operator_that_edits_its_own_object_in_each_run_is_found_out(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_operator_that_edits_its_own_object_in_each_reconcile_is_detected(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     world, numbers = await world_with_gadgets(), itertools.count()
 
     async def edit(obj: Gadget, ctx: Context) -> Result:
@@ -269,6 +273,6 @@ async def test_an_operator_that_edits_its_own_object_in_each_run_is_found_out(ca
     async with operating(world, controller_for(Gadget).build(edit)):
         await world.client.create(gadget("lamp"))
         await asyncio.sleep(70)
-    (complaint,) = complaints(caplog)
-    assert "wrote Gadget default/lamp" in complaint
-    assert ".spec.text keeps changing" in complaint
+    (warning,) = warnings(caplog)
+    assert "wrote Gadget default/lamp" in warning
+    assert ".spec.text keeps changing" in warning

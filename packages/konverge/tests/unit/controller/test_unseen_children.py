@@ -1,4 +1,4 @@
-"""Children that were made and deleted while nobody could watch are missed all the same."""
+"""Children that were created and deleted during a watch outage are created again."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 from gadgets import Gadget, gadget, operating, world_with_gadgets
 from konverge import Context, ObjectMeta, controller_for
 from konverge.k8s.core.v1 import ConfigMap
-from konverge.testing.faults import status_response, connection_refused, watches
+from konverge.testing.faults import connection_refused, status_response, watches
 
 
 @pytest.mark.parametrize("another", [False, True])
-async def test_a_child_that_is_deleted_before_any_watch_told_of_it_is_put_back(another: bool) -> None:
-    """It was never delivered, and no list has it: only the answer to the own write told of it."""
+async def test_a_child_that_is_deleted_before_a_watch_delivered_it_is_created_again(another: bool) -> None:
+    """It was never delivered, and no list has it: only the response to the own write had it."""
     world, runs = await world_with_gadgets(), []
 
     async def fill(obj: Gadget, ctx: Context) -> None:

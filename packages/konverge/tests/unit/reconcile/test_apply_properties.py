@@ -1,4 +1,4 @@
-"""Apply against the embedded server, in random plays; `applyplays` says what must hold."""
+"""Apply against the embedded server in random scenarios; `apply_scenarios` states what must hold."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 from hypothesis import given, settings
 
 from apply_rig import apply_rig
-from apply_scenarios import MERGES, STRATEGIC, Gadget, Step, deployments, gadgets, install_gadgets, play, steps
+from apply_scenarios import MERGES, STRATEGIC, Gadget, Step, deployments, gadgets, install_gadgets, run_scenario, steps
 from konverge.client import InProcessTransport
 from konverge.k8s.apps.v1 import Deployment
 from konverge.objects import Resource
@@ -15,26 +15,26 @@ from konverge.testing.virtual_time import VirtualTimeLoop
 from konverge_cluster.embedded_server import EmbeddedServer
 
 
-async def on_embedded(kind: type[Resource], happenings: list[Step]) -> None:
+async def on_embedded(kind: type[Resource], changes: list[Step]) -> None:
     transport = InProcessTransport(EmbeddedServer(seed=1).handle)
     async with apply_rig(transport, "default", [Deployment]) as rig:
         if kind is Gadget:
             await install_gadgets(rig)
-        await play(rig, kind, happenings)
+        await run_scenario(rig, kind, changes)
 
 
-def run_play(kind: type[Resource], happenings: list[Step]) -> None:
+def run(kind: type[Resource], changes: list[Step]) -> None:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        runner.run(on_embedded(kind, happenings))
+        runner.run(on_embedded(kind, changes))
 
 
-@given(happenings=steps(deployments(), STRATEGIC))
+@given(changes=steps(deployments(), STRATEGIC))
 @settings(max_examples=30)
-def test_applies_of_a_deployment_hold_against_everybody(happenings: list[Step]) -> None:
-    run_play(Deployment, happenings)
+def test_applies_of_a_deployment_prevail_over_other_clients(changes: list[Step]) -> None:
+    run(Deployment, changes)
 
 
-@given(happenings=steps(gadgets(), MERGES))
+@given(changes=steps(gadgets(), MERGES))
 @settings(max_examples=30)
-def test_applies_of_a_custom_resource_hold_against_everybody(happenings: list[Step]) -> None:
-    run_play(Gadget, happenings)
+def test_applies_of_a_custom_resource_prevail_over_other_clients(changes: list[Step]) -> None:
+    run(Gadget, changes)

@@ -1,4 +1,4 @@
-"""Why a key ran: what is kept, how much of it, and at what price."""
+"""The journal: what is stored, how much of it, and at what cost."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ class EnqueueReason:
     kind: str = "Deployment"
     key: Key = WEB
     version: str = "7"
-    what: str = "changed"
+    what: str = "updated"
     listed: bool = False
 
 
-async def test_a_run_says_what_woke_it_what_it_read_what_it_wrote_and_how_it_ended() -> None:
+async def test_a_run_has_its_reasons_reads_writes_and_result() -> None:
     journal = Journal()
-    journal.woken(WEB, EnqueueReason())
+    journal.add_reason(WEB, EnqueueReason())
     await asyncio.sleep(2)
-    journal.woken(WEB, EnqueueReason(trigger="every 60 s", kind="", key=Key("", ""), version="", what="timer"))
+    journal.add_reason(WEB, EnqueueReason(trigger="every 60 s", kind="", key=Key("", ""), version="", what="timer"))
     await asyncio.sleep(1)
     run = journal.begin(WEB, attempt=3)
-    run.read("WebApp", WEB, "12")
-    run.read("ConfigMap", Key("shop", "settings"))
-    run.wrote("apply", "Service", WEB, "13")
+    run.record_read("WebApp", WEB, "12")
+    run.record_read("ConfigMap", Key("shop", "settings"))
+    run.record_write("apply", "Service", WEB, "13")
     await asyncio.sleep(0.5)
-    run.finish(result="again after 30 s")
-    (told,) = journal.why(WEB)
-    assert told.pop("started").endswith("Z")
-    assert told == {
-        "result": "again after 30 s",
+    run.finish(result="requeue after 30 s")
+    (entry,) = journal.why(WEB)
+    assert entry.pop("started").endswith("Z")
+    assert entry == {
+        "result": "requeue after 30 s",
         "error": "",
         "reconcile_id": run.reconcile_id,
         "attempt": 3,
-        "waited_seconds": 3.0,
+        "wait_seconds": 3.0,
         "duration_seconds": 0.5,
-        "woken_by": [
+        "enqueued_by": [
             {
                 "trigger": "owns Deployment",
-                "what": "changed",
+                "what": "updated",
                 "kind": "Deployment",
                 "key": "shop/web",
                 "version": "7",
@@ -62,24 +62,24 @@ async def test_a_run_says_what_woke_it_what_it_read_what_it_wrote_and_how_it_end
             },
             {"trigger": "every 60 s", "what": "timer", "kind": "", "key": "", "version": "", "listed": False},
         ],
-        "more_wakes": 0,
-        "read": [
+        "more_reasons": 0,
+        "reads": [
             {"kind": "WebApp", "key": "shop/web", "found": "12"},
             {"kind": "ConfigMap", "key": "shop/settings", "found": ""},
         ],
-        "wrote": [{"verb": "apply", "kind": "Service", "key": "shop/web", "version": "13"}],
-        "not_kept": 0,
-        "remark": "",
+        "writes": [{"verb": "apply", "kind": "Service", "key": "shop/web", "version": "13"}],
+        "omitted": 0,
+        "warning": "",
     }
 
 
-def test_runs_come_newest_first_and_the_oldest_are_forgotten() -> None:
+def test_runs_are_newest_first_and_the_oldest_are_dropped() -> None:
     journal = Journal(limit_runs=3)
     made = [journal.begin(WEB).reconcile_id for _ in range(5)]
     assert [run["reconcile_id"] for run in journal.why(WEB)] == made[:1:-1]
 
 
-def test_the_keys_that_ran_longest_ago_are_forgotten_first() -> None:
+def test_the_least_recently_reconciled_keys_are_dropped_first() -> None:
     journal = Journal(limit_keys=2)
     for name in ("a", "b", "a", "c"):
         journal.begin(Key("", name))
@@ -88,43 +88,43 @@ def test_the_keys_that_ran_longest_ago_are_forgotten_first() -> None:
     assert journal.stats().keys == 2
 
 
-def test_what_came_while_a_run_was_under_way_is_the_reason_of_the_next() -> None:
+def test_reasons_added_during_a_run_belong_to_the_next() -> None:
     journal = Journal()
-    journal.woken(WEB, EnqueueReason(version="1"))
+    journal.add_reason(WEB, EnqueueReason(version="1"))
     first = journal.begin(WEB)
-    journal.woken(WEB, EnqueueReason(version="2"))
+    journal.add_reason(WEB, EnqueueReason(version="2"))
     first.finish()
     journal.begin(WEB)
     newer, older = journal.why(WEB)
-    assert [wake["version"] for wake in newer["woken_by"]] == ["2"]
-    assert [wake["version"] for wake in older["woken_by"]] == ["1"]
+    assert [reason["version"] for reason in newer["enqueued_by"]] == ["2"]
+    assert [reason["version"] for reason in older["enqueued_by"]] == ["1"]
 
 
-async def test_a_key_that_waits_and_one_that_runs_say_so() -> None:
+async def test_a_waiting_key_and_a_running_one_have_entries() -> None:
     journal = Journal()
     journal.begin(WEB)
-    journal.woken(WEB, EnqueueReason())
+    journal.add_reason(WEB, EnqueueReason())
     await asyncio.sleep(4)
     waiting, running = journal.why(WEB)
-    assert (waiting["result"], waiting["waited_seconds"]) == ("waiting", 4.0)
+    assert (waiting["result"], waiting["wait_seconds"]) == ("waiting", 4.0)
     assert (running["result"], running["duration_seconds"]) == ("running", None)
 
 
-def test_a_run_that_nobody_woke_says_nothing_of_waiting() -> None:
+def test_a_run_without_reasons_has_no_wait() -> None:
     journal = Journal()
     journal.begin(WEB).finish()
-    (told,) = journal.why(WEB)
-    assert (told["waited_seconds"], told["woken_by"]) == (None, [])
+    (entry,) = journal.why(WEB)
+    assert (entry["wait_seconds"], entry["enqueued_by"]) == (None, [])
 
 
 def test_ten_thousand_keys_of_a_first_list_keep_their_reasons_until_they_run() -> None:
     journal = Journal()
     keys = [Key("shop", f"w{number}") for number in range(10_000)]
     for key in keys:
-        journal.woken(key, EnqueueReason())
+        journal.add_reason(key, EnqueueReason())
     for key in keys:
         journal.begin(key).finish()
-        assert journal.why(key)[0]["woken_by"]
+        assert journal.why(key)[0]["enqueued_by"]
     assert journal.stats().keys == 1000
 
 
@@ -133,34 +133,40 @@ def test_a_journal_that_is_never_read_stays_small() -> None:
     for number in range(500):
         key = Key("shop", f"w{number}")
         for _ in range(30):
-            journal.woken(key, EnqueueReason())
+            journal.add_reason(key, EnqueueReason())
         if number % 2:
             run = journal.begin(key)
             for _ in range(200):
-                run.read("Pod", key, "1")
-                run.wrote("apply", "Pod", key, "1")
+                run.record_read("Pod", key, "1")
+                run.record_write("apply", "Pod", key, "1")
             run.finish(error="x" * 100_000)
     stats = journal.stats()
     assert (stats.keys, stats.runs) == (5, 5)
     assert stats.waiting <= 50
-    (told,) = journal.why(Key("shop", "w499"))
-    assert (len(told["read"]), len(told["wrote"]), told["not_kept"]) == (50, 50, 300)
-    assert (len(told["woken_by"]), told["more_wakes"]) == (10, 20)
-    assert len(told["error"]) <= 500
+    (entry,) = journal.why(Key("shop", "w499"))
+    assert (len(entry["reads"]), len(entry["writes"]), entry["omitted"]) == (50, 50, 300)
+    assert (len(entry["enqueued_by"]), entry["more_reasons"]) == (10, 20)
+    assert len(entry["error"]) <= 500
 
 
-def test_what_comes_after_the_end_changes_nothing() -> None:
+def test_calls_after_finish_change_nothing() -> None:
     journal = Journal()
     run = journal.begin(WEB)
     run.finish(result="done")
     run.finish(error="late")
-    run.read("Pod", WEB, "1")
-    run.wrote("apply", "Pod", WEB, "1")
-    (told,) = journal.why(WEB)
-    assert (told["result"], told["error"], told["read"], told["wrote"], told["not_kept"]) == ("done", "", [], [], 2)
+    run.record_read("Pod", WEB, "1")
+    run.record_write("apply", "Pod", WEB, "1")
+    (entry,) = journal.why(WEB)
+    assert (entry["result"], entry["error"], entry["reads"], entry["writes"], entry["omitted"]) == (
+        "done",
+        "",
+        [],
+        [],
+        2,
+    )
 
 
-def test_an_error_is_kept_as_text_and_not_alive() -> None:
+def test_an_error_is_stored_as_text_and_not_kept_alive() -> None:
     class Oops(Exception):
         pass
 
@@ -181,13 +187,13 @@ def test_an_error_is_kept_as_text_and_not_alive() -> None:
     "text",
     ["login to https://admin:hunter2@db failed", "Authorization: Bearer hunter2hunter2", "password='hunter2' is wrong"],
 )
-def test_secrets_in_errors_are_not_kept(text: str) -> None:
+def test_secrets_in_errors_are_not_stored(text: str) -> None:
     journal = Journal()
     journal.begin(WEB).finish(error=ValueError(text))
     assert "hunter2" not in json.dumps(journal.why(WEB))
 
 
-def test_what_ended_is_kept_in_few_bytes_and_few_objects() -> None:
+def test_finished_runs_take_few_bytes_and_few_objects() -> None:
     journal = Journal(limit_runs=10)
     keys = [Key("shop", f"w{number}") for number in range(100)]
     gc.collect()
@@ -195,12 +201,12 @@ def test_what_ended_is_kept_in_few_bytes_and_few_objects() -> None:
     tracemalloc.start()
     for number in range(1000):
         key = keys[number % 100]
-        journal.woken(key, EnqueueReason(key=key, version=str(number)))
+        journal.add_reason(key, EnqueueReason(key=key, version=str(number)))
         run = journal.begin(key)
-        run.read("WebApp", key, str(number))
-        run.wrote("apply", "Deployment", key, str(number))
-        run.wrote("apply", "Service", key, str(number))
-        run.finish(result="again after 30 s")
+        run.record_read("WebApp", key, str(number))
+        run.record_write("apply", "Deployment", key, str(number))
+        run.record_write("apply", "Service", key, str(number))
+        run.finish(result="requeue after 30 s")
     held = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     gc.collect()
@@ -209,7 +215,7 @@ def test_what_ended_is_kept_in_few_bytes_and_few_objects() -> None:
     assert len(gc.get_objects()) - objects < 1000
 
 
-def test_a_run_that_ends_after_it_was_forgotten_disturbs_nobody() -> None:
+def test_a_run_that_ends_after_it_was_dropped_changes_nothing() -> None:
     journal = Journal(limit_runs=1)
     first, second = journal.begin(WEB), journal.begin(WEB)
     first.finish(result="late")
@@ -219,32 +225,32 @@ def test_a_run_that_ends_after_it_was_forgotten_disturbs_nobody() -> None:
     assert journal.why(WEB) == []
 
 
-def test_what_is_no_unicode_is_replaced() -> None:
+def test_invalid_unicode_is_replaced() -> None:
     journal = Journal()
     run = journal.begin(WEB)
-    run.read("File", "na\udcefve", "x")
+    run.record_read("File", "na\udcefve", "x")
     run.finish(error="no such file: \udcff")
-    (told,) = journal.why(WEB)
-    assert told["error"] == "no such file: ?"
-    assert told["read"] == [{"kind": "File", "key": "na?ve", "found": "x"}]
+    (entry,) = journal.why(WEB)
+    assert entry["error"] == "no such file: ?"
+    assert entry["reads"] == [{"kind": "File", "key": "na?ve", "found": "x"}]
 
 
-def test_a_key_can_be_forgotten() -> None:
+def test_a_key_can_be_dropped() -> None:
     journal = Journal()
-    journal.woken(WEB, EnqueueReason())
+    journal.add_reason(WEB, EnqueueReason())
     journal.begin(WEB)
-    journal.woken(WEB, EnqueueReason())
+    journal.add_reason(WEB, EnqueueReason())
     journal.forget(WEB)
     assert journal.why(WEB) == []
-    assert journal.known() == []
+    assert journal.list_keys() == []
 
 
-def test_the_keys_that_are_known_come_latest_first() -> None:
+def test_keys_are_returned_latest_first() -> None:
     journal = Journal()
     for name in ("a", "b"):
         journal.begin(Key("", name))
-    journal.woken(Key("", "c"), EnqueueReason())
-    assert [key.name for key in journal.known()] == ["c", "b", "a"]
+    journal.add_reason(Key("", "c"), EnqueueReason())
+    assert [key.name for key in journal.list_keys()] == ["c", "b", "a"]
 
 
 def test_no_two_runs_have_the_same_id() -> None:
@@ -259,84 +265,84 @@ def test_limits_are_checked() -> None:
 
 @settings(max_examples=100)
 @given(st.lists(st.tuples(st.sampled_from("wbrwfx"), st.sampled_from("abc"), st.text(max_size=5)), max_size=40))
-def test_whatever_happened_can_be_told_in_json_and_in_words(steps: list[tuple[str, str, str]]) -> None:
+def test_every_history_can_be_shown_as_json_and_as_text(steps: list[tuple[str, str, str]]) -> None:
     journal = Journal(limit_runs=2, limit_keys=2)
     run = journal.begin(WEB)
     for step, name, text in steps:
         key = Key("shop", name)
         match step:
             case "w":
-                journal.woken(key, EnqueueReason(trigger=text, version=text))
+                journal.add_reason(key, EnqueueReason(trigger=text, version=text))
             case "b":
                 run = journal.begin(key)
             case "r":
-                run.read(text, key, text)
+                run.record_read(text, key, text)
             case "f":
                 run.finish(result=text)
             case "x":
                 run.finish(error=text)
-    for key in journal.known():
+    for key in journal.list_keys():
         why = journal.why(key)
         assert len(why) <= 3
         assert json.loads(json.dumps(why)) == why
         assert render(why)
 
 
-def test_words_for_a_terminal() -> None:
+def test_the_text_for_a_terminal() -> None:
     why = [
-        {"result": "waiting", "waited_seconds": 0.002, "woken_by": [], "more_wakes": 3},
+        {"result": "waiting", "wait_seconds": 0.002, "enqueued_by": [], "more_reasons": 3},
         {
             "result": "error",
-            "error": "Conflict: apply Service shop/web: somebody else wrote first\nread again",
+            "error": "Conflict: apply Service shop/web: another client wrote first\nread again",
             "reconcile_id": "ab-1",
             "attempt": 2,
             "started": "2026-01-01T00:00:00.000Z",
-            "waited_seconds": 3.0,
+            "wait_seconds": 3.0,
             "duration_seconds": 0.0124,
-            "woken_by": [
-                {"trigger": "owns Deployment", "what": "changed", "kind": "Deployment", "key": "shop/web"}
+            "enqueued_by": [
+                {"trigger": "owns Deployment", "what": "updated", "kind": "Deployment", "key": "shop/web"}
                 | {"version": "7", "listed": True},
                 {"trigger": "every 60 s", "what": "timer", "kind": "", "key": "", "version": "", "listed": False},
             ],
-            "read": [
+            "reads": [
                 {"kind": "Pod", "key": "shop/a", "found": ""},
                 {"kind": "WebApp", "key": "shop/web", "found": "9"},
             ],
-            "wrote": [{"verb": "apply", "kind": "Service", "key": "shop/web", "version": "12"}],
-            "not_kept": 4,
+            "writes": [{"verb": "apply", "kind": "Service", "key": "shop/web", "version": "12"}],
+            "omitted": 4,
         },
     ]
     assert render(why) == (
         "waiting  (waited 2.0 ms)\n"
-        "  woken by  ... and 3 more\n"
+        "  enqueued  ... and 3 more\n"
         "2026-01-01T00:00:00.000Z  error  (attempt 2, waited 3.0 s, took 12.4 ms, id ab-1)\n"
-        "  error     Conflict: apply Service shop/web: somebody else wrote first\n"
+        "  error     Conflict: apply Service shop/web: another client wrote first\n"
         "            read again\n"
-        "  woken by  owns Deployment: Deployment shop/web changed, version 7 (found by a list)\n"
-        "  woken by  every 60 s\n"
-        "  read      Pod shop/a: not there\n"
+        "  enqueued  owns Deployment: Deployment shop/web updated, version 7 (found by a list)\n"
+        "  enqueued  every 60 s\n"
+        "  read      Pod shop/a: not found\n"
         "  read      WebApp shop/web: 9\n"
         "  wrote     apply Service shop/web, now version 12\n"
         "            ... and 4 more\n"
     )
 
 
-def test_nothing_known_is_said_in_words_too() -> None:
-    assert "nothing is known" in render([])
+def test_an_empty_history_has_a_text_too() -> None:
+    assert "no entries" in render([])
 
 
 async def test_a_run_costs_microseconds() -> None:
     journal = Journal()
-    wake = EnqueueReason()
+    reason = EnqueueReason()
     keys = [Key("shop", f"w{number}") for number in range(2_000)]
 
     def cost() -> float:
         begin = time.process_time()
         for key in keys:
-            journal.woken(key, wake)
+            journal.add_reason(key, reason)
             run = journal.begin(key)
-            run.read("WebApp", key, "1")
-            run.wrote("apply", "Service", key, "2")
+            run.record_read("WebApp", key, "1")
+            run.record_write("apply", "Service", key, "2")
             run.finish(result="done")
         return (time.process_time() - begin) / len(keys)
 

@@ -1,4 +1,4 @@
-"""Events on the embedded server, on virtual time: what is written, how often, and what becomes of the rest."""
+"""Events on the embedded server, on virtual time: what is written, how often, and what is dropped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,15 @@ from konverge.k8s.events.v1 import Event
 from konverge.objects import MicroTime, ObjectMeta
 from konverge.reconcile.recorder import EventLimits, EventRecorder, Reference
 from konverge.testing.fault_transport import FaultTransport
-from konverge.testing.faults import RecordedRequest, FaultScript, status_response, connection_reset, stream_stalled, connection_refused, forbidden
+from konverge.testing.faults import (
+    FaultScript,
+    RecordedRequest,
+    connection_refused,
+    connection_reset,
+    forbidden,
+    status_response,
+    stream_stalled,
+)
 from konverge_cluster.embedded_server import EmbeddedServer
 
 FIVE_MINUTES = 300.0
@@ -43,7 +51,7 @@ def writes(asked: RecordedRequest) -> bool:
 
 @dataclass
 class RecorderRig:
-    """A recorder that is running, the server that it writes to, and what may go wrong in between."""
+    """A running recorder, the client of its server, and the faults in between."""
 
     recorder: EventRecorder
     client: Client
@@ -106,7 +114,7 @@ async def test_ten_thousand_identical_failures_are_one_event_that_is_counted() -
         assert most_in_five_minutes(times) <= 40
 
 
-async def test_ten_thousand_identical_failures_without_a_breath_are_one_write() -> None:
+async def test_ten_thousand_identical_failures_at_once_are_one_write() -> None:
     async with running() as it:
         for _ in range(10_000):
             it.fail()
@@ -118,7 +126,7 @@ async def test_ten_thousand_identical_failures_without_a_breath_are_one_write() 
 
 
 @pytest.mark.parametrize("pause", [0.0, 1.0, 5.0])
-async def test_ten_thousand_failures_in_different_words_keep_within_the_limits(pause: float) -> None:
+async def test_ten_thousand_failures_with_different_messages_stay_within_the_limits(pause: float) -> None:
     async with running() as it:
         for number in range(10_000):
             it.fail(f"attempt {number} went wrong")
@@ -133,7 +141,7 @@ async def test_ten_thousand_failures_in_different_words_keep_within_the_limits(p
 
 
 @pytest.mark.parametrize("pause", [0.0, 6.0])
-async def test_ten_thousand_objects_that_fail_keep_within_the_limits(pause: float) -> None:
+async def test_ten_thousand_failing_objects_stay_within_the_limits(pause: float) -> None:
     async with running() as it:
         for number in range(10_000):
             it.fail("no room", regarding=widget(f"w{number % 5000}", uid=str(number % 5000)))
@@ -147,7 +155,7 @@ async def test_ten_thousand_objects_that_fail_keep_within_the_limits(pause: floa
         assert stats.series <= it.recorder.limits.series
 
 
-async def test_ten_thousand_different_reasons_regarding_one_object_keep_within_its_limit() -> None:
+async def test_ten_thousand_different_reasons_for_one_object_stay_within_its_limit() -> None:
     async with running() as it:
         for number in range(10_000):
             it.fail(reason=f"Failed{number}")
@@ -157,7 +165,7 @@ async def test_ten_thousand_different_reasons_regarding_one_object_keep_within_i
         assert 25 <= most_in_five_minutes(times) <= 40
 
 
-async def test_objects_that_come_up_well_do_not_silence_the_one_that_fails() -> None:
+async def test_healthy_objects_do_not_crowd_out_the_failing_one() -> None:
     async with running() as it:
         for number in range(2_000):
             it.recorder.record(widget(f"w{number}"), reason="Created", message="made it")
@@ -166,7 +174,7 @@ async def test_objects_that_come_up_well_do_not_silence_the_one_that_fails() -> 
         assert "Warning" in {event.type for event in await it.events()}
 
 
-async def test_counts_that_grow_do_not_keep_a_new_event_out() -> None:
+async def test_growing_counts_do_not_crowd_out_a_new_event() -> None:
     async with running() as it:
         for _ in range(30):
             for number in range(40):
@@ -190,7 +198,7 @@ async def test_a_server_that_fails_gets_no_more_than_the_limits_allow() -> None:
 # What is written
 
 
-async def test_an_event_says_who_reports_what_regarding_which_object() -> None:
+async def test_an_event_has_its_reporter_its_reason_and_its_object() -> None:
     async with running() as it:
         made = await it.client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
         it.recorder.record(
@@ -210,7 +218,7 @@ async def test_an_event_says_who_reports_what_regarding_which_object() -> None:
     assert event.name.startswith("a.")
 
 
-async def test_an_event_regarding_a_cluster_scoped_object_is_in_the_default_namespace() -> None:
+async def test_an_event_of_a_cluster_scoped_object_is_in_the_default_namespace() -> None:
     async with running() as it:
         it.fail(regarding=widget("a", namespace=""))
         await asyncio.sleep(1)
@@ -229,7 +237,7 @@ async def test_another_controller_may_report_within_the_same_limits() -> None:
 
 
 @pytest.mark.parametrize("letter", ["x", "\u00e9", "\u20ac", "\U0001f600", "\ud800"])
-async def test_a_note_is_cut_to_what_the_server_takes(letter: str) -> None:
+async def test_a_note_is_truncated_to_the_limit_of_the_server(letter: str) -> None:
     async with running() as it:
         for length in (500, 1021, 1024, 1025, 5000):
             it.fail(letter * length, reason=f"Length{length}")
@@ -244,7 +252,7 @@ async def test_a_note_is_cut_to_what_the_server_takes(letter: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["system:node", "A_b", "x" * 253, "a.b.c", "\u00fc"])
-async def test_any_name_of_an_object_makes_a_name_of_an_event(name: str) -> None:
+async def test_every_object_name_gives_a_valid_event_name(name: str) -> None:
     async with running() as it:
         it.fail(regarding=widget(name))
         await asyncio.sleep(1)
@@ -254,7 +262,7 @@ async def test_any_name_of_an_object_makes_a_name_of_an_event(name: str) -> None
     assert event.regarding.name == name
 
 
-async def test_long_words_are_cut() -> None:
+async def test_long_reasons_and_actions_are_truncated() -> None:
     async with running() as it:
         it.recorder.record(widget(), reason="R" * 500, message="", action="A" * 500)
         await asyncio.sleep(1)
@@ -276,18 +284,18 @@ async def test_long_words_are_cut() -> None:
         ({"controller": "not a name"}, "cannot report"),
     ],
 )
-def test_wrong_arguments_are_answered_with_what_to_write(wrong: dict[str, object], words: str) -> None:
+def test_wrong_arguments_raise_an_error_that_says_what_to_write(wrong: dict[str, object], words: str) -> None:
     given: dict[str, object] = {"reason": "Failed", "message": "x", **wrong}
     with pytest.raises(ValueError, match=words):
         rig().recorder.record(widget(), **given)  # type: ignore[arg-type]
 
 
-def test_an_event_is_regarding_something() -> None:
+def test_an_event_needs_an_object() -> None:
     with pytest.raises(ValueError, match="Reference"):
         rig().recorder.record(None, reason="Failed", message="x")  # type: ignore[arg-type]
 
 
-def test_a_controller_needs_a_name_that_the_server_takes() -> None:
+def test_a_controller_needs_a_name_that_the_server_accepts() -> None:
     with pytest.raises(ValueError, match="cannot report events"):
         EventRecorder(rig().client, controller="my controller")
 
@@ -295,7 +303,7 @@ def test_a_controller_needs_a_name_that_the_server_takes() -> None:
 # Series
 
 
-async def test_a_series_grows_with_each_heartbeat_and_the_waits_double() -> None:
+async def test_a_series_grows_with_each_heartbeat_and_the_intervals_double() -> None:
     async with running() as it:
         for _ in range(200):
             it.fail()
@@ -307,7 +315,7 @@ async def test_a_series_grows_with_each_heartbeat_and_the_waits_double() -> None
         assert event.series.count in (155, 156)
 
 
-async def test_events_differ_by_object_reason_type_action_and_words() -> None:
+async def test_events_differ_by_object_reason_type_action_and_message() -> None:
     async with running() as it:
         for _ in range(2):
             it.fail()
@@ -335,7 +343,7 @@ async def test_a_new_version_of_the_object_does_not_make_the_event_new() -> None
         assert event.series.count == 5
 
 
-async def test_after_six_minutes_of_silence_an_event_is_new() -> None:
+async def test_after_six_idle_minutes_an_event_is_new() -> None:
     async with running() as it:
         it.fail()
         await asyncio.sleep(359)
@@ -347,7 +355,7 @@ async def test_after_six_minutes_of_silence_an_event_is_new() -> None:
     assert sorted(counts) == [1, 2]
 
 
-async def test_what_is_over_is_forgotten() -> None:
+async def test_an_expired_series_is_dropped() -> None:
     async with running() as it:
         for number in range(50):
             it.fail(regarding=widget(f"w{number}"))
@@ -355,7 +363,7 @@ async def test_what_is_over_is_forgotten() -> None:
         assert it.recorder.stats().series == 0
 
 
-async def test_an_event_that_the_server_has_forgotten_is_created_anew_with_its_count() -> None:
+async def test_an_event_that_the_server_has_deleted_is_created_again_with_its_count() -> None:
     async with running() as it:
         for _ in range(3):
             it.fail()
@@ -371,7 +379,7 @@ async def test_an_event_that_the_server_has_forgotten_is_created_anew_with_its_c
         assert second.series.count > 10
 
 
-async def test_remembered_series_are_bounded_and_the_lost_counts_are_told() -> None:
+async def test_stored_series_are_bounded_and_lost_counts_are_counted_as_dropped() -> None:
     limits = EventLimits(series=5, total_burst=1000)
     async with running(limits) as it:
         for number in range(20):
@@ -387,7 +395,7 @@ async def test_remembered_series_are_bounded_and_the_lost_counts_are_told() -> N
 # Trouble
 
 
-async def test_a_write_that_fails_for_now_is_tried_again_and_written_once() -> None:
+async def test_a_write_with_a_temporary_error_is_retried_and_written_once() -> None:
     async with running() as it:
         it.script.add(creates, status_response(500), times=2)
         it.fail()
@@ -396,7 +404,7 @@ async def test_a_write_that_fails_for_now_is_tried_again_and_written_once() -> N
         assert len(it.script.requests(creates)) == 3
 
 
-async def test_an_answer_that_is_lost_makes_no_second_event() -> None:
+async def test_a_lost_response_creates_no_second_event() -> None:
     async with running() as it:
         it.script.add(creates, connection_reset(), times=1)
         it.fail()
@@ -410,7 +418,7 @@ async def test_an_answer_that_is_lost_makes_no_second_event() -> None:
         assert event.series.count == 2
 
 
-async def test_a_server_that_stays_away_costs_a_few_tries_and_the_drop_is_counted() -> None:
+async def test_an_unreachable_server_costs_a_few_attempts_and_the_drop_is_counted() -> None:
     async with running() as it:
         with it.script.active(writes, connection_refused()):
             it.fail()
@@ -422,7 +430,7 @@ async def test_a_server_that_stays_away_costs_a_few_tries_and_the_drop_is_counte
         assert (await it.event()).series is None
 
 
-async def test_a_server_that_asks_for_patience_gets_it() -> None:
+async def test_retry_after_is_respected() -> None:
     async with running() as it:
         busy = status_response(429, reason="TooManyRequests", details={"retryAfterSeconds": 30})
         it.script.add(creates, busy, times=1)
@@ -433,7 +441,7 @@ async def test_a_server_that_asks_for_patience_gets_it() -> None:
         assert (await it.event()).note == "no room"
 
 
-async def test_a_refused_event_is_dropped_at_once_and_told_in_the_log_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_rejected_event_is_dropped_at_once_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     async with running() as it:
         with it.script.active(writes, forbidden("create events.events.k8s.io")):
             for number in range(20):
@@ -444,14 +452,14 @@ async def test_a_refused_event_is_dropped_at_once_and_told_in_the_log_once(caplo
     assert "create" in record.__dict__["error"]
 
 
-async def test_an_event_regarding_a_namespace_that_is_gone_is_dropped() -> None:
+async def test_an_event_in_a_namespace_that_is_gone_is_dropped() -> None:
     async with running() as it:
         it.fail(regarding=widget("a", namespace="gone"))
         await asyncio.sleep(10)
         assert it.recorder.stats().dropped_failed == 1
 
 
-async def test_more_than_can_wait_is_dropped_and_counted() -> None:
+async def test_events_beyond_the_queue_are_dropped_and_counted() -> None:
     async with running(EventLimits(queue=10, total_burst=1000)) as it:
         it.script.add(creates, stream_stalled())
         for number in range(50):
@@ -477,7 +485,7 @@ async def test_events_of_other_threads_arrive() -> None:
         assert event.series.count == 500
 
 
-async def test_events_that_come_before_the_start_are_sent_then() -> None:
+async def test_events_recorded_before_the_start_are_sent_after_it() -> None:
     it = rig()
     it.fail()
     async with asyncio.TaskGroup() as group:
@@ -487,7 +495,7 @@ async def test_events_that_come_before_the_start_are_sent_then() -> None:
         it.recorder.close()
 
 
-async def test_what_is_left_is_sent_before_the_end() -> None:
+async def test_pending_events_are_sent_before_the_end() -> None:
     async with running(grace=5) as it:
         for _ in range(7):
             it.fail()
@@ -500,7 +508,7 @@ async def test_what_is_left_is_sent_before_the_end() -> None:
     assert it.recorder.stats().pending == 0
 
 
-async def test_the_end_comes_in_time_whatever_the_server_does() -> None:
+async def test_the_recorder_ends_within_its_grace_period_whatever_the_server_does() -> None:
     async with running(grace=5) as it:
         it.script.add(writes, stream_stalled())
         for number in range(10):
@@ -511,7 +519,7 @@ async def test_the_end_comes_in_time_whatever_the_server_does() -> None:
     assert it.recorder.stats().dropped_stopped == 10
 
 
-async def test_the_end_can_be_brought_forward() -> None:
+async def test_the_grace_period_can_be_shortened() -> None:
     async with running(grace=0) as it:
         it.script.add(writes, stream_stalled())
         it.fail()
@@ -530,7 +538,7 @@ async def test_after_the_end_events_are_dropped_and_counted() -> None:
     assert it.recorder.stats().dropped_stopped == 1
 
 
-async def test_a_recorder_that_is_cancelled_says_so() -> None:
+async def test_a_cancelled_recorder_counts_dropped_events() -> None:
     it = rig()
     task = asyncio.create_task(it.recorder.run())
     await asyncio.sleep(1)
@@ -542,7 +550,7 @@ async def test_a_recorder_that_is_cancelled_says_so() -> None:
     assert it.recorder.stats().dropped_stopped == 1
 
 
-async def test_one_that_is_closed_before_it_runs_sends_what_it_has_and_ends() -> None:
+async def test_a_recorder_closed_before_it_runs_sends_its_events_and_ends() -> None:
     it = rig()
     it.fail()
     it.recorder.close(5)

@@ -1,4 +1,4 @@
-"""What of a status is sent: just what is new, with nothing lost that the class does not know."""
+"""What is sent of a status: only the difference, without losing fields that the class does not have."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from konverge.reconcile.statuses import update_status
 from konverge.wire import Request
 from konverge_cluster.api.responses import Response
 
-THING = Kind("example.com", "v1", "Thing", "things")
+GADGET = Kind("example.com", "v1", "Gadget", "gadgets")
 SINCE = "2026-01-01T00:00:00Z"
 
 
-class ThingStatus(Model):
+class GadgetStatus(Model):
     ready: int | None = None
     conditions: list[Condition] = field(default_factory=list)
 
 
-class Thing(Resource, identity=THING):
-    status: ThingStatus = field(default_factory=ThingStatus)
+class Gadget(Resource, identity=GADGET):
+    status: GadgetStatus = field(default_factory=GadgetStatus)
 
 
 def condition(kind: str, status: str = "True", **more: Any) -> dict[str, Any]:
@@ -33,27 +33,27 @@ def condition(kind: str, status: str = "True", **more: Any) -> dict[str, Any]:
 
 def wire(**status: Any) -> dict[str, Any]:
     metadata = {"name": "it", "namespace": "shop", "uid": "u", "resourceVersion": "7"}
-    return {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": metadata, "status": status}
+    return {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": metadata, "status": status}
 
 
-def thing(**status: Any) -> Thing:
-    return decode(Thing, encode(wire(**status)))
+def gadget(**status: Any) -> Gadget:
+    return decode(Gadget, encode(wire(**status)))
 
 
 class Server:
-    """Takes every patch, and keeps it."""
+    """Accepts every patch, and records it."""
 
     def __init__(self) -> None:
         self.patches: list[Any] = []
 
     async def handle(self, request: Request) -> Response:
-        assert (request.method, request.path) == ("PATCH", "/apis/example.com/v1/namespaces/shop/things/it/status")
+        assert (request.method, request.path) == ("PATCH", "/apis/example.com/v1/namespaces/shop/gadgets/it/status")
         self.patches.append(json.loads(request.body))
         return Response(200, encode(wire()))
 
 
-async def sent(obj: Thing) -> Any:
-    """Write a status; give the patch of it, None when nothing was sent."""
+async def sent(obj: Gadget) -> Any:
+    """Update a status; return the patch that was sent, or None."""
     server = Server()
     await update_status(Client(InProcessTransport(server.handle)), obj)
     assert len(server.patches) <= 1
@@ -64,26 +64,26 @@ async def sent(obj: Thing) -> Any:
 
 
 async def test_a_status_that_was_not_edited_is_not_sent() -> None:
-    assert await sent(thing()) is None
-    assert await sent(thing(ready=1, unknown={"a": [1]}, conditions=[condition("A", odd=1)])) is None
+    assert await sent(gadget()) is None
+    assert await sent(gadget(ready=1, unknown={"a": [1]}, conditions=[condition("A", odd=1)])) is None
 
 
 async def test_only_the_edit_is_sent() -> None:
-    obj = thing(ready=1, unknown=1, conditions=[condition("A")])
+    obj = gadget(ready=1, unknown=1, conditions=[condition("A")])
     obj.status.ready = 2
     assert await sent(obj) == {"ready": 2}
     obj.status.ready = None
     assert await sent(obj) == {"ready": None}
 
 
-async def test_a_status_on_an_object_that_has_none_yet_is_sent() -> None:
-    obj = decode(Thing, encode({name: value for name, value in wire().items() if name != "status"}))
+async def test_the_first_status_of_an_object_is_sent() -> None:
+    obj = decode(Gadget, encode({name: value for name, value in wire().items() if name != "status"}))
     obj.status.ready = 1
     assert await sent(obj) == {"ready": 1}
 
 
-async def test_a_condition_keeps_fields_that_the_class_does_not_know_also_when_others_come_before_it() -> None:
-    obj = thing(conditions=[condition("A", severity="high"), condition("B", probed=SINCE)])
+async def test_a_condition_keeps_unknown_fields_also_when_its_position_changes() -> None:
+    obj = gadget(conditions=[condition("A", severity="high"), condition("B", probed=SINCE)])
     obj.status.conditions = [
         Condition(type="New", status="True", reason="R", last_transition_time=_time(SINCE)),
         Condition(type="B", status="False", reason="R", last_transition_time=_time(SINCE)),
@@ -99,8 +99,8 @@ async def test_a_condition_keeps_fields_that_the_class_does_not_know_also_when_o
 
 
 @pytest.mark.parametrize("moved", [timedelta(hours=1), None])
-async def test_a_transition_time_moves_only_with_the_status(moved: timedelta | None) -> None:
-    obj = thing(conditions=[condition("A"), condition("B", odd=1)])
+async def test_a_transition_time_changes_only_with_the_status(moved: timedelta | None) -> None:
+    obj = gadget(conditions=[condition("A"), condition("B", odd=1)])
     late = None if moved is None else _time(SINCE) + moved
     for one in obj.status.conditions:
         one.last_transition_time = late
@@ -118,7 +118,7 @@ async def test_a_transition_time_moves_only_with_the_status(moved: timedelta | N
 
 
 async def test_other_edits_of_the_object_are_not_sent_with_the_status() -> None:
-    obj = thing(ready=1)
+    obj = gadget(ready=1)
     obj.metadata.labels = {"a": "b"}
     assert await sent(obj) is None
     obj.status.ready = 2
@@ -126,9 +126,9 @@ async def test_other_edits_of_the_object_are_not_sent_with_the_status() -> None:
 
 
 @pytest.mark.parametrize(
-    "obj", [Thing(), Unstructured({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {}})]
+    "obj", [Gadget(), Unstructured({"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {}})]
 )
-async def test_an_object_that_was_not_read_is_refused(obj: Any) -> None:
+async def test_an_object_that_was_not_read_is_rejected(obj: Any) -> None:
     with pytest.raises(ValueError, match="not read"):
         await sent(obj)
 

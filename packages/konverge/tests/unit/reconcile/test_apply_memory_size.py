@@ -1,4 +1,4 @@
-"""What an applier remembers goes with the objects, whether their kind is kept or not."""
+"""The stored state of an applier is dropped with its objects, whether their kind is cached or not."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ def config_map(name: str, **data: str) -> ConfigMap:
     return ConfigMap(metadata=ObjectMeta(name=name), data=data)
 
 
-async def come_and_go(rig: ApplyRig, count: int) -> None:
+async def create_and_delete(rig: ApplyRig, count: int) -> None:
     for number in range(count):
-        made = await rig.applier.apply(config_map(f"passing-{number}", a="1"))
-        await rig.others.delete(made)
-        await rig.seen(ConfigMap, made.name)
+        created = await rig.applier.apply(config_map(f"passing-{number}", a="1"))
+        await rig.others.delete(created)
+        await rig.seen(ConfigMap, created.name)
 
 
-async def test_children_that_come_and_go_leave_nothing_behind() -> None:
+async def test_the_states_of_deleted_children_are_dropped() -> None:
     async with apply_rig(InProcessTransport(EmbeddedServer(seed=1).handle), "default", [ConfigMap]) as rig:
         for number in range(3):
             await rig.applier.apply(config_map(f"lasting-{number}", a="1"))
-        await come_and_go(rig, 40)
-        assert len(rig.memory) <= 8
+        await create_and_delete(rig, 40)
+        assert len(rig.last_applied) <= 8
         rig.sent.clear()
         for number in range(3):
             await rig.applier.apply(config_map(f"lasting-{number}", a="1"))
         assert rig.sent == []
 
 
-async def test_edits_of_others_that_never_end_cost_no_write() -> None:
+async def test_endless_edits_of_other_fields_cause_no_write() -> None:
     async with apply_rig(InProcessTransport(EmbeddedServer(seed=1).handle), "default", [ConfigMap]) as rig:
         await rig.applier.apply(config_map("it", a="1"))
         rig.sent.clear()

@@ -1,4 +1,4 @@
-"""The fields that are ours: what is seen of an object there, and when that is just what is wanted."""
+"""The fields that our manager owns: their values, and whether they match the desired state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from konverge.objects import Unstructured
-from konverge.reconcile.owned_fields import fields_of, is_applied_by, look, pick, wants_nothing
+from konverge.reconcile.owned_fields import compare, fields_of, is_applied_by, pick, sets_no_fields
 
 Json = dict[str, Any]
 
@@ -17,7 +17,7 @@ def entry(fields: Json, **more: Any) -> Json:
 
 
 def managed(*entries: Json) -> Unstructured:
-    return Unstructured({"apiVersion": "v1", "kind": "Thing", "metadata": {"managedFields": list(entries)}})
+    return Unstructured({"apiVersion": "v1", "kind": "Gadget", "metadata": {"managedFields": list(entries)}})
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def managed(*entries: Json) -> Unstructured:
         {"subresource": "status"},
     ],
 )
-def test_only_our_own_apply_of_the_object_itself_counts(other: Json) -> None:
+def test_only_an_apply_of_our_manager_without_subresource_counts(other: Json) -> None:
     obj = managed(entry({"f:x": {}}, **other))
     assert fields_of(obj, "us") is None
     assert not is_applied_by(obj, "us")
@@ -37,7 +37,7 @@ def test_only_our_own_apply_of_the_object_itself_counts(other: Json) -> None:
     assert is_applied_by(both, "us")
 
 
-def test_fields_in_the_terms_of_another_version_say_nothing_about_this_one() -> None:
+def test_fields_of_another_api_version_are_ignored() -> None:
     obj = managed(entry({"f:x": {}}, apiVersion="v1beta1"))
     assert fields_of(obj, "us") is None
     assert is_applied_by(obj, "us")
@@ -47,7 +47,7 @@ SPEC: Json = {"f:spec": {"f:size": {}, "f:words": {}}}
 
 
 @pytest.mark.parametrize(
-    ("live", "desired", "agrees"),
+    ("live", "desired", "matches"),
     [
         ({"size": 1, "words": ["a"]}, {"size": 1, "words": ["a"]}, True),
         ({"size": 1, "words": ["a"], "theirs": 1}, {"size": 1, "words": ["a"]}, True),
@@ -64,14 +64,16 @@ SPEC: Json = {"f:spec": {"f:size": {}, "f:words": {}}}
         ({"size": 1, "words": {"a": 1}}, {"size": 1, "words": []}, False),
     ],
 )
-def test_fields_agree_when_exactly_ours_hold_exactly_what_is_wanted(live: Json, desired: Json, agrees: bool) -> None:
-    assert look(SPEC, {"spec": live}, {"spec": desired}).agrees is agrees
+def test_fields_match_if_exactly_the_owned_ones_have_the_desired_values(
+    live: Json, desired: Json, matches: bool
+) -> None:
+    assert compare(SPEC, {"spec": live}, {"spec": desired}).matches is matches
 
 
-def test_what_an_object_is_and_is_called_is_nobodys() -> None:
-    wanted = {"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "x", "namespace": "y"}, "spec": {"size": 1}}
-    live = {**wanted, "metadata": {"name": "x", "namespace": "y", "uid": "u", "labels": {"theirs": "1"}}}
-    assert look({"f:spec": {"f:size": {}}}, live, wanted).agrees
+def test_kind_name_and_namespace_are_not_owned() -> None:
+    desired = {"apiVersion": "v1", "kind": "Gadget", "metadata": {"name": "x", "namespace": "y"}, "spec": {"size": 1}}
+    live = {**desired, "metadata": {"name": "x", "namespace": "y", "uid": "u", "labels": {"theirs": "1"}}}
+    assert compare({"f:spec": {"f:size": {}}}, live, desired).matches
 
 
 PORTS: Json = {
@@ -84,7 +86,7 @@ LIVE_PORTS: list[Json] = [{"port": 53, "protocol": "TCP"}, {"port": 53, "protoco
 
 
 @pytest.mark.parametrize(
-    ("live", "desired", "agrees"),
+    ("live", "desired", "matches"),
     [
         (LIVE_PORTS, [{"port": 53}, {"port": 53, "protocol": "UDP"}], True),
         ([{"port": 9, "protocol": "TCP"}, *LIVE_PORTS], [{"port": 53}, {"port": 53, "protocol": "UDP"}], True),
@@ -100,17 +102,17 @@ LIVE_PORTS: list[Json] = [{"port": 53, "protocol": "TCP"}, {"port": 53, "protoco
         (LIVE_PORTS, [53, None], False),
     ],
 )
-def test_items_are_known_by_their_keys_and_those_with_a_default_may_be_left_out(
-    live: Any, desired: Any, agrees: bool
+def test_items_are_found_by_their_keys_and_keys_with_a_default_may_be_left_out(
+    live: Any, desired: Any, matches: bool
 ) -> None:
-    assert look(PORTS, {"ports": live}, {"ports": desired}).agrees is agrees
+    assert compare(PORTS, {"ports": live}, {"ports": desired}).matches is matches
 
 
 TAGS: Json = {"f:tags": {'v:"a"': {}, "v:1": {}}}
 
 
 @pytest.mark.parametrize(
-    ("live", "desired", "agrees"),
+    ("live", "desired", "matches"),
     [
         (["a", "theirs", 1], ["a", 1], True),
         ([1, "a"], ["a", 1], False),
@@ -119,28 +121,28 @@ TAGS: Json = {"f:tags": {'v:"a"': {}, "v:1": {}}}
         (["a", 1], ["a", 1, 2], False),
     ],
 )
-def test_items_of_a_set_are_known_by_their_value(live: list[Any], desired: list[Any], agrees: bool) -> None:
-    assert look(TAGS, {"tags": live}, {"tags": desired}).agrees is agrees
+def test_items_of_a_set_are_found_by_their_value(live: list[Any], desired: list[Any], matches: bool) -> None:
+    assert compare(TAGS, {"tags": live}, {"tags": desired}).matches is matches
 
 
-def test_an_empty_list_that_nobody_owns_is_as_wanted_while_it_is_empty() -> None:
+def test_a_desired_empty_list_without_owner_matches_while_it_is_empty() -> None:
     owned: Json = {"f:spec": {"f:size": {}}}
-    wanted = {"spec": {"size": 1, "tags": []}}
-    assert look(owned, {"spec": {"size": 1}}, wanted).agrees
-    assert look(owned, {"spec": {"size": 1, "tags": []}}, wanted).agrees
-    assert not look(owned, {"spec": {"size": 1, "tags": ["theirs"]}}, wanted).agrees
-    assert not look(owned, {"spec": {"size": 1}}, {"spec": {"size": 1, "options": {}}}).agrees
+    desired = {"spec": {"size": 1, "tags": []}}
+    assert compare(owned, {"spec": {"size": 1}}, desired).matches
+    assert compare(owned, {"spec": {"size": 1, "tags": []}}, desired).matches
+    assert not compare(owned, {"spec": {"size": 1, "tags": ["theirs"]}}, desired).matches
+    assert not compare(owned, {"spec": {"size": 1}}, {"spec": {"size": 1, "options": {}}}).matches
 
 
-def test_an_object_may_want_nothing() -> None:
-    assert wants_nothing({"apiVersion": "v1", "metadata": {"name": "x"}})
-    assert wants_nothing({"metadata": {"name": "x", "finalizers": []}, "spec": {"tags": []}})
-    assert not wants_nothing({"metadata": {"name": "x"}, "spec": {}})
-    assert not wants_nothing({"metadata": {"labels": {"a": "b"}}})
+def test_an_object_may_set_no_fields() -> None:
+    assert sets_no_fields({"apiVersion": "v1", "metadata": {"name": "x"}})
+    assert sets_no_fields({"metadata": {"name": "x", "finalizers": []}, "spec": {"tags": []}})
+    assert not sets_no_fields({"metadata": {"name": "x"}, "spec": {}})
+    assert not sets_no_fields({"metadata": {"labels": {"a": "b"}}})
 
 
 OWNED: Json = {"f:spec": {"f:size": {}, **PORTS, **TAGS}}
-WISH = {"spec": {"size": 1, "ports": [{"port": 53}, {"port": 53, "protocol": "UDP"}], "tags": ["a", 1]}}
+DESIRED = {"spec": {"size": 1, "ports": [{"port": 53}, {"port": 53, "protocol": "UDP"}], "tags": ["a", 1]}}
 LIVE = {"spec": {"size": 1, "ports": LIVE_PORTS, "tags": ["a", 1]}}
 
 
@@ -156,29 +158,29 @@ LIVE = {"spec": {"size": 1, "ports": LIVE_PORTS, "tags": ["a", 1]}}
         {"ports": None},
     ],
 )
-def test_what_is_seen_differs_when_anything_that_is_ours_does(change: Json) -> None:
-    before = look(OWNED, LIVE, WISH)
-    after = look(OWNED, {"spec": {**LIVE["spec"], **change}}, WISH)
-    assert before.agrees
+def test_values_differ_if_an_owned_field_differs(change: Json) -> None:
+    before = compare(OWNED, LIVE, DESIRED)
+    after = compare(OWNED, {"spec": {**LIVE["spec"], **change}}, DESIRED)
+    assert before.matches
     assert before.values != after.values
 
 
-def test_what_is_seen_differs_when_something_is_no_longer_ours() -> None:
+def test_values_differ_if_a_field_is_no_longer_owned() -> None:
     less = {"f:spec": {**PORTS, **TAGS}}
-    assert look(OWNED, LIVE, WISH).values != look(less, LIVE, WISH).values
+    assert compare(OWNED, LIVE, DESIRED).values != compare(less, LIVE, DESIRED).values
 
 
-def test_what_is_seen_is_the_same_whatever_others_add() -> None:
+def test_values_do_not_depend_on_fields_of_others() -> None:
     theirs = {
         "size": 1,
         "extra": 1,
         "ports": [{"port": 1, "protocol": "TCP"}, {**LIVE_PORTS[0], "name": "x"}, LIVE_PORTS[1]],
         "tags": ["z", "a", "y", 1],
     }
-    assert look(OWNED, LIVE, WISH).values == look(OWNED, {"spec": theirs, "status": {"a": 1}}, WISH).values
+    assert compare(OWNED, LIVE, DESIRED).values == compare(OWNED, {"spec": theirs, "status": {"a": 1}}, DESIRED).values
 
 
-def test_just_our_part_of_an_object_is_picked_with_the_keys_of_its_items() -> None:
+def test_the_owned_part_of_an_object_is_picked_with_the_keys_of_its_items() -> None:
     live = {"spec": {"size": 1, "extra": 2, "ports": [*LIVE_PORTS, {"port": 9}], "tags": ["z", "a", 1]}}
     picked = pick(OWNED, live)
     assert picked == {"spec": {"size": 1, "ports": LIVE_PORTS, "tags": ["a", 1]}}

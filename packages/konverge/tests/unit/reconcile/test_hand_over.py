@@ -1,4 +1,4 @@
-"""Handing over: which part of an object goes to the other manager."""
+"""Hand-over of fields: which part of an object the other manager applies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from konverge.reconcile.handover import part_to_hand_over
+from konverge.reconcile.hand_over import part_to_hand_over
 
 FIELDS: dict[str, Any] = {
     "f:metadata": {"f:annotations": {"f:example.com/size": {}}},
@@ -20,7 +20,7 @@ FIELDS: dict[str, Any] = {
 }
 LIVE: dict[str, Any] = {
     "apiVersion": "v1",
-    "kind": "Thing",
+    "kind": "Gadget",
     "metadata": {
         "name": "it",
         "namespace": "shop",
@@ -38,7 +38,7 @@ LIVE: dict[str, Any] = {
         ],
     },
 }
-WHO = {"name": "it", "namespace": "shop", "uid": "u"}
+IDENTITY = {"name": "it", "namespace": "shop", "uid": "u"}
 
 
 @pytest.mark.parametrize(
@@ -62,23 +62,28 @@ WHO = {"name": "it", "namespace": "shop", "uid": "u"}
         ),
     ],
 )
-def test_the_part_is_what_is_ours_at_the_path_with_the_uid_of_the_object(path: str, part: Any) -> None:
-    assert part_to_hand_over(LIVE, path, manager="us") == {"apiVersion": "v1", "kind": "Thing", "metadata": WHO, **part}
+def test_the_part_has_the_owned_fields_at_the_path_and_the_uid(path: str, part: Any) -> None:
+    assert part_to_hand_over(LIVE, path, manager="us") == {
+        "apiVersion": "v1",
+        "kind": "Gadget",
+        "metadata": IDENTITY,
+        **part,
+    }
 
 
 def test_a_key_with_dots_is_written_in_quotes() -> None:
     part = part_to_hand_over(LIVE, '.metadata.annotations["example.com/size"]', manager="us")
     assert part is not None
-    assert part["metadata"] == {**WHO, "annotations": {"example.com/size": "1"}}
+    assert part["metadata"] == {**IDENTITY, "annotations": {"example.com/size": "1"}}
 
 
 @pytest.mark.parametrize("path", [".spec.theirs", ".status", '.spec.ports[containerPort=82,protocol="TCP"]'])
-def test_what_is_not_ours_is_no_part(path: str) -> None:
+def test_fields_of_others_are_not_handed_over(path: str) -> None:
     assert part_to_hand_over(LIVE, path, manager="us") is None
     assert part_to_hand_over(LIVE, ".spec.replicas", manager="others") is None
 
 
 @pytest.mark.parametrize("path", ["", ".", "spec.replicas", ".spec..replicas", ".spec.ports[0]", ".spec replicas["])
-def test_what_is_no_path_is_refused(path: str) -> None:
-    with pytest.raises(ValueError, match="no wire path"):
+def test_an_invalid_path_is_rejected(path: str) -> None:
+    with pytest.raises(ValueError, match="not a wire path"):
         part_to_hand_over(LIVE, path, manager="us")

@@ -1,0 +1,215 @@
+"""A running controller: its queue, the sources that fill it, and the workers that process it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Protocol, TypeVar
+
+from konverge.cache import Event, EventType, Lister
+from konverge.cache.informers import Informer
+from konverge.controller.controller import Controller
+from konverge.controller.worker import Outcome, Worker
+from konverge.objects import AnyObject, Key, kind_of
+from konverge.queue import Priority, QueueStats, WorkQueue
+from konverge.reconcile import Journal, ReconcileDependencies
+from konverge.reconcile.hot_loops import HotLoopDetector
+from konverge.telemetry import GenerationClock
+from konverge.triggers import EnqueueReason, Timer, Trigger, TriggerHandler
+
+__all__ = ["ControllerStats", "Observer", "RunningController"]
+
+_READY_POLL = 0.05
+
+T = TypeVar("T", bound=AnyObject)
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerStats:
+    """The numbers of a controller; durations are seconds. `not_ready_reason` is "" once the workers may start."""
+
+    name: str
+    queue: QueueStats
+    workers: int
+    active_workers: int
+    longest_running: float
+    unfinished: float
+    longest_running_key: str
+    not_ready_reason: str
+
+
+class Observer(Protocol):
+    """Receives what metrics of controllers are made of; each call must be cheap."""
+
+    def observe_reconcile(self, controller: str, outcome: str, seconds: float) -> None:
+        """Record the outcome and the duration of a reconcile."""
+
+    def observe_queue_wait(self, controller: str, seconds: float) -> None:
+        """Record how long a key waited in the queue."""
+
+    def observe_generation_latency(self, controller: str, seconds: float) -> None:
+        """Record the time from a new generation to the status that observes it."""
+
+    def observe_hot_loop(self, controller: str) -> None:
+        """Record a reconcile of a hot loop."""
+
+
+class RunningController(Generic[T]):
+    """One controller at work. A manager calls `register`, `run_sources`, `run_workers` and `close`, in this order.
+
+    Promises: no reconcile starts before every kind that the controller declares is synced and its watch was opened. A
+    kind that the server does not serve yet delays no other controller. Nothing waits between a change in the cache and
+    the add of its key to the queue.
+    """
+
+    def __init__(
+        self, controller: Controller[T], dependencies: ReconcileDependencies, *, observer: Observer | None = None
+    ) -> None:
+        name = controller.name
+        self.controller = controller
+        self.journal = Journal()
+        self.queue: WorkQueue[Key] = WorkQueue(
+            name,
+            backoff=controller.backoff,
+            rate=controller.rate,
+            observe=(lambda seconds: observer.observe_queue_wait(name, seconds)) if observer is not None else None,
+        )
+        hot_loops = HotLoopDetector(
+            name, notify=(lambda: observer.observe_hot_loop(name)) if observer is not None else lambda: None
+        )
+        self._dependencies = replace(
+            dependencies,
+            notify_observed_generation=self._observe_generation,
+            stopping=lambda: self.queue.closed,
+            hot_loops=hot_loops,
+        )
+        self._observer = observer
+        self._generations = GenerationClock()
+        self._listers: dict[str, Lister[Any]] = {}
+        self._worker: Worker[T] | None = None
+        self._watches_before: dict[Informer, int] = {}  # watches that had ended before `run_workers`
+        self._started = False
+
+    def register(self) -> None:
+        """Register every kind and index that this controller reads with the cache."""
+        cache = self._dependencies.cache
+        for trigger in self.controller.triggers:
+            self._listers[trigger.name] = cache.declare(trigger.kind, self.controller.options_of(trigger))
+        for kind, name, values in self.controller.indexes:
+            for lister in self._listers.values():
+                if lister.kind == kind_of(kind):
+                    lister.add_index(name, values)
+        self._worker = Worker(
+            controller=self.controller,
+            queue=self.queue,
+            lister=self._listers[self.controller.triggers[0].name],
+            dependencies=self._dependencies,
+            journal=self.journal,
+            observe=self._observe_reconcile,
+        )
+
+    async def run_sources(self) -> None:
+        """Enqueue all existing objects, and from then on every change; runs until cancelled."""
+        for trigger in self.controller.triggers:
+            await self._listers[trigger.name].subscribe(self._event_handler(trigger))
+        async with asyncio.TaskGroup() as group:
+            for timer in self.controller.timers:
+                group.create_task(self._run_timer(timer), name=f"{self.controller.name}: {timer!r}")
+            for channel in self.controller.channels:
+                group.create_task(channel.run(self._enqueue), name=f"{self.controller.name}: channel")
+
+    async def run_workers(self) -> None:
+        """Reconcile until the queue is closed, once every kind of this controller is synced and its watch is open.
+
+        A new leader with a stale cache would revert changes made since its last event. A watch that is open, or was
+        opened since this call, is enough: some servers let no watch stay open.
+        """
+        assert self._worker is not None, "call register before run_workers"
+        self._watches_before = {one: one.watch_count - one.is_watching for one in self._informers()}
+        await self.wait_for_cache_sync()
+        while self.not_ready_reason():  # noqa: ASYNC110 - informers start and stop; usually this ends at once
+            await asyncio.sleep(_READY_POLL)
+        self._started = True
+        async with asyncio.TaskGroup() as group:
+            for number in range(self.controller.max_concurrent_reconciles):
+                group.create_task(self._worker.run(), name=f"{self.controller.name} worker {number}")
+
+    async def wait_for_cache_sync(self) -> None:
+        """Wait until the first list of every kind of this controller is complete."""
+        for informer in self._informers():
+            await informer.synced.wait()
+
+    def not_ready_reason(self) -> str:
+        """Return why the workers cannot start, or "" if they can."""
+        reasons = [one.not_synced_reason() or self._not_watched_reason(one) for one in self._informers()]
+        return "; ".join(dict.fromkeys(reason for reason in reasons if reason))
+
+    def _not_watched_reason(self, informer: Informer) -> str:
+        was_open = informer.watch_count > self._watches_before.get(informer, 0)
+        return "" if self._started or was_open else f"the watch of {informer.kind.resource} is not open"
+
+    def _informers(self) -> list[Informer]:
+        return [informer for lister in self._listers.values() for informer in lister.informers]
+
+    def active_keys(self) -> tuple[Key, ...]:
+        """Return the keys that are being reconciled."""
+        return tuple(self._worker.started) if self._worker is not None else ()
+
+    def close(self) -> None:
+        """Close the queue: active reconciles may end, and no other starts."""
+        self.queue.close()
+
+    def stats(self) -> ControllerStats:
+        """Return the numbers of the controller."""
+        started = dict(self._worker.started) if self._worker is not None else {}
+        oldest = min(started.items(), key=lambda item: item[1], default=None)
+        now = asyncio.get_running_loop().time() if started else 0.0
+        return ControllerStats(
+            name=self.controller.name,
+            queue=self.queue.stats(),
+            workers=self.controller.max_concurrent_reconciles,
+            active_workers=len(started),
+            longest_running=now - oldest[1] if oldest else 0.0,
+            unfinished=sum(now - start for start in started.values()),
+            longest_running_key=str(oldest[0]) if oldest else "",
+            not_ready_reason=self.not_ready_reason(),
+        )
+
+    def _event_handler(self, trigger: Trigger) -> Callable[[Event], None]:
+        handler = TriggerHandler(trigger, controller=self.controller.name)
+
+        def handle(event: Event) -> None:
+            if trigger.primary and event.new is not None and event.new.generation:
+                self._generations.seen(event.key, event.new.generation, asyncio.get_running_loop().time())
+            for key, reason, priority, reset_backoff in handler.handle(event):
+                self._enqueue(key, reason, priority=priority, reset_backoff=reset_backoff)
+            if trigger.primary and event.type is EventType.DELETED:
+                self._forget(event.key)
+
+        return handle
+
+    def _enqueue(
+        self, key: Key, reason: EnqueueReason, *, priority: Priority = Priority.NORMAL, reset_backoff: bool = False
+    ) -> None:
+        self.journal.add_reason(key, reason)
+        self.queue.add(key, priority=priority, reset_backoff=reset_backoff)
+
+    def _observe_reconcile(self, outcome: Outcome, seconds: float) -> None:
+        if self._observer is not None:
+            self._observer.observe_reconcile(self.controller.name, outcome, seconds)
+
+    def _observe_generation(self, key: Key, generation: int) -> None:
+        latency = self._generations.observed(key, generation, asyncio.get_running_loop().time())
+        if latency is not None and self._observer is not None:
+            self._observer.observe_generation_latency(self.controller.name, latency)
+
+    def _forget(self, key: Key) -> None:
+        self._generations.forget(key)
+        self.queue.forget(key)
+        if self._worker is not None:
+            self._worker.forget(key)
+
+    async def _run_timer(self, timer: Timer) -> None:
+        async for key, reason in timer.ticks():
+            self._enqueue(key, reason, priority=Priority.LOW)

@@ -1,0 +1,103 @@
+"""The namespace and the owner of an applied object, and what is rejected before it does harm."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from konverge.k8s.core.v1 import ConfigMap, Namespace
+from konverge.objects import AnyObject, ObjectMeta, OwnerReference, Unstructured, decode, full_object, kind_of, to_wire
+from konverge.reconcile.owner_references import with_namespace_and_owner
+
+MAPS, NAMESPACES = kind_of(ConfigMap), kind_of(Namespace)
+
+
+def config_map(namespace: str | None = None, name: str | None = "child", **metadata: object) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace, **metadata))  # type: ignore[arg-type]
+
+
+OWNER = config_map("shop", "owner", uid="uid-owner")
+CLUSTER_OWNER = Namespace(metadata=ObjectMeta(name="shop", uid="uid-shop"))
+
+
+def prepared(desired: AnyObject, owner: AnyObject | None = None) -> AnyObject:
+    kind = NAMESPACES if desired.kind == "Namespace" else MAPS
+    return with_namespace_and_owner(desired, kind, owner=owner, namespace="default")
+
+
+def test_a_child_gets_the_namespace_of_its_owner_and_the_argument_is_unchanged() -> None:
+    desired = config_map()
+    before = copy.deepcopy(desired)
+    result = prepared(desired, OWNER)
+    assert result.namespace == "shop"
+    assert full_object(result)["metadata"]["ownerReferences"] == [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "name": "owner",
+            "uid": "uid-owner",
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+    ]
+    assert desired == before
+
+
+def test_an_unstructured_child_is_prepared_alike() -> None:
+    desired = Unstructured(to_wire(config_map()))
+    result = prepared(desired, OWNER)
+    assert result == full_object(prepared(config_map(), OWNER))
+    assert "ownerReferences" not in desired["metadata"]
+
+
+def test_fields_that_the_class_does_not_know_are_kept() -> None:
+    desired = decode(ConfigMap, b'{"metadata":{"name":"child","odd":1},"data":{"a":"1"},"new":{"x":1}}')
+    result = full_object(prepared(desired, OWNER))
+    assert (result["metadata"]["odd"], result["metadata"]["namespace"], result["new"]) == (1, "shop", {"x": 1})
+    assert len(result["metadata"]["ownerReferences"]) == 1
+
+
+def test_without_an_owner_the_default_namespace_is_that_of_the_client() -> None:
+    assert prepared(config_map()).namespace == "default"
+    assert prepared(config_map("shop")).namespace == "shop"
+    assert prepared(Namespace(metadata=ObjectMeta(name="x"))).namespace == ""
+
+
+def test_references_to_others_are_kept_and_one_to_the_owner_is_not_doubled() -> None:
+    other = OwnerReference(api_version="v1", kind="Secret", name="s", uid="uid-s")
+    old = OwnerReference(api_version="v1", kind="ConfigMap", name="owner", uid="uid-owner")
+    result = full_object(prepared(config_map(owner_references=[old, other]), OWNER))
+    assert [one["uid"] for one in result["metadata"]["ownerReferences"]] == ["uid-s", "uid-owner"]
+
+
+@pytest.mark.parametrize(
+    ("desired", "owner", "words"),
+    [
+        (config_map("other"), OWNER, "different namespaces"),
+        (Namespace(metadata=ObjectMeta(name="x")), OWNER, "owns no cluster-scoped"),
+        (config_map(), CLUSTER_OWNER, "namespace is not known"),
+        (config_map(), config_map("shop", "owner"), "has no uid"),
+        (config_map(name=None), OWNER, "has no name"),
+        (config_map(resource_version="7"), OWNER, "was read from the server"),
+        (
+            config_map(
+                owner_references=[
+                    OwnerReference(api_version="v1", kind="Secret", name="s", uid="uid-s", controller=True)
+                ]
+            ),
+            OWNER,
+            "name Secret s as its controller",
+        ),
+    ],
+    ids=["cross-namespace", "cluster child", "no namespace", "owner not read", "no name", "read", "two controllers"],
+)
+def test_an_invalid_owner_is_rejected_with_a_reason(desired: AnyObject, owner: AnyObject, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        prepared(desired, owner)
+
+
+def test_a_cluster_scoped_owner_owns_in_any_namespace_and_cluster_wide() -> None:
+    assert prepared(config_map("shop"), CLUSTER_OWNER).namespace == "shop"
+    other = prepared(Namespace(metadata=ObjectMeta(name="x")), CLUSTER_OWNER)
+    assert full_object(other)["metadata"]["ownerReferences"][0]["uid"] == "uid-shop"
