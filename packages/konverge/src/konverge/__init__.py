@@ -1,23 +1,26 @@
 """konverge: Kubernetes operators in Python.
 
-The loop, and where each station lives:
+The packages, in the order in which they build on each other:
 
-    objects   what travels: typed and untyped objects, kinds, keys, quantities, selectors
-    schema    your classes as custom resources: class -> structural schema -> CRD
-    k8s       the built-in kinds: konverge.k8s.apps.v1.Deployment and all the others
-    wire      how it is spoken, without I/O
-    client    the way to the server and back
-    cache     the mirror of what the server holds
-    triggers  from a change to a reason: predicates, mappers
-    queue     keys in line
-    reconcile what an author touches: Reconciler, Context, Result
-    controller  the workers, and the builder
-    manager   the roof: one process of an operator
-    controlplane  an API server in this process
-    testing   a real control plane for tests, virtual time
+    objects     typed and unstructured objects, kinds, keys, quantities, selectors
+    schema      custom resources as Python classes: class -> structural schema -> CRD
+    k8s         the built-in kinds: konverge.k8s.apps.v1.Deployment and all others
+    wire        requests, responses and watch frames of the API, without I/O
+    telemetry   metrics, logs and traces
+    client      a client for any API server
+    cache       the local copy of the cluster: reflectors, informers, stores
+    triggers    which events lead to a reconcile: predicates, mappers
+    queue       the work queue
+    reconcile   what an author writes against: Reconciler, Context, Result
+    controller  the workers of one controller, and the builder
+    webhooks    admission and conversion webhooks
+    manager     one process of an operator: leader election, health, metrics
+    testing     a real control plane for tests, virtual time, faults
 
-This front door holds what nearly every operator needs. A name is loaded when it is first used, so `import konverge`
-costs next to nothing.
+The embedded cluster is a package of its own, `konverge_cluster`.
+
+This module exports the names that nearly every operator needs. A name is loaded on first use, so `import konverge` is
+cheap.
 """
 
 from __future__ import annotations
@@ -56,7 +59,7 @@ if TYPE_CHECKING:
     from konverge.schema import Status as Status
     from konverge.schema import crd_for as crd_for
 
-_HOMES = {
+_MODULES = {
     "konverge.client": ("Client", "load_config"),
     "konverge.controller": ("Controller", "controller_for"),
     "konverge.errors": ("ApiError", "Conflict", "KonvergeError", "NotFound", "TerminalError"),
@@ -77,7 +80,7 @@ _HOMES = {
     "konverge.reconcile": ("Context", "Reconciler", "Result"),
     "konverge.schema": ("CustomResource", "Meta", "Spec", "Status", "crd_for"),
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "ApiError",
@@ -113,10 +116,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOME.get(name)
-    if home is None:
+    module = _MODULE_OF.get(name)
+    if module is None:
         raise AttributeError(f"module 'konverge' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(home), name)
+    value = globals()[name] = getattr(import_module(module), name)
     return value
 
 

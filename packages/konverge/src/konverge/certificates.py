@@ -1,7 +1,7 @@
-"""Certificates, made here and nowhere else: an authority that signs itself, and what it issues. No I/O, no clock.
+"""Certificates: self-signed authorities, and certificates signed by them.
 
-Keys are elliptic (P-256): made in a millisecond, where RSA takes a tenth of a second, and every API server accepts
-them. Who loads this module pays for the library of cryptography; `konverge.wire` itself does not.
+Keys are elliptic (P-256): one takes a millisecond to generate, an RSA key a tenth of a second, and every API server
+accepts them. Only code that imports this module loads the cryptography library.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ __all__ = [
     "SERVER",
     "Authority",
     "Identity",
-    "Pair",
+    "KeyPair",
     "Subject",
-    "issue",
     "make_authority",
     "make_key",
     "private_pem",
+    "sign_certificate",
 ]
 
 LEEWAY: Final = timedelta(hours=1)
-"""How much earlier than now a certificate begins: clocks of other machines may be behind ours."""
+"""How long before now a certificate becomes valid: the clocks of other machines may be slow."""
 
 _LIFETIME: Final = timedelta(days=365)
 SERVER: Final = ExtendedKeyUsageOID.SERVER_AUTH
@@ -59,7 +59,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Whom a certificate is about: a user in groups, a server of hosts (names, addresses), and what it is good for."""
+    """The subject of a certificate: a user in groups or a server with hosts (names, addresses), and its purposes."""
 
     name: str
     groups: Sequence[str] = ()
@@ -68,18 +68,18 @@ class Subject:
 
 
 def make_key() -> ec.EllipticCurvePrivateKey:
-    """Make a private key."""
+    """Generate a private key."""
     return ec.generate_private_key(ec.SECP256R1())
 
 
 def private_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """Give a private key as PEM, not encrypted."""
+    """Return a private key as PEM, not encrypted."""
     plain = serialization.NoEncryption()
     return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
 
 
 def make_authority(name: str, *, now: datetime, until: datetime) -> Identity:
-    """Make an authority that signs itself; whoever trusts it accepts what `issue` makes of it, and nothing else."""
+    """Create a self-signed authority. A peer that trusts it accepts the certificates that it signs, and no others."""
     key = make_key()
     subject = _name(name)
     builder = _builder(subject, subject, key.public_key(), now, until)
@@ -88,8 +88,8 @@ def make_authority(name: str, *, now: datetime, until: datetime) -> Identity:
     return Identity(builder.sign(key, hashes.SHA256()), key)
 
 
-def issue(authority: Identity, subject: Subject, *, now: datetime, until: datetime) -> Identity:
-    """Make a certificate that an authority signs."""
+def sign_certificate(authority: Identity, subject: Subject, *, now: datetime, until: datetime) -> Identity:
+    """Create a key and a certificate signed by the authority."""
     key = make_key()
     name = _name(subject.name, subject.groups)
     builder = _builder(name, authority.certificate.subject, key.public_key(), now, until)
@@ -97,16 +97,16 @@ def issue(authority: Identity, subject: Subject, *, now: datetime, until: dateti
     builder = builder.add_extension(_usage(authority=False), critical=True)
     builder = builder.add_extension(x509.ExtendedKeyUsage(subject.purposes), critical=False)
     if subject.hosts:
-        alternatives = x509.SubjectAlternativeName([_alternative(host) for host in subject.hosts])
-        builder = builder.add_extension(alternatives, critical=False)
-    # OpenSSL's strict mode, the default of Python 3.13's contexts, refuses a leaf without this pointer.
+        names = x509.SubjectAlternativeName([_alternative_name(host) for host in subject.hosts])
+        builder = builder.add_extension(names, critical=False)
+    # OpenSSL's strict mode, the default of Python 3.13, rejects a leaf certificate without this extension.
     signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
     builder = builder.add_extension(signer, critical=False)
     return Identity(builder.sign(authority.key, hashes.SHA256()), key)
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class KeyPair:
     """A certificate and its private key, as PEM."""
 
     certificate: bytes
@@ -114,19 +114,20 @@ class Pair:
 
 
 class Authority:
-    """A certificate authority. Whoever trusts `certificate` accepts what `issue` makes, and nothing else."""
+    """A certificate authority. A peer that trusts `certificate` accepts what `sign` returns, and nothing else."""
 
     def __init__(self, name: str) -> None:
         now = datetime.now(UTC)
         self._identity = make_authority(name, now=now, until=now + _LIFETIME)
         self.certificate = self._identity.certificate_pem
 
-    def issue(self, name: str, *, groups: Iterable[str] = (), hosts: Iterable[str] = ()) -> Pair:
-        """Make a certificate: of a server when it has hosts, else of a client of that name in those groups."""
-        now, served = datetime.now(UTC), tuple(hosts)
-        subject = Subject(name, groups=tuple(groups), hosts=served, purposes=(SERVER if served else CLIENT,))
-        made = issue(self._identity, subject, now=now, until=now + _LIFETIME)
-        return Pair(made.certificate_pem, made.key_pem)
+    def sign(self, name: str, *, groups: Iterable[str] = (), hosts: Iterable[str] = ()) -> KeyPair:
+        """Return a new certificate: for a server if there are hosts, else for a client of that name in those groups."""
+        now, server_hosts = datetime.now(UTC), tuple(hosts)
+        purposes = (SERVER if server_hosts else CLIENT,)
+        subject = Subject(name, groups=tuple(groups), hosts=server_hosts, purposes=purposes)
+        signed = sign_certificate(self._identity, subject, now=now, until=now + _LIFETIME)
+        return KeyPair(signed.certificate_pem, signed.key_pem)
 
 
 def _builder(
@@ -143,7 +144,7 @@ def _name(name: str, groups: Iterable[str] = ()) -> x509.Name:
     return x509.Name([*parts, x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
-def _alternative(host: str) -> x509.GeneralName:
+def _alternative_name(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:

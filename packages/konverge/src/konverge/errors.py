@@ -1,34 +1,35 @@
-"""Every exception that konverge raises on purpose, as one tree.
+"""The exceptions that konverge raises, as one tree.
 
     KonvergeError
-      ApiError            the server answered no: .status .reason .verb .kind .key
-        NotFound          404, the object or the collection is not there
+      ApiError            the server refused the request: .status .reason .verb .kind .key
+        NotFound          404, the object or the collection does not exist
         AlreadyExists     409 with reason AlreadyExists
-        Conflict          409, somebody else wrote first
+        Conflict          409, the object changed since it was read
           ApplyConflict   409 of a server-side apply: .conflicts names owner and path
-        Invalid           422 or 400, the server refuses what was sent: .causes names the paths
+        Invalid           422 or 400, the server rejects the content: .causes names the paths
         Forbidden         403, RBAC or admission: .needs
         Unauthorized      401, the credentials are not (or no longer) accepted
-        Expired           410, the version asked for is compacted: list again
+        Expired           410, the requested version is compacted: list again
         TooManyRequests   429: .retry_after
         ServerError       5xx: .retry_after
-      TransportError      no answer: refused, cut, timed out, TLS: .sent
-      DecodeError         an answer that could not be read: .path
+      TransportError      no response: refused, cut, timed out, TLS: .sent
+      DecodeError         a response that cannot be decoded: .path
       ConfigError         no usable kubeconfig or service account
-      NotSynced           asked a cache that has not finished its first list: .reasons
-      WriteRefused        the write guard said no: nothing was sent
+      NotSynced           read from a cache that has not finished its first list: .reasons
+      WriteRefused        the write fence is closed: nothing was sent
       UnknownKind         the server does not serve this kind
-      TerminalError            raised by a reconciler: retrying will not help
-      OwnedByAnother      an object to be applied as a child has another controller
-      LeaseLost           this process led and does not any more: it must end
-      QueueClosed         a work queue hands out nothing any more
-      WaitTimeout         what was waited for did not come true in time (also a TimeoutError)
+      TerminalError       raised by a reconciler: retrying will not help
+      AlreadyOwned        the object to apply as a child has another controller
+      LeaseLost           this process lost leadership and must exit
+      QueueClosed         the work queue is closed
+      WaitTimeout         the condition was not met in time (also a TimeoutError)
       ControlPlaneError   the control plane for tests could not be found, built or started
 
-There is one class for each thing that a caller does differently. Causes are chained; nothing of the HTTP or JSON
-library leaks. Misuse is not here: it is a TypeError or ValueError at the place of the mistake.
+There is one class for each error that a caller handles differently. Causes are chained. No exception of the HTTP or
+JSON library gets out. Misuse is a TypeError or ValueError at the place of the mistake and has no class here.
 
-The shape of a message is ``<verb> <Kind> <ns>/<name>: <what>, at <wire path> (<what to do>)``. Secrets never appear.
+The shape of a message is ``<verb> <Kind> <ns>/<name>: <what>, at <wire path> (<what to do>)``. Messages contain no
+secrets.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "AlreadyExists",
+    "AlreadyOwned",
     "ApiError",
     "ApplyConflict",
     "Cause",
@@ -52,7 +54,6 @@ __all__ = [
     "LeaseLost",
     "NotFound",
     "NotSynced",
-    "OwnedByAnother",
     "QueueClosed",
     "ServerError",
     "TerminalError",
@@ -66,12 +67,12 @@ __all__ = [
 
 
 class KonvergeError(Exception):
-    """The root of the tree: `except KonvergeError` catches all that konverge raises on purpose."""
+    """The root of the tree: `except KonvergeError` catches every exception of konverge."""
 
 
 @dataclass(frozen=True)
 class Cause:
-    """One reason of a refusal, as the server lists them: which field, why, in which words."""
+    """One cause of an error, as the server lists it in a Status: the field, the reason, the message."""
 
     field: str
     reason: str
@@ -87,10 +88,10 @@ class FieldConflict:
 
 
 class ApiError(KonvergeError):
-    """The server answered, and the answer is no.
+    """The server refused the request.
 
-    `status` is the HTTP code, `reason` the server's one-word reason ("" when it gave none). `verb`, `kind` and `key`
-    say what was asked, in the words of the caller, and stand at the front of the message.
+    `status` is the HTTP status code, `reason` the one-word reason of the Status ("" when there is none). `verb`, `kind`
+    and `key` describe the request and are the prefix of the message.
     """
 
     def __init__(
@@ -104,8 +105,8 @@ class ApiError(KonvergeError):
         key: str = "",
         causes: tuple[Cause, ...] = (),
     ) -> None:
-        asked = " ".join(part for part in (verb, kind, key) if part)
-        super().__init__(f"{asked}: {message}" if asked else message)
+        request = " ".join(part for part in (verb, kind, key) if part)
+        super().__init__(f"{request}: {message}" if request else message)
         self.status = status
         self.reason = reason
         self.verb = verb
@@ -115,60 +116,60 @@ class ApiError(KonvergeError):
 
 
 class NotFound(ApiError):
-    """The object, or the whole collection, is not there."""
+    """The object, or the whole collection, does not exist."""
 
 
 class AlreadyExists(ApiError):
-    """An object of that name is there already."""
+    """An object of that name already exists."""
 
 
 class Conflict(ApiError):
-    """Somebody else wrote first: read again and decide again."""
+    """The object changed since it was read: read it again and decide again."""
 
 
 class ApplyConflict(Conflict):
-    """A server-side apply touched fields that other managers own; `conflicts` names each owner and path."""
+    """A server-side apply sets fields that other managers own; `conflicts` names each owner and path."""
 
     conflicts: tuple[FieldConflict, ...] = ()
 
 
 class Invalid(ApiError):
-    """The server refuses what was sent; `causes` names the wire paths when it said them."""
+    """The server rejects the content of the request; `causes` names the wire paths if the Status does."""
 
 
 class Forbidden(ApiError):
-    """The caller may not do this (RBAC), or admission denied it.
+    """RBAC does not allow the request, or admission denied it.
 
-    `needs` is the permission that is missing, "list on deployments.apps", when the server said which.
+    `needs` is the missing permission, such as "list on deployments.apps", if the server names it.
     """
 
     needs: str = ""
 
 
 class Unauthorized(ApiError):
-    """The server does not accept the credentials, or no longer."""
+    """The server does not accept the credentials, or no longer accepts them."""
 
 
 class Expired(ApiError):
-    """The version asked for is compacted: list again."""
+    """The requested version is compacted: list again."""
 
 
 class TooManyRequests(ApiError):
-    """The server asks to slow down; `retry_after` is its wish in seconds, if it said one."""
+    """The server limits the rate of requests; `retry_after` is its Retry-After in seconds, None if it sent none."""
 
     retry_after: float | None = None
 
 
 class ServerError(ApiError):
-    """The server failed; `retry_after` is its wish in seconds, if it said one."""
+    """The server failed; `retry_after` is its Retry-After in seconds, None if it sent none."""
 
     retry_after: float | None = None
 
 
 class TransportError(KonvergeError):
-    """No answer came: refused, cut, timed out, or TLS failed.
+    """No response: the connection was refused or cut, the request timed out, or TLS failed.
 
-    `sent` is False when the request certainly never left this machine, so that repeating it is safe for any verb.
+    `sent` is False when the request certainly was not sent, so that a retry is safe for any verb.
     """
 
     def __init__(self, message: str, *, sent: bool = True) -> None:
@@ -177,7 +178,7 @@ class TransportError(KonvergeError):
 
 
 class DecodeError(KonvergeError):
-    """Something could not be read as what it should be; `path` is the wire path ("" when unknown)."""
+    """The data does not have the expected form; `path` is the wire path ("" when unknown)."""
 
     def __init__(self, message: str, *, path: str = "") -> None:
         super().__init__(message)
@@ -189,7 +190,7 @@ class ConfigError(KonvergeError):
 
 
 class NotSynced(KonvergeError):
-    """A cache has not finished its first list; `reasons` says for each kind what it waits for."""
+    """A cache has not finished its first list; `reasons` maps each kind to what it is waiting for."""
 
     def __init__(self, message: str, *, reasons: dict[str, str] | None = None) -> None:
         super().__init__(message)
@@ -197,32 +198,32 @@ class NotSynced(KonvergeError):
 
 
 class WriteRefused(KonvergeError):
-    """The write guard said no right before a mutating request would have left; nothing was sent."""
+    """The write fence was closed right before a mutating request; nothing was sent."""
 
 
 class TerminalError(KonvergeError):
-    """Retrying will not help: only a change of the object, or of what it depends on, is reason for another try."""
+    """Retrying will not help: the next reconcile follows a change of the object or of one it depends on."""
 
 
-class OwnedByAnother(KonvergeError):
-    """An object that was to become a child has another object as its controller: two of them would fight for it."""
+class AlreadyOwned(KonvergeError):
+    """The object to apply as a child has another controller. Two controllers would overwrite each other's changes."""
 
 
 class LeaseLost(KonvergeError):
-    """This process led and does not any more; another may by now. It ends, and whoever runs it starts it anew."""
+    """This process lost leadership; another one may be leader by now. It exits, and its supervisor starts it again."""
 
 
 class QueueClosed(KonvergeError):
-    """The work queue is closed: it hands out nothing any more."""
+    """The work queue is closed: `get` returns no more keys."""
 
 
 class UnknownKind(KonvergeError):
-    """The server does not serve this kind, also not after asking it again."""
+    """The server does not serve this kind, even after a refresh of discovery."""
 
 
 class WaitTimeout(KonvergeError, TimeoutError):
-    """What was waited for did not come true in time; the message says what was seen last."""
+    """The condition was not met in time; the message describes the last observed state."""
 
 
 class ControlPlaneError(KonvergeError):
-    """The control plane for tests could not be found, built or started; the message ends with the end of its log."""
+    """The control plane for tests could not be found, built or started; the message ends with the tail of its log."""

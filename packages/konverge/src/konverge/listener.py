@@ -1,8 +1,8 @@
-"""Listening, for every server of this package: what was let in is gone when the server is.
+"""A listening port that closes all of its connections.
 
-asyncio's own server forgets connections that shake hands and those that wait for the answer to a goodbye; some versions
-do not wait for any. A socket that stays open then outlives its loop. Here each connection is known from the moment that
-it is accepted, by the socket itself, whatever state asyncio holds it in.
+asyncio.Server does not track connections during the TLS handshake or the TLS shutdown, and some versions wait for no
+connection at all. A socket that stays open then outlives its event loop. `Listener` tracks each connection from the
+moment that it is accepted, by its socket, whatever its state in asyncio.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from weakref import WeakSet
 
 __all__ = ["Listener"]
 
-_LOOK: Final = 0.005
-_GOODBYE: Final = 1.0
+_POLL_INTERVAL: Final = 0.005
+_SSL_SHUTDOWN_TIMEOUT: Final = 1.0
 
 
 class Listener:
-    """The open port of a server, with all connections that came in by it.
+    """The listening port of a server, with all connections that were accepted on it.
 
-    Promises: after `close` nobody new comes in; after `drop` no connection is left, or it has had its time to go. Both
-    may be called twice.
+    Promises: after `close` no connection is accepted; after `drop` no connection is left, or its timeout has passed.
+    Both may be called twice.
     """
 
     def __init__(self, servers: list[asyncio.Server], accepted: WeakSet[socket.socket]) -> None:
@@ -36,18 +36,18 @@ class Listener:
     async def open(
         cls, protocols: Callable[[], asyncio.BaseProtocol], host: str | None, port: int, **options: Any
     ) -> Self:
-        """Listen, on every address of the machine when there is no host; `options` are those of `create_server`.
+        """Start to listen, on every address of the machine if `host` is None; `options` are those of `create_server`.
 
-        Raises: OSError when that address cannot be had.
+        Raises: OSError when the address cannot be bound.
         """
         loop = asyncio.get_running_loop()
         accepted: WeakSet[socket.socket] = WeakSet()
-        # Bound by asyncio, which knows about families and addresses; listened on by sockets of our own.
+        # asyncio binds, since it resolves address families; the listening sockets are ours, so that they can track.
         bound = await loop.create_server(protocols, host, port, start_serving=False)
-        sockets = [_Accepting(each.dup(), accepted) for each in bound.sockets]
+        sockets = [_TrackingSocket(each.dup(), accepted) for each in bound.sockets]
         bound.close()
         if options.get("ssl") is not None:
-            options = {"ssl_shutdown_timeout": _GOODBYE, **options}
+            options = {"ssl_shutdown_timeout": _SSL_SHUTDOWN_TIMEOUT, **options}
         try:
             return cls([await loop.create_server(protocols, sock=each, **options) for each in sockets], accepted)
         except BaseException:
@@ -57,32 +57,32 @@ class Listener:
 
     @property
     def connections(self) -> int:
-        """How many connections there are, those included that still shake hands or say goodbye."""
+        """The number of connections, including those in a TLS handshake or shutdown."""
         return len(self._open())
 
     def close(self) -> None:
-        """Let nobody in any more."""
+        """Stop accepting connections."""
         for server in self._servers:
             server.close()
 
-    async def drop(self, *, within: float = 1.5) -> None:
-        """Break off what is still connected, and wait until it is gone, at most so many seconds."""
+    async def drop(self, *, timeout: float = 1.5) -> None:
+        """Shut down all connections and wait until they are closed, for at most `timeout` seconds."""
         self.close()
         clock = asyncio.get_running_loop().time
-        end = clock() + within
+        end = clock() + timeout
         while (left := self._open()) and clock() < end:
             for each in left:
-                # Whoever reads or writes it sees the end now and closes it, as after any end.
+                # The reader or writer of the connection sees the end of the stream and closes it.
                 with contextlib.suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(_POLL_INTERVAL)
 
     def _open(self) -> list[socket.socket]:
         return [each for each in self._accepted if each.fileno() >= 0]
 
 
-class _Accepting(socket.socket):
-    """A listening socket that notes what it accepts."""
+class _TrackingSocket(socket.socket):
+    """A listening socket that records the sockets it accepts."""
 
     def __init__(self, bound: socket.socket, accepted: WeakSet[socket.socket]) -> None:
         super().__init__(bound.family, bound.type, bound.proto, fileno=bound.detach())
@@ -90,6 +90,6 @@ class _Accepting(socket.socket):
         self._accepted = accepted
 
     def accept(self) -> tuple[socket.socket, Any]:
-        link, address = super().accept()
-        self._accepted.add(link)
-        return link, address
+        connection, address = super().accept()
+        self._accepted.add(connection)
+        return connection, address

@@ -8,7 +8,7 @@ import pytest
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
-from konverge.certificates import CLIENT, LEEWAY, SERVER, Subject, issue, make_authority
+from konverge.certificates import CLIENT, LEEWAY, SERVER, Subject, make_authority, sign_certificate
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 UNTIL = NOW + timedelta(days=7)
@@ -16,7 +16,7 @@ UNTIL = NOW + timedelta(days=7)
 
 def test_an_authority_issues_what_it_alone_has_signed() -> None:
     ours, theirs = (make_authority("same name", now=NOW, until=UNTIL) for _ in range(2))
-    made = issue(ours, Subject("web"), now=NOW, until=UNTIL).certificate
+    made = sign_certificate(ours, Subject("web"), now=NOW, until=UNTIL).certificate
 
     made.verify_directly_issued_by(ours.certificate)
     with pytest.raises(InvalidSignature):
@@ -26,7 +26,7 @@ def test_an_authority_issues_what_it_alone_has_signed() -> None:
 def test_a_certificate_says_who_it_is_and_what_it_is_good_for() -> None:
     authority = make_authority("ca", now=NOW, until=UNTIL)
     subject = Subject("ann", groups=("admins",), hosts=("web.shop.svc", "127.0.0.1"), purposes=(CLIENT, SERVER))
-    made = issue(authority, subject, now=NOW, until=UNTIL).certificate
+    made = sign_certificate(authority, subject, now=NOW, until=UNTIL).certificate
 
     assert made.subject.rfc4514_string() == "CN=ann,O=admins"
     hosts = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -38,7 +38,7 @@ def test_a_certificate_says_who_it_is_and_what_it_is_good_for() -> None:
 
 def test_only_an_authority_may_sign() -> None:
     authority = make_authority("ca", now=NOW, until=UNTIL)
-    made = issue(authority, Subject("web"), now=NOW, until=UNTIL)
+    made = sign_certificate(authority, Subject("web"), now=NOW, until=UNTIL)
 
     for identity, signs in ((authority, True), (made, False)):
         extensions = identity.certificate.extensions

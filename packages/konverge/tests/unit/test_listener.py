@@ -42,7 +42,7 @@ def fresh() -> None:
 
 @pytest.fixture
 def tls(tmp_path: Path) -> ssl.SSLContext:
-    pair = Authority(tmp_path, "listening").issue("server", file="server", hosts=["127.0.0.1"])
+    pair = Authority(tmp_path, "listening").sign("server", file="server", hosts=["127.0.0.1"])
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pair.cert, pair.key)
     return context

@@ -1,11 +1,12 @@
-"""THE WAY to the server and back: a client of any Kubernetes cluster, with every verb, typed and untyped.
+"""A client of any Kubernetes cluster, with every verb, for typed and unstructured objects.
 
     async with Client.connect() as client:
         web = await client.get(Deployment, "web", namespace="shop")
         web.spec.replicas = 5
         await client.update(web)
 
-`config` finds the cluster, `transport` carries requests over sockets, `inprocess` to a server in the same process.
+`load_config` finds the cluster. `HttpTransport` sends requests over sockets, `InProcessTransport` to a server in the
+same process.
 """
 
 from __future__ import annotations
@@ -19,22 +20,23 @@ from konverge.client.caller import Observer, WriteGuard
 from konverge.client.client import Client, IssuedToken
 from konverge.client.collections import Collection
 from konverge.client.connection.limits import Limits
-from konverge.client.discovery import Discovery, Served
+from konverge.client.discovery import ApiResource, Discovery
 from konverge.client.impersonation import Impersonation
 from konverge.client.in_process import InProcessTransport
-from konverge.client.lists import Listing, WatchEvent
-from konverge.client.reader import Reader, Settings
+from konverge.client.lists import ObjectList, WatchEvent
+from konverge.client.reader import ClientOptions, Reader
 from konverge.client.retry import RetryPolicy
-from konverge.client.waiting import Claim, condition, deleted, exists, field_is, rolled_out
-from konverge.client.writes import WriteListener, Written
+from konverge.client.wait import WaitCondition, exists, field_equals, has_condition, is_deleted, is_deployment_complete
+from konverge.client.writes import WriteEvent, WriteListener
 
 if TYPE_CHECKING:
     from konverge.client.transport import HttpTransport
 
 __all__ = [
-    "Claim",
+    "ApiResource",
     "Client",
     "ClientConfig",
+    "ClientOptions",
     "Collection",
     "Discovery",
     "HttpTransport",
@@ -42,28 +44,27 @@ __all__ = [
     "InProcessTransport",
     "IssuedToken",
     "Limits",
-    "Listing",
+    "ObjectList",
     "Observer",
     "Reader",
     "RetryPolicy",
-    "Served",
-    "Settings",
     "StaticCredentials",
+    "WaitCondition",
     "WatchEvent",
+    "WriteEvent",
     "WriteGuard",
     "WriteListener",
-    "Written",
-    "condition",
-    "deleted",
     "exists",
-    "field_is",
+    "field_equals",
+    "has_condition",
+    "is_deleted",
+    "is_deployment_complete",
     "load_config",
-    "rolled_out",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    # The HTTP library is loaded with the first name that needs it.
+    # The HTTP library is loaded on first use.
     if name == "HttpTransport":
         return import_module("konverge.client.transport").HttpTransport
     raise AttributeError(f"module 'konverge.client' has no attribute {name!r}")

@@ -1,6 +1,6 @@
-"""One request, carried to its end: guarded, sent, repeated where that is safe, observed, and its refusal raised.
+"""Send one request: check the write guard, retry where that is safe, notify observers, raise the error.
 
-Everything that holds for every verb is here, once, so that the verbs in `client` are only about what to ask.
+All that is common to the verbs is here, so that the verbs in `client` only build requests.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from dataclasses import dataclass
 from random import Random, getrandbits
 from typing import TypeAlias
 
-from konverge.client.retry import Repeat, RetryPolicy
+from konverge.client.retry import RetryMode, RetryPolicy
 from konverge.errors import KonvergeError, WriteRefused
 from konverge.telemetry import RequestRecord
-from konverge.wire import Request, Response, Transport, error_of, warning_texts
+from konverge.wire import Request, Response, Transport, error_from_response, warning_texts
 
-__all__ = ["Asked", "Caller", "Observer", "WriteGuard"]
+__all__ = ["Caller", "Observer", "RequestInfo", "WriteGuard"]
 
 _log = logging.getLogger("konverge.client")
 
 WriteGuard: TypeAlias = Callable[[], float]
-"""Asked right before each mutating request leaves: for how many seconds may a write still run? 0 or less refuses it."""
+"""Called right before each mutating request: returns for how many seconds it may run. 0 or less refuses the write."""
 
 Observer: TypeAlias = Callable[[RequestRecord], None]
 
-_WARNINGS_REMEMBERED = 1000
+_MAX_LOGGED_WARNINGS = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a request is for, in the caller's words: it leads every error message and names every record."""
+class RequestInfo:
+    """The verb, kind and key of a request: the prefix of its error messages, and its labels for observers."""
 
     verb: str
     kind: str
@@ -46,15 +46,15 @@ class Asked:
 
 
 class Caller:
-    """Carries requests out.
+    """Sends requests.
 
     Promises:
 
-    - a mutating request leaves only after the guard allowed it, asked anew at each attempt, and never runs longer than
-      the guard allows;
-    - all attempts together, and the waits between them, stay within the request's timeout;
-    - a request that may have been carried out is repeated only when `repeat` says that this is harmless;
-    - each attempt is told to every observer, and none of them can fail the request;
+    - a mutating request is sent only if the guard allows it, which is checked before each attempt, and never runs
+      longer than the guard allows;
+    - all attempts together, and the delays between them, stay within the request's timeout;
+    - a request that may have been processed is retried only if `retry` is IDEMPOTENT;
+    - every observer is called after each attempt, and none of them can fail the request;
     - each distinct warning of the server is logged once.
     """
 
@@ -72,58 +72,60 @@ class Caller:
         self._guard = guard
         self._observers = observers
         self._random = random or Random(getrandbits(64))
-        self._warned: dict[str, None] = {}
-        self._warns = True
+        self._logged_warnings: dict[str, None] = {}
+        self._log_warnings = True
 
-    def without_repeats(self) -> Caller:
-        """Give a caller that sends each request once; all else is shared."""
-        twin = copy.copy(self)
-        twin._policy = RetryPolicy(attempts=1)
-        return twin
+    def without_retries(self) -> Caller:
+        """Return a caller that sends each request once; everything else is shared."""
+        clone = copy.copy(self)
+        clone._policy = RetryPolicy(attempts=1)
+        return clone
 
-    def guarded_by(self, guard: WriteGuard) -> Caller:
-        """Give a caller whose writes ask this guard; all else is shared."""
-        twin = copy.copy(self)
-        twin._guard = guard
-        return twin
+    def with_guard(self, guard: WriteGuard) -> Caller:
+        """Return a caller with this write guard; everything else is shared."""
+        clone = copy.copy(self)
+        clone._guard = guard
+        return clone
 
     def without_warnings(self) -> Caller:
-        """Give a caller that logs no warnings of the server; all else is shared."""
-        twin = copy.copy(self)
-        twin._warns = False
-        return twin
+        """Return a caller that does not log the server's warnings; everything else is shared."""
+        clone = copy.copy(self)
+        clone._log_warnings = False
+        return clone
 
-    def observed_by(self, observers: tuple[Observer, ...]) -> Caller:
-        """Give a caller that tells these observers too; all else is shared."""
-        twin = copy.copy(self)
-        twin._observers = (*self._observers, *observers)
-        return twin
+    def with_observers(self, observers: tuple[Observer, ...]) -> Caller:
+        """Return a caller with these observers too; everything else is shared."""
+        clone = copy.copy(self)
+        clone._observers = (*self._observers, *observers)
+        return clone
 
-    async def call(self, request: Request, asked: Asked, *, repeat: Repeat = Repeat.UNREAD) -> bytes:
-        """Send a request and give the whole body of a good answer.
+    async def call(self, request: Request, info: RequestInfo, *, retry: RetryMode = RetryMode.UNPROCESSED) -> bytes:
+        """Send a request and return the body of the response.
 
-        Raises: the ApiError of a refusal, TransportError when no answer came, WriteRefused when the guard says no.
+        Raises: the ApiError for the status, TransportError without a response, WriteRefused when the guard refuses.
         """
-        return (await self._persist(request, asked, repeat))[1]
+        return (await self._send_with_retries(request, info, retry))[1]
 
-    async def answer(self, request: Request, asked: Asked, *, repeat: Repeat = Repeat.UNREAD) -> tuple[int, bytes]:
-        """Do as `call`, and give the status of the answer too: 201 says that the object was made by this request."""
-        response, body = await self._persist(request, asked, repeat)
+    async def call_with_status(
+        self, request: Request, info: RequestInfo, *, retry: RetryMode = RetryMode.UNPROCESSED
+    ) -> tuple[int, bytes]:
+        """Send a request as `call` does, and return the status code too: 201 means that an object was created."""
+        response, body = await self._send_with_retries(request, info, retry)
         return response.status, body
 
-    async def stream(self, request: Request, asked: Asked) -> Response:
-        """Send a request and give the open answer, for bodies that are read piece by piece; the caller closes it."""
-        return (await self._persist(request, asked, Repeat.ANY))[0]
+    async def stream(self, request: Request, info: RequestInfo) -> Response:
+        """Send a request and return the open response, whose body is read in chunks; the user of it closes it."""
+        return (await self._send_with_retries(request, info, RetryMode.IDEMPOTENT))[0]
 
-    async def _persist(self, request: Request, asked: Asked, repeat: Repeat) -> tuple[Response, bytes]:
+    async def _send_with_retries(self, request: Request, info: RequestInfo, retry: RetryMode) -> tuple[Response, bytes]:
         loop = asyncio.get_running_loop()
         end = math.inf if request.timeout is None else loop.time() + request.timeout
         attempt = 1
         while True:
             try:
-                return await self._attempt(request, asked, attempt)
+                return await self._attempt(request, info, attempt)
             except KonvergeError as error:
-                delay = self._policy.delay(error, attempt=attempt, repeat=repeat, random=self._random)
+                delay = self._policy.delay(error, attempt=attempt, retry=retry, random=self._random)
                 if delay is None or loop.time() + delay >= end:
                     raise
             await asyncio.sleep(delay)
@@ -131,55 +133,57 @@ class Caller:
             if end is not math.inf:
                 request = dataclasses.replace(request, timeout=end - loop.time())
 
-    async def _attempt(self, request: Request, asked: Asked, attempt: int) -> tuple[Response, bytes]:
-        request = self._guarded(request, asked)
+    async def _attempt(self, request: Request, info: RequestInfo, attempt: int) -> tuple[Response, bytes]:
+        request = self._check_guard(request, info)
         started, begin = time.time(), time.perf_counter()
         status, error = 0, ""
         try:
             response = await self.transport.send(request)
             status = response.status
-            return await self._finish(request, response, asked)
-        except BaseException as problem:
-            error = type(problem).__name__
+            return await self._read_response(request, response, info)
+        except BaseException as failure:
+            error = type(failure).__name__
             raise
         finally:
-            self._tell(asked, status, started, time.perf_counter() - begin, attempt, error)
+            self._notify(info, status, started, time.perf_counter() - begin, attempt, error)
 
-    async def _finish(self, request: Request, response: Response, asked: Asked) -> tuple[Response, bytes]:
+    async def _read_response(self, request: Request, response: Response, info: RequestInfo) -> tuple[Response, bytes]:
         for warning in warning_texts(response.warnings):
-            self._warn(warning, asked)
+            self._log_warning(warning, info)
         if request.stream and response.status < 300:
             return response, b""
         async with response:
             body = await response.read()
         if response.status < 300:
             return response, body
-        raise error_of(response.status, response.headers, body, verb=asked.verb, kind=asked.kind, key=asked.key)
+        raise error_from_response(response.status, response.headers, body, verb=info.verb, kind=info.kind, key=info.key)
 
-    def _guarded(self, request: Request, asked: Asked) -> Request:
+    def _check_guard(self, request: Request, info: RequestInfo) -> Request:
         if self._guard is None or request.method == "GET":
             return request
         left = self._guard()
         if left <= 0:
             raise WriteRefused(
-                f"{asked}: refused by the write guard, nothing was sent (is this process still leading?)"
+                f"{info}: refused by the write guard, nothing was sent (is this process still the leader?)"
             )
         return dataclasses.replace(request, timeout=left if request.timeout is None else min(left, request.timeout))
 
-    def _tell(self, asked: Asked, status: int, started: float, duration: float, attempt: int, error: str) -> None:
+    def _notify(
+        self, info: RequestInfo, status: int, started: float, duration: float, attempt: int, error: str
+    ) -> None:
         if not self._observers:
             return
-        record = RequestRecord(asked.verb, asked.kind, asked.key, status, started, duration, attempt, error)
+        record = RequestRecord(info.verb, info.kind, info.key, status, started, duration, attempt, error)
         for observer in self._observers:
             try:
                 observer(record)
             except Exception:
-                _log.exception("An observer of API requests failed")
+                _log.exception("request observer failed")
 
-    def _warn(self, text: str, asked: Asked) -> None:
-        if text in self._warned or not self._warns:
+    def _log_warning(self, text: str, info: RequestInfo) -> None:
+        if text in self._logged_warnings or not self._log_warnings:
             return
-        if len(self._warned) >= _WARNINGS_REMEMBERED:
-            del self._warned[next(iter(self._warned))]
-        self._warned[text] = None
-        _log.warning("Warning from the API server: %s", text, extra={"verb": asked.verb, "kind": asked.kind})
+        if len(self._logged_warnings) >= _MAX_LOGGED_WARNINGS:
+            del self._logged_warnings[next(iter(self._logged_warnings))]
+        self._logged_warnings[text] = None
+        _log.warning("warning from the API server", extra={"warning": text, "verb": info.verb, "kind": info.kind})

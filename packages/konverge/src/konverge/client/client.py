@@ -1,6 +1,6 @@
-"""The client: every verb of the Kubernetes API, typed and untyped.
+"""The client: every verb of the Kubernetes API, for typed and unstructured objects.
 
-`Reader` holds the reading half, and says how kinds and names are given.
+The verbs that read are in `Reader`, together with the rules for kinds and names as arguments.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from datetime import datetime
 from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
 from konverge.client.access.config import ClientConfig, load_config
-from konverge.client.caller import Asked, Observer, WriteGuard
-from konverge.client.reader import Reader, Settings
-from konverge.client.retry import Repeat, RetryPolicy
+from konverge.client.caller import Observer, RequestInfo, WriteGuard
+from konverge.client.reader import ClientOptions, Reader
+from konverge.client.retry import RetryMode, RetryPolicy
 from konverge.client.selectors import Fields, Labels, field_text, label_text
-from konverge.client.targets import KindName, key_in, target_of
-from konverge.client.writes import WriteListener, Written, base_version_of
+from konverge.client.targets import KindName, resolve_key, resolve_target
+from konverge.client.writes import WriteEvent, WriteListener, base_version_of
 from konverge.errors import NotFound
 from konverge.objects import (
     AnyObject,
@@ -28,8 +28,8 @@ from konverge.objects import (
     difference,
     encode,
     field,
+    full_object,
     to_wire,
-    whole,
 )
 from konverge.wire import DeleteOptions, ListOptions, Query, WriteOptions, collection_path, object_path
 
@@ -54,7 +54,7 @@ _SERVICE_ACCOUNT = Kind("", "v1", "ServiceAccount", "serviceaccounts")
 
 
 class IssuedToken(Model):
-    """A token that the server issued, and until when it is valid. It does not show itself."""
+    """A token that the server issued, and when it expires. Its repr does not show the token."""
 
     token: str
     expiration_timestamp: datetime
@@ -76,17 +76,17 @@ class _Scale(Model):
 
 
 class Client(Reader):
-    """A client of one API server: all that a `Reader` can, and every write.
+    """A client of one API server: a `Reader` that also writes.
 
     Promises:
 
-    - a write that may have been carried out is repeated only where carrying it out twice is the same as once;
-    - `update` sends only what was edited, under the version that was read, and nothing when nothing was edited;
-    - an object passed to `delete` is deleted only if it is still that one (its uid);
-    - no write leaves after the write guard said no.
+    - a write that may have been processed is retried only if it is idempotent;
+    - `update` sends only the edits, with the version that was read, and nothing when there are no edits;
+    - an object passed to `delete` is deleted only if its uid still matches;
+    - no write is sent once the write guard refuses it.
 
-    A client is made with a transport and starts nothing; `connect` makes one from the usual configuration. Leave it
-    with `close`, or use it as `async with`.
+    The constructor takes a transport and starts nothing; `connect` takes the usual configuration. Call `close` at the
+    end, or use `async with`.
     """
 
     @classmethod
@@ -98,69 +98,69 @@ class Client(Reader):
         guard: WriteGuard | None = None,
         observers: tuple[Observer, ...] = (),
     ) -> Self:
-        """Make a client of the cluster that the configuration names; the first request connects.
+        """Return a client of the configured cluster; the first request opens a connection.
 
         Raises: ConfigError when no cluster is configured.
         """
-        # Loaded here, so that only who talks over sockets pays for the HTTP library.
+        # Imported here, so that only clients that use sockets load the HTTP library.
         from konverge.client.transport import HttpTransport
 
         config = config or load_config()
-        settings = Settings(namespace=config.namespace)
-        return cls(HttpTransport(config), settings=settings, retry=retry, guard=guard, observers=observers)
+        options = ClientOptions(namespace=config.namespace)
+        return cls(HttpTransport(config), options=options, retry=retry, guard=guard, observers=observers)
 
     _listener: WriteListener | None = None
 
-    def telling(self, listener: WriteListener) -> Self:
-        """Give a client on the same connections that tells each write that succeeded, dry runs aside."""
-        twin = copy.copy(self)
-        twin._listener = listener
-        return twin
+    def with_write_listener(self, listener: WriteListener) -> Self:
+        """Return a client on the same connections that calls `listener` after each successful write but dry runs."""
+        clone = copy.copy(self)
+        clone._listener = listener
+        return clone
 
-    def guarded(self, guard: WriteGuard) -> Self:
-        """Give a client on the same connections whose writes leave only if this guard allows it."""
-        twin = copy.copy(self)
-        twin._caller = self._caller.guarded_by(guard)
-        return twin
+    def with_write_guard(self, guard: WriteGuard) -> Self:
+        """Return a client on the same connections that sends a write only if `guard` allows it."""
+        clone = copy.copy(self)
+        clone._caller = self._caller.with_guard(guard)
+        return clone
 
     def without_warnings(self) -> Self:
-        """Give a client on the same connections that logs no warnings of the server: for those who know better."""
-        twin = copy.copy(self)
-        twin._caller = self._caller.without_warnings()
-        return twin
+        """Return a client on the same connections that does not log the server's warnings."""
+        clone = copy.copy(self)
+        clone._caller = self._caller.without_warnings()
+        return clone
 
-    def observed(self, *observers: Observer) -> Self:
-        """Give a client on the same connections whose exchanges are told to these observers as well."""
-        twin = copy.copy(self)
-        twin._caller = self._caller.observed_by(observers)
-        return twin
+    def with_observers(self, *observers: Observer) -> Self:
+        """Return a client on the same connections that also calls these observers after each request."""
+        clone = copy.copy(self)
+        clone._caller = self._caller.with_observers(observers)
+        return clone
 
     async def create(self, obj: R) -> R:
-        """Create an object and give it as the server stored it.
+        """Create an object and return it as the server stored it.
 
-        A create that may have happened (the connection was cut) is not repeated: read whether it did.
+        A create that may have been processed (the connection was cut) is not retried: read the object to find out.
 
-        Raises: AlreadyExists when there is one of that name.
+        Raises: AlreadyExists when there is an object of that name.
         """
-        target, key = await self._of(obj)
+        target, key = await self._resolve_object(obj)
         path = collection_path(target.kind, key.namespace)
         request = self._request("POST", path, query=self._write_options().query(), body=encode(_complete(obj)))
-        answer = await self._call(request, "create", target.kind, key)
-        self._tell(Written("create", target.kind, key, answer, created=True))
-        return target.read(answer)
+        response = await self._call(request, "create", target.kind, key)
+        self._notify(WriteEvent("create", target.kind, key, response, created=True))
+        return target.decode(response)
 
     async def update(self, obj: R) -> R:
-        """Write an edited object back, under the version it was read at.
+        """Update an edited object, on condition that its resource version is unchanged; return the new object.
 
-        Of a typed object only the edit is sent, as a merge patch, and nothing at all when there is none; fields that
-        its class does not know stay as they are. An untyped object is sent whole.
+        For a typed object only the edits are sent, as a merge patch, and no request at all when there are none. Fields
+        that its class does not know stay as they are. An unstructured object is sent as a whole.
 
-        Raises: Conflict when somebody else wrote meanwhile: read again and decide again.
+        Raises: Conflict when the object changed since it was read: read it again and decide again.
         """
         return await self._update(obj, "")
 
     async def update_status(self, obj: R) -> R:
-        """Write an edited status back, under the version it was read at; all other edits stay unsent."""
+        """Update the status of an edited object as `update` does; all other edits are not sent."""
         return await self._update(obj, "status")
 
     @overload
@@ -198,7 +198,7 @@ class Client(Reader):
         """Patch an object: "merge" (RFC 7386), "json" (RFC 6902, a list of operations) or "strategic" (built-ins)."""
         if patch_type not in _PATCH_MEDIA:
             raise ValueError(f"unknown patch type {patch_type!r}: write one of {', '.join(_PATCH_MEDIA)}, or use apply")
-        target, key = await self._place(kind, name, namespace)
+        target, key = await self._resolve(kind, name, namespace)
         request = self._request(
             "PATCH",
             object_path(target.kind, key, subresource=subresource),
@@ -206,20 +206,21 @@ class Client(Reader):
             body=encode(patch),
             media=_PATCH_MEDIA[patch_type],
         )
-        repeat = Repeat.ANY if patch_type == "merge" else Repeat.UNREAD
-        answer = await self._call(request, "patch", target.kind, key, repeat=repeat)
+        retry = RetryMode.IDEMPOTENT if patch_type == "merge" else RetryMode.UNPROCESSED
+        response = await self._call(request, "patch", target.kind, key, retry=retry)
         base_version = base_version_of(patch)
-        self._tell(Written("patch", target.kind, key, answer, False, base_version, subresource))
-        return target.read(answer)
+        self._notify(WriteEvent("patch", target.kind, key, response, False, base_version, subresource))
+        return target.decode(response)
 
     async def apply(self, obj: R, *, force: bool = False, subresource: str = "") -> R:
-        """Apply an object server-side: create it, or make the fields it names so, and own them.
+        """Server-side apply an object: create it, or set the fields in `obj` and become their owner.
 
-        What is not named is left alone; what this field manager named before and does not now is removed.
+        Fields that `obj` does not contain are left alone, except those that this field manager applied before: they are
+        removed.
 
-        Raises: ApplyConflict when another manager owns a field that would change; `force=True` takes it.
+        Raises: ApplyConflict when another manager owns a field that would change; `force=True` takes it over.
         """
-        target, key = await self._of(obj)
+        target, key = await self._resolve_object(obj)
         request = self._request(
             "PATCH",
             object_path(target.kind, key, subresource=subresource),
@@ -227,11 +228,11 @@ class Client(Reader):
             body=encode(_without_managed_fields(_complete(obj))),
             media=_APPLY_MEDIA,
         )
-        asked = Asked("apply", target.kind.kind, str(key))
-        status, answer = await self._caller.answer(request, asked, repeat=Repeat.ANY)
-        written = Written("apply", target.kind, key, answer, status == 201, obj.resource_version, subresource)
-        self._tell(written)
-        return target.read(answer)
+        info = RequestInfo("apply", target.kind.kind, str(key))
+        status, response = await self._caller.call_with_status(request, info, retry=RetryMode.IDEMPOTENT)
+        created = status == 201
+        self._notify(WriteEvent("apply", target.kind, key, response, created, obj.resource_version, subresource))
+        return target.decode(response)
 
     async def delete(
         self,
@@ -244,40 +245,40 @@ class Client(Reader):
         missing_ok: bool = False,
         unchanged: bool = False,
     ) -> None:
-        """Delete an object: `delete(pod)` only if it is still that one, `delete(Pod, "web")` whichever has the name.
+        """Delete an object: `delete(pod)` only if its uid matches, `delete(Pod, "web")` whatever has that name.
 
-        `unchanged` deletes it only at the version that was read. An object with finalizers goes when the last of them
-        is removed: `wait_for` with `deleted()` waits for that.
+        With `unchanged` the object is deleted only if its version is still the one that was read. An object with
+        finalizers exists until the last of them is removed: `wait_for` with `is_deleted()` waits for that.
 
-        Raises: NotFound when it is not there (unless `missing_ok`), Conflict when the name is another object's now.
+        Raises: NotFound when there is no such object (unless `missing_ok`), Conflict when the uid or version differs.
         """
         if isinstance(target, Resource | Unstructured):
             if name is not None or namespace is not None:
-                raise TypeError("an object says itself what it is called: leave out name and namespace")
-            place, key = await self._of(target)
+                raise TypeError("delete: an object has a name and namespace already (leave out name= and namespace=)")
+            resolved, key = await self._resolve_object(target)
             uid = target.uid
         elif name is not None:
-            place, key = await self._place(target, name, namespace)
+            resolved, key = await self._resolve(target, name, namespace)
             uid = ""
         else:
-            raise TypeError("delete takes an object, or a kind and a name; for all objects use delete_collection")
+            raise TypeError("delete: expected an object, or a kind and a name (delete_collection deletes all objects)")
         version = target.resource_version if isinstance(target, Resource | Unstructured) else ""
         options = DeleteOptions(
             propagation=propagation,
             grace_period=grace_period,
             uid=uid,
             resource_version=version if unchanged else "",
-            dry_run=self.settings.dry_run,
+            dry_run=self.options.dry_run,
         )
-        request = self._request("DELETE", object_path(place.kind, key), body=options.body())
-        repeat = Repeat.ANY if uid else Repeat.UNREAD
+        request = self._request("DELETE", object_path(resolved.kind, key), body=options.body())
+        retry = RetryMode.IDEMPOTENT if uid else RetryMode.UNPROCESSED
         try:
-            answer = await self._call(request, "delete", place.kind, key, repeat=repeat)
+            response = await self._call(request, "delete", resolved.kind, key, retry=retry)
         except NotFound:
             if not missing_ok:
                 raise
             return
-        self._tell(Written("delete", place.kind, key, answer, False, version))
+        self._notify(WriteEvent("delete", resolved.kind, key, response, False, version))
 
     async def delete_collection(
         self,
@@ -288,29 +289,32 @@ class Client(Reader):
         fields: Fields = "",
         propagation: Propagation = "",
     ) -> None:
-        """Delete all objects that the selectors pick, of one namespace, or of all for a cluster-scoped kind."""
-        target = await target_of(kind, self.discovery)
+        """Delete all objects that match the selectors: of one namespace, or of a cluster-scoped kind."""
+        target = await resolve_target(kind, self.discovery)
         if target.kind.namespaced and not namespace:
-            raise ValueError(f"delete_collection of {target.kind.kind} needs a namespace: the server knows no other")
+            raise ValueError(
+                f"delete_collection {target.kind.kind}: the kind is namespaced, and the server deletes from one "
+                "namespace only (write namespace=...)"
+            )
         request = self._request(
             "DELETE",
             collection_path(target.kind, namespace),
             query=ListOptions(label_selector=label_text(labels), field_selector=field_text(fields)).query(),
-            body=DeleteOptions(propagation=propagation, dry_run=self.settings.dry_run).body(),
+            body=DeleteOptions(propagation=propagation, dry_run=self.options.dry_run).body(),
         )
         await self._call(request, "delete all", target.kind, Key(namespace, ""))
 
     async def get_scale(self, kind: type[Resource] | KindName, name: str | Key, *, namespace: str | None = None) -> int:
-        """Give the number of replicas that an object asks for, by its scale subresource."""
-        target, key = await self._place(kind, name, namespace)
+        """Return the desired number of replicas of an object, from its scale subresource."""
+        target, key = await self._resolve(kind, name, namespace)
         request = self._request("GET", object_path(target.kind, key, subresource="scale"))
-        return _replicas(await self._call(request, "get scale of", target.kind, key, repeat=Repeat.ANY))
+        return _replicas(await self._call(request, "get scale of", target.kind, key, retry=RetryMode.IDEMPOTENT))
 
     async def scale(
         self, kind: type[Resource] | KindName, name: str | Key, replicas: int, *, namespace: str | None = None
     ) -> int:
-        """Set the number of replicas by the scale subresource; give the number that the server stored."""
-        target, key = await self._place(kind, name, namespace)
+        """Set the number of replicas with the scale subresource; return the number that the server stored."""
+        target, key = await self._resolve(kind, name, namespace)
         request = self._request(
             "PATCH",
             object_path(target.kind, key, subresource="scale"),
@@ -318,14 +322,14 @@ class Client(Reader):
             body=encode({"spec": {"replicas": replicas}}),
             media=_PATCH_MEDIA["merge"],
         )
-        return _replicas(await self._call(request, "scale", target.kind, key, repeat=Repeat.ANY))
+        return _replicas(await self._call(request, "scale", target.kind, key, retry=RetryMode.IDEMPOTENT))
 
     async def evict(self, pod: str | Key, *, namespace: str | None = None, grace_period: int | None = None) -> None:
-        """Ask for a pod to be evicted; a disruption budget may forbid it for now.
+        """Evict a pod.
 
-        Raises: TooManyRequests when the budget says no; it is not asked again here.
+        Raises: TooManyRequests when a disruption budget forbids it for now; the request is not retried.
         """
-        key = key_in(_POD, pod, namespace, self.settings.namespace)
+        key = resolve_key(_POD, pod, namespace, self.options.namespace)
         options = {} if grace_period is None else {"deleteOptions": {"gracePeriodSeconds": grace_period}}
         eviction = {
             "apiVersion": "policy/v1",
@@ -334,14 +338,14 @@ class Client(Reader):
             **options,
         }
         path = object_path(_POD, key, subresource="eviction")
-        request = self._request("POST", path, query=_dry_run(self.settings.dry_run), body=encode(eviction))
-        await self._call(request, "evict", _POD, key, repeat=Repeat.NEVER)
+        request = self._request("POST", path, query=_dry_run(self.options.dry_run), body=encode(eviction))
+        await self._call(request, "evict", _POD, key, retry=RetryMode.NEVER)
 
-    async def act(
+    async def write_subresource(
         self, obj: AnyObject, subresource: str, body: Any, *, method: Literal["POST", "PUT"] = "POST"
     ) -> bytes:
-        """Send something to a subresource that acts on an object: `pods/binding`, `namespaces/finalize`."""
-        target, key = await self._of(obj)
+        """Send `body` to a subresource, such as `pods/binding` or `namespaces/finalize`; return the response body."""
+        target, key = await self._resolve_object(obj)
         path = object_path(target.kind, key, subresource=subresource)
         request = self._request(method, path, query=self._write_options().query(), body=encode(body))
         return await self._call(request, f"{subresource} of", target.kind, key)
@@ -354,8 +358,8 @@ class Client(Reader):
         audiences: tuple[str, ...] = (),
         lifetime: int = 3600,
     ) -> IssuedToken:
-        """Ask for a token of a service account that is valid for about `lifetime` seconds."""
-        key = key_in(_SERVICE_ACCOUNT, service_account, namespace, self.settings.namespace)
+        """Request a token of a service account that is valid for about `lifetime` seconds."""
+        key = resolve_key(_SERVICE_ACCOUNT, service_account, namespace, self.options.namespace)
         review = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
@@ -366,9 +370,9 @@ class Client(Reader):
         return decode(_TokenRequest, await self._call(request, "create token of", _SERVICE_ACCOUNT, key)).status
 
     async def _update(self, obj: R, subresource: str) -> R:
-        target, key = await self._of(obj)
+        target, key = await self._resolve_object(obj)
         if not obj.resource_version:
-            raise ValueError(f"{obj.kind} {key} has no resource version: read it first, or apply it")
+            raise ValueError(f"update {obj.kind} {key}: it has no resourceVersion (read it first, or use apply)")
         path = object_path(target.kind, key, subresource=subresource)
         verb = f"update {subresource}".strip() + " of" if subresource else "update"
         options = self._write_options().query()
@@ -382,34 +386,34 @@ class Client(Reader):
                 return obj
             patch.setdefault("metadata", {})["resourceVersion"] = obj.resource_version
             request = self._request("PATCH", path, query=options, body=encode(patch), media=_PATCH_MEDIA["merge"])
-        answer = await self._call(request, verb, target.kind, key, repeat=Repeat.ANY)
-        self._tell(Written("update", target.kind, key, answer, False, obj.resource_version, subresource))
-        return target.read(answer)
+        response = await self._call(request, verb, target.kind, key, retry=RetryMode.IDEMPOTENT)
+        self._notify(WriteEvent("update", target.kind, key, response, False, obj.resource_version, subresource))
+        return target.decode(response)
 
-    def _tell(self, written: Written) -> None:
-        # The answer of a subresource other than status is another kind of object.
-        if self._listener is not None and not self.settings.dry_run and written.subresource in ("", "status"):
-            self._listener(written)
+    def _notify(self, event: WriteEvent) -> None:
+        # The response of a subresource other than status is another kind of object.
+        if self._listener is not None and not self.options.dry_run and event.subresource in ("", "status"):
+            self._listener(event)
 
     def _write_options(self, *, force: bool = False) -> WriteOptions:
-        settings = self.settings
+        options = self.options
         return WriteOptions(
             force=force,
-            dry_run=settings.dry_run,
-            field_manager=settings.field_manager,
-            field_validation=settings.field_validation,
+            dry_run=options.dry_run,
+            field_manager=options.field_manager,
+            field_validation=options.field_validation,
         )
 
 
 def _complete(obj: AnyObject) -> AnyObject | dict[str, Any]:
-    """Give all that an object came with and holds now; what came in a list has no apiVersion and kind of its own."""
+    """Return the object with all fields that it was decoded from; an item of a list lacks apiVersion and kind."""
     if isinstance(obj, Unstructured) or obj.source is None:
         return obj
-    return {"apiVersion": obj.api_version, "kind": obj.kind, **whole(obj)}
+    return {"apiVersion": obj.api_version, "kind": obj.kind, **full_object(obj)}
 
 
 def _without_managed_fields(obj: AnyObject | dict[str, Any]) -> AnyObject | dict[str, Any]:
-    """An apply that came with managed fields would be refused."""
+    """Return the object without managed fields: the server rejects an apply that contains them."""
     if isinstance(obj, Resource):
         return obj if not obj.metadata.managed_fields else _without_managed_fields(to_wire(obj))
     metadata = {name: value for name, value in obj.get("metadata", {}).items() if name != "managedFields"}

@@ -1,10 +1,10 @@
-"""One collection as bytes: what a cache reads."""
+"""A collection whose lists and watches are bytes: the source of a cache."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from konverge.client.caller import Asked, Caller
+from konverge.client.caller import Caller, RequestInfo
 from konverge.objects import Kind
 from konverge.wire import ListOptions, Query, Request, Response, WatchOptions, collection_path
 
@@ -18,9 +18,9 @@ _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=
 class Collection:
     """The objects of a kind in one namespace, or in all when `namespace` is "".
 
-    Promises: each call is one request, not repeated after a failure: whoever follows a collection paces itself. With
-    `metadata_only` the server leaves out all but the metadata of each object. `can_stall` says whether a stream may
-    stop coming without a word, as sockets do.
+    Promises: each call is one request and is not retried: a reflector has its own backoff. With `metadata_only` the
+    server sends only the metadata of each object. `can_stall` is True if a stream may stall without an error, as
+    sockets do.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Collection:
         timeout: float = 60.0,
         extra_headers: tuple[tuple[str, str], ...] = (),
     ) -> None:
-        self._caller = caller.without_repeats()
+        self._caller = caller.without_retries()
         self.can_stall: bool = getattr(caller.transport, "can_stall", True)
         self._path = collection_path(kind, namespace)
         self._kind = kind.kind
@@ -43,17 +43,17 @@ class Collection:
         self._extra_headers = extra_headers
 
     async def list(self, options: ListOptions) -> bytes:
-        """Ask for a list, or a page of it."""
+        """Request a list, or a page of it; return the body."""
         headers = {"accept": _METADATA_LIST if self._metadata_only else _FULL}
-        return await self._caller.call(self._request(options.query(), headers), self._asked("list"))
+        return await self._caller.call(self._request(options.query(), headers), self._info("list"))
 
     async def watch(self, options: WatchOptions) -> Response:
-        """Open a watch; the caller closes it."""
+        """Open a watch; the caller closes the response."""
         headers = {"accept": _METADATA if self._metadata_only else _FULL}
-        return await self._caller.stream(self._request(options.query(), headers, stream=True), self._asked("watch"))
+        return await self._caller.stream(self._request(options.query(), headers, stream=True), self._info("watch"))
 
-    def _asked(self, verb: str) -> Asked:
-        return Asked(verb, self._kind, self._namespace)
+    def _info(self, verb: str) -> RequestInfo:
+        return RequestInfo(verb, self._kind, self._namespace)
 
     def _request(self, query: Query, headers: Mapping[str, str], *, stream: bool = False) -> Request:
         return Request(

@@ -1,7 +1,7 @@
-"""Which kinds the server serves.
+"""Discovery: the kinds that the server serves.
 
-Asked on first need, in the aggregated form (one request each for /api and /apis), and asked again when a kind is
-unknown: a CRD may have come since. Kinds are found by api version and kind, or by the names that people write:
+The first lookup requests the aggregated form (one request each for /api and /apis). An unknown kind leads to a new
+request: a CRD may have been created since. Kinds are found by apiVersion and kind, or by a name as kubectl takes it:
 "deployments.apps", "deployments", "deployment.apps", "deploy", "deployments.v1.apps".
 """
 
@@ -12,21 +12,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from konverge.client.caller import Asked, Caller
-from konverge.client.retry import Repeat
+from konverge.client.caller import Caller, RequestInfo
+from konverge.client.retry import RetryMode
 from konverge.errors import UnknownKind
 from konverge.objects import Kind, Model, Scope, decode, field
 from konverge.wire import Request
 
-__all__ = ["Discovery", "Served"]
+__all__ = ["ApiResource", "Discovery"]
 
 _ACCEPT = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
-_ASK_AGAIN_AFTER = 1.0
+_MIN_REFRESH_INTERVAL = 1.0
 
 
 @dataclass(frozen=True)
-class Served:
-    """A kind that the server serves, with the other names it answers to and what it can do."""
+class ApiResource:
+    """A kind that the server serves, with its other names, verbs and subresources (metav1.APIResource)."""
 
     kind: Kind
     singular: str = ""
@@ -103,28 +103,28 @@ class _LegacyGroups(Model):
     groups: list[_LegacyGroup] = field(default_factory=list)
 
 
-_Fits: TypeAlias = Callable[[Served], bool]
+_Match: TypeAlias = Callable[[ApiResource], bool]
 
 
 class Discovery:
-    """The server's kinds, remembered.
+    """The kinds of the server, cached.
 
-    Promises: nothing is asked before the first question; a kind that is not known is asked for again before
-    `UnknownKind` is raised, a second after the last time at the earliest; many questions at once cause one request.
+    Promises: no request is sent before the first lookup; before `UnknownKind` is raised the kinds are requested again,
+    at most once a second; concurrent lookups share one request.
     """
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
-        self._served: list[Served] | None = None
-        self._asked_at = float("-inf")
-        # Held across the requests of a refresh, so that many unknown kinds at once cause one.
+        self._resources: list[ApiResource] | None = None
+        self._refreshed_at = float("-inf")
+        # Held across the requests of a refresh, so that concurrent lookups of unknown kinds share one.
         self._refreshing = asyncio.Lock()
 
-    async def served(self) -> list[Served]:
-        """Give all kinds that the server serves, groups in the server's order, preferred versions first."""
-        if self._served is None:
+    async def resources(self) -> list[ApiResource]:
+        """Return all kinds that the server serves, groups in the server's order, preferred versions first."""
+        if self._resources is None:
             await self.refresh()
-        return list(self._served or ())
+        return list(self._resources or ())
 
     async def kind(self, api_version: str, kind: str) -> Kind:
         """Find a kind by its apiVersion and kind.
@@ -133,58 +133,58 @@ class Discovery:
         """
         return await self._find(
             f"{kind}.{api_version}" if api_version else kind,
-            lambda served: served.kind.api_version == api_version and served.kind.kind == kind,
+            lambda resource: resource.kind.api_version == api_version and resource.kind.kind == kind,
         )
 
-    async def named(self, name: str) -> Kind:
-        """Find a kind by a name that people write, as kubectl does; the preferred version unless one is named.
+    async def find(self, name: str) -> Kind:
+        """Find a kind by a name as kubectl takes it; the preferred version unless the name contains one.
 
         Raises: UnknownKind when the server serves nothing of that name.
         """
-        resource, _, rest = name.lower().partition(".")
-        return await self._find(name, lambda served: resource in _names(served) and _in_group(served.kind, rest))
+        plural, _, group = name.lower().partition(".")
+        return await self._find(name, lambda found: plural in _names(found) and _in_group(found.kind, group))
 
     async def refresh(self) -> None:
-        """Ask the server again."""
-        asked_before = self._asked_at
+        """Request the kinds again."""
+        refreshed_before = self._refreshed_at
         async with self._refreshing:
-            if self._asked_at == asked_before:
-                self._served = [served for root in ("/api", "/apis") for served in await self._ask(root)]
-                self._asked_at = asyncio.get_running_loop().time()
+            if self._refreshed_at == refreshed_before:
+                self._resources = [found for root in ("/api", "/apis") for found in await self._discover(root)]
+                self._refreshed_at = asyncio.get_running_loop().time()
 
-    async def _find(self, name: str, fits: _Fits) -> Kind:
-        for served in await self.served():
-            if fits(served):
-                return served.kind
-        await asyncio.sleep(self._asked_at + _ASK_AGAIN_AFTER - asyncio.get_running_loop().time())
+    async def _find(self, name: str, matches: _Match) -> Kind:
+        for resource in await self.resources():
+            if matches(resource):
+                return resource.kind
+        await asyncio.sleep(self._refreshed_at + _MIN_REFRESH_INTERVAL - asyncio.get_running_loop().time())
         await self.refresh()
-        for served in self._served or ():
-            if fits(served):
-                return served.kind
-        raise UnknownKind(f"the server serves no kind {name!r} (is its CRD installed?)")
+        for resource in self._resources or ():
+            if matches(resource):
+                return resource.kind
+        raise UnknownKind(f"discover {name}: the server does not serve this kind (is its CRD installed?)")
 
-    async def _ask(self, root: str) -> Iterable[Served]:
+    async def _discover(self, root: str) -> Iterable[ApiResource]:
         body = await self._get(root, _ACCEPT)
         groups = decode(_Groups, body)
         if groups.kind == "APIGroupDiscoveryList":
             return _aggregated(groups)
-        return await self._ask_legacy(decode(_LegacyGroups, body))
+        return await self._discover_legacy(decode(_LegacyGroups, body))
 
-    async def _ask_legacy(self, groups: _LegacyGroups) -> list[Served]:
-        named = [("", version, f"/api/{version}") for version in groups.versions]
-        named += [(g.name, v.version, f"/apis/{v.group_version}") for g in groups.groups for v in g.versions]
-        found: list[Served] = []
-        for group, version, path in named:
+    async def _discover_legacy(self, groups: _LegacyGroups) -> list[ApiResource]:
+        versions = [("", version, f"/api/{version}") for version in groups.versions]
+        versions += [(g.name, v.version, f"/apis/{v.group_version}") for g in groups.groups for v in g.versions]
+        found: list[ApiResource] = []
+        for group, version, path in versions:
             resources = decode(_LegacyResources, await self._get(path, "application/json"))
             found += _legacy(group, version, resources.resources)
         return found
 
     async def _get(self, path: str, accept: str) -> bytes:
         request = Request("GET", path, headers={"accept": accept}, timeout=30.0)
-        return await self._caller.call(request, Asked("discover", path), repeat=Repeat.ANY)
+        return await self._caller.call(request, RequestInfo("discover", path), retry=RetryMode.IDEMPOTENT)
 
 
-def _aggregated(groups: _Groups) -> Iterable[Served]:
+def _aggregated(groups: _Groups) -> Iterable[ApiResource]:
     for group in groups.items:
         for version in group.versions:
             for resource in version.resources:
@@ -195,7 +195,7 @@ def _aggregated(groups: _Groups) -> Iterable[Served]:
                     resource.resource,
                     Scope(resource.scope),
                 )
-                yield Served(
+                yield ApiResource(
                     kind,
                     resource.singular_resource,
                     tuple(resource.short_names),
@@ -205,13 +205,13 @@ def _aggregated(groups: _Groups) -> Iterable[Served]:
                 )
 
 
-def _legacy(group: str, version: str, resources: list[_LegacyResource]) -> Iterable[Served]:
+def _legacy(group: str, version: str, resources: list[_LegacyResource]) -> Iterable[ApiResource]:
     subresources = [resource.name.split("/", 1) for resource in resources if "/" in resource.name]
     for resource in resources:
         if "/" in resource.name:
             continue
         scope = Scope.NAMESPACED if resource.namespaced else Scope.CLUSTER
-        yield Served(
+        yield ApiResource(
             Kind(group, version, resource.kind, resource.name, scope),
             resource.singular_name,
             tuple(resource.short_names),
@@ -221,10 +221,10 @@ def _legacy(group: str, version: str, resources: list[_LegacyResource]) -> Itera
         )
 
 
-def _names(served: Served) -> set[str]:
-    return {served.kind.plural, served.singular, served.kind.kind.lower(), *served.short_names} - {""}
+def _names(resource: ApiResource) -> set[str]:
+    return {resource.kind.plural, resource.singular, resource.kind.kind.lower(), *resource.short_names} - {""}
 
 
-def _in_group(kind: Kind, rest: str) -> bool:
-    """Tell whether "apps", "v1.apps" or "" names the kind's group (and version)."""
-    return rest in ("", kind.group, f"{kind.version}.{kind.group}".rstrip("."))
+def _in_group(kind: Kind, group: str) -> bool:
+    """Report whether "apps", "v1.apps" or "" is the kind's group (and version)."""
+    return group in ("", kind.group, f"{kind.version}.{kind.group}".rstrip("."))

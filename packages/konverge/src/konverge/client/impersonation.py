@@ -1,4 +1,4 @@
-"""Acting as somebody else: the Impersonate- headers."""
+"""Impersonation of another user: the Impersonate- headers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 __all__ = ["Impersonation"]
 
 _TOKEN_CHARACTERS = frozenset("!#$&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-"""What may stand in a header's name, less the percent sign, which escapes the rest."""
+"""The characters of a header name, except the percent sign, which escapes all others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Impersonation:
-    """The user that requests act as. The server asks whether the real user may do that."""
+    """The user that requests impersonate. The server checks that the real user is allowed to."""
 
     user: str
     uid: str = ""
@@ -22,13 +22,13 @@ class Impersonation:
 
     def __post_init__(self) -> None:
         if not self.user:
-            raise ValueError("Impersonation: uid, groups and extra need a user to go with")
+            raise ValueError("Impersonation: uid, groups and extra need a user")
         for _, value in self.headers():
             if any(character in value for character in "\r\n\0"):
-                raise ValueError("Impersonation: a line break cannot stand in a header")
+                raise ValueError("Impersonation: a header cannot contain a line break")
 
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """Return names and values, in order; a name comes again for each group and each value of an extra field."""
+        """Return names and values in order; a name is repeated for each group and each value of an extra field."""
         uid = (("impersonate-uid", self.uid),) if self.uid else ()
         groups = tuple(("impersonate-group", group) for group in self.groups)
         extra = tuple(

@@ -1,4 +1,4 @@
-"""To an API server in the same process, without a socket."""
+"""The transport to an API server in the same process, without a socket."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 
 class InProcessTransport:
-    """A transport that calls the server: `handle` gets each request as it was made and gives the answer.
+    """A transport that passes each request to `handle` and returns its response.
 
-    Promises: nothing else happens between the two, so it works on any event loop, that of virtual time included. A
-    request's timeout holds for `handle` and, unless it is a stream, for the reading of the body. What `handle` raises
-    comes through unchanged. There is no connection that could die in silence (`can_stall`).
+    Promises: it does nothing else, so it works on any event loop, including virtual time. A request's timeout covers
+    `handle` and, unless the request is a stream, the reading of the body. Exceptions of `handle` are not changed. There
+    is no connection that could stall (`can_stall`).
     """
 
     can_stall = False
@@ -30,7 +30,7 @@ class InProcessTransport:
         self._closed = False
 
     async def send(self, request: Request) -> Response:
-        """Call the server."""
+        """Pass the request to the server."""
         if self._closed:
             raise TransportError(f"{request.method} {request.path}: the transport is closed", sent=False)
         if request.timeout is None:
@@ -42,11 +42,11 @@ class InProcessTransport:
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            raise _late(request, "no answer") from error
+            raise _timeout_error(request, "no response") from error
         return response if request.stream else _TimedResponse(response, request, end)
 
     async def close(self) -> None:
-        """Refuse all further requests."""
+        """Reject all further requests."""
         self._closed = True
 
     async def __aenter__(self) -> Self:
@@ -59,7 +59,7 @@ class InProcessTransport:
 
 
 class _TimedResponse:
-    """An answer whose body must be read before the request's deadline."""
+    """A response whose body must be read before the request's deadline."""
 
     def __init__(self, inner: Response, request: Request, end: float) -> None:
         self._inner = inner
@@ -73,9 +73,9 @@ class _TimedResponse:
         return await self._within(self._inner.read())
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        pieces = aiter(self._inner.chunks())
-        while (piece := await self._within(anext(pieces, None))) is not None:
-            yield piece
+        chunks = aiter(self._inner.chunks())
+        while (chunk := await self._within(anext(chunks, None))) is not None:
+            yield chunk
 
     async def close(self) -> None:
         await self._inner.close()
@@ -95,8 +95,8 @@ class _TimedResponse:
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            raise _late(self._request, "no complete answer") from error
+            raise _timeout_error(self._request, "no complete response") from error
 
 
-def _late(request: Request, what: str) -> TransportError:
+def _timeout_error(request: Request, what: str) -> TransportError:
     return TransportError(f"{request.method} {request.path}: {what} within {request.timeout:g} s")

@@ -1,4 +1,4 @@
-"""Lists and watch events, as the client hands them out."""
+"""Lists and watch events, as the client returns them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from konverge.client.targets import Target
 from konverge.errors import DecodeError
 from konverge.objects import AnyObject, ListMeta, Unstructured, decode_list
 
-__all__ = ["Listing", "WatchEvent", "read_listing"]
+__all__ = ["ObjectList", "WatchEvent", "decode_object_list"]
 
 R = TypeVar("R", bound=AnyObject)
 
 
-class Listing(list[R], Generic[R]):
-    """The objects of a list, with the version it was read at.
+class ObjectList(list[R], Generic[R]):
+    """The objects of a list, with its resource version.
 
-    `continue_` is where the next page starts, "" after the last; `remaining` is how many are left, if the server says.
+    `continue_` is the token of the next page, "" after the last one; `remaining` is the number of objects on later
+    pages, if the server says.
     """
 
     def __init__(self, items: list[R], metadata: ListMeta) -> None:
@@ -29,16 +30,16 @@ class Listing(list[R], Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent(Generic[R]):
-    """One change: `type` is ADDED, MODIFIED or DELETED; a deleted object is in its last state."""
+    """A change of an object: `type` is ADDED, MODIFIED or DELETED; a deleted object has its last state."""
 
     type: str
     object: R
 
 
-def read_listing(target: Target[R], body: bytes) -> Listing[R]:
-    """Read the body of a list."""
+def decode_object_list(target: Target[R], body: bytes) -> ObjectList[R]:
+    """Decode the body of a list."""
     try:
         metadata, items = decode_list(target.type, body)
     except DecodeError as error:
         raise DecodeError(f"list {target.kind.kind}: {error}", path=error.path) from error
-    return Listing([target.complete(item) for item in items] if target.type is Unstructured else items, metadata)
+    return ObjectList([target.complete(item) for item in items] if target.type is Unstructured else items, metadata)

@@ -1,8 +1,8 @@
-"""Reading: get, list, watch, logs, and waiting for something to come true.
+"""The verbs that read: get, list, watch, logs and wait.
 
-What to read is given as a class (`Deployment`: typed objects come back), as a `Kind`, or as a name that people write
-("deployments.apps"): then objects are `Unstructured`. A name without a namespace means the client's own namespace; a
-list without one means all.
+The kind is a class (`Deployment`: the result is typed), a `Kind`, or a name as kubectl takes it ("deployments.apps");
+with the latter two the result is `Unstructured`. A name without a namespace refers to the client's namespace; a list
+without one covers all namespaces.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from random import Random
 from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, TypeVar, overload
 
-from konverge.client.caller import Asked, Caller, Observer, WriteGuard
+from konverge.client.caller import Caller, Observer, RequestInfo, WriteGuard
 from konverge.client.collections import Collection
 from konverge.client.discovery import Discovery
 from konverge.client.impersonation import Impersonation
-from konverge.client.lists import Listing, WatchEvent, read_listing
-from konverge.client.retry import Repeat, RetryPolicy
+from konverge.client.lists import ObjectList, WatchEvent, decode_object_list
+from konverge.client.retry import RetryMode, RetryPolicy
 from konverge.client.selectors import Fields, Labels, field_text, label_text
-from konverge.client.targets import KindName, Target, key_in, target_of, target_of_object
-from konverge.client.waiting import Claim, Look
+from konverge.client.targets import KindName, Target, resolve_key, resolve_object_target, resolve_target
+from konverge.client.wait import ConditionFunc, WaitCondition
 from konverge.errors import DecodeError, Expired, ServerError, TransportError, WaitTimeout
 from konverge.objects import AnyObject, Key, Kind, Resource, Unstructured
 from konverge.telemetry import log_request
@@ -37,11 +37,11 @@ from konverge.wire import (
     Transport,
     WatchOptions,
     collection_path,
-    error_of_frame,
+    error_from_frame,
     object_path,
 )
 
-__all__ = ["Reader", "Settings"]
+__all__ = ["ClientOptions", "Reader"]
 
 R = TypeVar("R", bound=AnyObject)
 T = TypeVar("T", bound=Resource)
@@ -51,15 +51,16 @@ VersionMatch: TypeAlias = Literal["", "Exact", "NotOlderThan"]
 _JSON = {"accept": "application/json"}
 _PAGE = 500
 _POD = Kind("", "v1", "Pod", "pods")
-_WATCH_AGAIN_AFTER = 1.0
+_WATCH_RETRY_DELAY = 1.0
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How a client asks; `Client.using` changes one for a while.
+class ClientOptions:
+    """Options of all requests of a client; `Client.using` returns a client with other options.
 
-    `timeout` is how long a request may take in all: headers, body, and repeats. `field_validation` "Strict" makes the
-    server refuse fields that it does not know; "" leaves it at its default, a warning.
+    `field_manager` is recorded by the server as the owner of the written fields; keep it stable between releases of an
+    operator. `timeout` is how long a request may take in total, including the body and all retries. With
+    `field_validation` "Strict" the server rejects fields that it does not know; "" is the server's default, a warning.
     """
 
     namespace: str = "default"
@@ -71,52 +72,53 @@ class Settings:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.timeout, int | float) and self.timeout > 0):
-            raise ValueError(f"timeout is a number of seconds above 0, got {self.timeout!r}")
+            raise ValueError(f"timeout: expected a number of seconds above 0, got {self.timeout!r}")
         if not isinstance(self.impersonate, Impersonation | None):
-            raise TypeError(f"impersonate takes Impersonation(user), got {self.impersonate!r:.100}")
+            raise TypeError(f"impersonate: expected Impersonation(user), got {self.impersonate!r:.100}")
 
 
 class Reader:
-    """The reading half of a `Client`, for whoever should not write.
+    """The part of a `Client` that reads, for code that must not write.
 
-    Promises: every refusal of the server is an ApiError of the right class that says what was asked; no answer is a
-    TransportError; nothing of the HTTP library comes through; reads are repeated after a passing failure (see `retry`).
+    Promises: an error response raises the matching subclass of ApiError, which names verb, kind and key; a missing
+    response raises TransportError; no exception of the HTTP library gets out; reads are retried after a transient
+    failure (see `retry`).
     """
 
     def __init__(
         self,
         transport: Transport,
         *,
-        settings: Settings | None = None,
+        options: ClientOptions | None = None,
         retry: RetryPolicy | None = None,
         guard: WriteGuard | None = None,
         observers: tuple[Observer, ...] = (),
         random: Random | None = None,
     ) -> None:
-        self.settings = settings or Settings()
+        self.options = options or ClientOptions()
         self._caller = Caller(transport, policy=retry, guard=guard, observers=(log_request, *observers), random=random)
         self.discovery = Discovery(self._caller)
 
-    def using(self, **settings: Any) -> Self:
-        """Give a client with other settings on the same connections: `client.using(dry_run=True)`."""
-        twin = copy.copy(self)
-        twin.settings = replace(self.settings, **settings)
-        return twin
+    def using(self, **options: Any) -> Self:
+        """Return a client with other options on the same connections: `client.using(dry_run=True)`."""
+        clone = copy.copy(self)
+        clone.options = replace(self.options, **options)
+        return clone
 
     def collection(self, kind: Kind, *, namespace: str = "", metadata_only: bool = False) -> Collection:
-        """Give a collection to be read as bytes, request by request: what caches are fed from."""
-        impersonate = self.settings.impersonate
+        """Return a collection whose lists and watches are bytes, as caches read them."""
+        impersonate = self.options.impersonate
         return Collection(
             self._caller,
             kind,
             namespace=namespace,
             metadata_only=metadata_only,
-            timeout=self.settings.timeout,
+            timeout=self.options.timeout,
             extra_headers=impersonate.headers() if impersonate else (),
         )
 
     async def close(self) -> None:
-        """Close all connections, those of clients made by `using` included."""
+        """Close all connections, including those of clients returned by `using`."""
         await self._caller.transport.close()
 
     async def __aenter__(self) -> Self:
@@ -127,8 +129,6 @@ class Reader:
     ) -> None:
         await self.close()
 
-    # Reading
-
     @overload
     async def get(self, kind: type[T], name: str | Key, *, namespace: str | None = None) -> T: ...
     @overload
@@ -136,11 +136,11 @@ class Reader:
     async def get(self, kind: type[Any] | KindName, name: str | Key, *, namespace: str | None = None) -> Any:
         """Read one object.
 
-        Raises: NotFound when it is not there.
+        Raises: NotFound when it does not exist.
         """
-        target, key = await self._place(kind, name, namespace)
+        target, key = await self._resolve(kind, name, namespace)
         request = self._request("GET", object_path(target.kind, key))
-        return target.read(await self._call(request, "get", target.kind, key, repeat=Repeat.ANY))
+        return target.decode(await self._call(request, "get", target.kind, key, retry=RetryMode.IDEMPOTENT))
 
     @overload
     async def list(
@@ -152,7 +152,7 @@ class Reader:
         fields: Fields = "",
         resource_version: str = "",
         match: VersionMatch = "",
-    ) -> Listing[T]: ...
+    ) -> ObjectList[T]: ...
     @overload
     async def list(
         self,
@@ -163,7 +163,7 @@ class Reader:
         fields: Fields = "",
         resource_version: str = "",
         match: VersionMatch = "",
-    ) -> Listing[Unstructured]: ...
+    ) -> ObjectList[Unstructured]: ...
     async def list(
         self,
         kind: type[Any] | KindName,
@@ -173,10 +173,10 @@ class Reader:
         fields: Fields = "",
         resource_version: str = "",
         match: VersionMatch = "",
-    ) -> Listing[Any]:
-        """Read a collection in one request, of one namespace or of all; `labels` and `fields` are selectors.
+    ) -> ObjectList[Any]:
+        """List a collection in one request, in one namespace or in all; `labels` and `fields` are selectors.
 
-        A selector is a text as kubectl takes it, a dict of what must be equal, or a LabelSelector or FieldSelector.
+        A selector is a string as kubectl takes it, a dict of names and values, a LabelSelector or a FieldSelector.
         """
         options = ListOptions(
             label_selector=label_text(labels),
@@ -184,16 +184,16 @@ class Reader:
             resource_version=resource_version,
             resource_version_match=match,
         )
-        return await self._list(await target_of(kind, self.discovery), namespace, options)
+        return await self._list(await resolve_target(kind, self.discovery), namespace, options)
 
     @overload
     def pages(
         self, kind: type[T], *, namespace: str = "", labels: Labels = "", fields: Fields = "", size: int = _PAGE
-    ) -> AsyncIterator[Listing[T]]: ...
+    ) -> AsyncIterator[ObjectList[T]]: ...
     @overload
     def pages(
         self, kind: KindName, *, namespace: str = "", labels: Labels = "", fields: Fields = "", size: int = _PAGE
-    ) -> AsyncIterator[Listing[Unstructured]]: ...
+    ) -> AsyncIterator[ObjectList[Unstructured]]: ...
     async def pages(
         self,
         kind: type[Any] | KindName,
@@ -202,15 +202,15 @@ class Reader:
         labels: Labels = "",
         fields: Fields = "",
         size: int = _PAGE,
-    ) -> AsyncIterator[Listing[Any]]:
-        """Read a collection page by page; all pages show the state at one version.
+    ) -> AsyncIterator[ObjectList[Any]]:
+        """List a collection in pages; all pages are of the same resource version.
 
-        Raises: Expired when the version is compacted between two pages: start again.
+        Raises: Expired when the version is compacted between two pages: start from the first page.
         """
-        target = await target_of(kind, self.discovery)
+        target = await resolve_target(kind, self.discovery)
         options = ListOptions(label_selector=label_text(labels), field_selector=field_text(fields), limit=size)
         while True:
-            page: Listing[Any] = await self._list(target, namespace, options)
+            page: ObjectList[Any] = await self._list(target, namespace, options)
             yield page
             if not page.continue_:
                 return
@@ -248,14 +248,14 @@ class Reader:
         resource_version: str = "",
         timeout: float | None = None,
     ) -> AsyncIterator[WatchEvent[Any]]:
-        """Follow the changes of a collection from a version on; without one, what is there comes first, as ADDED.
+        """Watch a collection from a version on; without a version, the existing objects come first, as ADDED.
 
-        One stream is followed to its end, which the server sets after some minutes at the latest (or after `timeout`
-        seconds). Leave the loop inside `contextlib.aclosing` to let go of the connection at once.
+        The iteration ends with the stream, which the server closes after some minutes at the latest (or after `timeout`
+        seconds). Wrap the iterator in `contextlib.aclosing` to close the connection when the loop is left early.
 
         Raises: Expired when the version is compacted: list again; DecodeError when the stream is broken.
         """
-        target = await target_of(kind, self.discovery)
+        target = await resolve_target(kind, self.discovery)
         options = WatchOptions(
             label_selector=label_text(labels),
             field_selector=field_text(fields),
@@ -269,39 +269,51 @@ class Reader:
 
     @overload
     async def wait_for(
-        self, kind: type[T], name: str | Key, claim: Look, *, namespace: str | None = None, timeout: float = 60.0
+        self,
+        kind: type[T],
+        name: str | Key,
+        condition: ConditionFunc,
+        *,
+        namespace: str | None = None,
+        timeout: float = 60.0,
     ) -> T | None: ...
     @overload
     async def wait_for(
-        self, kind: KindName, name: str | Key, claim: Look, *, namespace: str | None = None, timeout: float = 60.0
+        self,
+        kind: KindName,
+        name: str | Key,
+        condition: ConditionFunc,
+        *,
+        namespace: str | None = None,
+        timeout: float = 60.0,
     ) -> Unstructured | None: ...
     async def wait_for(
         self,
         kind: type[Any] | KindName,
         name: str | Key,
-        claim: Look,
+        condition: ConditionFunc,
         *,
         namespace: str | None = None,
         timeout: float = 60.0,
     ) -> Any:
-        """Follow one object until the claim about it holds, and give it as it is then (None when it is not there).
+        """Watch one object until the condition holds, and return its state then (None if it does not exist).
 
-        `konverge.client.waiting` has ready-made claims: exists, deleted, condition, field_is, rolled_out.
+        `konverge.client` has conditions: exists, is_deleted, has_condition, field_equals, is_deployment_complete.
 
-        Raises: WaitTimeout after `timeout` seconds, with what was seen last.
+        Raises: WaitTimeout after `timeout` seconds, with the last observed version.
         """
-        target, key = await self._place(kind, name, namespace)
-        object_path(target.kind, key)  # refuses a key that no object can have, which would be waited for in vain
-        seen: Any = None
+        target, key = await self._resolve(kind, name, namespace)
+        object_path(target.kind, key)  # raises for a key that no object can have: the wait would never end
+        last: Any = None
         try:
             async with asyncio.timeout(timeout), aclosing(self._states(target, key)) as states:
-                async for seen in states:
-                    if claim(seen):
-                        return seen
+                async for last in states:
+                    if condition(last):
+                        return last
         except TimeoutError:
-            words = claim if isinstance(claim, Claim) else "satisfies the claim"
-            last = f"at version {seen.resource_version}" if seen is not None else "not there"
-            text = f"wait until {target.kind.kind} {key} {words}: not within {timeout:g} s (last seen {last})"
+            description = condition if isinstance(condition, WaitCondition) else "meets the condition"
+            state = f"at version {last.resource_version}" if last is not None else "absent"
+            text = f"wait until {target.kind.kind} {key} {description}: not within {timeout:g} s (last seen {state})"
             raise WaitTimeout(text) from None
         raise AssertionError("the states of an object never end")
 
@@ -316,11 +328,12 @@ class Reader:
         tail_lines: int | None = None,
         since: float | None = None,
     ) -> AsyncIterator[bytes]:
-        """Read the log of a pod line by line, without the line ends; with `follow`, for as long as it grows.
+        """Read the log of a pod line by line, without line ends; with `follow`, until the container ends.
 
-        `since` is how many seconds to look back. Leave the loop inside `contextlib.aclosing` to let go at once.
+        `since` limits the log to the last so many seconds. Wrap the iterator in `contextlib.aclosing` to close the
+        connection when the loop is left early.
         """
-        key = key_in(_POD, pod, namespace, self.settings.namespace)
+        key = resolve_key(_POD, pod, namespace, self.options.namespace)
         options = {
             "container": container,
             "follow": "true" if follow else "",
@@ -331,12 +344,10 @@ class Reader:
         query = tuple(option for option in options.items() if option[1])
         return self._log_lines(self._request("GET", object_path(_POD, key, subresource="log"), query=query), key)
 
-    # How it is asked
-
     async def _log_lines(self, request: Request, key: Key) -> AsyncIterator[bytes]:
         request = replace(request, stream=True, headers={"accept": "*/*"})
         rest = b""
-        async with await self._caller.stream(request, Asked("read the log of", "Pod", str(key))) as response:
+        async with await self._caller.stream(request, RequestInfo("read the log of", "Pod", str(key))) as response:
             async for chunk in response.chunks():
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
@@ -345,46 +356,46 @@ class Reader:
             yield rest
 
     async def _states(self, target: Target[Any], key: Key) -> AsyncGenerator[Any]:
-        """Give the state of one object now and after each change, for ever; a stream that ends is taken up again."""
+        """Yield the state of one object now and after each change, for ever; watch again when the stream ends."""
         only = ListOptions(field_selector=f"metadata.name={key.name}")
         while True:
-            now: Listing[Any] = await self._list(target, key.namespace, only)
-            yield now[0] if now else None
-            since = WatchOptions(
-                field_selector=only.field_selector, resource_version=now.resource_version, bookmarks=False
+            listed: ObjectList[Any] = await self._list(target, key.namespace, only)
+            yield listed[0] if listed else None
+            options = WatchOptions(
+                field_selector=only.field_selector, resource_version=listed.resource_version, bookmarks=False
             )
             with suppress(Expired, DecodeError, TransportError, ServerError):
-                async with aclosing(self._watch(target, key.namespace, since)) as changes:
-                    async for event in changes:
+                async with aclosing(self._watch(target, key.namespace, options)) as events:
+                    async for event in events:
                         yield None if event.type == "DELETED" else event.object
-            await asyncio.sleep(_WATCH_AGAIN_AFTER)
+            await asyncio.sleep(_WATCH_RETRY_DELAY)
 
-    async def _list(self, target: Target[Any], namespace: str, options: ListOptions) -> Listing[Any]:
+    async def _list(self, target: Target[Any], namespace: str, options: ListOptions) -> ObjectList[Any]:
         request = self._request("GET", collection_path(target.kind, namespace), query=options.query())
-        body = await self._call(request, "list", target.kind, Key(namespace, ""), repeat=Repeat.ANY)
-        return read_listing(target, body)
+        body = await self._call(request, "list", target.kind, Key(namespace, ""), retry=RetryMode.IDEMPOTENT)
+        return decode_object_list(target, body)
 
     async def _watch(
         self, target: Target[Any], namespace: str, options: WatchOptions
     ) -> AsyncGenerator[WatchEvent[Any]]:
-        asked = Asked("watch", target.kind.kind, namespace)
+        info = RequestInfo("watch", target.kind.kind, namespace)
         request = self._request("GET", collection_path(target.kind, namespace), query=options.query(), stream=True)
         reader = FrameReader()
-        async with await self._caller.stream(request, asked) as response:
+        async with await self._caller.stream(request, info) as response:
             async for chunk in response.chunks():
                 for frame in reader.feed(chunk):
                     if frame.type == "ERROR":
-                        raise error_of_frame(frame, verb=asked.verb, kind=asked.kind, key=asked.key)
-                    yield WatchEvent(frame.type, target.read(bytes(frame.object)))
+                        raise error_from_frame(frame, verb=info.verb, kind=info.kind, key=info.key)
+                    yield WatchEvent(frame.type, target.decode(bytes(frame.object)))
             reader.close()
 
-    async def _place(self, kind: Any, name: str | Key, namespace: str | None) -> tuple[Target[Any], Key]:
-        target = await target_of(kind, self.discovery)
-        return target, key_in(target.kind, name, namespace, self.settings.namespace)
+    async def _resolve(self, kind: Any, name: str | Key, namespace: str | None) -> tuple[Target[Any], Key]:
+        target = await resolve_target(kind, self.discovery)
+        return target, resolve_key(target.kind, name, namespace, self.options.namespace)
 
-    async def _of(self, obj: R) -> tuple[Target[R], Key]:
-        target = await target_of_object(obj, self.discovery)
-        return target, key_in(target.kind, obj.name, obj.namespace or None, self.settings.namespace)
+    async def _resolve_object(self, obj: R) -> tuple[Target[R], Key]:
+        target = await resolve_object_target(obj, self.discovery)
+        return target, resolve_key(target.kind, obj.name, obj.namespace or None, self.options.namespace)
 
     def _request(
         self,
@@ -396,7 +407,7 @@ class Reader:
         media: str = "application/json",
         stream: bool = False,
     ) -> Request:
-        impersonate = self.settings.impersonate
+        impersonate = self.options.impersonate
         return Request(
             method,
             path,
@@ -404,12 +415,12 @@ class Reader:
             headers={**_JSON, "content-type": media} if body else _JSON,
             extra_headers=impersonate.headers() if impersonate else (),
             body=body,
-            timeout=self.settings.timeout,
+            timeout=self.options.timeout,
             stream=stream,
         )
 
     async def _call(
-        self, request: Request, verb: str, kind: Kind, key: Key, *, repeat: Repeat = Repeat.UNREAD
+        self, request: Request, verb: str, kind: Kind, key: Key, *, retry: RetryMode = RetryMode.UNPROCESSED
     ) -> bytes:
-        asked = Asked(verb, kind.kind, str(key) if key.name else key.namespace)
-        return await self._caller.call(request, asked, repeat=repeat)
+        info = RequestInfo(verb, kind.kind, str(key) if key.name else key.namespace)
+        return await self._caller.call(request, info, retry=retry)

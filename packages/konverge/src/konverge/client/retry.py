@@ -1,14 +1,13 @@
-"""When to ask again, and after how long.
+"""Whether to retry a request, and after which delay.
 
-This module decides; it does not wait. Rules that hold here:
+This module decides; it does not sleep. Rules:
 
-1. A request that certainly did nothing may be repeated: it never left (`TransportError.sent` is False), or the server
-   turned it away unread (429).
-2. A request that may have been carried out (a cut connection, a 5xx) is repeated only if carrying it out twice is the
-   same as once: reads, server-side apply, writes with a version or uid as precondition. A create is not.
-3. The server's Retry-After is a lower bound, never cut short. If it asks for more than `longest_wish`, we give up
-   instead.
-4. Otherwise waits double from `first` to `longest`, each shortened by a random part of up to half.
+1. A request that was certainly not processed may be retried: it was not sent (`TransportError.sent` is False), or the
+   server rejected it unread (429).
+2. A request that may have been processed (a cut connection, a 5xx) is retried only if it is idempotent: reads,
+   server-side apply, writes with a version or uid as precondition. A create is not idempotent.
+3. The server's Retry-After is a lower bound of the delay. If it is longer than `max_retry_after`, there is no retry.
+4. Without Retry-After the delay doubles from `base_delay` to `max_delay`, minus a random part of up to half of it.
 """
 
 from __future__ import annotations
@@ -19,52 +18,52 @@ from random import Random
 
 from konverge.errors import KonvergeError, ServerError, TooManyRequests, TransportError
 
-__all__ = ["Repeat", "RetryPolicy"]
+__all__ = ["RetryMode", "RetryPolicy"]
 
 
-class Repeat(Enum):
-    """When a request may be sent again."""
+class RetryMode(Enum):
+    """When a request may be retried."""
 
-    NEVER = "never"  # the refusal itself is the answer: an eviction that a budget forbids
-    UNREAD = "unread"  # when it certainly was not carried out: rule 1
-    ANY = "any"  # also when it may have been: rule 2
+    NEVER = "never"  # the caller handles 429: an eviction that a disruption budget forbids
+    UNPROCESSED = "unprocessed"  # only if it certainly was not processed: rule 1
+    IDEMPOTENT = "idempotent"  # also if it may have been processed: rule 2
 
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How patient a client is: the defaults ride out the restart of an API server, about 20 s."""
+    """The retries of a client: the defaults outlast the restart of an API server, about 20 s."""
 
     attempts: int = 8
-    first: float = 0.2
-    longest: float = 8.0
-    longest_wish: float = 60.0
+    base_delay: float = 0.2
+    max_delay: float = 8.0
+    max_retry_after: float = 60.0
 
-    def delay(self, error: KonvergeError, *, attempt: int, repeat: Repeat, random: Random) -> float | None:
-        """Give the seconds to wait after this attempt (counted from 1) failed so, or None to give up."""
-        if attempt >= self.attempts or not _may_repeat(error, repeat):
+    def delay(self, error: KonvergeError, *, attempt: int, retry: RetryMode, random: Random) -> float | None:
+        """Return the delay in seconds after the failure of this attempt (counted from 1), or None for no retry."""
+        if attempt >= self.attempts or not _may_retry(error, retry):
             return None
-        wish = _wish(error)
-        if wish is not None and wish > self.longest_wish:
+        retry_after = _retry_after(error)
+        if retry_after is not None and retry_after > self.max_retry_after:
             return None
-        step = min(self.longest, self.first * 2.0 ** (attempt - 1))
-        spread = step * random.random() / 2
-        return step - spread if wish is None else wish + spread
+        backoff = min(self.max_delay, self.base_delay * 2.0 ** (attempt - 1))
+        jitter = backoff * random.random() / 2
+        return backoff - jitter if retry_after is None else retry_after + jitter
 
 
-def _wish(error: KonvergeError) -> float | None:
+def _retry_after(error: KonvergeError) -> float | None:
     return error.retry_after if isinstance(error, TooManyRequests | ServerError) else None
 
 
-def _may_repeat(error: KonvergeError, repeat: Repeat) -> bool:
-    if repeat is Repeat.NEVER:
+def _may_retry(error: KonvergeError, retry: RetryMode) -> bool:
+    if retry is RetryMode.NEVER:
         return False
     match error:
         case TooManyRequests():
             return True
         case TransportError():
-            return repeat is Repeat.ANY or not error.sent
+            return retry is RetryMode.IDEMPOTENT or not error.sent
         case ServerError():
-            # A plain 500 is often a verdict on what was sent, and would be the same again.
-            passing = error.status in (502, 503, 504) or error.retry_after is not None
-            return repeat is Repeat.ANY and passing
+            # A plain 500 is often caused by the content of the request, so a retry would fail too.
+            transient = error.status in (502, 503, 504) or error.retry_after is not None
+            return retry is RetryMode.IDEMPOTENT and transient
     return False

@@ -1,4 +1,4 @@
-"""Selectors as callers give them: a text, a dict of what must be equal, or a selector."""
+"""Selectors as arguments: a string, a dict of names and values, or a selector."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Fields: TypeAlias = str | Mapping[str, str] | FieldSelector
 
 
 def label_text(labels: Labels) -> str:
-    """Give a label selector as it stands in a query. A text goes as it is: the server reads it."""
+    """Return a label selector as text for the query. A string is not checked: the server parses it."""
     return str(LabelSelector.of(labels)) if isinstance(labels, Mapping) else str(labels)
 
 
 def field_text(fields: Fields) -> str:
-    """Give a field selector as it stands in a query."""
+    """Return a field selector as text for the query."""
     return str(FieldSelector.of(fields)) if isinstance(fields, Mapping) else str(fields)

@@ -1,6 +1,7 @@
-"""Writes that succeeded, told to whoever keeps a copy of the cluster.
+"""Notifications of successful writes, for caches.
 
-A listener is told in one step with the answer, before the writer goes on: whatever the writer reads next can see it.
+A listener is called as soon as the response is there and before the write returns, so that the next read of the writer
+can see the write.
 """
 
 from __future__ import annotations
@@ -11,32 +12,32 @@ from typing import Any, TypeAlias
 
 from konverge.objects import Key, Kind
 
-__all__ = ["WriteListener", "Written", "base_version_of"]
+__all__ = ["WriteEvent", "WriteListener", "base_version_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """A write and what the server answered.
+class WriteEvent:
+    """A write and its response.
 
-    `answer` is the object as it is now; after a delete it is the object with its deletion mark, its last state, or a
-    Status. `created` says that this write made the object. `base_version` is the version that the write was bound to,
-    "" when it was bound to none.
+    `response` is the body of the response: the new object; after a delete the object with its deletionTimestamp, its
+    last state, or a Status. `created` is True when this write created the object. `base_version` is the resource
+    version that the write requires, "" when it requires none.
     """
 
     verb: str  # "create", "update", "patch", "apply" or "delete"
     kind: Kind
     key: Key
-    answer: bytes
+    response: bytes
     created: bool = False
     base_version: str = ""
     subresource: str = ""
 
 
-WriteListener: TypeAlias = Callable[[Written], None]
+WriteListener: TypeAlias = Callable[[WriteEvent], None]
 
 
 def base_version_of(patch: Any) -> str:
-    """Give the version that a patch is bound to: as a merge patch names it, or as a JSON patch tests it."""
+    """Return the resource version that a patch requires: a field of a merge patch, or a test of a JSON patch."""
     if isinstance(patch, dict):
         metadata = patch.get("metadata")
         version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None

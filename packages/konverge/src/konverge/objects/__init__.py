@@ -1,9 +1,9 @@
-"""WHAT travels: keys, kinds, metadata, typed models and the values in them. No I/O."""
+"""Kubernetes objects: keys, kinds, metadata, typed models and their value types. No I/O."""
 
-from konverge.objects.codec import decode, decode_list, decode_unstructured, encode, from_wire, reader_of, to_wire
+from konverge.objects.codec import decode, decode_list, decode_unstructured, decoder_for, encode, from_wire, to_wire
 from konverge.objects.conditions import Condition, find_condition, is_true, remove_condition, set_condition
 from konverge.objects.durations import Duration
-from konverge.objects.edits import difference, merge_patch, whole
+from konverge.objects.edits import difference, full_object, merge_patch
 from konverge.objects.fields import FieldSelector
 from konverge.objects.int_or_string import IntOrString, scaled
 from konverge.objects.keys import Key
@@ -41,16 +41,17 @@ __all__ = [
     "decode",
     "decode_list",
     "decode_unstructured",
+    "decoder_for",
     "difference",
     "encode",
     "field",
     "find_condition",
     "from_wire",
+    "full_object",
     "is_true",
     "kind_of",
     "merge_patch",
     "now",
-    "reader_of",
     "remove_condition",
     "safe_name",
     "same_object",
@@ -59,5 +60,4 @@ __all__ = [
     "split_api_version",
     "to_wire",
     "wall_clock",
-    "whole",
 ]

@@ -1,7 +1,7 @@
-"""Conditions: what is true of an object, since when, and for which generation.
+"""Status conditions: whether something is true of an object, since when, and for which generation.
 
-A condition's `last_transition_time` says when its *status* last changed, so it must not move when only the reason or
-message does. That one rule is easy to get wrong by hand; `set_condition` keeps it.
+`last_transition_time` of a condition is when its *status* last changed. It must not change with the reason or the
+message alone; `set_condition` ensures that.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ ConditionStatus: TypeAlias = Literal["True", "False", "Unknown"]
 
 
 class Condition(Model):
-    """One thing that is true, false or unknown of an object (metav1.Condition)."""
+    """A condition of an object: true, false or unknown (metav1.Condition)."""
 
     type: str
     status: str
-    reason: str = field(default_factory=str)  # from a factory: the server wants it written, also when empty
+    reason: str = field(default_factory=str)  # a factory, since the server requires the field even if it is empty
     message: str = field(default_factory=str)
     last_transition_time: datetime | None = None
     observed_generation: int | None = None
 
 
 def find_condition(conditions: list[Condition], type_: str) -> Condition | None:
-    """Give the condition of that type, or None."""
+    """Return the condition of that type, or None."""
     return next((condition for condition in conditions if condition.type == type_), None)
 
 
 def is_true(conditions: list[Condition], type_: str) -> bool:
-    """Tell whether the condition of that type is there and true."""
+    """Report whether the condition of that type exists and is true."""
     condition = find_condition(conditions, type_)
     return condition is not None and condition.status == "True"
 
@@ -49,21 +49,21 @@ def set_condition(
     observed_generation: int | None = None,
     now: datetime | None = None,
 ) -> bool:
-    """Put a condition into the list, in its old place or at the end; tell whether anything changed.
+    """Add or replace a condition in the list; return whether anything changed.
 
-    The transition time moves only when the status does.
+    The transition time changes only with the status.
     """
-    word = str(status) if isinstance(status, bool) else status
-    if word not in get_args(ConditionStatus):
-        raise ValueError(f"{word!r} is no status of a condition: write True, False or 'Unknown'")
+    value = str(status) if isinstance(status, bool) else status
+    if value not in get_args(ConditionStatus):
+        raise ValueError(f"{value!r} is not a condition status (write True, False or 'Unknown')")
     old = find_condition(conditions, type_)
-    stayed = old is not None and old.status == word
+    unchanged = old is not None and old.status == value
     new = Condition(
         type=type_,
-        status=word,
+        status=value,
         reason=reason,
         message=message,
-        last_transition_time=old.last_transition_time if old and stayed else now or current_time(),
+        last_transition_time=old.last_transition_time if old and unchanged else now or current_time(),
         observed_generation=observed_generation,
     )
     if old is None:
@@ -74,8 +74,8 @@ def set_condition(
 
 
 def remove_condition(conditions: list[Condition], type_: str) -> bool:
-    """Take the condition of that type out of the list; tell whether it was there."""
-    kept = [condition for condition in conditions if condition.type != type_]
-    removed = len(kept) != len(conditions)
-    conditions[:] = kept
+    """Remove the condition of that type from the list; return whether it existed."""
+    others = [condition for condition in conditions if condition.type != type_]
+    removed = len(others) != len(conditions)
+    conditions[:] = others
     return removed

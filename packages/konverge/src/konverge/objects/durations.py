@@ -1,7 +1,7 @@
-"""Spans of time as Go programs write them: "1h30m", "100ms", "1.5s".
+"""Durations in the format of Go: "1h30m", "100ms", "1.5s".
 
-As with quantities, a `Duration` from the wire keeps what came and reads it when asked. The units end at hours; there
-are no days, since they differ in length.
+As with quantities, a decoded `Duration` keeps its text and parses it on first use. The largest unit is the hour: days
+differ in length.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _UNITS: Final = {
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
-_MOST: Final = 2**63
-_MOST_DIGITS: Final = len(str(_MOST))
+_MAX: Final = 2**63
+_MAX_DIGITS: Final = len(str(_MAX))
 _TERM: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]+)", re.ASCII)
 
 
 class Duration:
     """An exact number of nanoseconds, within 64 bits as in Go.
 
-    Promises: what came from the wire goes back as it came; `canonical` gives what Go prints for it ("90m" becomes
+    Promises: a decoded duration is encoded with the same text; `canonical` is the text that Go prints ("90m" becomes
     "1h30m0s"); equality, order and hash are those of the length.
     """
 
@@ -39,24 +39,24 @@ class Duration:
     _nanoseconds: int | None
 
     def __init__(self, text: str) -> None:
-        """Read the text at once.
+        """Parse the text.
 
-        Raises: ValueError when it is no duration.
+        Raises: ValueError when it is not a duration.
         """
         if not isinstance(text, str):
-            raise TypeError(f"expected str, got {type(text).__name__}: write Duration('90s') or Duration.of(...)")
+            raise TypeError(f"expected str, got {type(text).__name__} (write Duration('90s') or Duration.of(...))")
         self._wire = text
-        self._nanoseconds = _read(text)
+        self._nanoseconds = _parse(text)
 
     @classmethod
-    def of(cls, span: timedelta | None = None, *, nanoseconds: int = 0) -> Duration:
-        """Return the duration of a timedelta, of a count of nanoseconds, or of both together.
+    def of(cls, delta: timedelta | None = None, *, nanoseconds: int = 0) -> Duration:
+        """Return the duration of a timedelta, of a number of nanoseconds, or of their sum.
 
         Raises: ValueError beyond 64 bits of nanoseconds, which is about 292 years.
         """
-        if span is not None:
-            nanoseconds += (span // timedelta(microseconds=1)) * 1000
-        if not -_MOST <= nanoseconds < _MOST:
+        if delta is not None:
+            nanoseconds += (delta // timedelta(microseconds=1)) * 1000
+        if not -_MAX <= nanoseconds < _MAX:
             raise ValueError(f"{nanoseconds} ns do not fit into 64 bits")
         duration = cls.__new__(cls)
         duration._wire = None
@@ -65,7 +65,7 @@ class Duration:
 
     @classmethod
     def from_wire(cls, wire: object) -> Duration:
-        """Keep the text that came without reading it.
+        """Return the duration of a decoded text, without parsing it.
 
         Raises: TypeError for any other type.
         """
@@ -77,7 +77,7 @@ class Duration:
         return duration
 
     def to_wire(self) -> str:
-        """Return what came from the wire as it came; for a computed duration, its canonical text."""
+        """Return the decoded text unchanged; for a computed duration, its canonical text."""
         if self._wire is None:
             self._wire = self.canonical()
         return self._wire
@@ -86,10 +86,10 @@ class Duration:
     def nanoseconds(self) -> int:
         """The exact length.
 
-        Raises: ValueError when what came from the wire is no duration.
+        Raises: ValueError when the decoded text is not a duration.
         """
         if self._nanoseconds is None:
-            self._nanoseconds = _read(self._wire or "")
+            self._nanoseconds = _parse(self._wire or "")
         return self._nanoseconds
 
     @property
@@ -98,7 +98,7 @@ class Duration:
         return self.nanoseconds / 1_000_000_000
 
     def to_timedelta(self) -> timedelta:
-        """Return the length as a timedelta, cut to whole microseconds towards zero."""
+        """Return the length as a timedelta, truncated to microseconds."""
         micros = abs(self.nanoseconds) // 1000
         return timedelta(microseconds=micros if self.nanoseconds > 0 else -micros)
 
@@ -107,7 +107,7 @@ class Duration:
         return _print(self.nanoseconds)
 
     def _identity(self) -> int | str:
-        # Comparing two objects must not fail because one of them carries a text that nobody can read.
+        # A comparison of two objects must not fail because one has an invalid text.
         try:
             return self.nanoseconds
         except ValueError:
@@ -138,48 +138,48 @@ class Duration:
         return f"Duration({self.to_wire()!r})"
 
 
-def _read(text: str) -> int:
+def _parse(text: str) -> int:
     unsigned = text[1:] if text[:1] in ("+", "-") else text
-    total = 0 if unsigned == "0" else _read_terms(unsigned, text)
+    total = 0 if unsigned == "0" else _parse_terms(unsigned, text)
     if text[:1] == "-":
         return -total
-    if total == _MOST:
-        raise _unreadable(text)
+    if total == _MAX:
+        raise _invalid(text)
     return total
 
 
-def _read_terms(unsigned: str, text: str) -> int:
+def _parse_terms(unsigned: str, text: str) -> int:
     position = 0
     total = 0
     while position < len(unsigned) or not unsigned:
         match = _TERM.match(unsigned, position)
         if match is None or match[3] not in _UNITS or not (match[1] or match[2]):
-            raise _unreadable(text)
-        total += _read_term(match[1], match[2] or "", _UNITS[match[3]])
-        if total > _MOST:
-            raise _unreadable(text)
+            raise _invalid(text)
+        total += _parse_term(match[1], match[2] or "", _UNITS[match[3]])
+        if total > _MAX:
+            raise _invalid(text)
         position = match.end()
     return total
 
 
-def _read_term(whole: str, fraction: str, unit: int) -> int:
+def _parse_term(whole: str, fraction: str, unit: int) -> int:
     digits = whole.lstrip("0")
-    nanoseconds = int(digits or "0") * unit if len(digits) <= _MOST_DIGITS else _MOST + 1
-    taken = 0
+    nanoseconds = int(digits or "0") * unit if len(digits) <= _MAX_DIGITS else _MAX + 1
+    digits_value = 0
     scale = 1.0
     for digit in fraction:
-        if taken > (_MOST - 1) // 10 or taken * 10 + int(digit) > _MOST:
+        if digits_value > (_MAX - 1) // 10 or digits_value * 10 + int(digit) > _MAX:
             break
-        taken = taken * 10 + int(digit)
+        digits_value = digits_value * 10 + int(digit)
         scale *= 10
-    # In floating point, since Go does so and the last nanosecond depends on it.
-    return nanoseconds + int(float(taken) * (float(unit) / scale))
+    # In floating point as in Go: the last nanosecond depends on it.
+    return nanoseconds + int(float(digits_value) * (float(unit) / scale))
 
 
-def _unreadable(text: str) -> ValueError:
-    shown = text if len(text) <= 40 else text[:40] + "..."
+def _invalid(text: str) -> ValueError:
+    excerpt = text if len(text) <= 40 else text[:40] + "..."
     return ValueError(
-        f"{shown!r} is no duration: write numbers with units (h, m, s, ms, us, ns), such as '1h30m' or '1.5s'"
+        f"{excerpt!r} is not a duration (write numbers with units h, m, s, ms, us, ns, such as '1h30m' or '1.5s')"
     )
 
 
@@ -196,8 +196,8 @@ def _print(nanoseconds: int) -> str:
         return f"{sign}{_fraction(length, 6)}ms"
     minutes, rest = divmod(length, 60_000_000_000)
     hours, minutes = divmod(minutes, 60)
-    shown = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
-    return f"{sign}{shown}{_fraction(rest, 9)}s"
+    prefix = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
+    return f"{sign}{prefix}{_fraction(rest, 9)}s"
 
 
 def _fraction(value: int, places: int) -> str:

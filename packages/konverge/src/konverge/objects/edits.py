@@ -1,17 +1,17 @@
-"""What an edit changed, and how to write it without losing what the class does not know.
+"""The edits of an object, without loss of fields that its class does not know.
 
-An object that was decoded remembers its source bytes. From the source, what the class read of it (*before*) and what
-it says now (*after*), two things follow:
+A decoded object keeps its source bytes. From the source, the source as the class decodes it (*before*) and the present
+state of the object (*after*) follow:
 
-- `whole(obj)`: the complete object to write: the source with just the edit worked in;
-- `difference(obj)`: the edit alone, as a JSON merge patch (RFC 7386); empty when nothing was changed.
+- `full_object(obj)`: the complete object to write, which is the source with the edits;
+- `difference(obj)`: the edits alone, as a JSON merge patch (RFC 7386); empty when there are none.
 
-Rules that hold here:
+Rules:
 
-1. What the class does not know stays as it came: unknown fields, nulls, empty lists, at any depth.
-2. Items of a list are followed by equality first, then by `name` (a condition by its `type`), then, in lists of one
-   length, by place; an item that cannot be followed is new and carries nothing over.
-3. A merge patch replaces a list as a whole, so the patch holds the whole list, unknown fields included.
+1. Everything that the class does not know is unchanged: unknown fields, nulls, empty lists, at any depth.
+2. Items of a list are matched by equality first, then by `name` (a condition by its `type`), then, in lists of equal
+   length, by index; an item without a match is new, and no unknown fields are added to it.
+3. A merge patch replaces a list as a whole, so the patch contains the whole list with its unknown fields.
 """
 
 from __future__ import annotations
@@ -23,47 +23,47 @@ import msgspec
 from konverge.objects.codec import decode, to_wire
 from konverge.objects.resources import AnyObject, Resource, Unstructured
 
-__all__ = ["difference", "merge_patch", "whole"]
+__all__ = ["difference", "full_object", "merge_patch"]
 
 _plain = msgspec.json.Decoder()
 _ABSENT = object()
 
 
-def whole(obj: AnyObject) -> dict[str, Any]:
-    """Give the complete object as plain JSON values: all it came with, and the edit."""
+def full_object(obj: AnyObject) -> dict[str, Any]:
+    """Return the complete object as plain JSON values: its source with the edits."""
     if isinstance(obj, Unstructured) or obj.source is None:
         return to_wire(obj)
     source = _plain.decode(obj.source)
     before, after = _before(obj), to_wire(obj)
     if "status" in source:
-        # A status that says nothing is not written; here it is one that became empty, not one that was taken away.
+        # An empty status is not encoded; here it means that the status became empty, not that it was removed.
         before.setdefault("status", {})
         after.setdefault("status", {})
-    merged: dict[str, Any] = _carry(source, before, after)
+    merged: dict[str, Any] = _merge(source, before, after)
     return merged
 
 
 def difference(obj: Resource) -> dict[str, Any]:
-    """Give what was edited since the object was decoded, as a JSON merge patch; empty when nothing was.
+    """Return the edits since the object was decoded, as a JSON merge patch; empty when there are none.
 
     Raises: ValueError for an object that was not decoded: there is nothing to compare it with.
     """
     if obj.source is None:
-        raise ValueError(f"{obj.kind} {obj.key} was made here, not read: create or apply it instead")
-    patch: dict[str, Any] = merge_patch(_plain.decode(obj.source), whole(obj))
+        raise ValueError(f"{obj.kind} {obj.key} was not read from the server (create or apply it)")
+    patch: dict[str, Any] = merge_patch(_plain.decode(obj.source), full_object(obj))
     return patch
 
 
 def merge_patch(old: Any, new: Any) -> Any:
-    """Give the JSON merge patch that turns `old` into `new`, both JSON objects."""
+    """Return the JSON merge patch that turns `old` into `new`, both JSON objects."""
     patch: dict[str, Any] = {key: None for key in old if key not in new}
     for key, value in new.items():
-        was = old.get(key, _ABSENT)
-        if isinstance(value, dict) and isinstance(was, dict):
-            inner = merge_patch(was, value)
+        before = old.get(key, _ABSENT)
+        if isinstance(value, dict) and isinstance(before, dict):
+            inner = merge_patch(before, value)
             if inner:
                 patch[key] = inner
-        elif not _same(was, value):
+        elif not _same(before, value):
             patch[key] = value
     return patch
 
@@ -73,56 +73,56 @@ def _before(obj: Resource) -> Any:
     return to_wire(decode(type(obj), obj.source))
 
 
-def _carry(source: Any, before: Any, after: Any) -> Any:
+def _merge(source: Any, before: Any, after: Any) -> Any:
     if _same(before, after):
         return source
     if isinstance(source, dict) and isinstance(before, dict) and isinstance(after, dict):
-        return _carry_fields(source, before, after)
+        return _merge_fields(source, before, after)
     if isinstance(source, list) and isinstance(before, list) and isinstance(after, list):
-        return _carry_items(source, before, after)
+        return _merge_items(source, before, after)
     return after
 
 
-def _carry_fields(source: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+def _merge_fields(source: dict[str, Any], before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     result = {key: value for key, value in source.items() if key not in before or key in after}
     for key, value in after.items():
         if key not in before:
             result[key] = value
         elif key in source:
-            result[key] = _carry(source[key], before[key], value)
+            result[key] = _merge(source[key], before[key], value)
         elif not _same(before[key], value):
-            # The class filled in a default that was not on the wire: only an edit of it is written.
+            # A default of the class that is not in the source: only an edit of it is written.
             result[key] = value
     return result
 
 
-def _carry_items(source: list[Any], before: list[Any], after: list[Any]) -> list[Any]:
+def _merge_items(source: list[Any], before: list[Any], after: list[Any]) -> list[Any]:
     origins = _origins(before, after)
     return [
-        item if origin is None else _carry(source[origin], before[origin], item)
+        item if origin is None else _merge(source[origin], before[origin], item)
         for item, origin in zip(after, origins, strict=True)
     ]
 
 
 def _origins(before: list[Any], after: list[Any]) -> list[int | None]:
-    """Find for each item of `after` the place in `before` that it comes from."""
-    left = set(range(len(before)))
+    """Return for each item of `after` the index of its match in `before`, or None."""
+    unmatched = set(range(len(before)))
     origins: list[int | None] = [None] * len(after)
 
-    def follow(place: int, found: int | None) -> None:
-        if origins[place] is None and found in left:
-            origins[place] = found
-            left.discard(found)
+    def match(index: int, origin: int | None) -> None:
+        if origins[index] is None and origin in unmatched:
+            origins[index] = origin
+            unmatched.discard(origin)
 
-    for place, item in enumerate(after):
-        follow(place, next((i for i in sorted(left) if _same(before[i], item)), None))
+    for index, item in enumerate(after):
+        match(index, next((i for i in sorted(unmatched) if _same(before[i], item)), None))
     names = {name: i for i, item in enumerate(before) if (name := _name_of(item)) is not None}
-    for place, item in enumerate(after):
-        follow(place, names.get(_name_of(item)))
+    for index, item in enumerate(after):
+        match(index, names.get(_name_of(item)))
     if len(before) == len(after):
-        for place in range(len(after)):
-            if _name_of(after[place]) is None:
-                follow(place, place)
+        for index in range(len(after)):
+            if _name_of(after[index]) is None:
+                match(index, index)
     return origins
 
 
@@ -134,7 +134,7 @@ def _name_of(item: Any) -> Any:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Compare as JSON does: `1`, `1.0` and `true` are three different values."""
+    """Report whether two JSON values are equal: `1`, `1.0` and `true` are three different values."""
     if type(one) is not type(other):
         return False
     if isinstance(one, dict):

@@ -1,7 +1,8 @@
-"""Which objects are meant: field selectors, such as ``status.phase!=Running,spec.nodeName=node-1``.
+"""Field selectors, such as ``status.phase!=Running,spec.nodeName=node-1``.
 
-Only strings are compared, and only for equality. Which fields a kind offers is the server's business; here an absent
-field counts as the empty string, as there. In a value, backslash, comma and equals sign are escaped by a backslash.
+Only strings are compared, and only for equality. The server decides which fields of a kind can be selected. An absent
+field counts as the empty string, as on the server. In a value, backslash, comma and equals sign are escaped with a
+backslash.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class FieldRequirement:
     equal: bool = True
 
     def matches(self, fields: Mapping[str, str]) -> bool:
-        """Tell whether these fields fulfil the requirement."""
+        """Report whether these fields meet the requirement."""
         return (fields.get(self.field, "") == self.value) is self.equal
 
     def __str__(self) -> str:
@@ -35,7 +36,7 @@ class FieldRequirement:
 
 @dataclass(frozen=True, slots=True)
 class FieldSelector:
-    """A choice of objects by a few of their fields: every requirement must hold.
+    """A selector of objects by fields: every requirement must be met.
 
     Promise: `FieldSelector.parse(str(selector)) == selector`; requirements are sorted by their text.
     """
@@ -45,7 +46,7 @@ class FieldSelector:
     def __post_init__(self) -> None:
         for requirement in self.requirements:
             if not requirement.field or _SPECIAL.search(requirement.field) or requirement.field.endswith("!"):
-                raise ValueError(f"{requirement.field!r} cannot be a field: write a wire path such as 'metadata.name'")
+                raise ValueError(f"{requirement.field!r} is not a field (write a wire path such as 'metadata.name')")
         object.__setattr__(self, "requirements", tuple(sorted(self.requirements, key=str)))
 
     @classmethod
@@ -55,19 +56,19 @@ class FieldSelector:
 
     @classmethod
     def parse(cls, text: str) -> FieldSelector:
-        """Read the string form.
+        """Parse the string form.
 
-        Raises: ValueError with the text that the server answers.
+        Raises: ValueError with the message of the server.
         """
         return cls(tuple(_parse_term(term, text) for term in sorted(_terms(text)) if term))
 
     @property
     def fields(self) -> frozenset[str]:
-        """The fields that `matches` looks at."""
+        """The fields that `matches` uses."""
         return frozenset(requirement.field for requirement in self.requirements)
 
     def matches(self, fields: Mapping[str, str]) -> bool:
-        """Tell whether an object with these fields, keyed by wire path, is selected."""
+        """Report whether an object with these fields, keyed by wire path, is selected."""
         return all(requirement.matches(fields) for requirement in self.requirements)
 
     def __str__(self) -> str:
@@ -96,19 +97,19 @@ def _parse_term(term: str, text: str) -> FieldRequirement:
 
 
 def _unescape(value: str) -> str:
-    shown = []
+    unescaped = []
     characters = iter(value)
     for character in characters:
         if character in ",=":
             raise ValueError(f"invalid field selector: unescaped character in value: {ord(character)}")
         if character == "\\":
-            shown.append(_escaped(next(characters, "")))
+            unescaped.append(_check_escaped(next(characters, "")))
         else:
-            shown.append(character)
-    return "".join(shown)
+            unescaped.append(character)
+    return "".join(unescaped)
 
 
-def _escaped(character: str) -> str:
+def _check_escaped(character: str) -> str:
     if character == "" or character not in "\\,=":
         raise ValueError(f"invalid field selector: invalid escape sequence: \\{character}")
     return character

@@ -1,6 +1,6 @@
-"""Fields that hold a number or a text: ports by number or name, amounts as count or percentage.
+"""Fields with a number or a string: ports by number or name, amounts as count or percentage.
 
-On the wire such a field is a JSON number or a JSON string, so its Python type is simply `int | str`.
+The wire form is a JSON number or a JSON string, so the Python type is `int | str`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _SIGNED_PERCENT = re.compile(r"[+-]?[0-9]+%", re.ASCII)
 
 
 def is_percent(value: IntOrString) -> bool:
-    """Tell whether the value is a percentage such as "25%"."""
+    """Report whether the value is a percentage such as "25%"."""
     return isinstance(value, str) and not percent_errors(value)
 
 
 def percent_errors(value: str) -> list[str]:
-    """Return what the server has against this percentage, in its words; an empty list when it is fine."""
+    """Return the validation errors of the server for this percentage, an empty list if it is valid."""
     if _PERCENT.fullmatch(value):
         return []
     return [
@@ -32,16 +32,16 @@ def percent_errors(value: str) -> list[str]:
 
 
 def scaled(value: IntOrString, total: int, *, round_up: bool) -> int:
-    """Return the count that `value` means: itself when a number, that share of `total` when a percentage.
+    """Return the count for `value`: the number itself, or the percentage of `total`.
 
-    The share is computed in integers, so it is exact for every total. A Deployment rounds `maxSurge` up and
-    `maxUnavailable` down.
+    The percentage is computed in integers, so the result is exact for every total. A Deployment rounds `maxSurge` up
+    and `maxUnavailable` down.
 
-    Raises: ValueError for a text that is no percentage.
+    Raises: ValueError for a string that is not a percentage.
     """
     if isinstance(value, int):
         return value
     if not _SIGNED_PERCENT.fullmatch(value):
-        raise ValueError(f"{value!r} is neither a number nor a percentage: write 3 or '25%'")
-    share = int(value[:-1]) * total
-    return -(-share // 100) if round_up else share // 100
+        raise ValueError(f"{value!r} is neither a number nor a percentage (write 3 or '25%')")
+    hundredths = int(value[:-1]) * total
+    return -(-hundredths // 100) if round_up else hundredths // 100

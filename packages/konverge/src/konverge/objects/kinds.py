@@ -1,4 +1,4 @@
-"""Kinds: which collection of the API an object belongs to."""
+"""Kinds: the collections of the API that objects belong to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Kind", "Scope", "api_version_of", "split_api_version"]
 
 
 class Scope(StrEnum):
-    """Whether objects of a kind live in a namespace; the values are those of a CRD's `.spec.scope`."""
+    """The scope of a kind; the values are those of a CRD's `.spec.scope`."""
 
     NAMESPACED = "Namespaced"
     CLUSTER = "Cluster"
@@ -18,7 +18,7 @@ class Scope(StrEnum):
 class Kind(NamedTuple):
     """A kind as the API server serves it: group, version, kind, plural and scope.
 
-    Cheap, hashable and equal by value, so it can key a dict. `str()` is what people write: `Deployment.apps/v1`.
+    It is hashable and equal by value, so it can be the key of a dict. `str()` is of the form `Deployment.apps/v1`.
     """
 
     group: str
@@ -45,7 +45,7 @@ class Kind(NamedTuple):
 
 
 def api_version_of(group: str, version: str) -> str:
-    """Join group and version as they stand in `apiVersion`; the core group has no name."""
+    """Return group and version as an `apiVersion`; the core group has no name."""
     return f"{group}/{version}" if group else version
 
 

@@ -1,13 +1,13 @@
-"""Which objects are meant: label selectors, as a string and as the structure that specs carry.
+"""Label selectors, as a string and as the object in specs (metav1.LabelSelector).
 
-    app=web,tier in (front,back),!canary          the string, in a list or watch request
-    {"matchLabels": {...}, "matchExpressions": [...]}   the structure, in the spec of a Deployment or Service monitor
+    app=web,tier in (front,back),!canary                the string form, in a list or watch request
+    {"matchLabels": {...}, "matchExpressions": [...]}   the spec form, in the spec of a Deployment or ServiceMonitor
 
-Both say the same thing: a list of requirements that must all hold. Rules:
+Both forms are a list of requirements that must all be met. Rules:
 
-1. A string is read as the server reads it, and refused with the server's words.
-2. A requirement on a key that is absent: `!=`, `notin` and `!key` hold; every other fails.
-3. An absent structure (None) selects nothing; an empty one selects everything.
+1. A string is parsed as the server does it, with the server's error messages.
+2. If the key is absent, `!=`, `notin` and `!key` are met; all other requirements are not.
+3. An absent spec (None) selects nothing; an empty one selects everything.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["LabelRequirement", "LabelSelector", "Operator"]
 
 
 class Operator(StrEnum):
-    """How a requirement compares; the value is the server's word for it."""
+    """The operator of a requirement; the value is the server's name for it."""
 
     EQUALS = "="
     DOUBLE_EQUALS = "=="
@@ -37,7 +37,7 @@ class Operator(StrEnum):
     LESS_THAN = "lt"
 
 
-# Tuples, not sets: a member is found by identity, while hashing an enum runs Python code.
+# Tuples, not sets: membership is tested by identity, while hashing an enum runs Python code.
 _EQUAL: Final = (Operator.EQUALS, Operator.DOUBLE_EQUALS)
 _UNEQUAL: Final = (Operator.NOT_EQUALS, Operator.NOT_IN)
 _SINGLE: Final = (*_EQUAL, Operator.NOT_EQUALS)
@@ -54,17 +54,17 @@ _BY_SIGN: Final = {
     ">": Operator.GREATER_THAN,
     "<": Operator.LESS_THAN,
 }
-_STRUCTURED: Final = {
+_SPEC_OPERATORS: Final = {
     "In": Operator.IN,
     "NotIn": Operator.NOT_IN,
     "Exists": Operator.EXISTS,
     "DoesNotExist": Operator.DOES_NOT_EXIST,
 }
-_STRUCTURED_NAMES: Final = {
+_SPEC_NAMES: Final = {
     Operator.EQUALS: "In",
     Operator.DOUBLE_EQUALS: "In",
     Operator.NOT_EQUALS: "NotIn",
-    **{operator: name for name, operator in _STRUCTURED.items()},
+    **{operator: name for name, operator in _SPEC_OPERATORS.items()},
 }
 _TOKEN: Final = re.compile(r"==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+")
 _SYMBOLS: Final = frozenset({"", "=", "==", "!", "!=", "(", ")", ",", "<", ">"})
@@ -73,9 +73,9 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class LabelRequirement:
-    """One condition on one label key; values are kept sorted, each once.
+    """A requirement on one label key; values are sorted and unique.
 
-    Raises: ValueError, in the server's words, for a key, a value or a number of values that the server refuses.
+    Raises: ValueError with the server's message for a key, a value or a number of values that the server rejects.
     """
 
     key: str
@@ -90,7 +90,7 @@ class LabelRequirement:
             raise ValueError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether these labels fulfil the requirement."""
+        """Report whether these labels meet the requirement."""
         operator = self.operator
         value = labels.get(self.key)
         if value is None:
@@ -109,14 +109,14 @@ class LabelRequirement:
         if self.operator is Operator.DOES_NOT_EXIST:
             return f"!{self.key}"
         values = ",".join(self.values)
-        shown = f"({values})" if self.operator in _SETS else values
-        return f"{self.key}{_SIGNS.get(self.operator, self.operator.value)}{shown}"
+        operand = f"({values})" if self.operator in _SETS else values
+        return f"{self.key}{_SIGNS.get(self.operator, self.operator.value)}{operand}"
 
     def _compares(self, value: str) -> bool:
-        mine, theirs = _int64(self.values[0]), _int64(value)
-        if mine is None or theirs is None:
+        limit, number = _int64(self.values[0]), _int64(value)
+        if limit is None or number is None:
             return False
-        return theirs > mine if self.operator is Operator.GREATER_THAN else theirs < mine
+        return number > limit if self.operator is Operator.GREATER_THAN else number < limit
 
     def _key_errors(self) -> list[str]:
         errors = label_key_errors(self.key)
@@ -140,18 +140,18 @@ class LabelRequirement:
             text = "for 'Gt', 'Lt' operators, the value must be an integer"
             errors = [_invalid(f"values[{i}]", v, text) for i, v in enumerate(self.values) if _int64(v) is None]
         for index, value in enumerate(self.values):
-            faults = label_value_errors(value)
-            if faults:
-                errors.append(_invalid(f"values[{index}][{self.key}]", value, "; ".join(faults)))
+            problems = label_value_errors(value)
+            if problems:
+                errors.append(_invalid(f"values[{index}][{self.key}]", value, "; ".join(problems)))
         return errors
 
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """A choice of objects by their labels: every requirement must hold.
+    """A selector of objects by labels: every requirement must be met.
 
-    Promises: `LabelSelector.parse(str(selector)) == selector`; requirements are sorted by key, as the server renders
-    them; `from_structure(selector.to_structure())` selects the same objects.
+    Promises: `LabelSelector.parse(str(selector)) == selector`; requirements are sorted by key, as the server prints
+    them; `from_spec(selector.to_spec())` selects the same objects.
     """
 
     requirements: tuple[LabelRequirement, ...] = ()
@@ -163,51 +163,51 @@ class LabelSelector:
 
     @classmethod
     def everything(cls) -> LabelSelector:
-        """Select every object, also one without labels."""
+        """Return a selector of every object, even without labels."""
         return cls()
 
     @classmethod
     def nothing(cls) -> LabelSelector:
-        """Select no object at all."""
+        """Return a selector of no object."""
         return cls(selects_nothing=True)
 
     @classmethod
     def of(cls, labels: Mapping[str, str]) -> LabelSelector:
-        """Select the objects that carry all of these labels."""
+        """Return a selector of the objects with all of these labels."""
         return cls(tuple(LabelRequirement(key, Operator.EQUALS, (value,)) for key, value in labels.items()))
 
     @classmethod
     def parse(cls, text: str) -> LabelSelector:
-        """Read the string form.
+        """Parse the string form.
 
-        Raises: ValueError with the text that the server answers.
+        Raises: ValueError with the message of the server.
         """
         return cls(tuple(_Parser(text).requirements()))
 
     @classmethod
-    def from_structure(cls, structure: Any) -> LabelSelector:
-        """Read the structured form: a dict with wire names, or a model with `match_labels` and `match_expressions`.
+    def from_spec(cls, spec: Any) -> LabelSelector:
+        """Convert the spec form: a dict with wire names, or a model with `match_labels` and `match_expressions`.
 
-        Raises: ValueError for an operator, key or value that the server refuses.
+        Raises: ValueError for an operator, key or value that the server rejects.
         """
-        if structure is None:
+        if spec is None:
             return cls.nothing()
-        equal: Mapping[str, str] = _member(structure, "matchLabels", "match_labels") or {}
-        expressions: Iterable[Any] = _member(structure, "matchExpressions", "match_expressions") or ()
+        equal: Mapping[str, str] = _member(spec, "matchLabels", "match_labels") or {}
+        expressions: Iterable[Any] = _member(spec, "matchExpressions", "match_expressions") or ()
         return cls((*cls.of(equal).requirements, *map(_from_expression, expressions)))
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:
-        """Tell whether an object with these labels is selected."""
+        """Report whether an object with these labels is selected."""
         if self.selects_nothing:
             return False
         return all(requirement.matches(labels or {}) for requirement in self.requirements)
 
-    def to_structure(self) -> dict[str, Any]:
-        """Return the structured form with wire names; `!=` becomes NotIn with one value.
+    def to_spec(self) -> dict[str, Any]:
+        """Return the spec form with wire names; `!=` becomes NotIn with one value.
 
-        Raises: ValueError for `<`, `>` and the selector of nothing, which the structure cannot say.
+        Raises: ValueError for `<`, `>` and the selector of nothing, which have no spec form.
         """
-        self._refuse_nothing("a structure (leave the field out instead)")
+        self._check_not_nothing("a spec (leave out the field)")
         equal: dict[str, str] = {}
         expressions = []
         for requirement in self.requirements:
@@ -215,20 +215,20 @@ class LabelSelector:
                 equal[requirement.key] = requirement.values[0]
             else:
                 expressions.append(_to_expression(requirement))
-        shown = {"matchLabels": equal, "matchExpressions": expressions}
-        return {name: value for name, value in shown.items() if value}
+        spec = {"matchLabels": equal, "matchExpressions": expressions}
+        return {name: value for name, value in spec.items() if value}
 
     def __str__(self) -> str:
-        self._refuse_nothing("a string: the empty one would select everything")
+        self._check_not_nothing("a string: an empty one would select everything")
         return ",".join(map(str, self.requirements))
 
-    def _refuse_nothing(self, form: str) -> None:
+    def _check_not_nothing(self, form: str) -> None:
         if self.selects_nothing:
-            raise ValueError(f"the selector of nothing cannot be written as {form}")
+            raise ValueError(f"the selector of nothing cannot be converted to {form}")
 
 
 class _Parser:
-    """The server's grammar, one method per rule; each takes the tokens it needs from the front."""
+    """A parser of the server's grammar, one method per rule; each consumes its tokens."""
 
     def __init__(self, text: str) -> None:
         self._tokens: list[str] = [*_TOKEN.findall(text), ""]
@@ -250,7 +250,7 @@ class _Parser:
 
     def _take(self) -> str:
         token = self._next
-        # The empty token at the end stays, however often it is read.
+        # The empty token at the end is never consumed.
         self._position = min(self._position + 1, len(self._tokens) - 1)
         return token
 
@@ -306,7 +306,7 @@ class _Parser:
         return tuple(values)
 
     def _element(self) -> str:
-        # Nothing between two commas, or between a comma and a parenthesis, is the empty value.
+        # An empty element, between two commas or before a parenthesis, is the empty value.
         if self._next in (",", ")"):
             return ""
         token = self._take()
@@ -328,26 +328,28 @@ def _int64(text: str) -> int | None:
     return number if -(2**63) <= number < 2**63 else None
 
 
-def _member(holder: Any, wire_name: str, attribute: str) -> Any:
-    if isinstance(holder, Mapping):
-        return holder.get(wire_name)
-    value = getattr(holder, attribute)
-    # Models mark an absent field with a value of their own, which is neither a map nor a list nor a text.
+def _member(spec: Any, wire_name: str, attribute: str) -> Any:
+    if isinstance(spec, Mapping):
+        return spec.get(wire_name)
+    value = getattr(spec, attribute)
+    # A model may have a sentinel for an absent field, which is neither a map nor a list nor a string.
     return value if isinstance(value, (Mapping, list, tuple, str)) else None
 
 
 def _from_expression(expression: Any) -> LabelRequirement:
     operator = _member(expression, "operator", "operator")
-    if operator not in _STRUCTURED:
-        raise ValueError(f'"{operator}" is not a valid label selector operator: write one of {", ".join(_STRUCTURED)}')
+    if operator not in _SPEC_OPERATORS:
+        raise ValueError(
+            f'"{operator}" is not a valid label selector operator: write one of {", ".join(_SPEC_OPERATORS)}'
+        )
     values = _member(expression, "values", "values") or ()
-    return LabelRequirement(_member(expression, "key", "key") or "", _STRUCTURED[operator], tuple(values))
+    return LabelRequirement(_member(expression, "key", "key") or "", _SPEC_OPERATORS[operator], tuple(values))
 
 
 def _to_expression(requirement: LabelRequirement) -> dict[str, Any]:
-    if requirement.operator not in _STRUCTURED_NAMES:
-        raise ValueError(f"{str(requirement)!r} has no structured form: only strings compare with < and >")
-    expression: dict[str, Any] = {"key": requirement.key, "operator": _STRUCTURED_NAMES[requirement.operator]}
+    if requirement.operator not in _SPEC_NAMES:
+        raise ValueError(f"{str(requirement)!r} has no spec form: only the string form has < and >")
+    expression: dict[str, Any] = {"key": requirement.key, "operator": _SPEC_NAMES[requirement.operator]}
     if requirement.values:
         expression["values"] = list(requirement.values)
     return expression

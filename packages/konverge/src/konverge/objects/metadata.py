@@ -1,4 +1,4 @@
-"""What every object carries: its metadata and the references between objects."""
+"""The metadata of objects and lists, and owner references."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OwnerReference(Model):
 
 
 class ManagedFieldsEntry(Model):
-    """Which fields one manager owns, as server-side apply keeps them."""
+    """The fields that one manager owns, as server-side apply records them."""
 
     manager: str | None = None
     operation: str | None = None
@@ -39,15 +39,15 @@ class ManagedFieldsEntry(Model):
     subresource: str | None = None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return copy.copy(self)  # nothing in it can be changed in place
+        return copy.copy(self)  # its values are immutable
 
     def fields(self) -> dict[str, Any]:
-        """Give the fields as nested dicts. They stay raw until then: few look, and they are half of many objects."""
+        """Return the fields as nested dicts. They are decoded here only: few callers need them, and they are large."""
         return msgspec.json.decode(self.fields_v1, type=dict[str, Any] | None) or {}
 
 
 class ObjectMeta(Model):
-    """Metadata of an object: who it is, and what the server and others have noted on it."""
+    """Metadata of an object (metav1.ObjectMeta)."""
 
     name: str | None = None
     generate_name: str | None = None
@@ -67,7 +67,7 @@ class ObjectMeta(Model):
 
 
 class ListMeta(Model):
-    """Metadata of a list: the version it was read at, and where the next page starts."""
+    """Metadata of a list (metav1.ListMeta): its resource version and the token of the next page."""
 
     resource_version: str | None = None
     continue_: str | None = None

@@ -1,11 +1,11 @@
-"""Typed models: Python classes that stand for what travels on the wire.
+"""Typed models: Python classes for the types of the API.
 
-A model is a msgspec struct with the habits that Kubernetes needs, given once by the metaclass:
+A model is a msgspec struct with the conventions of Kubernetes, which the metaclass sets:
 
-- attributes are snake_case, wire names camelCase (see `wirenames`);
-- `None` and empty defaults are left out when written: absent and null mean the same to an API server;
-- arguments are keywords, and a wrong name is answered with the right one;
-- fields that the class does not know are no error: `edits` brings them back when the object is written.
+- attributes are snake_case, wire names camelCase (see `wire_names`);
+- `None` and empty defaults are not encoded: absent and null mean the same to an API server;
+- arguments are keyword-only, and the error for a wrong name suggests the right one;
+- unknown fields are not an error: `edits` preserves them when the object is written.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ M = TypeVar("M", bound="Model")
 
 
 class ModelMeta(msgspec.StructMeta):
-    """Makes model classes: wire names by rule, keyword-only, defaults not written."""
+    """The metaclass of models: wire names by rule, keyword-only arguments, defaults not encoded."""
 
     def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any) -> ModelMeta:
         options.setdefault("rename", wire_name)
         options.setdefault("omit_defaults", True)
         options.setdefault("kw_only", True)
         options.setdefault("repr_omit_defaults", True)
-        # Trees of values have no cycles, so the garbage collector need not visit them: a fifth of the decoding time.
+        # Trees of values have no cycles, so the garbage collector need not track them, which takes a fifth of decoding.
         options.setdefault("gc", any(_has_dict(base) for base in bases) or bool(options.get("dict")))
         return super().__new__(mcls, name, bases, namespace, **options)
 
@@ -40,10 +40,10 @@ class ModelMeta(msgspec.StructMeta):
             return super().__call__(*args, **values)
         except TypeError:
             known = cls.__struct_fields__
-            wrong = next((name for name in values if name not in known), None)
-            if wrong is None:
+            unknown = next((name for name in values if name not in known), None)
+            if unknown is None:
                 raise
-            raise TypeError(_no_such_field(cls, wrong)) from None
+            raise TypeError(_no_such_field(cls, unknown)) from None
 
 
 def _has_dict(base: type) -> bool:
@@ -53,17 +53,17 @@ def _has_dict(base: type) -> bool:
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
 class Model(msgspec.Struct, metaclass=ModelMeta):
-    """A typed value on the wire: a spec, a status, a container, a port.
+    """A typed value of the API: a spec, a status, a container, a port.
 
-    Promises: reading or setting an attribute that does not exist raises AttributeError with the name that was probably
-    meant; equality compares values; a model holds nothing but its fields.
+    Promises: reading or setting an attribute that does not exist raises AttributeError with a suggestion; equality
+    compares values; a model has no attributes other than its fields.
     """
 
     if not TYPE_CHECKING:
-        # Checkers would take these for a promise that every attribute exists.
+        # Type checkers would conclude from these that every attribute exists.
 
         def __getattr__(self, name: str) -> Any:
-            # Called only when the normal look-up failed. Copying and its like look for names that nobody misspelt.
+            # Called only after the normal lookup failed. Modules such as copy look up special names that do not exist.
             if name.startswith("__"):
                 raise AttributeError(name)
             raise AttributeError(_no_such_field(type(self), name), name=name, obj=self)
@@ -79,11 +79,11 @@ def attributes(model: type[Model]) -> dict[str, str]:
     return dict(zip(model.__struct_encode_fields__, model.__struct_fields__, strict=True))
 
 
-def _no_such_field(cls: Any, wrong: str) -> str:
-    by_wire = attributes(cls)
-    guess = by_wire.get(wrong)
-    if guess is None:
-        close = difflib.get_close_matches(wrong, [*by_wire.values(), *by_wire], n=1)
-        guess = by_wire.get(close[0], close[0]) if close else None
-    hint = f"; did you mean {guess!r}?" if guess else ""
-    return f"{cls.__name__} has no {wrong!r}{hint}"
+def _no_such_field(cls: Any, name: str) -> str:
+    by_wire_name = attributes(cls)
+    suggestion = by_wire_name.get(name)
+    if suggestion is None:
+        close = difflib.get_close_matches(name, [*by_wire_name.values(), *by_wire_name], n=1)
+        suggestion = by_wire_name.get(close[0], close[0]) if close else None
+    hint = f"; did you mean {suggestion!r}?" if suggestion else ""
+    return f"{cls.__name__} has no {name!r}{hint}"

@@ -1,7 +1,7 @@
-"""What may be called how: the server's rules for names, label keys and label values, in the server's own words.
+"""Validation of names, label keys and label values, with the rules and messages of the server.
 
-Each `*_errors` function returns what the server has against a value, an empty list when it is fine. The texts are
-those of the server, so that a refusal reads the same wherever it comes from. Lengths count bytes of UTF-8, as there.
+Each `*_errors` function returns the server's messages for an invalid value, an empty list for a valid one. Lengths
+count bytes of UTF-8, as on the server.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = [
 MAX_LABEL_LENGTH: Final = 63
 MAX_SUBDOMAIN_LENGTH: Final = 253
 
-# The server appends five of these to a generateName that it first cuts to 58. No vowels: no words arise by chance.
+# The server truncates a generateName to 58 characters and appends five of these. Without vowels they form no words.
 GENERATED_NAME_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 GENERATED_NAME_SUFFIX_LENGTH: Final = 5
 
@@ -67,7 +67,7 @@ def dns_subdomain_errors(value: str) -> list[str]:
 
 
 def rfc1035_label_errors(value: str) -> list[str]:
-    """Check a DNS label of the older kind (RFC 1035), which starts with a letter: the name of a Service before 1.36."""
+    """Check a DNS label of RFC 1035, which starts with a letter: the name of a Service before 1.36."""
     errors = _length_errors(value, MAX_LABEL_LENGTH, "characters")
     if _rfc1035_label.fullmatch(value):
         return errors
@@ -79,7 +79,7 @@ def rfc1035_label_errors(value: str) -> list[str]:
 
 
 def path_segment_errors(value: str) -> list[str]:
-    """Check a name that only has to fit into a URL: roles, bindings and a few others."""
+    """Check a name that only has to be a path segment: of roles, bindings and a few other kinds."""
     if value in (".", ".."):
         return [f"may not be '{value}'"]
     return [f"may not contain '{character}'" for character in "/%" if character in value]
@@ -100,12 +100,12 @@ def label_key_errors(value: str) -> list[str]:
         return [f"a valid label key {rule} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
     errors = []
     if slash:
-        faults = _subdomain_errors(prefix, "bytes") if prefix else ["must be non-empty"]
-        errors += [f"prefix part {fault}" for fault in faults]
-    faults = _length_errors(name, MAX_LABEL_LENGTH, "bytes") if name else ["must be non-empty"]
+        problems = _subdomain_errors(prefix, "bytes") if prefix else ["must be non-empty"]
+        errors += [f"prefix part {problem}" for problem in problems]
+    problems = _length_errors(name, MAX_LABEL_LENGTH, "bytes") if name else ["must be non-empty"]
     if not _key_name.fullmatch(name):
-        faults.append(rule)
-    return errors + [f"name part {fault}" for fault in faults]
+        problems.append(rule)
+    return errors + [f"name part {problem}" for problem in problems]
 
 
 def label_value_errors(value: str) -> list[str]:
@@ -121,29 +121,29 @@ def label_value_errors(value: str) -> list[str]:
 
 
 def safe_name(*parts: str, limit: int = MAX_LABEL_LENGTH) -> str:
-    """Join the parts with "-" to the name of a child object, the same one every time.
+    """Join the parts with "-" to the name of a child object; equal parts give equal names.
 
-    Promises: the result is a DNS label of at most `limit` characters. A joined name that is one already stays as it
-    is; any other (too long, capitals, dots, underscores) is cut and cleaned and ends with a hash of all parts, so that
-    two names that differ do not become one. Part borders do not count while nothing is hashed: ("a-b", "c") and
-    ("a", "b-c") both give "a-b-c".
+    Promises: the result is a DNS label of at most `limit` characters. If the joined parts are such a label, they are
+    the result. Otherwise (too long, capitals, dots, underscores) they are truncated, invalid characters are replaced,
+    and a hash of all parts is appended, so that different parts give different names. The borders of parts count only
+    in the hash: ("a-b", "c") and ("a", "b-c") both give "a-b-c".
 
-    Raises: ValueError when there is no part, or a part is empty, or the limit leaves no room for the hash.
+    Raises: ValueError when there are no parts, a part is empty, or the limit is too small for the hash.
     """
     if not parts or not all(parts):
-        raise ValueError(f"a name needs parts, none of them empty, got {parts!r}")
+        raise ValueError(f"expected at least one part and no empty parts, got {parts!r}")
     if not _HASH_LENGTH + 2 <= limit <= MAX_LABEL_LENGTH:
-        raise ValueError(f"the limit of a name lies between {_HASH_LENGTH + 2} and {MAX_LABEL_LENGTH}, got {limit}")
+        raise ValueError(f"limit: expected {_HASH_LENGTH + 2} to {MAX_LABEL_LENGTH}, got {limit}")
     joined = "-".join(parts)
     if len(joined) <= limit and _label.fullmatch(joined):
         return joined
-    room = limit - _HASH_LENGTH - 1
-    cleaned = _unsafe.sub("-", joined.lower()).strip("-")[:room].strip("-")
-    return "-".join(filter(None, (cleaned, _hash(parts))))
+    prefix_length = limit - _HASH_LENGTH - 1
+    prefix = _unsafe.sub("-", joined.lower()).strip("-")[:prefix_length].strip("-")
+    return "-".join(filter(None, (prefix, _hash(parts))))
 
 
 def _hash(parts: tuple[str, ...]) -> str:
-    # Lengths go in, so that the hash tells part borders apart whatever the parts contain.
+    # The lengths are hashed too, so that the borders of the parts change the hash whatever the parts contain.
     text = "".join(f"{len(part)}:{part}" for part in parts)
     number = int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
     characters = []
@@ -170,5 +170,5 @@ def _length_errors(value: str, limit: int, unit: str) -> list[str]:
 
 
 def _pattern_error(rule: str, pattern: str, *examples: str) -> str:
-    shown = " or ".join(f"'{example}', " for example in examples)
-    return f"{rule} (e.g. {shown}regex used for validation is '{pattern}')"
+    listed = " or ".join(f"'{example}', " for example in examples)
+    return f"{rule} (e.g. {listed}regex used for validation is '{pattern}')"

@@ -1,14 +1,14 @@
-"""Amounts of a resource: "500m", "1.5Gi", "1e3".
+"""Resource quantities: "500m", "1.5Gi", "1e3".
 
-A quantity travels as text, and most quantities are only passed on. So a `Quantity` from the wire keeps what came,
-unread: it goes back as it came, and its value is worked out when somebody asks. Rules of this file:
+The wire form is a string, and most quantities are decoded and encoded without being used. So a decoded `Quantity` keeps
+its text and parses it on first use. Rules:
 
-1. Values are exact decimals, never floats. What cannot be exact raises; nothing is rounded on the quiet.
-2. A text is read and printed as the server does it, oddities included: finer than nano is rounded away from zero, a
-   binary amount is capped at 2**63 - 1, "1.50" becomes "1500m" but "1.500" stays.
-3. Three departures, where the server damages the value without a word: decimal amounts of 1000E and more are printed
-   with an exponent ("1e21"; a 1.36 server prints "1", later ones do as we do); a power of ten beyond a thousand million
-   and a text without any digit ("Gi", for the server 0) are refused.
+1. Values are exact decimals, never floats. An inexact result raises; nothing is rounded silently.
+2. A text is parsed and printed as the server does it, including its oddities: a value finer than nano is rounded away
+   from zero, a binary amount is capped at 2**63 - 1, "1.50" becomes "1500m" but "1.500" is unchanged.
+3. There are three differences, where the server changes the value silently: decimal amounts of 1000E and more are
+   printed with an exponent ("1e21"; a 1.36 server prints "1", later ones print it too); an exponent beyond a thousand
+   million and a text without digits ("Gi", 0 for the server) raise ValueError.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Number: TypeAlias = int | Decimal | Fraction
 if TYPE_CHECKING:
     QuantityText: TypeAlias = str
 else:
-    # A server always sends text. A manifest may say `cpu: 1`, and that is no reason to refuse it.
+    # A server always sends a string. A manifest may contain `cpu: 1`, which is accepted.
     QuantityText = str | int | float
-"""A quantity in the built-in kinds: text, as people write it. `Quantity(text)` calculates with it."""
+"""A quantity in the built-in kinds: a string. `Quantity(text)` is for calculations."""
 
 _DECIMAL: Final = "decimal"
 _BINARY: Final = "binary"
@@ -38,17 +38,17 @@ _BINARY_POWERS: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei":
 _DECIMAL_SUFFIXES: Final = {power: suffix for suffix, power in _DECIMAL_POWERS.items()}
 _BINARY_SUFFIXES: Final = ("", *_BINARY_POWERS)
 
-# Possessive, so that a long text without a match costs no more than one with.
-_SHAPE: Final = re.compile(r"([+-]?+)(0*+)([0-9]*+)(?:\.([0-9]*+))?+([eEinumkKMGTP]*+[-+]?+[0-9]*+)", re.ASCII)
-_POWER: Final = re.compile(r"[eE]([+-]?[0-9]{1,18})", re.ASCII)
+# Possessive, so that a long text without a match costs no more than one with a match.
+_PATTERN: Final = re.compile(r"([+-]?+)(0*+)([0-9]*+)(?:\.([0-9]*+))?+([eEinumkKMGTP]*+[-+]?+[0-9]*+)", re.ASCII)
+_EXPONENT_SUFFIX: Final = re.compile(r"[eE]([+-]?[0-9]{1,18})", re.ASCII)
 
-_MOST: Final = Decimal(2**63 - 1)
+_MAX: Final = Decimal(2**63 - 1)
 _ZERO: Final = Decimal(0)
 _NANO: Final = Decimal("1e-9")
-_FINEST: Final = -9
-_WIDEST_POWER: Final = 1_000_000_000
-_MOST_DIGITS: Final = 1000
-# Up to here the server reads a text into a machine integer; only then may it print the text as it came.
+_MIN_SCALE: Final = -9
+_MAX_EXPONENT: Final = 1_000_000_000
+_MAX_DIGITS: Final = 1000
+# Up to here the server parses a text into an integer; only then may it print the text unchanged.
 _MACHINE_DIGITS: Final = 18
 _MACHINE_BINARY_DIGITS: Final = 14
 
@@ -59,7 +59,7 @@ _blank = object.__new__
 
 
 class _Amount(NamedTuple):
-    """What a text says: the value, the family of suffixes, and the text where the server prints it as it came."""
+    """A parsed text: the value, the family of suffixes, and the text if the server prints it unchanged."""
 
     value: Decimal
     family: str
@@ -71,14 +71,14 @@ class Quantity:
 
     Promises:
 
-    - what came from the wire goes back as it came; `canonical` gives what the server prints for it;
+    - a decoded quantity is encoded with the same text; `canonical` is the text that the server prints;
     - equality, order and hash are those of the value: `Quantity("1000m") == Quantity("1") == 1`;
-    - arithmetic is exact, and its result keeps the family of suffixes of the left side (of the right when left is 0);
+    - arithmetic is exact, and its result has the family of suffixes of the left side (of the right if left is 0);
     - `Quantity(q.canonical()) == q`, and `canonical` of a canonical text is that text.
 
-    Measured with msgspec 0.22 on a `dict[str, Quantity]`: an entry is read in 0.28 us and written in 0.15 us, a plain
-    str in 0.05 and 0.02 us, and a Pod holds about eight. A subclass of str costs the same, since msgspec hands that to
-    the hook too, and it could not be equal by value and a str at the same time.
+    Measured with msgspec 0.22 on a `dict[str, Quantity]`: an entry is decoded in 0.28 us and encoded in 0.15 us, a
+    plain str in 0.05 and 0.02 us, and a Pod has about eight. A subclass of str costs the same, since msgspec passes that
+    to the hook too, and it could not be equal by value and a str at the same time.
     """
 
     __slots__ = ("_amount", "_wire")
@@ -86,20 +86,20 @@ class Quantity:
     _amount: _Amount | None
 
     def __init__(self, text: str | int) -> None:
-        """Read the text (or whole number) at once.
+        """Parse the text (or integer).
 
-        Raises: ValueError when it is no quantity; TypeError for a float, which is not exact.
+        Raises: ValueError when it is not a quantity; TypeError for a float, which is not exact.
         """
         if isinstance(text, bool) or not isinstance(text, (str, int)):
             raise TypeError(
-                f"expected str or int, got {type(text).__name__}: write Quantity('0.5'), or Quantity.of(...)"
+                f"expected str or int, got {type(text).__name__} (write Quantity('0.5'), or Quantity.of(...))"
             )
         self._wire = text
-        self._amount = _read(str(text))
+        self._amount = _parse(str(text))
 
     @classmethod
     def of(cls, value: Number, *, binary: bool = False) -> Quantity:
-        """Return the quantity of this value, printed with Ki, Mi, Gi ... when `binary`.
+        """Return the quantity of this value, printed with Ki, Mi, Gi ... if `binary`.
 
         Raises: ValueError when the value is finer than nano.
         """
@@ -107,7 +107,7 @@ class Quantity:
 
     @classmethod
     def from_wire(cls, wire: object) -> Quantity:
-        """Keep what came, a JSON string or number, without reading it.
+        """Return the quantity of a decoded JSON string or number, without parsing it.
 
         Raises: TypeError for any other type.
         """
@@ -126,7 +126,7 @@ class Quantity:
         return quantity
 
     def to_wire(self) -> str | int | float:
-        """Return what came from the wire as it came; for a computed quantity, its canonical text."""
+        """Return the decoded value unchanged; for a computed quantity, its canonical text."""
         if self._wire is None:
             self._wire = self.canonical()
         return self._wire
@@ -135,7 +135,7 @@ class Quantity:
     def value(self) -> Decimal:
         """The exact value.
 
-        Raises: ValueError when what came from the wire is no quantity.
+        Raises: ValueError when the decoded text is not a quantity.
         """
         return self._read_amount().value
 
@@ -154,11 +154,11 @@ class Quantity:
 
     def _read_amount(self) -> _Amount:
         if self._amount is None:
-            self._amount = _read(str(self._wire).strip(" \t\r\n"))
+            self._amount = _parse(str(self._wire).strip(" \t\r\n"))
         return self._amount
 
     def _identity(self) -> Decimal | str:
-        # Comparing two objects must not fail because one of them carries a text that nobody can read.
+        # A comparison of two objects must not fail because one has an invalid text.
         try:
             return self.value
         except ValueError:
@@ -230,79 +230,79 @@ class Quantity:
 
 
 class _Parts(NamedTuple):
-    """A text taken apart: leading zeros are not part of `whole`."""
+    """The parts of a text: leading zeros are not part of `whole`."""
 
     text: str
     sign: str
     whole: str
     fraction: str
 
-    def value(self, power: int) -> Decimal:
-        return Decimal(f"{self.sign}{self.whole}.{self.fraction or 0}e{power}")
+    def value(self, exponent: int) -> Decimal:
+        return Decimal(f"{self.sign}{self.whole}.{self.fraction or 0}e{exponent}")
 
 
-def _read(text: str) -> _Amount:
-    match = _SHAPE.fullmatch(text)
+def _parse(text: str) -> _Amount:
+    match = _PATTERN.fullmatch(text)
     if match is None:
-        raise _unreadable(text)
+        raise _invalid(text)
     sign, zeros, whole, fraction, suffix = match.groups(default="")
     if not (zeros or whole or fraction):
-        raise _unreadable(text)
-    if len(whole) + len(fraction) > _MOST_DIGITS:
-        raise ValueError(f"a quantity has at most {_MOST_DIGITS} digits, not {text[:20]!r}...")
+        raise _invalid(text)
+    if len(whole) + len(fraction) > _MAX_DIGITS:
+        raise ValueError(f"a quantity has at most {_MAX_DIGITS} digits, got {text[:20]!r}...")
     parts = _Parts(text, sign, whole, fraction)
     if suffix in _DECIMAL_POWERS:
-        return _read_decimal(parts, _DECIMAL_POWERS[suffix], _DECIMAL)
+        return _parse_decimal(parts, _DECIMAL_POWERS[suffix], _DECIMAL)
     if suffix in _BINARY_POWERS:
-        return _read_binary(parts, _BINARY_POWERS[suffix])
-    return _read_decimal(parts, _power(text, suffix), _EXPONENT)
+        return _parse_binary(parts, _BINARY_POWERS[suffix])
+    return _parse_decimal(parts, _parse_exponent(text, suffix), _EXPONENT)
 
 
-def _power(text: str, suffix: str) -> int:
-    match = _POWER.fullmatch(suffix)
+def _parse_exponent(text: str, suffix: str) -> int:
+    match = _EXPONENT_SUFFIX.fullmatch(suffix)
     if match is None:
-        raise _unreadable(text)
-    power = int(match[1])
-    if abs(power) > _WIDEST_POWER:
-        raise ValueError(f"the power of ten of {text!r} is beyond {_WIDEST_POWER}: the server would wrap it around")
-    return power
+        raise _invalid(text)
+    exponent = int(match[1])
+    if abs(exponent) > _MAX_EXPONENT:
+        raise ValueError(f"the exponent of {text!r} is beyond {_MAX_EXPONENT}: it would overflow on the server")
+    return exponent
 
 
-def _read_decimal(parts: _Parts, power: int, family: str) -> _Amount:
-    scale = power - len(parts.fraction)
-    value = parts.value(power)
-    if scale < _FINEST:
+def _parse_decimal(parts: _Parts, exponent: int, family: str) -> _Amount:
+    scale = exponent - len(parts.fraction)
+    value = parts.value(exponent)
+    if scale < _MIN_SCALE:
         return _Amount(value.quantize(_NANO, context=_TO_NANO) if value else _ZERO, family)
     digits = parts.whole + parts.fraction
-    as_it_came = parts.whole != "" and len(digits) <= _MACHINE_DIGITS and scale % 3 == 0 and not digits.endswith("000")
-    return _Amount(value, family, parts.text if as_it_came else None)
+    unchanged = parts.whole != "" and len(digits) <= _MACHINE_DIGITS and scale % 3 == 0 and not digits.endswith("000")
+    return _Amount(value, family, parts.text if unchanged else None)
 
 
-def _read_binary(parts: _Parts, power: int) -> _Amount:
+def _parse_binary(parts: _Parts, power: int) -> _Amount:
     value = _EXACT.multiply(parts.value(0), Decimal(1 << power))
-    # The server's own estimate of what fits: each 2**10 takes three of the digits.
+    # The server's estimate of what fits into an integer: each 2**10 takes three of the digits.
     if not parts.fraction and len(parts.whole or "0") <= _MACHINE_BINARY_DIGITS - power * 3 // 10:
         odd = int(parts.whole or "0") % 8 != 0
         return _Amount(value, _BINARY, parts.text if odd else None)
-    if value and len(parts.fraction) > -_FINEST:
+    if value and len(parts.fraction) > -_MIN_SCALE:
         value = value.quantize(_NANO, context=_TO_NANO)
-    if abs(value) > _MOST:
-        value = _MOST.copy_sign(value)
+    if abs(value) > _MAX:
+        value = _MAX.copy_sign(value)
     return _Amount(value, _DECIMAL if 0 < abs(value) < 1 else _BINARY)
 
 
-def _unreadable(text: str) -> ValueError:
-    shown = text if len(text) <= 40 else text[:40] + "..."
-    return ValueError(f"{shown!r} is no quantity: write a number and a suffix, such as '500m', '1.5Gi' or '1e3'")
+def _invalid(text: str) -> ValueError:
+    excerpt = text if len(text) <= 40 else text[:40] + "..."
+    return ValueError(f"{excerpt!r} is not a quantity (write a number and a suffix, such as '500m', '1.5Gi' or '1e3')")
 
 
 def _print(amount: _Amount) -> str:
     value, family, _ = amount
     if not value:
         return "0"
-    if family == _BINARY and 1024 <= value.copy_abs() <= _MOST and value == value.to_integral_value():
+    if family == _BINARY and 1024 <= value.copy_abs() <= _MAX and value == value.to_integral_value():
         return _print_binary(int(value))
-    # A binary amount that is small, fractional or beyond the server's cap loses nothing in the decimal family.
+    # A binary amount that is small, fractional or beyond the server's cap is exact in the decimal family.
     return _print_decimal(value, family)
 
 
@@ -318,25 +318,25 @@ def _print_decimal(value: Decimal, family: str) -> str:
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     text = "".join(map(str, digits))
-    shown = text.rstrip("0")
-    exponent += len(text) - len(shown)
-    short = exponent % 3
-    exponent -= short
+    significant = text.rstrip("0")
+    exponent += len(text) - len(significant)
+    padding = exponent % 3
+    exponent -= padding
     suffix = f"e{exponent}" if exponent else ""
     if family != _EXPONENT:
         suffix = _DECIMAL_SUFFIXES.get(exponent, suffix)
-    return f"{'-' if sign else ''}{shown}{'0' * short}{suffix}"
+    return f"{'-' if sign else ''}{significant}{'0' * padding}{suffix}"
 
 
 def _nano_exact(value: Number) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, (int, Decimal, Fraction)):
-        raise TypeError(f"expected int, Decimal or Fraction, got {type(value).__name__}: a float is not exact")
+        raise TypeError(f"expected int, Decimal or Fraction, got {type(value).__name__} (a float is not exact)")
     if isinstance(value, Decimal) and not value.is_finite():
-        raise ValueError(f"{value} is no amount")
+        raise ValueError(f"{value} is not a finite number")
     nanos = Fraction(value) * 10**9
     if nanos.denominator != 1:
-        raise ValueError(f"{value} is finer than nano: round it first")
-    return Decimal(nanos.numerator).scaleb(_FINEST, _EXACT)
+        raise ValueError(f"{value} is finer than nano (round it first)")
+    return Decimal(nanos.numerator).scaleb(_MIN_SCALE, _EXACT)
 
 
 def _value_of(other: object) -> Number | None:
@@ -355,7 +355,7 @@ def _sum(left: _Amount, right: _Amount) -> Quantity:
     try:
         value = _EXACT.add(left.value, right.value)
     except Inexact as error:
-        raise OverflowError("the amounts lie too far apart for an exact sum") from error
+        raise OverflowError("the sum of the quantities is not exact: their magnitudes differ too much") from error
     return Quantity._from_amount(_Amount(value, left.family if left.value else right.family))
 
 

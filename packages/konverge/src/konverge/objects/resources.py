@@ -1,7 +1,7 @@
-"""Objects: what has a kind, a name and metadata, typed or untyped.
+"""Objects with a kind, a name and metadata, typed or unstructured.
 
-Both sorts answer the same questions (`api_version`, `kind`, `key`, `resource_version`, ...), so all machinery takes
-either. A typed object is a `Resource`; an `Unstructured` one is a dict with wire names, for kinds without a class.
+A typed object is a `Resource`; an `Unstructured` object is a dict with wire names, for kinds without a class. Both have
+the same properties (`api_version`, `kind`, `key`, `resource_version`, ...), so other packages accept either.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from konverge.objects.models import Model, ModelMeta, field
 __all__ = ["AnyObject", "Resource", "ResourceMeta", "Unstructured", "kind_of", "same_object"]
 
 SOURCE = "_source"
-"""Where a decoded object keeps its bytes: in its `__dict__`, beside the fields."""
+"""The entry of an object's `__dict__` with the bytes that it was decoded from."""
 
 
 class ResourceMeta(ModelMeta):
-    """Makes classes of objects: `identity` is the kind, and gives `apiVersion` and `kind` their values."""
+    """The metaclass of object classes: `identity` is the kind, and the value of `apiVersion` and `kind`."""
 
     def __new__(
         mcls,
@@ -35,7 +35,7 @@ class ResourceMeta(ModelMeta):
         **options: Any,
     ) -> ResourceMeta:
         if identity is not None:
-            # From a factory, since a plain default would not be written; this one costs least.
+            # Factories, since plain defaults are not encoded; these are the fastest.
             namespace["api_version"] = field(default_factory=identity.api_version.__str__)
             namespace["kind"] = field(default_factory=identity.kind.__str__)
             namespace["__annotations__"] = {"api_version": str, "kind": str, **namespace.get("__annotations__", {})}
@@ -43,47 +43,47 @@ class ResourceMeta(ModelMeta):
         return cast(ResourceMeta, super().__new__(mcls, name, bases, namespace, **options))
 
 
-class ListText:
-    """The JSON of a list that objects were read from, cut into its items when the source of the first one is asked for.
+class ListSource:
+    """The JSON of a list, split into items when the source of one of them is first needed.
 
-    Most objects of a list are only read, and their source is never asked for.
+    Most objects of a list are only read, and their source is never needed.
     """
 
     def __init__(self, text: bytes) -> None:
         self._text = text
         self._items: list[msgspec.Raw] | None = None
 
-    def item(self, place: int) -> bytes:
+    def item(self, index: int) -> bytes:
         if self._items is None:
             self._items = msgspec.json.decode(self._text, type=_RawList).items
-        return bytes(self._items[place])
+        return bytes(self._items[index])
 
 
 class _RawList(msgspec.Struct):
     items: list[msgspec.Raw]
 
 
-class PartOfList:
-    """The source of an object as a place in a list."""
+class ListItemSource:
+    """The source of an object that was an item of a list."""
 
-    __slots__ = ("_list", "_place")
+    __slots__ = ("_index", "_list")
 
-    def __init__(self, text: ListText, place: int) -> None:
-        self._list = text
-        self._place = place
+    def __init__(self, source: ListSource, index: int) -> None:
+        self._list = source
+        self._index = index
 
-    def cut_out(self) -> bytes:
-        return self._list.item(self._place)
+    def extract(self) -> bytes:
+        return self._list.item(self._index)
 
 
 class Resource(Model, metaclass=ResourceMeta, dict=True):
     """A typed Kubernetes object.
 
-    A class of objects names its kind: `class Pod(Resource, identity=Kind("", "v1", "Pod", "pods"))`.
+    A subclass names its kind: `class Pod(Resource, identity=Kind("", "v1", "Pod", "pods"))`.
 
-    Promises: `api_version` and `kind` are always written, whether or not they were given; an object that was decoded
-    remembers the bytes it came from (`source`), so that fields its class does not know survive the next write; copies
-    made with `copy` remember them too.
+    Promises: `api_version` and `kind` are always encoded, whether or not they were given; a decoded object keeps the
+    bytes that it was decoded from (`source`), so that fields that its class does not know survive the next write;
+    copies made with `copy` keep them too.
     """
 
     __kind__: ClassVar[Kind]
@@ -114,32 +114,32 @@ class Resource(Model, metaclass=ResourceMeta, dict=True):
 
     @property
     def source(self) -> bytes | None:
-        """The JSON this object was decoded from; None for one made in Python."""
+        """The JSON that this object was decoded from, None for an object created in Python."""
         source = self.__dict__.get(SOURCE)
-        if isinstance(source, PartOfList):
-            source = self.__dict__[SOURCE] = source.cut_out()
+        if isinstance(source, ListItemSource):
+            source = self.__dict__[SOURCE] = source.extract()
         return source
 
-    def remember_source(self, source: bytes | None) -> None:
-        """Note the JSON that stands behind this object; decoding does it by itself."""
+    def set_source(self, source: bytes | None) -> None:
+        """Set the JSON that this object was decoded from; `decode` calls this."""
         self.__dict__[SOURCE] = source
 
     def __repr__(self) -> str:
         if self.kind == "Secret" and self.api_version == "v1":
-            return f"Secret({str(self.key)!r})"  # its data must not reach a log by way of its looks
+            return f"Secret({str(self.key)!r})"  # its data must not get into a log
         return super().__repr__()
 
     def __copy__(self) -> Self:
-        twin = self._shallow()
-        twin.remember_source(self.source)
-        return twin
+        clone = self._shallow()
+        clone.set_source(self.source)
+        return clone
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        twin = self._shallow()
+        clone = self._shallow()
         for attribute in self.__struct_fields__:
-            setattr(twin, attribute, copy.deepcopy(getattr(self, attribute), memo))
-        twin.remember_source(self.source)
-        return twin
+            setattr(clone, attribute, copy.deepcopy(getattr(self, attribute), memo))
+        clone.set_source(self.source)
+        return clone
 
     def _shallow(self) -> Self:
         values = {attribute: getattr(self, attribute) for attribute in self.__struct_fields__}
@@ -149,7 +149,7 @@ class Resource(Model, metaclass=ResourceMeta, dict=True):
 class Unstructured(dict[str, Any]):
     """A Kubernetes object as a dict with wire names: `obj["spec"]["replicas"]`.
 
-    It is an ordinary dict; the properties only spell out what the machinery asks of every object.
+    It is an ordinary dict with the properties of a `Resource`.
     """
 
     @property
@@ -162,7 +162,7 @@ class Unstructured(dict[str, Any]):
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The metadata as it stands in the dict; made when missing, so it can be written to."""
+        """The metadata in the dict; created if missing, so that it can be written to."""
         metadata: dict[str, Any] = self.setdefault("metadata", {})
         return metadata
 
@@ -172,29 +172,29 @@ class Unstructured(dict[str, Any]):
 
     @property
     def name(self) -> str:
-        return self._fact("name")
+        return self._metadata_value("name")
 
     @property
     def namespace(self) -> str:
-        return self._fact("namespace")
+        return self._metadata_value("namespace")
 
     @property
     def uid(self) -> str:
-        return self._fact("uid")
+        return self._metadata_value("uid")
 
     @property
     def resource_version(self) -> str:
-        return self._fact("resourceVersion")
+        return self._metadata_value("resourceVersion")
 
     @classmethod
     def from_wire(cls, wire: object) -> Unstructured:
-        """Take JSON values as they are; msgspec calls it for fields and decoders of this type."""
+        """Return JSON values as an object; msgspec calls this for fields and decoders of this type."""
         if not isinstance(wire, dict):
             raise ValueError(f"Expected `object`, got `{type(wire).__name__}`")
         return cls(wire)
 
-    def _fact(self, name: str) -> str:
-        # What stands there may be anything: saying what is wrong with it is the server's part.
+    def _metadata_value(self, name: str) -> str:
+        # The values may be anything: the server validates them.
         metadata = self.get("metadata")
         return str(metadata.get(name) or "") if isinstance(metadata, dict) else ""
 
@@ -202,16 +202,16 @@ class Unstructured(dict[str, Any]):
 AnyObject: TypeAlias = Resource | Unstructured
 
 
-def kind_of(thing: Resource | type[Resource] | Kind) -> Kind:
-    """Give the kind of a typed object or class; a Kind is its own answer."""
-    if isinstance(thing, Kind):
-        return thing
-    kind: Kind | None = getattr(thing, "__kind__", None)
+def kind_of(obj: Resource | type[Resource] | Kind) -> Kind:
+    """Return the kind of a typed object or class; return a Kind unchanged."""
+    if isinstance(obj, Kind):
+        return obj
+    kind: Kind | None = getattr(obj, "__kind__", None)
     if kind is None:
-        raise TypeError(f"{thing!r} has no kind: use a class of konverge.k8s, a CustomResource, or a Kind")
+        raise TypeError(f"{obj!r} has no kind (use a class of konverge.k8s, a CustomResource, or a Kind)")
     return kind
 
 
 def same_object(one: AnyObject, other: AnyObject) -> bool:
-    """Tell whether two states are of one object: the uid decides, a name may be used again."""
+    """Report whether both are states of the same object: the uid decides, since names are reused."""
     return one.uid == other.uid and one.key == other.key

@@ -1,13 +1,13 @@
-"""Attribute names and wire names: `cluster_ip` in Python, `clusterIP` on the wire.
+"""Attribute names and wire names: `cluster_ip` in Python is `clusterIP` in JSON.
 
-Rules that hold here:
+Rules:
 
-1. `wire_name` is camel case by rule, except for the names in the table: Kubernetes writes some words in capitals
-   (`podCIDRs`), and no rule can tell which.
-2. A trailing underscore belongs to Python, not to the wire: `from_` is `from`.
-3. `attribute_name` turns any wire name into a legal attribute; where rule 1 does not lead back, the class that uses it
-   says the wire name itself.
-4. The keys of maps (labels, annotations, data) are never translated.
+1. `wire_name` is camel case, except for the names in the table: Kubernetes writes some words in capitals (`podCIDRs`),
+   without a rule.
+2. A trailing underscore is not part of the wire name: `from_` is `from`.
+3. `attribute_name` turns any wire name into a valid attribute; if rule 1 does not lead back to the wire name, the field
+   of the class sets it.
+4. The keys of maps (labels, annotations, data) are not translated.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CAPITAL_NAMES: Final[dict[str, str]] = {
     "target_wwns": "targetWWNs",
     "volume_id": "volumeID",
 }
-"""Attributes whose wire name keeps a word in capitals. Generated kinds name the rarer ones on the field."""
+"""Attributes whose wire name has a word in capitals. Generated kinds set the rarer ones on the field."""
 
 _WORD_STARTS = re.compile(
     r"(?<=[a-z0-9])(?=[A-Z])"  # podName: before a capital
@@ -58,7 +58,7 @@ _WORD_STARTS = re.compile(
 
 
 def wire_name(attribute: str) -> str:
-    """Give the wire name of a Python attribute."""
+    """Return the wire name of a Python attribute."""
     bare = attribute.rstrip("_")
     special = CAPITAL_NAMES.get(bare)
     if special is not None:
@@ -68,7 +68,7 @@ def wire_name(attribute: str) -> str:
 
 
 def attribute_name(wire: str) -> str:
-    """Give a legal Python attribute for a wire name."""
+    """Return a valid Python attribute for a wire name."""
     words = _WORD_STARTS.sub("_", re.sub(r"[^A-Za-z0-9]+", "_", wire))
     name = re.sub(r"_+", "_", words).strip("_").lower()
     if not name or name[0].isdigit():

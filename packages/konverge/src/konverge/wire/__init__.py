@@ -1,11 +1,11 @@
-"""HOW it is spoken, without I/O: requests, responses, frames, and what the server's answers mean."""
+"""The protocol of the API without I/O: requests, responses, watch frames, errors."""
 
-from konverge.wire.answers import error_of, error_of_frame
+from konverge.wire.error_responses import error_from_frame, error_from_response
 from konverge.wire.frames import Bookmark, Frame, FrameReader
 from konverge.wire.headers import retry_after, warning_texts
 from konverge.wire.messages import BufferedResponse, Request, Response, Transport
 from konverge.wire.options import DeleteOptions, ListOptions, Query, WatchOptions, WriteOptions
-from konverge.wire.paths import collection_path, group_path, object_path, target
+from konverge.wire.paths import collection_path, group_path, object_path, request_target
 
 __all__ = [
     "Bookmark",
@@ -21,11 +21,11 @@ __all__ = [
     "WatchOptions",
     "WriteOptions",
     "collection_path",
-    "error_of",
-    "error_of_frame",
+    "error_from_frame",
+    "error_from_response",
     "group_path",
     "object_path",
+    "request_target",
     "retry_after",
-    "target",
     "warning_texts",
 ]

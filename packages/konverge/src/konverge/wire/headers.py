@@ -1,6 +1,6 @@
-"""Facts that stand in the headers of an answer: how long to wait, and what the server warns of.
+"""The response headers Retry-After and Warning.
 
-Header names are lower case. Whatever a header holds, nothing here raises: a header that makes no sense says nothing.
+Header names are lower case. An invalid header counts as absent; nothing here raises.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _WARNING = re.compile(rf"\s*(\d{{3}}) +(\S+) +{_QUOTED}(?: +{_QUOTED})?\s*(?:,|$
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _SECONDS = re.compile(r"\d+(?:\.\d+)?", re.ASCII)
 _MISCELLANEOUS = "299"
-"""The only warn-code that API servers use for people to read; the others are about HTTP caches."""
+"""The only warn-code that API servers use; the others are about HTTP caches."""
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Give the seconds that the server wants us to wait, None when it did not say.
+    """Return the delay of the Retry-After header in seconds, None without one.
 
-    A date is compared with the server's own `Date`, so that our clock does not matter.
+    A date is compared with the server's `Date` header, so that the local clock does not matter.
     """
     value = headers.get("retry-after", "").strip()
     if _SECONDS.fullmatch(value):
@@ -35,7 +35,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def warning_texts(values: Iterable[str]) -> tuple[str, ...]:
-    """Give the texts of `Warning` headers, unquoted, in order: `299 - "use apps/v1"` says "use apps/v1"."""
+    """Return the texts of `Warning` headers, unquoted, in order: "use apps/v1" for `299 - "use apps/v1"`."""
     return tuple(text for value in values for text in _texts(value) if text)
 
 

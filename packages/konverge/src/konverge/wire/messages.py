@@ -1,11 +1,11 @@
-"""Requests and responses as values: the seam between those who ask and those who answer.
+"""Requests, responses and transports: the interface between a client and an API server.
 
-The client asks through a `Transport`. One transport speaks HTTP over sockets, another calls an API server object in the
-same process; neither side can tell. Rules that hold here:
+The client sends requests through a `Transport`. One transport uses HTTP over sockets, another calls an API server
+object in the same process; client and server see no difference. Rules:
 
 1. Header names are lower case.
-2. A response's body is a stream. Whoever gets a response closes it (`async with`), read or not.
-3. A transport raises `TransportError` when no complete answer came, and never anything of its HTTP library.
+2. The body of a response is a stream. The receiver of a response closes it (`async with`), read or not.
+3. A transport raises `TransportError` without a complete response, and never an exception of its HTTP library.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ __all__ = ["BufferedResponse", "Request", "Response", "Transport"]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: `path` is unescaped (`/api/v1/namespaces/shop/pods`), `query` keeps its order and may repeat names.
+    """A request: `path` is unescaped (`/api/v1/namespaces/shop/pods`), `query` is ordered and may repeat names.
 
-    `timeout` is how long the caller waits for the headers and, except when `stream` is set, for the whole body.
+    `timeout` is how long the client waits for the headers and, unless `stream` is set, for the whole body.
     """
 
     method: str
@@ -30,13 +30,13 @@ class Request:
     query: tuple[tuple[str, str], ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
     extra_headers: tuple[tuple[str, str], ...] = ()  # names may repeat: Impersonate-Group does
-    body: bytes = field(default=b"", repr=False)  # bodies hold Secrets
+    body: bytes = field(default=b"", repr=False)  # bodies may contain Secrets
     timeout: float | None = None
     stream: bool = False
 
 
 class Response(Protocol):
-    """The answer: status and headers are here, the body is on its way."""
+    """A response: status and headers have arrived, the body is a stream."""
 
     @property
     def status(self) -> int: ...
@@ -46,19 +46,19 @@ class Response(Protocol):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The values of all `Warning` headers, in order, as they came."""
+        """The values of all `Warning` headers, in order."""
         ...
 
     async def read(self) -> bytes:
-        """Read the whole body, within the transport's size limit."""
+        """Return the whole body, within the size limit of the transport."""
         ...
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """Read the body piece by piece, cut anywhere, as it arrives."""
+        """Iterate over the body in chunks of any size, as it arrives."""
         ...
 
     async def close(self) -> None:
-        """Let go of the connection; safe to call twice and in the middle of a body."""
+        """Release the connection; safe to call twice and in the middle of a body."""
         ...
 
     async def __aenter__(self) -> Self: ...
@@ -70,24 +70,24 @@ class Response(Protocol):
 
 @dataclass(slots=True)
 class BufferedResponse:
-    """An answer whose whole body is at hand: what an API server in the same process gives, and what tests give."""
+    """A response with its whole body in memory, for API servers in the same process and for tests."""
 
     status: int
-    body: bytes = field(default=b"", repr=False)  # bodies hold Secrets
+    body: bytes = field(default=b"", repr=False)  # bodies may contain Secrets
     headers: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
     async def read(self) -> bytes:
-        """Give the whole body."""
+        """Return the whole body."""
         return self.body
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Give the body in one piece; an empty one has no pieces."""
+        """Yield the body as one chunk; an empty body has none."""
         if self.body:
             yield self.body
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is no connection."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -99,15 +99,15 @@ class BufferedResponse:
 
 
 class Transport(Protocol):
-    """A way to an API server."""
+    """A transport to an API server."""
 
     async def send(self, request: Request) -> Response:
-        """Send a request and wait for the headers of its answer.
+        """Send a request and return when the headers of its response have arrived.
 
-        Raises: TransportError when there is no answer: refused, cut, timed out, TLS.
+        Raises: TransportError without a response: refused, cut, timed out, TLS.
         """
         ...
 
     async def close(self) -> None:
-        """Close all connections; responses that are still open are cut."""
+        """Close all connections; responses that are still open are aborted."""
         ...

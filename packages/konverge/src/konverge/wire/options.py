@@ -1,7 +1,6 @@
-"""What a request asks for besides its object: options, written as query or as body.
+"""The options of requests, encoded as query or as body.
 
-Each class refuses combinations that the server would refuse, at the place of the mistake. An option that is not set is
-not written.
+Each class raises ValueError for a combination that the server rejects. An option that is not set is not encoded.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ Query = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOptions:
-    """Which objects of a collection, how fresh, and in pages of which size.
+    """The options of a list: selectors, consistency and page size.
 
-    `resource_version` "" asks for the newest state, "0" for any state that the server has at hand. A page after the
-    first is asked for with `continue_` and no version: the token holds it.
+    `resource_version` "" requests the newest state, "0" any state in the cache of the server. Pages after the first are
+    requested with `continue_` and without a version: the token contains it.
     """
 
     label_selector: str = ""
@@ -34,14 +33,14 @@ class ListOptions:
 
     def __post_init__(self) -> None:
         if self.limit < 0:
-            raise ValueError(f"limit is a number of objects, 0 for all, got {self.limit}")
+            raise ValueError(f"limit: expected a number of objects, 0 for all, got {self.limit}")
         if self.continue_ and (self.resource_version or self.resource_version_match):
-            raise ValueError("continue_ holds the version already: leave out resource_version and its match")
+            raise ValueError("continue_ contains the version (leave out resource_version and resource_version_match)")
         if self.resource_version_match and not self.resource_version:
             raise ValueError("resource_version_match needs a resource_version")
 
     def query(self) -> Query:
-        """Write the options as a query."""
+        """Return the options as a query."""
         return _query(
             ("labelSelector", self.label_selector),
             ("fieldSelector", self.field_selector),
@@ -54,10 +53,10 @@ class ListOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchOptions:
-    """Which changes of a collection, from which version on, and how long.
+    """The options of a watch: selectors, first version and timeout.
 
-    With `send_initial_events` the stream starts with what is there, at least as fresh as `resource_version`, and a
-    bookmark says where that ends. `timeout` is in seconds: the server closes the stream after it.
+    With `send_initial_events` the stream starts with the existing objects, at `resource_version` or newer, and a
+    bookmark marks their end. The server closes the stream after `timeout` seconds.
     """
 
     label_selector: str = ""
@@ -69,12 +68,12 @@ class WatchOptions:
 
     def __post_init__(self) -> None:
         if self.send_initial_events and not self.bookmarks:
-            raise ValueError("send_initial_events needs bookmarks=True: a bookmark says where they end")
+            raise ValueError("send_initial_events needs bookmarks=True: a bookmark marks their end")
         if self.timeout is not None and not (self.timeout > 0 and math.isfinite(self.timeout)):
-            raise ValueError(f"timeout is a number of seconds above 0, got {self.timeout}")
+            raise ValueError(f"timeout: expected a number of seconds above 0, got {self.timeout}")
 
     def query(self) -> Query:
-        """Write the options as a query."""
+        """Return the options as a query."""
         return _query(
             ("watch", "true"),
             ("labelSelector", self.label_selector),
@@ -89,7 +88,7 @@ class WatchOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """How a create, update, patch or apply is done. `force` is for applies: take fields that others own."""
+    """The options of a create, update, patch or apply. `force` is for apply: it takes over fields of other managers."""
 
     dry_run: bool = False
     field_manager: str = ""
@@ -97,7 +96,7 @@ class WriteOptions:
     force: bool = False
 
     def query(self) -> Query:
-        """Write the options as a query."""
+        """Return the options as a query."""
         return _query(
             ("dryRun", "All" if self.dry_run else ""),
             ("fieldManager", self.field_manager),
@@ -108,9 +107,9 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteOptions:
-    """How a delete is done. `uid` and `resource_version` are preconditions: another object of that name stays.
+    """The options of a delete. `uid` and `resource_version` are preconditions: an object that differs is not deleted.
 
-    `grace_period` is in whole seconds, 0 for at once, None for what the object says.
+    `grace_period` is in whole seconds, 0 for immediately, None for the default of the object.
     """
 
     propagation: Literal["", "Background", "Foreground", "Orphan"] = ""
@@ -121,10 +120,10 @@ class DeleteOptions:
 
     def __post_init__(self) -> None:
         if self.grace_period is not None and self.grace_period < 0:
-            raise ValueError(f"grace_period is a number of seconds, 0 for at once, got {self.grace_period}")
+            raise ValueError(f"grace_period: expected a number of seconds, 0 for immediately, got {self.grace_period}")
 
     def body(self) -> bytes:
-        """Write the options as the body of a DELETE; b"" when none is set."""
+        """Return the options as the body of a DELETE, b"" if none is set."""
         preconditions = {"uid": self.uid, "resourceVersion": self.resource_version}
         options: dict[str, Any] = {
             "propagationPolicy": self.propagation,

@@ -1,9 +1,8 @@
-"""What an answer says when it is no: a Status object, or whatever stands in its place.
+"""The body of an error response: a Status object, or what the server sent in its place.
 
-Most refusals are Status objects. Some are plain text (a path that no API server knows), HTML of a proxy in between, or
-nothing at all. All of them are read here, tolerantly: a field that has the wrong type counts as absent. Texts are cut
-to a length that fits into a log line, and what the server repeats in them of the object itself, a Secret perhaps, is
-left out.
+Most bodies are Status objects. Some are plain text (a path that the API server does not serve), HTML of a proxy, or
+empty. The parser is tolerant: a field of the wrong type counts as absent. Messages are truncated to a length for logs,
+and parts of the object that the server quotes, perhaps of a Secret, are removed.
 """
 
 from __future__ import annotations
@@ -17,29 +16,29 @@ import msgspec
 
 from konverge.errors import Cause
 
-__all__ = ["MAX_TEXT", "Status", "read_status", "shorten"]
+__all__ = ["MAX_TEXT", "Status", "read_status", "truncate"]
 
 MAX_TEXT = 4096
-"""A message is cut after this many characters."""
+"""A message is truncated after this many characters."""
 
 _MAX_STATUS_BYTES = 4 * 1024 * 1024
 _MAX_CAUSES = 1000
 _MAX_SECONDS = 10**9
 _TITLE = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-# A patch that leads to no readable object comes back whole, and with it the object that it was made for.
-_REPEATED_OBJECT = re.compile(r'(\bpatch: |^)(Invalid value: )"(?:[^"\\]|\\.)*": ', re.DOTALL)
-# An apply of the wrong type gets its value back in Go's notation; it may hold line ends, so nothing after it is safe.
-_REPEATED_VALUE = re.compile(r", got &.*", re.DOTALL)
+# The message about an invalid patch result contains the whole patched object.
+_QUOTED_OBJECT = re.compile(r'(\bpatch: |^)(Invalid value: )"(?:[^"\\]|\\.)*": ', re.DOTALL)
+# The message about an apply of the wrong type contains its value in Go's notation, which may span several lines.
+_QUOTED_VALUE = re.compile(r", got &.*", re.DOTALL)
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A refusal as the server words it. `code` is 0, `retry_after` None and a text "" when it does not say.
+    """The content of an error response. A missing `code` is 0, a missing `retry_after` None, a missing text "".
 
-    `spoken` is False when the answer is not a Status object: then `message` describes what came instead.
+    `is_status` is False if the body is not a Status object: `message` then describes the body.
     """
 
     message: str
@@ -47,14 +46,14 @@ class Status:
     code: int = 0
     causes: tuple[Cause, ...] = ()
     retry_after: float | None = None
-    spoken: bool = True
+    is_status: bool = True
 
 
 def read_status(body: bytes, *, http_status: int = 0) -> Status:
-    """Read the body of a refusal, whatever it is."""
+    """Parse the body of an error response, whatever it is."""
     document = _document(body)
     if document.get("kind") != "Status":
-        return Status(_describe(body, http_status), spoken=False)
+        return Status(_describe(body, http_status), is_status=False)
     details = _as(dict, document.get("details"), {})
     reason = _as(str, document.get("reason"), "")
     return Status(
@@ -66,17 +65,17 @@ def read_status(body: bytes, *, http_status: int = 0) -> Status:
     )
 
 
-def shorten(text: str) -> str:
-    """Cut a text that is too long to show, and drop characters that would garble a terminal."""
-    shown = _UNPRINTABLE.sub(" ", text[: MAX_TEXT + 1])
-    return shown if len(shown) <= MAX_TEXT else shown[:MAX_TEXT] + "..."
+def truncate(text: str) -> str:
+    """Return the text truncated to MAX_TEXT, without control characters."""
+    printable = _UNPRINTABLE.sub(" ", text[: MAX_TEXT + 1])
+    return printable if len(printable) <= MAX_TEXT else printable[:MAX_TEXT] + "..."
 
 
 def _safe(message: str, field: str) -> str:
-    """Leave out what a message repeats of the object, and shorten the rest."""
+    """Remove the parts of the object that a message quotes, and truncate the rest."""
     if field in ("", "patch"):
-        message = _REPEATED_OBJECT.sub(r"\1\2", message, count=1)
-    return shorten(_REPEATED_VALUE.sub("", message))
+        message = _QUOTED_OBJECT.sub(r"\1\2", message, count=1)
+    return truncate(_QUOTED_VALUE.sub("", message))
 
 
 def _document(body: bytes) -> dict[str, Any]:
@@ -112,17 +111,17 @@ def _as(type_: type[T], value: Any, default: T) -> T:
 
 def _describe(body: bytes, http_status: int) -> str:
     if not body.strip():
-        return f"{_phrase(http_status)}, without a word of explanation"
+        return f"{_phrase(http_status)}, with an empty body"
     text = body[: 4 * MAX_TEXT].decode("utf-8", "replace").strip()
     if text.startswith("<"):
         title = _TITLE.search(text)
-        named = f" titled {' '.join(title[1].split())[:200]!r}" if title else ""
-        return f"{_phrase(http_status)}, and an HTML page{named} instead of a Status (is there a proxy in between?)"
+        titled = f" titled {' '.join(title[1].split())[:200]!r}" if title else ""
+        return f"{_phrase(http_status)}, with an HTML page{titled} instead of a Status (is there a proxy in between?)"
     if text.startswith(("{", "[")):
-        return f"{_phrase(http_status)}, and {len(body)} bytes of JSON that are no Status"
+        return f"{_phrase(http_status)}, with {len(body)} bytes of JSON that are not a Status"
     if "\0" in text or text.count("\ufffd") > len(text) // 8:
-        return f"{_phrase(http_status)}, and {len(body)} bytes that are no text"
-    return " ".join(shorten(text)[:500].split())
+        return f"{_phrase(http_status)}, with {len(body)} bytes that are not text"
+    return " ".join(truncate(text)[:500].split())
 
 
 def _phrase(http_status: int) -> str:

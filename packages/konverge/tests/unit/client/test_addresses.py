@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from konverge.client.access.addresses import environment_proxy, redacted
+from konverge.client.access.addresses import environment_proxy, redact_url
 from konverge.errors import ConfigError
 
 PROXY = {"HTTPS_PROXY": "http://secure.example:1", "http_proxy": "http://plain.example:2"}
@@ -61,6 +61,6 @@ def test_a_proxy_that_cannot_be_is_named_by_its_variable() -> None:
 
 
 def test_a_proxy_is_shown_without_its_password() -> None:
-    assert redacted("http://me:p@ss@proxy:3128") == "http://***@proxy:3128"
-    assert redacted("http://proxy:3128") == "http://proxy:3128"
-    assert redacted(None) is None
+    assert redact_url("http://me:p@ss@proxy:3128") == "http://***@proxy:3128"
+    assert redact_url("http://proxy:3128") == "http://proxy:3128"
+    assert redact_url(None) is None

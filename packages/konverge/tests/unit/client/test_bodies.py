@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from konverge.client.connection.bodies import Unpacker, read_whole
+from konverge.client.connection.bodies import Decompressor, read_all
 from konverge.errors import DecodeError
 
 
 def unpack(chunks: Iterable[bytes], encoding: str) -> bytes:
-    unpacker = Unpacker(encoding)
+    unpacker = Decompressor(encoding)
     whole = b"".join(piece for chunk in chunks for piece in unpacker.feed(chunk))
     unpacker.close()
     return whole
@@ -27,7 +27,7 @@ def unpack(chunks: Iterable[bytes], encoding: str) -> bytes:
 )
 def test_however_a_body_is_cut_it_is_unpacked(body: bytes, places: list[int], encoding: str) -> None:
     packed = gzip.compress(body) if "gzip" in encoding.lower() else body
-    edges = [0, *sorted(min(place, len(packed)) for place in places), len(packed)]
+    edges = [0, *sorted(min(location, len(packed)) for location in places), len(packed)]
     chunks = [packed[start:end] for start, end in pairwise(edges)]
     assert unpack(filter(None, chunks), encoding) == body
 
@@ -44,7 +44,7 @@ def test_no_bytes_raise_anything_but_decode_errors(garbage: bytes) -> None:
 def test_a_bomb_goes_off_in_small_pieces() -> None:
     packer = zlib.compressobj(wbits=31)
     bomb = packer.compress(b"\0" * 20_000_000) + packer.flush()
-    pieces = Unpacker("gzip").feed(bomb)
+    pieces = Decompressor("gzip").feed(bomb)
     assert len(next(pieces)) <= 1 << 20
 
 
@@ -55,7 +55,7 @@ async def pieces_of(count: int) -> AsyncIterator[bytes]:
 
 
 async def test_reading_stops_at_the_limit() -> None:
-    assert await read_whole(pieces_of(3), limit=30) == b"x" * 30
+    assert await read_all(pieces_of(3), limit=30) == b"x" * 30
     with pytest.raises(DecodeError, match="larger than 29 bytes"):
-        await read_whole(pieces_of(3), limit=29)
-    assert await read_whole(pieces_of(0), limit=1) == b""
+        await read_all(pieces_of(3), limit=29)
+    assert await read_all(pieces_of(0), limit=1) == b""

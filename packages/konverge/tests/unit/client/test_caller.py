@@ -5,8 +5,8 @@ import logging
 
 import pytest
 
-from konverge.client.caller import Asked, Caller
-from konverge.client.retry import Repeat
+from konverge.client.caller import Caller, RequestInfo
+from konverge.client.retry import RetryMode
 from konverge.errors import Conflict, ServerError, TooManyRequests, TransportError, WriteRefused
 from konverge.telemetry import RequestRecord
 from konverge.wire import Request
@@ -14,7 +14,7 @@ from scripted import ScriptedTransport, ok, refusal
 
 GET = Request("GET", "/x")
 POST = Request("POST", "/x", body=b"{}")
-ASKED = Asked("get", "Lamp", "shop/a")
+INFO = RequestInfo("get", "Lamp", "shop/a")
 
 
 def now() -> float:
@@ -24,12 +24,12 @@ def now() -> float:
 async def test_a_refusal_is_the_error_of_its_class_and_says_what_was_asked() -> None:
     caller = Caller(ScriptedTransport(refusal(409, "Conflict", "the object has been modified")))
     with pytest.raises(Conflict, match=r"^get Lamp shop/a: the object has been modified"):
-        await caller.call(GET, ASKED)
+        await caller.call(GET, INFO)
 
 
 async def test_the_server_decides_when_to_ask_again() -> None:
     transport = ScriptedTransport(refusal(429, retry_after="7"), refusal(429, retry_after="5"), ok())
-    await Caller(transport).call(GET, ASKED, repeat=Repeat.ANY)
+    await Caller(transport).call(GET, INFO, retry=RetryMode.IDEMPOTENT)
     assert len(transport.requests) == 3
     assert 12 <= now() < 13
 
@@ -37,7 +37,7 @@ async def test_the_server_decides_when_to_ask_again() -> None:
 async def test_a_read_rides_out_a_restart_of_the_server() -> None:
     refused = TransportError("connection refused", sent=False)
     transport = ScriptedTransport(refused, refused, TransportError("cut"), refusal(503), ok())
-    await Caller(transport).call(GET, ASKED, repeat=Repeat.ANY)
+    await Caller(transport).call(GET, INFO, retry=RetryMode.IDEMPOTENT)
     assert len(transport.requests) == 5
 
 
@@ -45,20 +45,20 @@ async def test_a_read_rides_out_a_restart_of_the_server() -> None:
 async def test_a_create_that_may_have_happened_is_not_repeated(answer: TransportError) -> None:
     transport = ScriptedTransport(answer, ok())
     with pytest.raises((TransportError, ServerError)):
-        await Caller(transport).call(POST, ASKED)
+        await Caller(transport).call(POST, INFO)
     assert len(transport.requests) == 1
 
 
 async def test_a_create_that_never_left_is_repeated() -> None:
     transport = ScriptedTransport(TransportError("connection refused", sent=False), ok())
-    await Caller(transport).call(POST, ASKED)
+    await Caller(transport).call(POST, INFO)
     assert len(transport.requests) == 2
 
 
 async def test_patience_ends_with_the_last_refusal() -> None:
     transport = ScriptedTransport(refusal(429))
     with pytest.raises(TooManyRequests):
-        await Caller(transport).call(GET, ASKED)
+        await Caller(transport).call(GET, INFO)
     assert len(transport.requests) == 8
 
 
@@ -66,9 +66,9 @@ async def test_no_write_leaves_after_the_guard_said_no() -> None:
     transport = ScriptedTransport(ok())
     caller = Caller(transport, guard=lambda: 0.0)
     with pytest.raises(WriteRefused, match="get Lamp shop/a: refused by the write guard, nothing was sent"):
-        await caller.call(POST, ASKED)
+        await caller.call(POST, INFO)
     assert transport.requests == []
-    await caller.call(GET, ASKED)
+    await caller.call(GET, INFO)
 
 
 async def test_the_guard_is_asked_again_at_each_attempt_and_bounds_each_write() -> None:
@@ -76,7 +76,7 @@ async def test_the_guard_is_asked_again_at_each_attempt_and_bounds_each_write() 
     transport = ScriptedTransport(refusal(429, retry_after="3"))
     caller = Caller(transport, guard=lambda: deadline - now())
     with pytest.raises(WriteRefused):
-        await caller.call(POST, ASKED)
+        await caller.call(POST, INFO)
     assert len(transport.requests) == 2
     allowed = [request.timeout for request in transport.requests]
     assert allowed[0] == 5.0
@@ -93,7 +93,7 @@ async def test_each_attempt_is_told_to_observers_and_none_can_fail_the_request(
         raise RuntimeError("bad observer")
 
     transport = ScriptedTransport(refusal(503), TransportError("cut"), ok())
-    await Caller(transport, observers=(broken, told.append)).call(GET, ASKED, repeat=Repeat.ANY)
+    await Caller(transport, observers=(broken, told.append)).call(GET, INFO, retry=RetryMode.IDEMPOTENT)
     assert [(e.verb, e.kind, e.key, e.status, e.attempt, e.error) for e in told] == [
         ("get", "Lamp", "shop/a", 503, 1, "ServerError"),
         ("get", "Lamp", "shop/a", 0, 2, "TransportError"),
@@ -107,7 +107,7 @@ async def test_each_warning_of_the_server_is_logged_once(caplog: pytest.LogCaptu
     caller = Caller(ScriptedTransport(warned))
     with caplog.at_level(logging.WARNING, "konverge.client"):
         for _ in range(3):
-            await caller.call(GET, ASKED)
+            await caller.call(GET, INFO)
     assert caplog.messages == [
         "Warning from the API server: v1beta1 is deprecated",
         "Warning from the API server: unknown field",
@@ -117,7 +117,7 @@ async def test_each_warning_of_the_server_is_logged_once(caplog: pytest.LogCaptu
 async def test_all_attempts_together_stay_within_the_timeout() -> None:
     transport = ScriptedTransport(refusal(503))
     with pytest.raises(ServerError):
-        await Caller(transport).call(Request("GET", "/x", timeout=2.0), ASKED, repeat=Repeat.ANY)
+        await Caller(transport).call(Request("GET", "/x", timeout=2.0), INFO, retry=RetryMode.IDEMPOTENT)
     assert now() < 2
     left = [request.timeout for request in transport.requests]
     assert left == sorted(left, key=lambda seconds: -(seconds or 0))

@@ -12,8 +12,8 @@ import pytest
 
 from konverge.client.client import Client
 from konverge.client.impersonation import Impersonation
-from konverge.client.reader import Settings
-from konverge.client.waiting import condition, deleted, exists, field_is, rolled_out
+from konverge.client.reader import ClientOptions
+from konverge.client.wait import exists, field_equals, has_condition, is_deleted, is_deployment_complete
 from konverge.errors import (
     Conflict,
     DecodeError,
@@ -91,7 +91,7 @@ def lamp() -> Lamp:
 
 def client(*answers: Any, **settings: Any) -> tuple[Client, ScriptedTransport]:
     transport = ScriptedTransport(*(answers or (ok(WIRE),)))
-    return Client(transport, settings=Settings(namespace="shop", **settings)), transport
+    return Client(transport, options=ClientOptions(namespace="shop", **settings)), transport
 
 
 async def test_a_class_gives_typed_objects_and_a_kind_untyped_ones() -> None:
@@ -147,7 +147,7 @@ async def test_legacy_discovery_serves_where_the_aggregated_one_is_missing() -> 
         ok({"kind": "APIGroupList", "groups": [{"name": "ex.io", "versions": [{"groupVersion": "ex.io/v1"}]}]}),
         ok({"resources": [{"name": "lamps", "kind": "Lamp", "namespaced": True}, {"name": "lamps/status"}]}),
     )
-    (served,) = await api.discovery.served()
+    (served,) = await api.discovery.resources()
     assert (served.kind.plural, served.subresources) == ("lamps", ("status",))
 
 
@@ -366,7 +366,7 @@ async def test_waiting_follows_changes_until_the_claim_holds() -> None:
     stream = b"".join(json.dumps(change).encode() + b"\n" for change in changes)
     listing = {"metadata": {"resourceVersion": "1"}, "items": [state("1", 1)]}
     api, transport = client(ok(listing), BufferedResponse(200, stream))
-    found = await api.wait_for(Lamp, "a", field_is(".spec.watts", 9))
+    found = await api.wait_for(Lamp, "a", field_equals(".spec.watts", 9))
     assert found is not None
     assert found.resource_version == "3"
     assert ("resourceVersion", "1") in transport.last.query
@@ -382,7 +382,7 @@ async def test_waiting_survives_a_stream_that_ends_and_says_what_it_saw_last_whe
     with pytest.raises(
         WaitTimeout, match=r"wait until Lamp shop/a is deleted: not within 9 s \(last seen at version 7"
     ):
-        await api.wait_for(Lamp, "a", deleted(), timeout=9)
+        await api.wait_for(Lamp, "a", is_deleted(), timeout=9)
     assert 9 <= len(transport.requests) / 2 <= 10
 
 
@@ -391,23 +391,23 @@ async def test_waiting_survives_a_stream_that_ends_and_says_what_it_saw_last_whe
     [
         (exists(), {}, True),
         (exists(), None, False),
-        (deleted(), None, True),
-        (condition("Ready"), {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, True),
-        (condition("Ready"), {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, False),
-        (condition("Ready"), {"status": {}}, False),
+        (is_deleted(), None, True),
+        (has_condition("Ready"), {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}, True),
+        (has_condition("Ready"), {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, False),
+        (has_condition("Ready"), {"status": {}}, False),
         (
-            condition("Ready"),
+            has_condition("Ready"),
             {
                 "metadata": {"generation": 2},
                 "status": {"conditions": [{"type": "Ready", "status": "True", "observedGeneration": 1}]},
             },
             False,
         ),
-        (field_is(".a.b", 1), {"a": {"b": 1}}, True),
-        (field_is(".a.b", 1), {"a": 1}, False),
-        (rolled_out(), None, False),
+        (field_equals(".a.b", 1), {"a": {"b": 1}}, True),
+        (field_equals(".a.b", 1), {"a": 1}, False),
+        (is_deployment_complete(), None, False),
         (
-            rolled_out(),
+            is_deployment_complete(),
             {
                 "metadata": {"generation": 2},
                 "spec": {"replicas": 2},
@@ -416,7 +416,7 @@ async def test_waiting_survives_a_stream_that_ends_and_says_what_it_saw_last_whe
             True,
         ),
         (
-            rolled_out(),
+            is_deployment_complete(),
             {
                 "metadata": {"generation": 2},
                 "spec": {"replicas": 2},

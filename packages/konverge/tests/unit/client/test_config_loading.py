@@ -181,7 +181,7 @@ def test_the_proxy_is_the_files_then_the_environments(tmp_path: Path) -> None:
     assert load_config(kubeconfig=path, environ=environ).proxy == "http://proxy.example:3128"
     path.write_text(path.read_text().replace("server:", "proxy-url: socks5://u:p@here:1080\n    server:"))
     config = load_config(kubeconfig=path, environ=environ)
-    assert (config.proxy, config.shown_proxy) == ("socks5://u:p@here:1080", "socks5://***@here:1080")
+    assert (config.proxy, config.proxy_for_display) == ("socks5://u:p@here:1080", "socks5://***@here:1080")
 
 
 def test_the_user_agent_names_us() -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from konverge.client.access.credentials import ANONYMOUS, Identity, StaticCredentials, StoredCredentials, basic, bearer
-from konverge.client.access.files import NamedFile, Rotating
-from konverge.client.access.places import Place
+from konverge.client.access.files import NamedFile, RotatingValue
+from konverge.client.access.locations import Location
 from konverge.client.access.tls import check_pair
 from konverge.errors import ConfigError
 from konverge.testing.certificates import Authority
 
-PLACE = Place("kubeconfig x", "users[0].user")
+PLACE = Location("kubeconfig x", "users[0].user")
 
 
 class Files:
@@ -29,18 +29,18 @@ class Files:
         self.key = root / "client.key"
 
     def write_pair(self, name: str) -> None:
-        pair = self.authority.issue(name, file=name)
+        pair = self.authority.sign(name, file=name)
         self.certificate.write_bytes(pair.cert.read_bytes())
         self.key.write_bytes(pair.key.read_bytes())
 
-    def token_source(self) -> Rotating[str]:
-        make = partial(bearer, place=PLACE)
-        return Rotating([NamedFile(self.token, PLACE)], make, clock=lambda: self.now, recheck=10)
+    def token_source(self) -> RotatingValue[str]:
+        make = partial(bearer, location=PLACE)
+        return RotatingValue([NamedFile(self.token, PLACE)], make, clock=lambda: self.now, reload_interval=10)
 
     def stored(self) -> StoredCredentials:
-        make = partial(check_pair, at=PLACE, key_at=PLACE)
+        make = partial(check_pair, certificate_location=PLACE, key_location=PLACE)
         parts = [NamedFile(self.certificate, PLACE), NamedFile(self.key, PLACE)]
-        pair = Rotating(parts, make, clock=lambda: self.now, recheck=10)
+        pair = RotatingValue(parts, make, clock=lambda: self.now, reload_interval=10)
         return StoredCredentials(token=self.token_source(), certificate=pair)
 
 
@@ -74,7 +74,7 @@ async def test_a_new_certificate_without_its_key_is_not_used(files: Files) -> No
     stored = files.stored()
     first = await stored.identity()
 
-    files.certificate.write_bytes(files.authority.issue("next", file="next").cert.read_bytes())
+    files.certificate.write_bytes(files.authority.sign("next", file="next").cert.read_bytes())
     files.now = 10
 
     assert await stored.identity() is first

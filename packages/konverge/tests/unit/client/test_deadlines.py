@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from konverge.client.connection.deadlines import DeadlineReached, Deadlines
-from konverge.testing.virtual_time import run_virtually
+from konverge.testing.virtual_time import run_in_virtual_time
 
 
 def now() -> float:
@@ -111,6 +111,6 @@ def test_each_of_many_is_cancelled_at_its_own_deadline(plans: list[tuple[int, in
         deadlines = Deadlines()
         return await asyncio.gather(*(run(deadlines, *plan) for plan in plans))
 
-    assert run_virtually(run_all()) == [
+    assert run_in_virtual_time(run_all()) == [
         (duration < patience, start + min(duration + 0.25, patience)) for start, duration, patience in plans
     ]

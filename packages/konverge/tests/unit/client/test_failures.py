@@ -6,8 +6,8 @@ import ssl
 
 import pytest
 
-from konverge.client.connection.failures import words_of
-from konverge.client.connection.sockets import notice_dead_peer
+from konverge.client.connection.failures import describe_error
+from konverge.client.connection.sockets import set_keepalive
 from konverge.client.connection.socks import SocksError
 
 
@@ -58,12 +58,12 @@ def tls_error(reason: str) -> ssl.SSLError:
     ],
 )
 def test_what_went_wrong_is_said_in_words(error: Exception, words: str) -> None:
-    assert words_of(error) == words
+    assert describe_error(error) == words
 
 
 def test_a_dead_peer_is_noticed_by_the_system() -> None:
     with socket.socket() as link:
-        notice_dead_peer(link, 30.0)
+        set_keepalive(link, 30.0)
         assert link.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         assert link.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         if hasattr(socket, "TCP_USER_TIMEOUT"):

@@ -13,7 +13,7 @@ import yaml
 from konverge.client.access.config import ClientConfig, load_config
 from konverge.client.access.documents import parse_document
 from konverge.client.access.kubeconfig import read_kubeconfig
-from konverge.client.access.places import Place
+from konverge.client.access.locations import Location
 from konverge.testing.certificates import Authority
 
 
@@ -183,7 +183,7 @@ def test_only_the_first_document_counts(tmp_path: Path) -> None:
 def test_dates_and_base_60_numbers_are_strings_as_in_kubectl() -> None:
     text = b"{a: 2020-01-01, b: 1:30, c: =, d: 1, e: 1.5, f: on, g: 017}"
 
-    assert parse_document(text, Place("x")) == {
+    assert parse_document(text, Location("x")) == {
         "a": "2020-01-01", "b": "1:30", "c": "=", "d": 1, "e": 1.5, "f": True, "g": 15,
     }  # fmt: skip
 

@@ -18,7 +18,7 @@ import yaml
 from konverge.client.access.addresses import check_server
 from konverge.client.access.config import ClientConfig, load_config
 from konverge.client.access.credentials import basic
-from konverge.client.access.places import Place
+from konverge.client.access.locations import Location
 from konverge.errors import ConfigError, ControlPlaneError
 from konverge.testing.binaries import find_binaries
 from konverge.testing.certificates import Authority
@@ -49,7 +49,7 @@ class Desk:
 
     def __post_init__(self) -> None:
         authority = Authority(self.directory / "pki", "test")
-        authority.issue("me", file="me")
+        authority.sign("me", file="me")
         (self.directory / "token").write_text("from-file\n")
         self.environ = {"PATH": os.environ["PATH"], "HOME": str(self.directory / "home")}
 
@@ -119,7 +119,7 @@ def assert_same(config: ClientConfig, view: dict[str, Any], *, beside: Path) -> 
     (context,), (cluster,), (user,) = view["contexts"], view["clusters"], view["users"]
     cluster, user = cluster["cluster"], user["user"]
     assert config.namespace == context["context"].get("namespace", "default")
-    assert config.server == check_server(cluster["server"], Place("kubectl"))
+    assert config.server == check_server(cluster["server"], Location("kubectl"))
     assert config.tls.server_name == cluster.get("tls-server-name")
     assert config.tls.insecure == cluster.get("insecure-skip-tls-verify", False)
     assert config.tls.ca() == decoded(cluster.get("certificate-authority-data"))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from konverge.client.access.config import ClientConfig, load_config
 from konverge.client.access.documents import parse_document
 from konverge.client.access.kubeconfig import FILE_LIMIT, read_kubeconfig
-from konverge.client.access.places import Place
+from konverge.client.access.locations import Location
 from konverge.errors import ConfigError
 from konverge.testing.certificates import Authority
 
@@ -72,13 +72,13 @@ MERGE_BOMB = b"a: &a {x: 1}\n" + b"".join(
         (b"a: \xff\xfe", "not valid YAML: it has bytes that are not text"),
         (b"a: \x00", "not valid YAML: it has bytes that are not text"),
         (b"users: *nobody", "not valid YAML at line 1, column 8: found undefined alias"),
-        (b"users: !!python/object:os.system {}", "a value of a kind that has no place here"),
-        (b"users: !secret {}", "a value of a kind that has no place here"),
+        (b"users: !!python/object:os.system {}", "a value of a kind that has no location here"),
+        (b"users: !secret {}", "a value of a kind that has no location here"),
         (b"users: !!int x", "a value does not fit its tag"),
         (b"users: !!bool x", "a value does not fit its tag"),
         (b"users: !!timestamp x", "a value does not fit its tag"),
         (b"users: " + b"9" * 5000, "a value does not fit its tag"),
-        (b"? [a]\n: b", "a value of a kind that has no place here"),
+        (b"? [a]\n: b", "a value of a kind that has no location here"),
         (b"users: &a [*a]", "an alias stands inside its own anchor"),
         (b"[" * 100_000, "nested deeper than 64 levels"),
         (b"{a: " * 100_000, "nested deeper than 64 levels"),
@@ -296,8 +296,8 @@ def test_a_wrong_setting_is_named_with_its_field(
 ) -> None:
     authority = Authority(tmp_path, "test")
     authority.ca.cert.rename(tmp_path / "ca.crt")
-    authority.issue("me", file="client")
-    authority.issue("you", file="other")
+    authority.sign("me", file="client")
+    authority.sign("you", file="other")
     for name, content in {
         "garbage": "not PEM",
         "empty": " \n",
@@ -361,7 +361,7 @@ def test_a_huge_file_is_refused_without_being_read(tmp_path: Path) -> None:
 def test_no_content_whatever_lets_a_parser_error_out(content: bytes) -> None:
     told = ""
     try:
-        parse_document(content, Place("file"))
+        parse_document(content, Location("file"))
     except ConfigError as error:
         told = str(error)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from konverge.client.access.files import NamedFile, Rotating
-from konverge.client.access.places import Place
+from konverge.client.access.files import NamedFile, RotatingValue
+from konverge.client.access.locations import Location
 from konverge.errors import ConfigError
 
 
@@ -20,7 +20,7 @@ class Clock:
         return self.now
 
 
-PLACE = Place("kubeconfig x", "users[0].user.tokenFile")
+PLACE = Location("kubeconfig x", "users[0].user.tokenFile")
 
 
 def lowercase(content: bytes) -> str:
@@ -30,8 +30,8 @@ def lowercase(content: bytes) -> str:
     return text
 
 
-def watched(path: Path, clock: Clock) -> Rotating[str]:
-    return Rotating([NamedFile(path, PLACE)], lowercase, clock=clock, recheck=10)
+def watched(path: Path, clock: Clock) -> RotatingValue[str]:
+    return RotatingValue([NamedFile(path, PLACE)], lowercase, clock=clock, reload_interval=10)
 
 
 def test_a_new_content_is_seen_at_the_next_look_and_not_before(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_forced_look_sees_it_at_once(tmp_path: Path) -> None:
 def test_the_value_is_the_same_object_until_the_content_changes(tmp_path: Path) -> None:
     path, clock = tmp_path / "token", Clock()
     path.write_text("one")
-    rotating = Rotating([NamedFile(path, PLACE)], bytes, clock=clock, recheck=10)
+    rotating = RotatingValue([NamedFile(path, PLACE)], bytes, clock=clock, reload_interval=10)
     first = rotating.get()
 
     clock.now = 10
@@ -133,7 +133,7 @@ def test_what_is_made_of_two_files_changes_only_when_they_fit(tmp_path: Path) ->
     paths = [tmp_path / "certificate", tmp_path / "key"]
     for path in paths:
         path.write_text("old")
-    rotating = Rotating([NamedFile(path, PLACE) for path in paths], pair, clock=clock, recheck=10)
+    rotating = RotatingValue([NamedFile(path, PLACE) for path in paths], pair, clock=clock, reload_interval=10)
     assert rotating.get() == b"old"
 
     paths[0].write_text("new")
@@ -152,7 +152,7 @@ def test_what_is_made_of_bytes_alone_is_made_once() -> None:
         return content
 
     clock = Clock()
-    rotating = Rotating([b"fixed"], make, clock=clock)
+    rotating = RotatingValue([b"fixed"], make, clock=clock)
     for clock.now in (0, 1e9):
         assert rotating.get() == b"fixed"
 

@@ -78,7 +78,7 @@ def plugin(directory: Path, output: str) -> dict[str, Any]:
 
 
 def users(directory: Path) -> dict[str, dict[str, Any]]:
-    pair = Authority(directory / "authority", "test").issue("me", file="me")
+    pair = Authority(directory / "authority", "test").sign("me", file="me")
     data = {
         name: base64.b64encode(path.read_bytes()).decode() for name, path in (("cert", pair.cert), ("key", pair.key))
     }
@@ -109,7 +109,7 @@ def test_nothing_in_a_configuration_shows_a_secret(
     for part in (config, identity, choice, choice.user, choice.user and choice.user.value, choice.cluster.value):
         for inner in everything_within(part, set()):
             assert_hidden(f"{inner!r} {inner}")
-    assert_hidden(config.shown_proxy or "")
+    assert_hidden(config.proxy_for_display or "")
     assert_hidden(caplog.text)
     assert (SECRET in capfd.readouterr().err) == (kind == "plugin")  # its standard error is its own to fill
 
@@ -149,8 +149,8 @@ WRONG_USERS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("kind", WRONG_USERS)
 def test_no_error_about_a_user_shows_a_secret(tmp_path: Path, kind: str) -> None:
     authority = Authority(tmp_path, "test")
-    authority.issue("me", file="me")
-    authority.issue("you", file="you")
+    authority.sign("me", file="me")
+    authority.sign("you", file="you")
     (tmp_path / "garbage").write_text(SECRET)
 
     assert_hidden(failure_of(kubeconfig(tmp_path, WRONG_USERS[kind])))

@@ -18,13 +18,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from konverge.client.access import tls as tls_module
-from konverge.client.access.files import NamedFile, Rotating
-from konverge.client.access.places import Place
+from konverge.client.access.files import NamedFile, RotatingValue
+from konverge.client.access.locations import Location
 from konverge.client.access.tls import CertificatePair, Tls, check_authority, check_pair, pem_file
 from konverge.errors import ConfigError
 from konverge.testing.certificates import Authority, Pair
 
-PLACE = Place("kubeconfig x", "users[0].user")
+PLACE = Location("kubeconfig x", "users[0].user")
 
 
 def pair_of(files: Pair) -> CertificatePair:
@@ -72,29 +72,29 @@ def authority(tmp_path: Path) -> Authority:
 
 def test_a_server_of_the_authority_is_trusted_and_no_other(authority: Authority, tmp_path: Path) -> None:
     tls = Tls(ca=authority.ca.cert.read_bytes())
-    stranger = Authority(tmp_path / "stranger", "test").issue("server", file="server", hosts=["localhost"])
+    stranger = Authority(tmp_path / "stranger", "test").sign("server", file="server", hosts=["localhost"])
 
-    shake_hands(tls.context(), serving(authority.issue("server", file="server", hosts=["localhost"])))
+    shake_hands(tls.context(), serving(authority.sign("server", file="server", hosts=["localhost"])))
     with pytest.raises(ssl.SSLCertVerificationError):
         shake_hands(tls.context(), serving(stranger))
 
 
 def test_a_wrong_host_name_is_refused(authority: Authority) -> None:
-    server = serving(authority.issue("localhost", file="server", hosts=["other.example"]))
+    server = serving(authority.sign("localhost", file="server", hosts=["other.example"]))
 
     with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
         shake_hands(Tls(ca=authority.ca.cert.read_bytes()).context(), server)
 
 
 def test_a_host_name_in_the_subject_does_not_count(authority: Authority) -> None:
-    server = serving(authority.issue("localhost", file="server"))
+    server = serving(authority.sign("localhost", file="server"))
 
     with pytest.raises(ssl.SSLError):
         shake_hands(Tls(ca=authority.ca.cert.read_bytes()).context(), server)
 
 
 def test_without_an_authority_the_systems_own_are_trusted(authority: Authority) -> None:
-    server = serving(authority.issue("server", file="server", hosts=["localhost"]))
+    server = serving(authority.sign("server", file="server", hosts=["localhost"]))
     context = Tls().context()
 
     assert context.verify_mode is ssl.CERT_REQUIRED
@@ -104,7 +104,7 @@ def test_without_an_authority_the_systems_own_are_trusted(authority: Authority) 
 
 
 def test_insecure_trusts_everybody(authority: Authority) -> None:
-    server = serving(authority.issue("server", file="server", hosts=["other.example"]))
+    server = serving(authority.sign("server", file="server", hosts=["other.example"]))
 
     shake_hands(Tls(insecure=True).context(), server)
 
@@ -119,18 +119,18 @@ def test_old_protocols_are_not_spoken() -> None:
 
 
 def test_a_client_certificate_identifies_us(authority: Authority) -> None:
-    server = serving(authority.issue("server", file="server", hosts=["localhost"]), clients=authority)
+    server = serving(authority.sign("server", file="server", hosts=["localhost"]), clients=authority)
     tls = Tls(ca=authority.ca.cert.read_bytes())
 
-    me = shake_hands(tls.context(pair_of(authority.issue("me", file="me"))), server)
-    you = shake_hands(tls.context(pair_of(authority.issue("you", file="you"))), server)
+    me = shake_hands(tls.context(pair_of(authority.sign("me", file="me"))), server)
+    you = shake_hands(tls.context(pair_of(authority.sign("you", file="you"))), server)
 
     assert (seen_client(me), seen_client(you)) == ("me", "you")
 
 
 def test_the_context_is_the_same_until_the_pair_changes(authority: Authority) -> None:
     tls = Tls(ca=authority.ca.cert.read_bytes())
-    me, you = pair_of(authority.issue("me", file="me")), pair_of(authority.issue("you", file="you"))
+    me, you = pair_of(authority.sign("me", file="me")), pair_of(authority.sign("you", file="you"))
 
     first = tls.context(me)
 
@@ -144,9 +144,9 @@ def test_a_rotated_authority_file_makes_a_new_context(authority: Authority, tmp_
     now = [0.0]
     path = tmp_path / "ca.crt"
     path.write_bytes(authority.ca.cert.read_bytes())
-    make = partial(check_authority, place=PLACE)
-    tls = Tls(ca=Rotating([NamedFile(path, PLACE)], make, clock=lambda: now[0], recheck=10))
-    old_server = serving(authority.issue("server", file="server", hosts=["localhost"]))
+    make = partial(check_authority, location=PLACE)
+    tls = Tls(ca=RotatingValue([NamedFile(path, PLACE)], make, clock=lambda: now[0], reload_interval=10))
+    old_server = serving(authority.sign("server", file="server", hosts=["localhost"]))
     first = tls.context()
     shake_hands(first, old_server)
 
@@ -155,7 +155,7 @@ def test_a_rotated_authority_file_makes_a_new_context(authority: Authority, tmp_
     assert tls.context() is first
     now[0] = 10
 
-    shake_hands(tls.context(), serving(successor.issue("server", file="server", hosts=["localhost"])))
+    shake_hands(tls.context(), serving(successor.sign("server", file="server", hosts=["localhost"])))
     with pytest.raises(ssl.SSLCertVerificationError):
         shake_hands(tls.context(), old_server)
 
@@ -165,7 +165,7 @@ def test_a_bundle_trusts_each_of_its_authorities_and_may_have_comments(authority
     bundle = b"# H\xc3\xb6he\n" + authority.ca.cert.read_bytes() + b"\n\nand another\n" + second.ca.cert.read_bytes()
 
     for each in (authority, second):
-        server = serving(each.issue("server", file="server", hosts=["localhost"]))
+        server = serving(each.sign("server", file="server", hosts=["localhost"]))
         shake_hands(Tls(ca=bundle).context(), server)
 
 
@@ -195,7 +195,7 @@ def self_signed(directory: Path, host: str) -> Pair:
 
 
 def test_garbage_is_a_config_error_and_nothing_of_the_tls_library(authority: Authority) -> None:
-    me = pair_of(authority.issue("me", file="me"))
+    me = pair_of(authority.sign("me", file="me"))
 
     with pytest.raises(ConfigError, match="expected PEM certificates, at ca"):
         Tls(ca=b"garbage").context()
@@ -210,10 +210,10 @@ def test_an_encrypted_key_is_refused_without_asking_for_a_passphrase(authority: 
         serialization.PrivateFormat.PKCS8,
         serialization.BestAvailableEncryption(b"passphrase"),
     )
-    certificate = authority.issue("me", file="me").cert.read_bytes()
+    certificate = authority.sign("me", file="me").cert.read_bytes()
 
     with pytest.raises(ConfigError, match="the private key is encrypted"):
-        check_pair(certificate, encrypted, at=PLACE, key_at=PLACE)
+        check_pair(certificate, encrypted, certificate_location=PLACE, key_location=PLACE)
     with pytest.raises(ConfigError, match="do not form a pair"):
         Tls().context(CertificatePair(certificate, encrypted))
 
@@ -232,7 +232,7 @@ def test_a_lent_file_on_disk_is_readable_by_its_owner_only() -> None:
 
 
 def test_a_pair_loads_from_disk_where_memory_files_are_missing(authority: Authority) -> None:
-    pair = pair_of(authority.issue("me", file="me"))
+    pair = pair_of(authority.sign("me", file="me"))
 
     with tls_module._disk_file(pair.certificate + pair.key) as path:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(path)

@@ -45,7 +45,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def server_tls(authority: Authority) -> ssl.SSLContext:
-    pair = authority.issue("server", file="server", hosts=["127.0.0.1", "api.example.com"])
+    pair = authority.sign("server", file="server", hosts=["127.0.0.1", "api.example.com"])
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pair.cert, pair.key)
     return context

@@ -14,8 +14,8 @@ import pytest
 from faulty_server import Asked, FaultyServer, Handler, serving
 from konverge.client.access.config import ClientConfig
 from konverge.client.access.credentials import Credentials, Identity, StaticCredentials
-from konverge.client.access.files import NamedFile, Rotating
-from konverge.client.access.places import Place
+from konverge.client.access.files import NamedFile, RotatingValue
+from konverge.client.access.locations import Location
 from konverge.client.access.tls import CertificatePair, Tls
 from konverge.client.connection.tls_buffers import READ_BYTES
 from konverge.client.transport import HttpTransport
@@ -36,7 +36,7 @@ class Certificates:
         self.theirs = Authority(folder / "theirs", "theirs")
 
     def server(self, *hosts: str, clients: bool = False) -> ssl.SSLContext:
-        pair = self.ours.issue("server", file="server", hosts=hosts or ("127.0.0.1",))
+        pair = self.ours.sign("server", file="server", hosts=hosts or ("127.0.0.1",))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(pair.cert, pair.key)
         if clients:
@@ -45,7 +45,7 @@ class Certificates:
         return context
 
     def client(self, name: str) -> CertificatePair:
-        return read_pair(self.ours.issue(name, file=name))
+        return read_pair(self.ours.sign(name, file=name))
 
     @property
     def ca(self) -> bytes:
@@ -144,7 +144,7 @@ async def test_a_server_that_speaks_plain_http_is_told_from_a_bad_certificate() 
 async def test_a_rotated_authority_is_used_for_new_connections(certificates: Certificates, tmp_path: Path) -> None:
     bundle = tmp_path / "ca.crt"
     bundle.write_bytes(certificates.theirs.ca.cert.read_bytes())
-    rotating = Rotating([NamedFile(bundle, Place("ca"))], bytes, recheck=0)
+    rotating = RotatingValue([NamedFile(bundle, Location("ca"))], bytes, reload_interval=0)
     async with secured(certificates.server(), tls=Tls(ca=rotating)) as (transport, server):
         with pytest.raises(TransportError, match="not accepted"):
             await transport.send(GET)
@@ -188,7 +188,7 @@ async def test_a_rejected_token_is_renewed_and_the_request_sent_once_more(certif
     ) as (transport, server):
         assert await status_of(transport, Request("POST", "/x", body=b"{}", timeout=10)) == 200
         assert await status_of(transport) == 200
-        assert transport.stats().renewed == 1
+        assert transport.stats().renewals == 1
     assert [asked.header("authorization") for asked in server.asked] == ["Bearer old", "Bearer new", "Bearer new"]
     assert [asked.body for asked in server.asked[:2]] == [b"{}", b"{}"]
 

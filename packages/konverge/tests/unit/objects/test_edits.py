@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from konverge.objects.codec import decode
-from konverge.objects.edits import difference, merge_patch, whole
+from konverge.objects.edits import difference, full_object, merge_patch
 from konverge.objects.kinds import Kind
 from konverge.objects.metadata import ObjectMeta
 from konverge.objects.models import Model, field
@@ -56,7 +56,7 @@ def apply_merge_patch(target: Any, patch: Any) -> Any:
 
 def test_an_object_that_was_not_edited_is_written_exactly_as_it_came() -> None:
     wire = {"kind": "Rack", "spec": {"height": 1, "new": [1.0, None], "slots": []}, "extra": {"a": None}}
-    assert whole(rack(wire)) == wire
+    assert full_object(rack(wire)) == wire
     assert difference(rack(wire)) == {}
 
 
@@ -64,7 +64,7 @@ def test_fields_the_class_does_not_know_survive_an_edit_beside_them() -> None:
     thing = rack({"metadata": {"name": "a", "later": 1}, "spec": {"height": 2, "width": 3}, "extra": 1})
     thing.spec.height = 4
     assert difference(thing) == {"spec": {"height": 4}}
-    assert whole(thing) == {"metadata": {"name": "a", "later": 1}, "spec": {"height": 4, "width": 3}, "extra": 1}
+    assert full_object(thing) == {"metadata": {"name": "a", "later": 1}, "spec": {"height": 4, "width": 3}, "extra": 1}
 
 
 def test_unknown_fields_follow_their_item_when_a_list_is_reordered_and_edited() -> None:
@@ -79,9 +79,9 @@ def test_unknown_fields_follow_their_item_when_a_list_is_reordered_and_edited() 
 def test_items_without_a_name_are_followed_by_equality_and_place() -> None:
     thing = rack({"spec": {"slots": [{"size": 1, "u": 1}, {"size": 2, "u": 2}]}})
     thing.spec.slots[0].size = 5
-    assert whole(thing)["spec"]["slots"] == [{"size": 5, "u": 1}, {"size": 2, "u": 2}]
+    assert full_object(thing)["spec"]["slots"] == [{"size": 5, "u": 1}, {"size": 2, "u": 2}]
     del thing.spec.slots[0]
-    assert whole(thing)["spec"]["slots"] == [{"size": 2, "u": 2}]
+    assert full_object(thing)["spec"]["slots"] == [{"size": 2, "u": 2}]
 
 
 def test_what_an_edit_takes_away_is_null_in_the_patch() -> None:
@@ -112,7 +112,7 @@ def test_the_order_of_a_set_is_no_difference() -> None:
 def test_an_object_made_here_has_no_difference_to_send() -> None:
     with pytest.raises(ValueError, match="Rack a was made here, not read: create or apply it instead"):
         difference(Rack(metadata=ObjectMeta(name="a")))
-    assert whole(Unstructured(kind="X")) == {"kind": "X"}
+    assert full_object(Unstructured(kind="X")) == {"kind": "X"}
 
 
 scalars = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-2, 2) | st.text(max_size=3)
@@ -128,14 +128,14 @@ slots = st.lists(
 
 @given(st.fixed_dictionaries({"spec": st.fixed_dictionaries({"slots": slots}, optional={"w": values})}))
 def test_whatever_came_goes_back_when_nothing_was_edited(wire: dict[str, Any]) -> None:
-    assert whole(rack(wire)) == wire
+    assert full_object(rack(wire)) == wire
 
 
 @given(slots, slots)
 def test_the_class_reads_back_what_was_edited(old: list[Any], new: list[Any]) -> None:
     thing = rack({"spec": {"slots": old, "w": 1}})
     thing.spec.slots = rack({"spec": {"slots": new}}).spec.slots
-    written = whole(thing)
+    written = full_object(thing)
     assert rack(written).spec == thing.spec
     assert written["spec"]["w"] == 1
 

@@ -129,7 +129,7 @@ def test_the_structure_selects_what_the_selector_selects(selector: LabelSelector
         )
     )
 
-    again = LabelSelector.from_structure(comparable.to_structure())
+    again = LabelSelector.from_spec(comparable.to_spec())
 
     assert again.matches(labels) == comparable.matches(labels)
 
@@ -171,17 +171,17 @@ def test_labels_select_those_who_carry_them_all() -> None:
 
 
 def test_an_empty_structure_selects_everything_and_an_absent_one_nothing() -> None:
-    assert LabelSelector.from_structure({}) == LabelSelector.everything()
-    assert LabelSelector.from_structure({}).matches({})
-    assert LabelSelector.from_structure(None) == LabelSelector.nothing()
-    assert not LabelSelector.from_structure(None).matches({})
+    assert LabelSelector.from_spec({}) == LabelSelector.everything()
+    assert LabelSelector.from_spec({}).matches({})
+    assert LabelSelector.from_spec(None) == LabelSelector.nothing()
+    assert not LabelSelector.from_spec(None).matches({})
 
 
 def test_nothing_cannot_be_written() -> None:
     with pytest.raises(ValueError, match="the empty one would select everything"):
         str(LabelSelector.nothing())
     with pytest.raises(ValueError, match="leave the field out"):
-        LabelSelector.nothing().to_structure()
+        LabelSelector.nothing().to_spec()
 
 
 STRUCTURE: dict[str, Any] = {
@@ -198,12 +198,12 @@ STRUCTURE: dict[str, Any] = {
 def test_a_structure_and_its_string_are_converted_into_each_other() -> None:
     text = "app=web,!canary,ready,tier in (back,front),zone notin (b)"
 
-    assert str(LabelSelector.from_structure(STRUCTURE)) == text
-    assert LabelSelector.parse(text).to_structure() == STRUCTURE
+    assert str(LabelSelector.from_spec(STRUCTURE)) == text
+    assert LabelSelector.parse(text).to_spec() == STRUCTURE
 
 
 def test_two_values_for_one_key_survive_in_the_structure() -> None:
-    structure = LabelSelector.parse("a=1,a=2").to_structure()
+    structure = LabelSelector.parse("a=1,a=2").to_spec()
 
     assert structure == {
         "matchLabels": {"a": "1"},
@@ -227,8 +227,8 @@ class Model:
 def test_a_model_is_a_structure_too() -> None:
     model = Model({"app": "web"}, [Expression("tier", "In", ["front"]), Expression("x", "Exists")])
 
-    assert str(LabelSelector.from_structure(model)) == "app=web,tier in (front),x"
-    assert LabelSelector.from_structure(Model()) == LabelSelector.everything()
+    assert str(LabelSelector.from_spec(model)) == "app=web,tier in (front),x"
+    assert LabelSelector.from_spec(Model()) == LabelSelector.everything()
 
 
 @pytest.mark.parametrize(
@@ -242,9 +242,9 @@ def test_a_model_is_a_structure_too() -> None:
 )
 def test_a_bad_expression_is_refused(expression: dict[str, Any], answer: str) -> None:
     with pytest.raises(ValueError, match=answer):
-        LabelSelector.from_structure({"matchExpressions": [expression]})
+        LabelSelector.from_spec({"matchExpressions": [expression]})
 
 
 def test_order_has_no_structured_form() -> None:
     with pytest.raises(ValueError, match="'a>3' has no structured form"):
-        LabelSelector.parse("a>3").to_structure()
+        LabelSelector.parse("a>3").to_spec()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from konverge.objects import Key, Kind, Scope
-from konverge.wire import collection_path, group_path, object_path, target
+from konverge.wire import collection_path, group_path, object_path, request_target
 
 POD = Kind("", "v1", "Pod", "pods")
 DEPLOYMENT = Kind("apps", "v1", "Deployment", "deployments")
@@ -36,7 +36,7 @@ def test_an_object_is_below_its_collection_and_a_subresource_below_its_object() 
 
 def test_names_that_other_kinds_allow_stay_as_they_are() -> None:
     path = object_path(ROLE, Key("", "system:controller:job-controller"))
-    assert target(path) == "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:controller:job-controller"
+    assert request_target(path) == "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:controller:job-controller"
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../secrets/x", "/", "\ud800"])
@@ -62,12 +62,12 @@ def test_a_cluster_scoped_kind_has_no_namespace() -> None:
 
 
 def test_an_escaped_name_is_escaped_again_and_does_not_become_a_slash() -> None:
-    assert target(object_path(POD, Key("shop", "a%2Fb?c#d"))).endswith("/pods/a%252Fb%3Fc%23d")
+    assert request_target(object_path(POD, Key("shop", "a%2Fb?c#d"))).endswith("/pods/a%252Fb%3Fc%23d")
 
 
 def test_a_query_keeps_its_order_and_may_repeat_names() -> None:
     query = (("labelSelector", "app in (a, b),tier!=x"), ("dryRun", "All"), ("dryRun", "None"))
-    assert target("/api/v1/pods", query) == (
+    assert request_target("/api/v1/pods", query) == (
         "/api/v1/pods?labelSelector=app%20in%20%28a%2C%20b%29%2Ctier%21%3Dx&dryRun=All&dryRun=None"
     )
 
@@ -76,7 +76,7 @@ def test_a_query_keeps_its_order_and_may_repeat_names() -> None:
 def test_what_is_escaped_is_printable_ascii_and_reads_back_as_it_was(namespace: str, name: str) -> None:
     path = object_path(POD, Key(namespace, name), subresource="log")
 
-    line = target(path)
+    line = request_target(path)
 
     assert unquote(line) == path
     assert line.isascii()
@@ -87,7 +87,7 @@ def test_what_is_escaped_is_printable_ascii_and_reads_back_as_it_was(namespace: 
 
 @given(st.lists(st.tuples(st.text(min_size=1), st.text(min_size=1))))
 def test_a_query_reads_back_as_it_was(query: list[tuple[str, str]]) -> None:
-    asked = target("/api", query).partition("?")[2]
+    asked = request_target("/api", query).partition("?")[2]
     assert parse_qsl(asked, strict_parsing=bool(query)) == query
     assert asked.isascii()
     assert " " not in asked

@@ -1,4 +1,4 @@
-"""Who we are and where the server is: kubeconfig files, service accounts, credentials that rotate, TLS."""
+"""Access to an API server: kubeconfig files, service accounts, rotating credentials, TLS."""
 
 from konverge.client.access.config import ClientConfig, load_config
 from konverge.client.access.credentials import Credentials, Identity, StaticCredentials

@@ -1,7 +1,7 @@
-"""The address of the server, and of the proxy before it: the kubeconfig's, else the environment's, by Go's rules.
+"""The addresses of the server and of its proxy: from the kubeconfig, else from the environment, by the rules of Go.
 
-Loopback servers are never proxied by the environment. NO_PROXY holds addresses, networks (10.0.0.0/8), names with all
-below them (example.com), only what is below (.example.com), each with an optional port, or `*`.
+The proxy of the environment is not used for loopback servers. NO_PROXY contains addresses, networks (10.0.0.0/8),
+domains with their subdomains (example.com), subdomains only (.example.com), each with an optional port, or `*`.
 """
 
 from __future__ import annotations
@@ -10,58 +10,60 @@ import ipaddress
 from collections.abc import Mapping
 from urllib.parse import SplitResult, urlsplit
 
-from konverge.client.access.places import Place
+from konverge.client.access.locations import Location
 
-__all__ = ["check_proxy", "check_server", "environment_proxy", "redacted"]
+__all__ = ["check_proxy", "check_server", "environment_proxy", "redact_url"]
 
 SCHEMES = ("http", "https", "socks5")
 
 
-def check_server(server: str, place: Place) -> str:
-    """Return a server's address in its plain form: scheme, host, port, prefix; no slash at the end."""
+def check_server(server: str, location: Location) -> str:
+    """Return the address of a server in canonical form: scheme, host, port, prefix; no slash at the end."""
     url = server if "://" in server else f"http://{server}"
-    wrong = place.error("expected the address of a server", "https://host:port")
+    invalid = location.error("expected the address of a server", "https://host:port")
     try:
         parts = urlsplit(url)
         usable = bool(parts.hostname) and parts.port != 0
     except ValueError:
-        raise wrong from None
+        raise invalid from None
     if not usable or not url.isprintable() or " " in url or (url != server and parts.path.strip("/")):
-        raise wrong
+        raise invalid
     if parts.scheme not in ("http", "https"):
-        raise place.error(f"a server of scheme {parts.scheme[:20]!r} is not supported", "https://host:port")
+        raise location.error(f"a server of scheme {parts.scheme[:20]!r} is not supported", "https://host:port")
     if "@" in parts.netloc:
-        raise place.error("a user or password in the address is not supported", "set them on the user")
+        raise location.error("a user or password in the address is not supported", "set them in the users entry")
     return f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
 
 
-def check_proxy(url: str, place: Place) -> str:
-    """Return the URL when it names a proxy that can be spoken to."""
+def check_proxy(url: str, location: Location) -> str:
+    """Return the URL if it is one of a supported proxy."""
     try:
         parts = urlsplit(url)
         complete = bool(parts.hostname) and parts.port != 0
     except ValueError:
-        raise place.error("expected the URL of a proxy", "http://host:port") from None
+        raise location.error("expected the URL of a proxy", "http://host:port") from None
     if parts.scheme not in SCHEMES:
-        raise place.error(f"a proxy of scheme {parts.scheme[:20]!r} is not supported", f"one of {', '.join(SCHEMES)}")
+        raise location.error(
+            f"a proxy of scheme {parts.scheme[:20]!r} is not supported", f"one of {', '.join(SCHEMES)}"
+        )
     if not complete:
-        raise place.error("expected the URL of a proxy", "http://host:port")
+        raise location.error("expected the URL of a proxy", "http://host:port")
     return url
 
 
 def environment_proxy(server: str, environ: Mapping[str, str]) -> str | None:
-    """Return the proxy that the environment sets for this server, if any."""
+    """Return the proxy of the environment variables for this server, if any."""
     target = urlsplit(server)
     name = f"{target.scheme}_proxy"
     url = environ.get(name.upper()) or environ.get(name) or ""
     if not url or _bypassed(target, environ.get("NO_PROXY") or environ.get("no_proxy") or ""):
         return None
     complete = url if "://" in url else f"http://{url}"
-    return check_proxy(complete, Place(f"environment variable {name.upper()}"))
+    return check_proxy(complete, Location(f"environment variable {name.upper()}"))
 
 
-def redacted(url: str | None) -> str | None:
-    """Return the URL without the user and password in it, for showing."""
+def redact_url(url: str | None) -> str | None:
+    """Return the URL without user and password, for messages."""
     if url is None or "@" not in url:
         return url
     scheme, _, rest = url.partition("://")

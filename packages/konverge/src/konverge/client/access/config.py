@@ -1,13 +1,13 @@
-"""What a client needs to know to reach an API server, and where it is found.
+"""The configuration of a client: the API server, the credentials, and where they come from.
 
-`load_config` looks in the places that kubectl and Go operators look in, in the order of controller-runtime:
+`load_config` uses the sources of kubectl and Go operators, in the order of controller-runtime:
 
-1. the kubeconfig that the caller names;
+1. the kubeconfig argument;
 2. the files in KUBECONFIG;
-3. the service account of the pod that this process runs in, unless a context is asked for;
+3. the service account of the pod that this process runs in, unless a context is named;
 4. `.kube/config` in the home directory.
 
-KONVERGE_CONTEXT and KONVERGE_NAMESPACE stand in for the arguments of that name.
+KONVERGE_CONTEXT and KONVERGE_NAMESPACE are the defaults of the arguments of that name.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
-from konverge.client.access.addresses import check_proxy, check_server, environment_proxy, redacted
+from konverge.client.access.addresses import check_proxy, check_server, environment_proxy, redact_url
 from konverge.client.access.credentials import ANONYMOUS, Credentials, Identity
 from konverge.client.access.in_cluster import SERVICE_ACCOUNT, ServiceAccount, read_service_account, why_not_in_cluster
 from konverge.client.access.kubeconfig import Kubeconfig, read_kubeconfig
 from konverge.client.access.kubeconfig_cluster import exec_cluster, server_of, tls_of
 from konverge.client.access.kubeconfig_user import check_user, credentials_of, impersonation_of
-from konverge.client.access.places import Place
+from konverge.client.access.locations import Location
 from konverge.client.access.tls import Tls
 from konverge.client.impersonation import Impersonation
 from konverge.errors import ConfigError
@@ -39,7 +39,7 @@ _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def default_user_agent() -> str:
-    """Name us and the platform, as the server's audit log shows it."""
+    """Return the user agent with version and platform; the server's audit log contains it."""
     try:
         version = metadata.version("konverge")
     except metadata.PackageNotFoundError:
@@ -50,13 +50,13 @@ def default_user_agent() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ClientConfig:
-    """An API server, and who we are to it.
+    """The address of an API server, the credentials, and the TLS settings.
 
-    Credentials and TLS material may change over time: ask `credentials.identity()` before each request and
-    `ssl_context(identity)` for its connection. Both return the same object until something rotates. Neither is used
-    with a plain http:// server: over such a connection no secret is sent.
+    Credentials and certificates may rotate: call `credentials.identity()` before each request and
+    `ssl_context(identity)` for its connection. Both return the same object until something rotates. Neither is used for
+    a plain http:// server: no secret is sent over such a connection.
 
-    Promise: nothing that it shows of itself is secret.
+    Promise: the repr contains no secrets.
     """
 
     server: str
@@ -68,14 +68,14 @@ class ClientConfig:
     user_agent: str = field(default_factory=default_user_agent)
     disable_compression: bool = False
     origin: str = "arguments"
-    """Where all this was found, for logs."""
+    """The source of this configuration, for logs."""
 
     def __post_init__(self) -> None:
-        place = Place("client config")
-        object.__setattr__(self, "server", check_server(self.server, place.at("server")))
-        _check_namespace(self.namespace, place.at("namespace"))
+        location = Location("client config")
+        object.__setattr__(self, "server", check_server(self.server, location.child("server")))
+        _check_namespace(self.namespace, location.child("namespace"))
         if self.proxy is not None:
-            check_proxy(self.proxy, place.at("proxy"))
+            check_proxy(self.proxy, location.child("proxy"))
         if not self.secure:
             object.__setattr__(self, "credentials", ANONYMOUS)
 
@@ -85,14 +85,14 @@ class ClientConfig:
         return self.server.startswith("https://")
 
     @property
-    def shown_proxy(self) -> str | None:
-        """The proxy without its password, for logs."""
-        return redacted(self.proxy)
+    def proxy_for_display(self) -> str | None:
+        """The proxy without user and password, for logs."""
+        return redact_url(self.proxy)
 
     def ssl_context(self, identity: Identity | None = None) -> ssl.SSLContext | None:
-        """Return the context for a new connection of that identity, None when the server speaks plain http.
+        """Return the TLS context for a new connection with that identity, None for a plain http:// server.
 
-        Raises: ConfigError when the client certificate is of no use.
+        Raises: ConfigError when the client certificate is unusable.
         """
         if not self.secure:
             return None
@@ -107,21 +107,21 @@ def load_config(
     environ: Mapping[str, str] | None = None,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> ClientConfig:
-    """Find the cluster to talk to; `environ` is the process's own environment unless it is given.
+    """Return the configuration of the cluster to connect to; `environ` is `os.environ` unless it is given.
 
-    Raises: ConfigError that names file and field of what is wrong, or every place that was looked at.
+    Raises: ConfigError that names the file and field with the error, or all sources without a configuration.
     """
     environ = os.environ if environ is None else environ
     context = context or environ.get("KONVERGE_CONTEXT") or None
-    told_by = "argument namespace" if namespace else "environment variable KONVERGE_NAMESPACE"
+    source = "argument namespace" if namespace else "environment variable KONVERGE_NAMESPACE"
     namespace = namespace or environ.get("KONVERGE_NAMESPACE") or None
     if namespace is not None:
-        _check_namespace(namespace, Place(told_by))
+        _check_namespace(namespace, Location(source))
     if kubeconfig is not None:
         path = os.path.expanduser(kubeconfig)
         found = read_kubeconfig([path], skip_missing=False)
         if found.empty:
-            raise Place(f"kubeconfig {path}").error("it is empty")
+            raise Location(f"kubeconfig {path}").error("it is empty")
         return _from_kubeconfig(found, context=context, namespace=namespace, environ=environ)
     return _search(context=context, namespace=namespace, environ=environ, service_account=service_account)
 
@@ -135,7 +135,7 @@ def _search(
         found = read_kubeconfig(listed)
         if not found.empty:
             return _from_kubeconfig(found, context=context, namespace=namespace, environ=environ)
-        tried.append(f"KUBECONFIG names only files that are missing or empty: {os.pathsep.join(listed)}")
+        tried.append(f"all files of KUBECONFIG are missing or empty: {os.pathsep.join(listed)}")
     if context is None:
         reason = why_not_in_cluster(environ, service_account)
         if reason is None:
@@ -150,33 +150,36 @@ def _search(
         tried.append(f"{path} is missing or empty")
     elif not listed:
         tried.append("HOME is not set")
-    raise ConfigError(f"no cluster to talk to: {'; '.join(tried)} (set KUBECONFIG, or pass kubeconfig=...)")
+    raise ConfigError(f"no cluster is configured: {'; '.join(tried)} (set KUBECONFIG, or pass kubeconfig=...)")
 
 
 def _from_kubeconfig(
     kubeconfig: Kubeconfig, *, context: str | None, namespace: str | None, environ: Mapping[str, str]
 ) -> ClientConfig:
-    choice = kubeconfig.choose(context)
-    server = server_of(choice.cluster)
-    own_namespace = choice.context.value.namespace or "default"
-    _check_namespace(own_namespace, choice.context.place.at("namespace"))
+    resolved = kubeconfig.resolve(context)
+    server = server_of(resolved.cluster)
+    own_namespace = resolved.context.value.namespace or "default"
+    _check_namespace(own_namespace, resolved.context.location.child("namespace"))
     secure = server.startswith("https://")
-    tls = tls_of(choice.cluster) if secure else Tls()
-    proxy = choice.cluster.value.proxy_url
+    tls = tls_of(resolved.cluster) if secure else Tls()
     credentials: Credentials = ANONYMOUS
-    if choice.user is not None:
-        check_user(choice.user)
-    if choice.user is not None and secure:
-        credentials = credentials_of(choice.user, cluster=lambda: exec_cluster(choice.cluster, tls), environ=environ)
+    if resolved.user is not None:
+        check_user(resolved.user)
+    if resolved.user is not None and secure:
+        credentials = credentials_of(
+            resolved.user, cluster=lambda: exec_cluster(resolved.cluster, tls), environ=environ
+        )
+    proxy_url = resolved.cluster.value.proxy_url
+    location = resolved.cluster.location.child("proxy-url")
     return ClientConfig(
         server=server,
         namespace=namespace or own_namespace,
         credentials=credentials,
         tls=tls,
-        proxy=check_proxy(proxy, choice.cluster.place.at("proxy-url")) if proxy else environment_proxy(server, environ),
-        impersonation=impersonation_of(choice.user) if choice.user is not None else None,
-        disable_compression=choice.cluster.value.disable_compression or False,
-        origin=f"context {choice.context.name} of {choice.context.place.file}",
+        proxy=check_proxy(proxy_url, location) if proxy_url else environment_proxy(server, environ),
+        impersonation=impersonation_of(resolved.user) if resolved.user is not None else None,
+        disable_compression=resolved.cluster.value.disable_compression or False,
+        origin=f"context {resolved.context.name} of {resolved.context.location.file}",
     )
 
 
@@ -191,6 +194,6 @@ def _from_service_account(account: ServiceAccount, namespace: str | None, enviro
     )
 
 
-def _check_namespace(namespace: str, place: Place) -> None:
+def _check_namespace(namespace: str, location: Location) -> None:
     if not _DNS_LABEL.fullmatch(namespace):
-        raise place.error("expected the name of a namespace", "a DNS label: lower case letters, digits and -")
+        raise location.error("expected the name of a namespace", "a DNS label: lower case letters, digits and -")

@@ -1,7 +1,7 @@
-"""Who we are to an API server, now.
+"""Credentials for an API server.
 
-Tokens and certificates change while a process runs, so a transport holds none: it asks for an `Identity` before each
-request, and when the server says 401 it asks for a better one, once.
+Tokens and certificates rotate while a process runs, so a transport stores none: it gets an `Identity` before each
+request, and once more after a 401.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from konverge.client.access.files import Rotating
-from konverge.client.access.places import Place
+from konverge.client.access.files import RotatingValue
+from konverge.client.access.locations import Location
 from konverge.client.access.tls import CertificatePair
 from konverge.errors import ConfigError
 
@@ -25,9 +25,9 @@ _HEADER_SAFE = re.compile(r"[\x21-\x7e]+")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """How one request identifies itself: the value of its Authorization header, the certificate of its connection.
+    """The identity of one request: its Authorization header and the client certificate of its connection.
 
-    Nothing of either is shown.
+    The repr shows neither.
     """
 
     authorization: str | None = field(default=None, repr=False)
@@ -35,17 +35,17 @@ class Identity:
 
 
 class Credentials(Protocol):
-    """A source of identities. It may be asked from several event loops.
+    """A source of identities. It may be used from several event loops.
 
-    Both methods raise ConfigError when the source is of no use (a plugin that fails, a token file that is gone).
+    Both methods raise ConfigError when the source is unusable (a plugin fails, a token file is missing).
     """
 
     async def identity(self) -> Identity:
-        """Return the identity for the next request; it is the same object until something changes."""
+        """Return the identity for the next request: the same object until something changes."""
         ...
 
     async def renew(self, rejected: Identity) -> Identity | None:
-        """Return another identity than the one that the server did not accept, None when there is no other."""
+        """Return another identity than the one that the server rejected, None if there is no other."""
         ...
 
 
@@ -58,14 +58,14 @@ class StaticCredentials:
     @classmethod
     def of_token(cls, token: str) -> StaticCredentials:
         """Return the credentials of a bearer token."""
-        return cls(Identity(authorization=bearer(token, Place("token"))))
+        return cls(Identity(authorization=bearer(token, Location("token"))))
 
     async def identity(self) -> Identity:
         """Return the identity."""
         return self._identity
 
     async def renew(self, rejected: Identity) -> Identity | None:
-        """There is no other."""
+        """Return None: there is no other identity."""
         return self._identity if self._identity != rejected else None
 
 
@@ -74,17 +74,17 @@ ANONYMOUS = StaticCredentials(Identity())
 
 
 class StoredCredentials:
-    """An identity kept in files, or partly so: a token, a certificate with its key, or both. All may rotate.
+    """An identity from files: a token, a certificate with its key, or both. All may rotate.
 
-    `authorization` is a fixed header value; when a token file is given too, it stands in until the file can be read.
+    `authorization` is a fixed header value; with a token file too, it is used while that file cannot be read.
     """
 
     def __init__(
         self,
         *,
         authorization: str | None = None,
-        token: Rotating[str] | None = None,
-        certificate: Rotating[CertificatePair] | None = None,
+        token: RotatingValue[str] | None = None,
+        certificate: RotatingValue[CertificatePair] | None = None,
     ) -> None:
         self._authorization = authorization
         self._token = token
@@ -94,44 +94,44 @@ class StoredCredentials:
     def __repr__(self) -> str:
         return f"StoredCredentials(token={self._token!r}, certificate={self._certificate!r})"
 
-    def current(self, *, look_now: bool = False) -> Identity:
-        """Return the identity as the files have it, seen some seconds ago at the latest."""
-        certificate = _value(self._certificate, look_now) if self._certificate is not None else None
-        authorization = self._header(look_now)
-        held = self._identity
-        if held.authorization != authorization or held.certificate is not certificate:
-            self._identity = held = Identity(authorization, certificate)
-        return held
+    def current(self, *, reload: bool = False) -> Identity:
+        """Return the identity in the files, which were read some seconds ago at most; with `reload` read them now."""
+        certificate = _value(self._certificate, reload) if self._certificate is not None else None
+        authorization = self._header(reload)
+        current = self._identity
+        if current.authorization != authorization or current.certificate is not certificate:
+            self._identity = current = Identity(authorization, certificate)
+        return current
 
     async def identity(self) -> Identity:
-        """Return the identity as the files have it."""
+        """Return the identity in the files."""
         return self.current()
 
     async def renew(self, rejected: Identity) -> Identity | None:
-        """Look at the files at once: the rejected token may have been replaced a moment ago."""
-        renewed = self.current(look_now=True)
+        """Read the files now: the rejected token may just have been replaced."""
+        renewed = self.current(reload=True)
         return renewed if renewed != rejected else None
 
-    def _header(self, look_now: bool) -> str | None:
+    def _header(self, reload: bool) -> str | None:
         if self._token is None:
             return self._authorization
         try:
-            return _value(self._token, look_now)
+            return _value(self._token, reload)
         except ConfigError:
             if self._authorization is None:
                 raise
             return self._authorization
 
 
-def _value(source: Rotating[T], look_now: bool) -> T:
-    return source.renew() if look_now else source.get()
+def _value(source: RotatingValue[T], reload: bool) -> T:
+    return source.renew() if reload else source.get()
 
 
-def bearer(token: str | bytes, place: Place) -> str:
-    """Return the Authorization header for a token, which must be able to stand in a header."""
+def bearer(token: str | bytes, location: Location) -> str:
+    """Return the Authorization header for a token; raise ConfigError if it has characters that a header cannot have."""
     text = token if isinstance(token, str) else token.strip().decode("latin-1")
     if not _HEADER_SAFE.fullmatch(text):
-        raise place.error("the token has characters that cannot stand in a header")
+        raise location.error("the token has characters that a header cannot contain")
     return f"Bearer {text}"
 
 

@@ -1,11 +1,12 @@
-"""Small files that hold settings and secrets: read whole, within a limit, and read again when they rotate.
+"""Small files with settings and secrets: read within a limit, and reloaded when they rotate.
 
-A kubelet replaces a service account's token and CA while the process runs, and so does whoever renews certificates.
-Rules that hold here:
+A kubelet replaces the token and CA of a service account while the process runs, and tools such as cert-manager replace
+certificates. Rules:
 
-1. Nothing is trusted to be small: a read stops at a limit.
-2. A file is read again by content, not by its date: dates are too coarse, and a swapped symbolic link keeps them.
-3. What was good once stays in use until something good replaces it. A writer may be half-way through.
+1. A read stops at a limit, however large the file is.
+2. A change is detected by content, not by modification time: times are too coarse, and a replaced symbolic link may not
+   change them.
+3. The last valid value stays in use until a valid one replaces it: a file may be half written.
 """
 
 from __future__ import annotations
@@ -17,24 +18,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from konverge.client.access.places import Place
+from konverge.client.access.locations import Location
 from konverge.errors import ConfigError
 
-__all__ = ["NamedFile", "Rotating", "read_bounded"]
+__all__ = ["NamedFile", "RotatingValue", "read_bounded"]
 
 T = TypeVar("T")
 
-RECHECK = 10.0
-"""Seconds between two looks at a file that may rotate. Kubelets renew a token minutes before it expires."""
+RELOAD_INTERVAL = 10.0
+"""Seconds between two reads of a file that may rotate. Kubelets renew a token minutes before it expires."""
 
 SECRET_LIMIT = 1 << 20
-"""Bytes of a token, key or certificate file: a bundle of every public authority is a quarter of this."""
+"""The limit of a token, key or certificate file in bytes: a bundle of all public authorities is a quarter of it."""
 
 _log = logging.getLogger("konverge.client")
 
 
-def read_bounded(path: Path, place: Place, *, limit: int = SECRET_LIMIT) -> bytes:
-    """Read a whole file.
+def read_bounded(path: Path, location: Location, *, limit: int = SECRET_LIMIT) -> bytes:
+    """Return the content of a file.
 
     Raises:
         ConfigError: it cannot be read, or is larger than the limit. FileNotFoundError is its cause when there is none.
@@ -43,39 +44,39 @@ def read_bounded(path: Path, place: Place, *, limit: int = SECRET_LIMIT) -> byte
         with open(path, "rb") as file:
             content = file.read(limit + 1)
     except OSError as error:
-        raise place.error(f"cannot read {path}: {error.strerror or 'input/output error'}") from error
+        raise location.error(f"cannot read {path}: {error.strerror or 'input/output error'}") from error
     except ValueError:
-        raise place.error("the path of the file has a NUL character") from None
+        raise location.error("the path of the file contains a NUL character") from None
     if len(content) > limit:
-        raise place.error(f"{path} is larger than {limit >> 10} KiB")
+        raise location.error(f"{path} is larger than {limit >> 10} KiB")
     return content
 
 
 @dataclass(frozen=True, slots=True)
 class NamedFile:
-    """A file that a setting names: its path, and the place of the setting for errors."""
+    """A file named by a setting: its path, and the location of the setting for errors."""
 
     path: Path
-    place: Place
+    location: Location
 
     def read(self) -> bytes:
-        """Read the file; an empty one is an error, since nothing that is read here may be empty."""
-        content = read_bounded(self.path, self.place)
+        """Return the content of the file; an empty file is an error."""
+        content = read_bounded(self.path, self.location)
         if not content.strip():
-            raise self.place.error(f"{self.path} is empty")
+            raise self.location.error(f"{self.path} is empty")
         return content
 
 
-class Rotating(Generic[T]):
-    """A value made from the content of files, made again when one of them changes.
+class RotatingValue(Generic[T]):
+    """A value built from the content of files, and built again when one of them changes.
 
     Promises:
 
-    - `get` returns the same object until a content changes, so `is` tells whether something rotated;
-    - the files are looked at no more often than every `recheck` seconds, and never when all parts are bytes;
-    - the first `get` raises what is wrong with the files; a later one returns the last good value and logs once.
+    - `get` returns the same object until the content changes, so `is` detects a rotation;
+    - the files are read at most every `reload_interval` seconds, and never if all parts are bytes;
+    - the first `get` raises the error of an invalid file; a later one returns the last valid value and logs once.
 
-    Assumes: `make` takes one argument for each part, in order, and raises ConfigError for content that is no good.
+    Assumes: `make` takes one argument for each part, in order, and raises ConfigError for invalid content.
     """
 
     def __init__(
@@ -84,46 +85,46 @@ class Rotating(Generic[T]):
         make: Callable[..., T],
         *,
         clock: Callable[[], float] = time.monotonic,
-        recheck: float = RECHECK,
+        reload_interval: float = RELOAD_INTERVAL,
     ) -> None:
         self._parts = tuple(parts)
         self._make = make
         self._clock = clock
-        self._recheck = recheck if any(isinstance(part, NamedFile) for part in parts) else float("inf")
-        self._held: tuple[tuple[bytes, ...], T] | None = None
-        self._looked = float("-inf")
-        self._complaint = ""
+        self._reload_interval = reload_interval if any(isinstance(part, NamedFile) for part in parts) else float("inf")
+        self._cached: tuple[tuple[bytes, ...], T] | None = None
+        self._loaded_at = float("-inf")
+        self._error = ""
 
     def __repr__(self) -> str:
         paths = ", ".join(str(part.path) for part in self._parts if isinstance(part, NamedFile))
-        return f"Rotating({paths})"
+        return f"RotatingValue({paths})"
 
     def get(self) -> T:
-        """Return the value, after a look at the files when the last one is long enough ago."""
-        if self._held is not None and self._clock() - self._looked < self._recheck:
-            return self._held[1]
+        """Return the value; read the files first if the last read is longer ago than the interval."""
+        if self._cached is not None and self._clock() - self._loaded_at < self._reload_interval:
+            return self._cached[1]
         return self.renew()
 
     def renew(self) -> T:
-        """Look at the files now."""
-        held = self._held
+        """Read the files now and return the value."""
+        cached = self._cached
         try:
-            held = self._made(held)
-            self._complaint = ""
+            cached = self._load(cached)
+            self._error = ""
         except ConfigError as error:
-            if held is None:
+            if cached is None:
                 raise
-            self._complain(str(error))
-        self._held, self._looked = held, self._clock()
-        return held[1]
+            self._log_error(str(error))
+        self._cached, self._loaded_at = cached, self._clock()
+        return cached[1]
 
-    def _made(self, held: tuple[tuple[bytes, ...], T] | None) -> tuple[tuple[bytes, ...], T]:
+    def _load(self, cached: tuple[tuple[bytes, ...], T] | None) -> tuple[tuple[bytes, ...], T]:
         contents = tuple(part if isinstance(part, bytes) else part.read() for part in self._parts)
-        if held is not None and held[0] == contents:
-            return held
+        if cached is not None and cached[0] == contents:
+            return cached
         return contents, self._make(*contents)
 
-    def _complain(self, reason: str) -> None:
-        if reason != self._complaint:
-            _log.warning("a rotated file is not usable, the last good content stays in use", extra={"reason": reason})
-        self._complaint = reason
+    def _log_error(self, error: str) -> None:
+        if error != self._error:
+            _log.warning("rotated file is invalid, using the last valid content", extra={"error": error})
+        self._error = error

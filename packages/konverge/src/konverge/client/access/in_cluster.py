@@ -1,6 +1,6 @@
-"""The service account that a kubelet mounts into a pod: token, CA and namespace, all of them files.
+"""The service account that a kubelet mounts into a pod: files with token, CA and namespace.
 
-The kubelet replaces token and CA while the pod runs, by swapping a symbolic link.
+The kubelet replaces token and CA while the pod runs, by replacing a symbolic link.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from konverge.client.access.addresses import check_server
 from konverge.client.access.credentials import StoredCredentials, bearer
-from konverge.client.access.files import NamedFile, Rotating, read_bounded
-from konverge.client.access.places import Place
+from konverge.client.access.files import NamedFile, RotatingValue, read_bounded
+from konverge.client.access.locations import Location
 from konverge.client.access.tls import Tls, check_authority
 
 __all__ = ["SERVICE_ACCOUNT", "ServiceAccount", "read_service_account", "why_not_in_cluster"]
@@ -24,7 +24,7 @@ HOST, PORT = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
 
 
 def why_not_in_cluster(environ: Mapping[str, str], directory: Path = SERVICE_ACCOUNT) -> str | None:
-    """Say why this process is not in a pod with a service account; None when it is."""
+    """Return the reason why this process is not in a pod with a service account, None if it is."""
     unset = [name for name in (HOST, PORT) if not environ.get(name)]
     if unset:
         return f"not in a pod ({' and '.join(unset)} not set)"
@@ -35,7 +35,7 @@ def why_not_in_cluster(environ: Mapping[str, str], directory: Path = SERVICE_ACC
 
 @dataclass(frozen=True, slots=True)
 class ServiceAccount:
-    """The way to the API server of the cluster that this process runs in."""
+    """The access to the API server of the cluster that this process runs in."""
 
     server: str
     namespace: str
@@ -44,22 +44,22 @@ class ServiceAccount:
 
 
 def read_service_account(environ: Mapping[str, str], directory: Path = SERVICE_ACCOUNT) -> ServiceAccount:
-    """Read the files once, so that what is wrong with them is said now; from then on they are read again.
+    """Return the service account; the files are read now, to report errors early, and again when they rotate.
 
-    Assumes: `why_not_in_cluster` finds nothing.
+    Assumes: `why_not_in_cluster` returns None.
 
-    Raises: ConfigError when a file is of no use.
+    Raises: ConfigError when a file is unusable.
     """
-    place = Place("service account")
-    token_at, ca_at = place.at("token"), place.at("ca.crt")
-    token = Rotating([NamedFile(directory / "token", token_at)], partial(bearer, place=token_at))
+    location = Location("service account")
+    token_location, ca_location = location.child("token"), location.child("ca.crt")
+    token = RotatingValue([NamedFile(directory / "token", token_location)], partial(bearer, location=token_location))
     token.get()
-    ca = Rotating([NamedFile(directory / "ca.crt", ca_at)], partial(check_authority, place=ca_at))
+    ca = RotatingValue([NamedFile(directory / "ca.crt", ca_location)], partial(check_authority, location=ca_location))
     ca.get()
     address = f"https://{_bracketed(environ[HOST])}:{environ[PORT]}"
     return ServiceAccount(
-        server=check_server(address, Place(f"environment variables {HOST} and {PORT}")),
-        namespace=environ.get("POD_NAMESPACE") or _mounted_namespace(directory / "namespace", place),
+        server=check_server(address, Location(f"environment variables {HOST} and {PORT}")),
+        namespace=environ.get("POD_NAMESPACE") or _mounted_namespace(directory / "namespace", location),
         credentials=StoredCredentials(token=token),
         tls=Tls(ca=ca),
     )
@@ -73,7 +73,7 @@ def _bracketed(host: str) -> str:
     return f"[{host}]" if address.version == 6 else host
 
 
-def _mounted_namespace(path: Path, place: Place) -> str:
+def _mounted_namespace(path: Path, location: Location) -> str:
     if not path.is_file():
         return "default"
-    return read_bounded(path, place.at("namespace"), limit=1024).decode("utf-8", "replace").strip() or "default"
+    return read_bounded(path, location.child("namespace"), limit=1024).decode("utf-8", "replace").strip() or "default"

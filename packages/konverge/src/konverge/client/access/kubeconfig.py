@@ -2,11 +2,11 @@
 
 Rules, all of them kubectl's:
 
-1. Of several files the first to name a cluster, user or context wins, whole: entries are never mixed. The first that
-   sets current-context wins. Files that are not there are skipped, empty ones count for nothing.
-2. A relative path is relative to the file that it stands in. `~` is a plain character.
-3. Every entry is checked for its form, also those that are not used. Fields that nobody knows are ignored.
-4. A name that comes twice in one file is an error.
+1. If several files have an entry of the same name, the first file wins; entries are not merged. The first file that
+   sets current-context wins. Missing and empty files are skipped.
+2. A relative path is relative to its file. `~` has no special meaning.
+3. The form of every entry is checked, even of unused ones. Unknown fields are ignored.
+4. A name that occurs twice in one file is an error.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ import msgspec
 
 from konverge.client.access.documents import parse_document
 from konverge.client.access.files import NamedFile, read_bounded
-from konverge.client.access.places import Place
+from konverge.client.access.locations import Location
 from konverge.errors import ConfigError
 
-__all__ = ["Choice", "Cluster", "Context", "Entry", "Exec", "Kubeconfig", "User", "read_kubeconfig"]
+__all__ = ["Cluster", "Context", "Entry", "Exec", "Kubeconfig", "ResolvedContext", "User", "read_kubeconfig"]
 
 FILE_LIMIT = 8 << 20
 T = TypeVar("T")
 
 
 class _Section(msgspec.Struct, rename="kebab", frozen=True, kw_only=True):
-    """A mapping of the file. It may hold secrets, so only the names of its fields are shown."""
+    """A mapping of the file. It may contain secrets, so the repr shows only the names of its fields."""
 
     def __repr__(self) -> str:
         fields = (name for name in self.__struct_fields__ if getattr(self, name) is not None)
@@ -121,31 +121,33 @@ class _Document(_Section, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[T]):
-    """A cluster, user or context with its place; paths in it are relative to `directory`."""
+    """A cluster, user or context with its location; its paths are relative to `directory`."""
 
     name: str
     value: T
-    place: Place
+    location: Location
     directory: Path
 
     def content(self, name: str, data: str | None, path: str | None) -> bytes | NamedFile | None:
-        """Return what the setting `name` holds: the bytes of `<name>-data`, else the file that it names, else None."""
+        """Return the content of the setting `name`: the bytes of `<name>-data`, else its file, else None."""
         if data:
-            return decoded(data, self.place.at(f"{name}-data"))
-        return NamedFile(self.path(name, path), self.place.at(name)) if path else None
+            return decoded(data, self.location.child(f"{name}-data"))
+        return NamedFile(self.path(name, path), self.location.child(name)) if path else None
 
     def path(self, name: str, path: str) -> Path:
-        """Return the path that the setting `name` means."""
+        """Return the absolute path of the setting `name`."""
         longest = max(len(part) for part in path.split("/"))
         if "\n" in path or path.startswith("eyJ") or longest > 128:
-            # Likely the secret itself in the wrong field: an error about a missing file would show it.
-            raise self.place.at(name).error("expected the path of a file, got what looks like its content")
+            # Probably the secret itself, in the wrong field: an error about a missing file would contain it.
+            raise self.location.child(name).error(
+                "expected the path of a file, got a value that looks like its content"
+            )
         return Path(os.path.normpath(self.directory / path))
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """What one context stands for. Without a user, requests are anonymous."""
+class ResolvedContext:
+    """A context with its cluster and user. Without a user, requests are anonymous."""
 
     context: Entry[Context]
     cluster: Entry[Cluster]
@@ -164,60 +166,61 @@ class Kubeconfig:
 
     @property
     def empty(self) -> bool:
-        """True when no file was there, or none held anything."""
+        """True if no file exists or all are empty."""
         return not (self.contexts or self.clusters or self.users or self.current_context)
 
-    def choose(self, context: str | None = None) -> Choice:
-        """Look up a context, the current one when none is named, and what it refers to."""
-        here = Place(f"kubeconfig {os.pathsep.join(self.files)}")
+    def resolve(self, context: str | None = None) -> ResolvedContext:
+        """Return a context, by default the current one, with its cluster and user."""
+        files = Location(f"kubeconfig {os.pathsep.join(self.files)}")
         if not context and not self.current_context:
-            raise here.at("current-context").error("no context is chosen", f"name one: {_names(self.contexts)}")
-        asked = here if context else here.at("current-context")
-        chosen = _find(self.contexts, "context", context or self.current_context, asked)
-        cluster = _find(self.clusters, "cluster", chosen.value.cluster or "", chosen.place.at("cluster"))
-        user = chosen.value.user
-        return Choice(chosen, cluster, _find(self.users, "user", user, chosen.place.at("user")) if user else None)
+            raise files.child("current-context").error("no context is set", f"choose one of: {_names(self.contexts)}")
+        location = files if context else files.child("current-context")
+        chosen = _find(self.contexts, "context", context or self.current_context, location)
+        cluster = _find(self.clusters, "cluster", chosen.value.cluster or "", chosen.location.child("cluster"))
+        name = chosen.value.user
+        user = _find(self.users, "user", name, chosen.location.child("user")) if name else None
+        return ResolvedContext(chosen, cluster, user)
 
 
 def read_kubeconfig(paths: Sequence[str | os.PathLike[str]], *, skip_missing: bool = True) -> Kubeconfig:
-    """Read and merge files, the first first.
+    """Read and merge files; earlier ones win.
 
-    Raises: ConfigError for the first thing that is wrong in any of them.
+    Raises: ConfigError for the first error in any of them.
     """
     merged = Kubeconfig(tuple(str(path) for path in paths), "", {}, {}, {})
     for path in dict.fromkeys(Path(path) for path in paths):
         try:
-            merged = _merged(merged, _read(path))
+            merged = _merge(merged, _read(path))
         except ConfigError as error:
             if not (skip_missing and isinstance(error.__cause__, FileNotFoundError)):
                 raise
     return merged
 
 
-def decoded(data: str, place: Place) -> bytes:
-    """Decode base64 as a kubeconfig holds it: padded, with or without line breaks."""
+def decoded(data: str, location: Location) -> bytes:
+    """Decode the base64 of a kubeconfig: padded, with or without line breaks."""
     try:
         return base64.b64decode(re.sub(r"[\r\n]", "", data), validate=True)
     except (binascii.Error, ValueError):
-        raise place.error("expected base64") from None
+        raise location.error("expected base64") from None
 
 
 def _read(path: Path) -> Kubeconfig:
-    place = Place(f"kubeconfig {path}")
-    document = parse_document(read_bounded(path, place, limit=FILE_LIMIT), place)
-    typed = _typed({} if document is None else document, place)
+    location = Location(f"kubeconfig {path}")
+    document = parse_document(read_bounded(path, location, limit=FILE_LIMIT), location)
+    typed = _convert({} if document is None else document, location)
     if (typed.api_version or "v1") != "v1" or (typed.kind or "Config") != "Config":
-        raise place.error("expected apiVersion v1 and kind Config")
+        raise location.error("expected apiVersion v1 and kind Config")
     directory = Path(os.path.abspath(path)).parent
 
     def entries(field: str, inner: str, kind: type[T]) -> dict[str, Entry[T]]:
         found: dict[str, Entry[T]] = {}
         for index, named in enumerate(getattr(typed, field) or ()):
-            at = Place(place.file, f"{field}[{index}]")
+            entry = Location(location.file, f"{field}[{index}]")
             name = (named and named.name) or ""
             if name in found:
-                raise at.at("name").error(f"the name {name!r} comes twice")
-            found[name] = Entry(name, (named and getattr(named, inner)) or kind(), at.at(inner), directory)
+                raise entry.child("name").error(f"the name {name!r} occurs twice")
+            found[name] = Entry(name, (named and getattr(named, inner)) or kind(), entry.child(inner), directory)
         return found
 
     return Kubeconfig(
@@ -229,7 +232,7 @@ def _read(path: Path) -> Kubeconfig:
     )
 
 
-def _merged(first: Kubeconfig, second: Kubeconfig) -> Kubeconfig:
+def _merge(first: Kubeconfig, second: Kubeconfig) -> Kubeconfig:
     return Kubeconfig(
         first.files,
         first.current_context or second.current_context,
@@ -239,7 +242,7 @@ def _merged(first: Kubeconfig, second: Kubeconfig) -> Kubeconfig:
     )
 
 
-_WORDS = {
+_TYPE_NAMES = {
     "str": "a string",
     "bool": "true or false",
     "array": "a list",
@@ -251,27 +254,27 @@ _WORDS = {
 
 
 # "Expected `str | null`, got `int` - at `$.users[0].user.token`", and "- at `key` in `$...`" for the key of a mapping.
-_COMPLAINT = re.compile(r"Expected `(\w+)(?: \| null)?`(?:, got `(\w+)`)?(?: - at (`key` in )?`\$\.?(.*)`)?")
+_VALIDATION_ERROR = re.compile(r"Expected `(\w+)(?: \| null)?`(?:, got `(\w+)`)?(?: - at (`key` in )?`\$\.?(.*)`)?")
 
 
-def _typed(document: object, place: Place) -> _Document:
+def _convert(document: object, location: Location) -> _Document:
     try:
         return msgspec.convert(document, _Document)
     except msgspec.ValidationError as error:
-        complaint = _COMPLAINT.fullmatch(str(error))
-    if complaint is None:
-        raise place.error("not the form of a kubeconfig")
-    expected, got, key, field = complaint.groups("")
+        match = _VALIDATION_ERROR.fullmatch(str(error))
+    if match is None:
+        raise location.error("it does not have the form of a kubeconfig")
+    expected, got, key, field = match.groups("")
     advice = "put it in quotes" if expected == "str" and got in ("int", "float", "bool") else ""
-    what = f"expected {_WORDS.get(expected, expected)}{' as key' if key else ''}"
-    raise Place(place.file, field).error(f"{what}, got {_WORDS.get(got, got)}" if got else what, advice)
+    what = f"expected {_TYPE_NAMES.get(expected, expected)}{' as key' if key else ''}"
+    raise Location(location.file, field).error(f"{what}, got {_TYPE_NAMES.get(got, got)}" if got else what, advice)
 
 
-def _find(entries: Mapping[str, Entry[T]], kind: str, name: str, place: Place) -> Entry[T]:
+def _find(entries: Mapping[str, Entry[T]], kind: str, name: str, location: Location) -> Entry[T]:
     if not name:
-        raise place.error(f"no {kind} is named", f"there are: {_names(entries)}")
+        raise location.error(f"no {kind} is set", f"choose one of: {_names(entries)}")
     if name not in entries:
-        raise place.error(f"there is no {kind} {name!r}", f"there are: {_names(entries)}")
+        raise location.error(f"there is no {kind} {name!r}", f"choose one of: {_names(entries)}")
     return entries[name]
 
 

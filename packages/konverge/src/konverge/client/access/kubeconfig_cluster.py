@@ -1,4 +1,4 @@
-"""A cluster entry of a kubeconfig: the server's address, whom to trust, what an exec plugin is told of it."""
+"""A cluster entry of a kubeconfig: the server's address, its CA, and the cluster as an exec plugin gets it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from konverge.client.access.addresses import check_server
-from konverge.client.access.files import Rotating
+from konverge.client.access.files import RotatingValue
 from konverge.client.access.kubeconfig import Cluster, Entry
 from konverge.client.access.tls import Tls, check_authority
 
@@ -21,34 +21,34 @@ EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 
 
 def server_of(entry: Entry[Cluster]) -> str:
-    """Return the server's address: http:// when no scheme is written, with a path prefix if any, no query."""
-    place = entry.place.at("server")
+    """Return the server's address: with http:// if it has no scheme, with its path prefix, without a query."""
+    location = entry.location.child("server")
     server = entry.value.server
     if not server:
-        raise place.error("no server is set", "https://host:port")
-    return check_server(server, place)
+        raise location.error("no server is set", "https://host:port")
+    return check_server(server, location)
 
 
 def tls_of(entry: Entry[Cluster]) -> Tls:
-    """Return what a connection to an https server trusts; the CA is read, and must be one."""
+    """Return the TLS settings for an https server; the CA is read and checked."""
     cluster = entry.value
     insecure = cluster.insecure_skip_tls_verify or False
     source = entry.content("certificate-authority", cluster.certificate_authority_data, cluster.certificate_authority)
     if source is None:
         return Tls(server_name=cluster.tls_server_name or None, insecure=insecure)
-    place = entry.place.at(f"certificate-authority{'-data' if cluster.certificate_authority_data else ''}")
+    location = entry.location.child(f"certificate-authority{'-data' if cluster.certificate_authority_data else ''}")
     if insecure:
-        raise place.error("a certificate authority and insecure-skip-tls-verify exclude each other")
-    ca = Rotating([source], partial(check_authority, place=place))
+        raise location.error("a certificate authority and insecure-skip-tls-verify exclude each other")
+    ca = RotatingValue([source], partial(check_authority, location=location))
     ca.get()
     return Tls(ca=ca, server_name=cluster.tls_server_name or None)
 
 
 def exec_cluster(entry: Entry[Cluster], tls: Tls) -> Mapping[str, Any]:
-    """Return what an exec plugin is told about the cluster when it asks for it."""
+    """Return the cluster as an exec plugin gets it in KUBERNETES_EXEC_INFO."""
     cluster, ca = entry.value, tls.ca()
-    told = {
-        "server": _told_server(cluster.server or ""),
+    info = {
+        "server": _exec_server(cluster.server or ""),
         "tls-server-name": cluster.tls_server_name,
         "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
         "certificate-authority-data": base64.b64encode(ca).decode() if ca else None,
@@ -56,11 +56,11 @@ def exec_cluster(entry: Entry[Cluster], tls: Tls) -> Mapping[str, Any]:
         "disable-compression": cluster.disable_compression,
         "config": _exec_extension(entry),
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in info.items() if value}
 
 
-def _told_server(server: str) -> str:
-    # As kubectl tells it: as written, but a prefix comes without query and fragment.
+def _exec_server(server: str) -> str:
+    # As kubectl does it: unchanged, except that a server with a path prefix loses its query and fragment.
     parts = urlsplit(server)
     return parts._replace(query="", fragment="").geturl() if len(parts.path) > 1 else server
 
@@ -72,5 +72,5 @@ def _exec_extension(entry: Entry[Cluster]) -> msgspec.Raw | None:
         try:
             return msgspec.Raw(msgspec.json.encode(extension.extension))
         except (TypeError, ValueError):
-            raise entry.place.at(f"extensions[{index}].extension").error("it cannot be written as JSON") from None
+            raise entry.location.child(f"extensions[{index}].extension").error("it cannot be encoded as JSON") from None
     return None

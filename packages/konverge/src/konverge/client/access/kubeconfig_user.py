@@ -1,7 +1,7 @@
-"""A user entry of a kubeconfig: which credentials it means, and whom it acts as.
+"""A user entry of a kubeconfig: its credentials, and the user that it impersonates.
 
-The order is client-go's: a token, a token file, a user name or a client certificate each stand for themselves, and an
-exec plugin is asked only when the entry has none of them. A token file that can be read wins over a token.
+The order is that of client-go: an exec plugin is used only if the entry has no token, token file, user name or client
+certificate. A token file that can be read wins over a token.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any, Literal, cast
 
 from konverge.client.access.credentials import ANONYMOUS, Credentials, StoredCredentials, basic, bearer
 from konverge.client.access.exec_plugin import API_VERSIONS, ExecPlugin, ExecSpec
-from konverge.client.access.files import NamedFile, Rotating
+from konverge.client.access.files import NamedFile, RotatingValue
 from konverge.client.access.kubeconfig import Entry, Exec, User
-from konverge.client.access.places import Place
+from konverge.client.access.locations import Location
 from konverge.client.access.tls import CertificatePair, check_pair
 from konverge.client.impersonation import Impersonation
 
@@ -24,23 +24,23 @@ __all__ = ["check_user", "credentials_of", "impersonation_of"]
 
 
 def check_user(entry: Entry[User]) -> None:
-    """Refuse what kubectl refuses, whether the credentials will be used or not."""
+    """Raise ConfigError for an entry that kubectl rejects, whether its credentials are used or not."""
     user = entry.value
     if (user.token or user.token_file) and (user.username or user.password):
-        raise entry.place.error("a token and a user name are two ways to log in: only one is allowed")
+        raise entry.location.error("a token and a user name exclude each other")
     if user.auth_provider is not None:
-        advice = "kubectl has removed them too: use an exec plugin"
-        raise entry.place.at("auth-provider").error("auth providers are not supported", advice)
+        advice = "use an exec plugin; kubectl has removed them too"
+        raise entry.location.child("auth-provider").error("auth providers are not supported", advice)
     if user.exec is not None:
-        _check_exec(user.exec, entry.place.at("exec"))
+        _check_exec(user.exec, entry.location.child("exec"))
 
 
 def credentials_of(
     entry: Entry[User], *, cluster: Callable[[], Mapping[str, Any]], environ: Mapping[str, str] | None = None
 ) -> Credentials:
-    """Return the credentials of a user; files are read once, so that what is wrong with them is said now.
+    """Return the credentials of a user; files are read now, to report errors early.
 
-    `cluster` gives what an exec plugin is told of the cluster.
+    `cluster` returns the cluster as an exec plugin gets it.
     """
     user = entry.value
     stored = StoredCredentials(
@@ -51,78 +51,80 @@ def credentials_of(
         return stored
     if user.exec is None:
         return ANONYMOUS
-    told = cluster() if user.exec.provide_cluster_info else None
-    return ExecPlugin(_exec_spec(entry, user.exec, told), environ=environ)
+    info = cluster() if user.exec.provide_cluster_info else None
+    return ExecPlugin(_exec_spec(entry, user.exec, info), environ=environ)
 
 
 def impersonation_of(entry: Entry[User]) -> Impersonation | None:
-    """Return whom the user acts as, if anybody."""
+    """Return the impersonation of a user, if any."""
     user = entry.value
     extra = {name: tuple(value or "" for value in values or ()) for name, values in (user.as_user_extra or {}).items()}
     groups = tuple(group or "" for group in user.as_groups or ())
     if not user.as_user:
         if user.as_uid or groups or extra:
-            raise entry.place.at("as").error("as-uid, as-groups and as-user-extra need a user to go with")
+            raise entry.location.child("as").error("as-uid, as-groups and as-user-extra need a user")
         return None
     try:
         return Impersonation(user.as_user, user.as_uid or "", groups, extra)
     except ValueError:
-        raise entry.place.at("as").error("a line break cannot stand in a header") from None
+        raise entry.location.child("as").error("a header cannot contain a line break") from None
 
 
 def _authorization(entry: Entry[User]) -> str | None:
     user = entry.value
     if user.token:
-        return bearer(user.token, entry.place.at("token"))
+        return bearer(user.token, entry.location.child("token"))
     if user.username or user.password:
         return basic(user.username or "", user.password or "")
     return None
 
 
-def _token_file(entry: Entry[User]) -> Rotating[str] | None:
+def _token_file(entry: Entry[User]) -> RotatingValue[str] | None:
     path = entry.value.token_file
     if not path:
         return None
-    place = entry.place.at("tokenFile")
-    return Rotating([NamedFile(entry.path("tokenFile", path), place)], partial(bearer, place=place))
+    location = entry.location.child("tokenFile")
+    return RotatingValue([NamedFile(entry.path("tokenFile", path), location)], partial(bearer, location=location))
 
 
-def _certificate(entry: Entry[User]) -> Rotating[CertificatePair] | None:
-    user, place = entry.value, entry.place
+def _certificate(entry: Entry[User]) -> RotatingValue[CertificatePair] | None:
+    user, location = entry.value, entry.location
     certificate = entry.content("client-certificate", user.client_certificate_data, user.client_certificate)
     if certificate is None:
         return None
     key = entry.content("client-key", user.client_key_data, user.client_key)
     if key is None:
-        raise place.error("a client certificate needs its key", "client-key or client-key-data")
+        raise location.error("a client certificate needs its key", "client-key or client-key-data")
     make = partial(
         check_pair,
-        at=place.at("client-certificate-data" if user.client_certificate_data else "client-certificate"),
-        key_at=place.at("client-key-data" if user.client_key_data else "client-key"),
+        certificate_location=location.child(
+            "client-certificate-data" if user.client_certificate_data else "client-certificate"
+        ),
+        key_location=location.child("client-key-data" if user.client_key_data else "client-key"),
     )
-    return Rotating([certificate, key], make)
+    return RotatingValue([certificate, key], make)
 
 
-def _check_exec(plugin: Exec, place: Place) -> None:
+def _check_exec(plugin: Exec, location: Location) -> None:
     if not plugin.command:
-        raise place.at("command").error("no command is set")
+        raise location.child("command").error("no command is set")
     if plugin.api_version not in API_VERSIONS:
-        raise place.at("apiVersion").error("expected an apiVersion that is supported", " or ".join(API_VERSIONS))
+        raise location.child("apiVersion").error("the apiVersion is not supported", " or ".join(API_VERSIONS))
     if plugin.interactive_mode not in (None, "", "Never", "IfAvailable", "Always"):
-        raise place.at("interactiveMode").error("expected Never, IfAvailable or Always")
+        raise location.child("interactiveMode").error("expected Never, IfAvailable or Always")
     if not plugin.interactive_mode and plugin.api_version == API_VERSIONS[0]:
-        raise place.at("interactiveMode").error("it is required with v1", "Never, IfAvailable or Always")
+        raise location.child("interactiveMode").error("it is required with v1", "Never, IfAvailable or Always")
     for index, variable in enumerate(plugin.env or ()):
         if variable is None or not variable.name or "=" in variable.name:
-            raise place.at(f"env[{index}].name").error("expected the name of an environment variable")
+            raise location.child(f"env[{index}].name").error("expected the name of an environment variable")
 
 
 def _exec_spec(entry: Entry[User], plugin: Exec, cluster: Mapping[str, Any] | None) -> ExecSpec:
     command = plugin.command or ""
     return ExecSpec(
-        # A bare name is looked for on PATH; a path is relative to the kubeconfig, as all paths in it are.
+        # A bare name is searched on PATH; a path is relative to the kubeconfig, as all its paths are.
         command=str(entry.path("exec.command", command)) if os.sep in command else command,
-        place=entry.place.at("exec"),
+        location=entry.location.child("exec"),
         api_version=plugin.api_version or "",
         interactive_mode=cast(Literal["Never", "IfAvailable", "Always"], plugin.interactive_mode or "IfAvailable"),
         args=tuple(argument or "" for argument in plugin.args or ()),
@@ -133,7 +135,7 @@ def _exec_spec(entry: Entry[User], plugin: Exec, cluster: Mapping[str, Any] | No
 
 
 def _printable(text: str) -> str:
-    """Spell out control characters: a hint must not steer the terminal that shows it."""
+    """Replace control characters: a hint must not control the terminal that displays it."""
     return "".join(
         character
         if character in "\t\n\r\v\f" or unicodedata.category(character)[0] in "LMNPSZ"

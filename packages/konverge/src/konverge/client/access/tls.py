@@ -1,8 +1,8 @@
-"""TLS to an API server: whom we trust, and who we say we are.
+"""TLS to an API server: trusted authorities and client certificates.
 
-Contexts behave as Go's do, since kubeconfig files are written for Go programs: every certificate of the CA bundle is a
-trust anchor, also an intermediate one; old CAs without the extensions of strict mode are accepted; a host name is
-looked for in the alternative names only, never in the subject.
+Contexts behave as in Go, since kubeconfig files are written for Go programs: every certificate of the CA bundle is a
+trust anchor, even an intermediate one; old CAs without the extensions of strict mode are accepted; a host name must be
+in the alternative names, the subject does not count.
 """
 
 from __future__ import annotations
@@ -15,62 +15,62 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
-from konverge.client.access.files import Rotating
-from konverge.client.access.places import Place
+from konverge.client.access.files import RotatingValue
+from konverge.client.access.locations import Location
 
 __all__ = ["CertificatePair", "Tls", "check_authority", "check_pair"]
 
 
 @dataclass(frozen=True, slots=True)
 class CertificatePair:
-    """A client certificate (with its chain) and its private key, as PEM; neither is ever shown."""
+    """A client certificate (with its chain) and its private key, as PEM; the repr shows neither."""
 
     certificate: bytes = field(repr=False)
     key: bytes = field(repr=False)
 
     def load_into(self, context: ssl.SSLContext) -> None:
-        """Make a context identify itself with this pair.
+        """Load the pair into a TLS context.
 
-        Raises: ssl.SSLError when the two do not form a pair.
+        Raises: ssl.SSLError when key and certificate do not match.
         """
         with pem_file(self.certificate.rstrip() + b"\n" + self.key) as path:
-            # An empty passphrase fails for an encrypted key; none at all would ask on the terminal.
+            # An empty passphrase fails for an encrypted key; without one OpenSSL would prompt on the terminal.
             context.load_cert_chain(path, password=b"")
 
 
 class Tls:
-    """What a connection trusts and which name it expects.
+    """The TLS settings of a connection: trusted authorities and the expected server name.
 
-    `ca` is PEM, fixed or rotating; without one the system's own authorities are trusted. `server_name` replaces the
-    host name of the server, both when it is asked for and when its certificate is checked.
+    `ca` is PEM, fixed or rotating; without it the system's authorities are trusted. `server_name` replaces the host
+    name of the server, both for SNI and for the check of its certificate.
 
-    Promise: `context` returns the same object until the CA or the pair changes, so a connection made with an older
-    context is told apart by `is`.
+    Promise: `context` returns the same object until the CA or the pair changes, so `is` detects a connection with an
+    older context.
     """
 
     def __init__(
-        self, *, ca: bytes | Rotating[bytes] | None = None, server_name: str | None = None, insecure: bool = False
+        self, *, ca: bytes | RotatingValue[bytes] | None = None, server_name: str | None = None, insecure: bool = False
     ) -> None:
         if insecure and ca is not None:
-            raise ValueError("Tls: insecure=True takes no ca: give one of the two")
+            raise ValueError("Tls: insecure=True and ca= exclude each other")
         self.server_name = server_name
         self.insecure = insecure
-        self._ca = Rotating([ca], _checked) if isinstance(ca, bytes) else ca
-        self._built: tuple[bytes | None, CertificatePair | None, ssl.SSLContext] | None = None
+        self._ca = RotatingValue([ca], _check_ca) if isinstance(ca, bytes) else ca
+        self._cached: tuple[bytes | None, CertificatePair | None, ssl.SSLContext] | None = None
 
     def __repr__(self) -> str:
         return f"Tls(ca={self._ca!r}, server_name={self.server_name!r}, insecure={self.insecure!r})"
 
     def ca(self) -> bytes | None:
-        """The trusted authorities as PEM, read again when their file rotated; None means the system's own."""
+        """Return the trusted authorities as PEM, reloaded when their file rotates; None means the system's."""
         return None if self._ca is None else self._ca.get()
 
     def context(self, pair: CertificatePair | None = None) -> ssl.SSLContext:
-        """Return the context for new connections that identify themselves with this pair, or with none."""
+        """Return the TLS context for new connections with this client certificate, or without one."""
         ca = self.ca()
-        if self._built is None or self._built[0] is not ca or self._built[1] != pair:
-            self._built = (ca, pair, self._build(ca, pair))
-        return self._built[2]
+        if self._cached is None or self._cached[0] is not ca or self._cached[1] != pair:
+            self._cached = (ca, pair, self._build(ca, pair))
+        return self._cached[2]
 
     def _build(self, ca: bytes | None, pair: CertificatePair | None) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -89,48 +89,50 @@ class Tls:
             try:
                 pair.load_into(context)
             except ssl.SSLError:
-                raise Place("client certificate").error("it and its private key do not form a pair") from None
+                raise Location("client certificate").error("it does not match its private key") from None
         return context
 
 
-def _checked(ca: bytes) -> bytes:
-    return check_authority(ca, Place("Tls", "ca"))
+def _check_ca(ca: bytes) -> bytes:
+    return check_authority(ca, Location("Tls", "ca"))
 
 
-def check_authority(ca: bytes, place: Place) -> bytes:
-    """Return the bundle when every certificate in it can be read, and there is one."""
+def check_authority(ca: bytes, location: Location) -> bytes:
+    """Return the bundle if it has at least one certificate and all can be parsed; raise ConfigError otherwise."""
     try:
         _trust(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), ca)
     except ssl.SSLError:
-        raise place.error("expected PEM certificates", "-----BEGIN CERTIFICATE----- ...") from None
+        raise location.error("expected PEM certificates", "-----BEGIN CERTIFICATE----- ...") from None
     return ca
 
 
-def check_pair(certificate: bytes, key: bytes, *, at: Place, key_at: Place) -> CertificatePair:
-    """Return the pair when the certificate can be read and the key is its own."""
-    check_authority(certificate, at)
+def check_pair(
+    certificate: bytes, key: bytes, *, certificate_location: Location, key_location: Location
+) -> CertificatePair:
+    """Return the pair if the certificate can be parsed and the key belongs to it; raise ConfigError otherwise."""
+    check_authority(certificate, certificate_location)
     if b"ENCRYPTED" in key:
-        raise key_at.error("the private key is encrypted", "kubectl takes no passphrase either: decrypt it")
+        raise key_location.error("the private key is encrypted", "decrypt it; kubectl accepts no passphrase either")
     pair = CertificatePair(certificate, key)
     try:
         pair.load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
-            raise key_at.error("the private key does not belong to the client certificate") from None
-        raise key_at.error("expected a PEM private key", "-----BEGIN PRIVATE KEY----- ...") from None
+            raise key_location.error("the private key does not belong to the client certificate") from None
+        raise key_location.error("expected a PEM private key", "-----BEGIN PRIVATE KEY----- ...") from None
     return pair
 
 
 def _trust(context: ssl.SSLContext, ca: bytes) -> None:
-    # Bundles carry comments in any script between the certificates; the library takes ASCII only.
+    # Bundles may have comments in any script between the certificates; the library accepts ASCII only.
     context.load_verify_locations(cadata=ca.decode("ascii", "ignore"))
 
 
 def pem_file(content: bytes) -> AbstractContextManager[str]:
-    """Lend a file of that content: the TLS library reads private keys from files only.
+    """Return a context manager for a file with that content: the TLS library reads private keys from files only.
 
-    In memory where the system can (the key never touches a disk, and the root file system may be read-only), else a
-    temporary file that only its owner can read and that is deleted at once.
+    The file is in memory if the system supports it: the key is not written to a disk, and the root file system may be
+    read-only. Otherwise it is a temporary file that only its owner can read and that is deleted on exit.
     """
     in_memory: Callable[[bytes], AbstractContextManager[str]] | None
     in_memory = _memory_file if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd") else None

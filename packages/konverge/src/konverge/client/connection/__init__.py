@@ -1,1 +1,1 @@
-"""What `transport` is made of, without the HTTP library: bodies, deadlines, limits, proxies, and failures in words."""
+"""The parts of `transport` that need no HTTP library: bodies, deadlines, limits, proxies, error descriptions."""

@@ -1,4 +1,4 @@
-"""The bytes of an answer, unpacked and counted: no answer fills the memory, whatever it claims to be."""
+"""The body of a response, decompressed within a limit: no response can fill the memory."""
 
 from __future__ import annotations
 
@@ -8,79 +8,79 @@ from typing import Self
 
 from konverge.errors import DecodeError
 
-__all__ = ["Chunks", "Unpacker", "read_whole", "too_large"]
+__all__ = ["Chunks", "Decompressor", "read_all", "too_large"]
 
 _STEP = 1 << 20
-"""Bytes that are unpacked at a time: a small piece may stand for a thousand times as much."""
+"""Bytes that are decompressed at a time: a small chunk may decompress to a thousand times its size."""
 
 
-async def read_whole(chunks: AsyncIterator[bytes], *, limit: int) -> bytes:
-    """Read all chunks.
+async def read_all(chunks: AsyncIterator[bytes], *, limit: int) -> bytes:
+    """Read all chunks and return them joined.
 
-    Raises: DecodeError as soon as they are longer than the limit together.
+    Raises: DecodeError as soon as their total length exceeds the limit.
     """
-    pieces = []
+    received = []
     size = 0
     async for chunk in chunks:
         size += len(chunk)
         if size > limit:
             raise too_large(limit)
-        pieces.append(chunk)
-    return b"".join(pieces)
+        received.append(chunk)
+    return b"".join(received)
 
 
 def too_large(limit: int) -> DecodeError:
-    """Make the error for a body that is longer than the limit."""
-    return DecodeError(f"the answer is larger than {limit} bytes (ask for it in pages, or raise Limits.body)")
+    """Return the error for a body that is longer than the limit."""
+    return DecodeError(f"the response is larger than {limit} bytes (list in pages, or increase Limits.body)")
 
 
-class Unpacker:
-    """Undoes the content encoding of a body: none, or gzip, which is all that is ever asked for.
+class Decompressor:
+    """Decompresses a body whose content encoding is gzip or none; requests accept no other.
 
-    Raises: DecodeError when the encoding is another one.
+    Raises: DecodeError for another encoding.
     """
 
     def __init__(self, encoding: str) -> None:
         encoding = encoding.strip().lower()
         if encoding not in ("", "identity", "gzip", "x-gzip"):
-            raise DecodeError(f"the answer has the content encoding {encoding[:40]!r}, and only gzip was asked for")
+            raise DecodeError(f"the response has content encoding {encoding[:40]!r}, expected gzip")
         self._gzip = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS) if "gzip" in encoding else None
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Give what a chunk stands for, in pieces of bounded size, each made when it is asked for.
+        """Yield the decompressed content of a chunk in parts of bounded size.
 
-        Raises: DecodeError when the bytes are not what the encoding says.
+        Raises: DecodeError when the bytes are not gzip.
         """
         if self._gzip is None:
             yield chunk
             return
         while chunk:
             try:
-                piece = self._gzip.decompress(chunk, _STEP)
+                part = self._gzip.decompress(chunk, _STEP)
             except zlib.error as error:
-                raise DecodeError("the answer says it is gzip, and is not") from error
-            if piece:
-                yield piece
+                raise DecodeError("the response has content encoding gzip and is not valid gzip") from error
+            if part:
+                yield part
             chunk = self._gzip.unconsumed_tail
 
     def close(self) -> None:
-        """Say that the body has ended.
+        """Check that the body is complete.
 
-        Raises: DecodeError when it ended too early.
+        Raises: DecodeError when the gzip stream is not.
         """
         if self._gzip is not None and not self._gzip.eof:
-            raise DecodeError("the answer ends in the middle of its gzip stream")
+            raise DecodeError("the response ends in the middle of its gzip stream")
 
 
 class Chunks:
-    """A body piece by piece, unpacked; `receive` gives the next bytes as they come, b"" after the last.
+    """A body as an iterator of decompressed chunks; `receive` returns the next bytes, b"" after the last.
 
-    No generator, so that one that is left half-way leaves nothing to be cleaned up.
+    Not a generator: one that is not exhausted would need to be closed.
     """
 
     def __init__(self, receive: Callable[[], Awaitable[bytes]], encoding: str) -> None:
         self._receive = receive
-        self._unpacker = Unpacker(encoding)
+        self._decompressor = Decompressor(encoding)
         self._ready: Iterator[bytes] = iter(())
 
     def __aiter__(self) -> Self:
@@ -88,10 +88,10 @@ class Chunks:
 
     async def __anext__(self) -> bytes:
         while True:
-            for piece in self._ready:
-                return piece
+            for part in self._ready:
+                return part
             chunk = await self._receive()
             if not chunk:
-                self._unpacker.close()
+                self._decompressor.close()
                 raise StopAsyncIteration
-            self._ready = self._unpacker.feed(chunk)
+            self._ready = self._decompressor.feed(chunk)

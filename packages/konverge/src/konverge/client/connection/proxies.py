@@ -1,10 +1,10 @@
-"""How a proxy is spoken to."""
+"""The proxy in front of a server, if there is one."""
 
 from __future__ import annotations
 
 from urllib.parse import unquote, urlsplit
 
-from konverge.client.access.addresses import redacted
+from konverge.client.access.addresses import redact_url
 from konverge.client.access.credentials import basic
 from konverge.client.connection.socks import SocksProxy
 
@@ -12,13 +12,13 @@ __all__ = ["ProxyRoute"]
 
 
 class ProxyRoute:
-    """The way round to a server, if there is one: an HTTP proxy at `url`, or a SOCKS5 proxy as `tunnel`.
+    """An HTTP proxy at `url`, a SOCKS5 proxy as `tunnel`, or neither.
 
-    Promise: credentials are taken out of the URL, which errors of the HTTP library show, and put into `headers`.
+    Promise: credentials are moved from the URL, which errors of the HTTP library contain, to `headers`.
     """
 
     def __init__(self, proxy: str | None) -> None:
-        self.shown = redacted(proxy)
+        self.display_url = redact_url(proxy)
         self.url: str | None = None
         self.headers: dict[str, str] | None = None
         self.tunnel: SocksProxy | None = None

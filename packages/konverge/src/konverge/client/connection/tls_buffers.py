@@ -1,8 +1,8 @@
-"""How much memory a TLS connection reads into.
+"""The size of the read buffers of TLS connections.
 
-asyncio reads each connection into 256 kB of its own, resident from the first moment, and asks for as much again for
-every piece that it decrypts, only to give most of it back. A worker and a watch have a connection each, and what they
-read is mostly a few kB: with 24 workers such buffers are 8 MB.
+asyncio allocates a buffer of 256 kB for each TLS connection, resident from the start, and allocates as much again for
+every decrypted read. Each worker and each watch has a connection and mostly reads a few kB: with 24 workers these
+buffers take 8 MB.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-__all__ = ["READ_BYTES", "read_in_small_pieces"]
+__all__ = ["READ_BYTES", "limit_read_buffer"]
 
 READ_BYTES = 64 * 1024
-"""Four TLS records at their largest: a long list is read as fast as with more."""
+"""Four TLS records of maximum size: a larger buffer does not make long lists faster."""
 
 
-def read_in_small_pieces(transport: asyncio.BaseTransport | None) -> None:
-    """Let a connection read at most `READ_BYTES` at a time, into as much memory.
+def limit_read_buffer(transport: asyncio.BaseTransport | None) -> None:
+    """Limit the read buffer of a TLS connection to `READ_BYTES`.
 
-    Call it between two reads, from the loop. What is no TLS connection of asyncio's own stays as it is; and so does one
-    of a version of asyncio that holds its buffer in another place.
+    Call it between two reads, on the event loop. Other transports are left alone, and so is a TLS transport of a
+    version of asyncio whose buffer is in another attribute.
     """
     protocol: Any = getattr(transport, "_ssl_protocol", None)
     if len(getattr(protocol, "_ssl_buffer", b"")) > READ_BYTES:

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from konverge.client.access.credentials import Identity
-from konverge.client.access.exec_plugin import RUN_PAUSE, ExecPlugin, ExecSpec
-from konverge.client.access.places import Place
+from konverge.client.access.exec_plugin import MIN_RUN_INTERVAL, ExecPlugin, ExecSpec
+from konverge.client.access.locations import Location
 from konverge.errors import ConfigError
 from konverge.testing.certificates import Authority
 
@@ -37,8 +37,8 @@ class Plugin:
         self.directory = directory
         self.path = directory / "plugin"
         self.write(script)
-        place = Place("kubeconfig x", "users[0].user.exec")
-        self.spec = replace(ExecSpec(command=str(self.path), place=place, api_version=V1), **spec)
+        location = Location("kubeconfig x", "users[0].user.exec")
+        self.spec = replace(ExecSpec(command=str(self.path), location=location, api_version=V1), **spec)
         self.now = START
         self.clock = 0.0
 
@@ -92,7 +92,7 @@ def test_a_token_becomes_a_bearer_header(plugin: Plugin) -> None:
 
 
 def test_a_certificate_with_its_key_becomes_the_certificate_of_the_connection(plugin: Plugin, tmp_path: Path) -> None:
-    pair = Authority(tmp_path / "authority", "test").issue("me", file="me")
+    pair = Authority(tmp_path / "authority", "test").sign("me", file="me")
     cert, key = pair.cert.read_text(), pair.key.read_text()
     plugin.prints(credential(clientCertificateData=cert, clientKeyData=key, token="one"))
 
@@ -211,7 +211,7 @@ def test_a_clock_that_is_ahead_does_not_run_it_for_every_request(plugin: Plugin)
 
     async def ask() -> None:
         credentials = plugin.credentials()
-        for plugin.clock in (0, 1, RUN_PAUSE - 0.1, RUN_PAUSE, RUN_PAUSE + 1):
+        for plugin.clock in (0, 1, MIN_RUN_INTERVAL - 0.1, MIN_RUN_INTERVAL, MIN_RUN_INTERVAL + 1):
             assert await credentials.identity() == Identity("Bearer one")
 
     asyncio.run(ask())
@@ -233,7 +233,7 @@ def test_a_rejected_identity_is_replaced_by_one_run_for_all_who_were_rejected(pl
         credentials = plugin.credentials()
         rejected = await credentials.identity()
         plugin.prints(credential(token="two"))
-        plugin.clock = RUN_PAUSE
+        plugin.clock = MIN_RUN_INTERVAL
         renewed = await asyncio.gather(*(credentials.renew(rejected) for _ in range(20)))
         assert set(renewed) == {Identity("Bearer two")}
         assert await credentials.identity() == Identity("Bearer two")
@@ -246,7 +246,7 @@ def test_the_same_token_again_is_nothing_better(plugin: Plugin) -> None:
     async def ask() -> None:
         credentials = plugin.credentials()
         rejected = await credentials.identity()
-        plugin.clock = RUN_PAUSE
+        plugin.clock = MIN_RUN_INTERVAL
         assert await credentials.renew(rejected) is None
 
     asyncio.run(ask())

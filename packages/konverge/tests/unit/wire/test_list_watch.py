@@ -25,10 +25,10 @@ from konverge.errors import (
     Unauthorized,
 )
 from konverge.wire.frames import INITIAL_EVENTS_END, FrameReader
-from konverge.wire.watching import (
+from konverge.wire.list_watch import (
     Change,
-    Following,
     List,
+    ListWatchState,
     Progress,
     Put,
     Remove,
@@ -38,8 +38,8 @@ from konverge.wire.watching import (
     Synced,
     Watch,
 )
-from mirror import Informer
 from model_collection import ModelCollection, bookmark, frame, status_frame
+from recording_sink import RecordingSink
 
 PASSING = [
     TransportError("cut"),
@@ -63,34 +63,34 @@ def page(*names: str, version: str = "7", token: str = "") -> bytes:
     return json.dumps({"metadata": {"resourceVersion": version, "continue": token}, "items": items}).encode()
 
 
-def fed(following: Following, data: bytes) -> list[Change]:
+def fed(state: ListWatchState, data: bytes) -> list[Change]:
     """Give all that the frames change; what they put and remove counts as stored."""
-    changes = [change for each in FrameReader().feed(data) if (change := following.frame(each)) is not None]
+    changes = [change for each in FrameReader().feed(data) if (change := state.handle_frame(each)) is not None]
     for change in changes:
         if isinstance(change, Put | Remove):
-            following.reached(json.loads(change.raw)["metadata"]["resourceVersion"])
+            state.confirm(json.loads(change.raw)["metadata"]["resourceVersion"])
     return changes
 
 
-def paging(**options: Any) -> Following:
-    return Following(Selection(**options, streaming=False), kind="Widget")
+def paging(**options: Any) -> ListWatchState:
+    return ListWatchState(Selection(**options, streaming=False), kind="Widget")
 
 
-def watching(version: str = "7") -> Following:
-    following = paging()
-    list(following.page(page(version=version)))
-    assert following.stage is Stage.WATCH
-    return following
+def watching(version: str = "7") -> ListWatchState:
+    state = paging()
+    list(state.handle_page(page(version=version)))
+    assert state.stage is Stage.WATCH
+    return state
 
 
-def list_options(following: Following) -> Any:
-    question = following.ask()
+def list_options(state: ListWatchState) -> Any:
+    question = state.next_request()
     assert isinstance(question, List)
     return question.options
 
 
-def watch_options(following: Following) -> Any:
-    question = following.ask()
+def watch_options(state: ListWatchState) -> Any:
+    question = state.next_request()
     assert isinstance(question, Watch)
     return question.options
 
@@ -99,27 +99,27 @@ def watch_options(following: Following) -> Any:
 
 
 def test_a_list_in_pages_is_complete_after_the_last_one() -> None:
-    following = paging(page_size=2)
+    state = paging(page_size=2)
 
-    first = list(following.page(page("a", "b", token="next")))
+    first = list(state.handle_page(page("a", "b", token="next")))
     assert first == [Reset(), *(Put(json.dumps(an_object(name, 1)).encode()) for name in "ab")]
-    assert list_options(following).continue_ == "next"
-    assert list_options(following).limit == 2
+    assert list_options(state).continue_ == "next"
+    assert list_options(state).limit == 2
 
-    last = list(following.page(page("c", version="7")))
+    last = list(state.handle_page(page("c", version="7")))
     assert last[-1] == Synced("7")
     assert Reset() not in last
-    assert watch_options(following).resource_version == "7"
+    assert watch_options(state).resource_version == "7"
 
 
 def test_selectors_are_part_of_every_question() -> None:
-    following = Following(Selection(label_selector="app=web", field_selector="metadata.name=a"))
+    state = ListWatchState(Selection(label_selector="app=web", field_selector="metadata.name=a"))
 
-    stream = watch_options(following)
-    following.late()
-    listed = list_options(following)
-    list(following.page(page()))
-    watched = watch_options(following)
+    stream = watch_options(state)
+    state.handle_timeout()
+    listed = list_options(state)
+    list(state.handle_page(page()))
+    watched = watch_options(state)
 
     for options in (stream, listed, watched):
         assert (options.label_selector, options.field_selector) == ("app=web", "metadata.name=a")
@@ -133,68 +133,68 @@ def test_a_list_of_no_objects_is_complete_too() -> None:
 
 @pytest.mark.parametrize("error", PASSING, ids=lambda error: type(error).__name__)
 def test_a_page_that_failed_is_asked_for_again(error: KonvergeError) -> None:
-    following = paging()
-    list(following.page(page("a", token="next")))
+    state = paging()
+    list(state.handle_page(page("a", token="next")))
 
-    following.failed(error)
+    state.handle_error(error)
 
-    assert list_options(following).continue_ == "next"
+    assert list_options(state).continue_ == "next"
 
 
 def test_a_page_that_did_not_come_is_asked_for_half_as_large_until_pages_come_again() -> None:
-    following = paging(page_size=500)
+    state = paging(page_size=500)
     sizes = []
     for _ in range(7):
-        sizes.append(list_options(following).limit)
-        following.failed(TransportError("no answer within 45 s"))
+        sizes.append(list_options(state).limit)
+        state.handle_error(TransportError("no answer within 45 s"))
     for token in "abcde":
-        sizes.append(list_options(following).limit)
-        list(following.page(page("a", token=token)))
+        sizes.append(list_options(state).limit)
+        list(state.handle_page(page("a", token=token)))
 
     assert sizes == [500, 250, 125, 62, 31, 20, 20, 20, 40, 80, 160, 320]
 
 
 @pytest.mark.parametrize("error", [*REFUSALS, Invalid("bad token", status=400)], ids=lambda error: type(error).__name__)
 def test_a_list_that_was_refused_half_way_starts_again(error: KonvergeError) -> None:
-    following = paging()
-    list(following.page(page("a", token="next")))
+    state = paging()
+    list(state.handle_page(page("a", token="next")))
 
-    following.failed(error)
+    state.handle_error(error)
 
-    assert list_options(following).continue_ == ""
-    assert next(following.page(page("a"))) == Reset()
+    assert list_options(state).continue_ == ""
+    assert next(state.handle_page(page("a"))) == Reset()
 
 
 def test_an_expired_page_starts_the_list_again_in_pages_and_then_in_one_piece() -> None:
-    following = paging(page_size=2)
+    state = paging(page_size=2)
     limits = []
     for _ in range(3):
-        limits.append(list_options(following).limit)
-        list(following.page(page("a", token="next")))
-        following.failed(Expired("too old", status=410))
-        assert list_options(following).continue_ == ""
+        limits.append(list_options(state).limit)
+        list(state.handle_page(page("a", token="next")))
+        state.handle_error(Expired("too old", status=410))
+        assert list_options(state).continue_ == ""
 
     assert limits == [2, 2, 0]
 
 
 def test_a_complete_list_forgets_that_earlier_ones_expired() -> None:
-    following = paging(page_size=2)
+    state = paging(page_size=2)
     for _ in range(2):
-        following.failed(Expired("too old", status=410))
-    list(following.page(page("a")))
-    following.failed(Expired("too old", status=410))
+        state.handle_error(Expired("too old", status=410))
+    list(state.handle_page(page("a")))
+    state.handle_error(Expired("too old", status=410))
 
-    assert list_options(following).limit == 2
+    assert list_options(state).limit == 2
 
 
 def test_a_first_page_read_twice_does_not_keep_what_only_the_first_reading_showed() -> None:
-    following = paging()
-    half_read = following.page(page("a", "gone", token="next"))
+    state = paging()
+    half_read = state.handle_page(page("a", "gone", token="next"))
     next(half_read), next(half_read)
 
-    following.failed(DecodeError("an object has no name"))
+    state.handle_error(DecodeError("an object has no name"))
 
-    assert next(iter(following.page(page("a")))) == Reset()
+    assert next(iter(state.handle_page(page("a")))) == Reset()
 
 
 @pytest.mark.parametrize(
@@ -215,24 +215,24 @@ def test_a_first_page_read_twice_does_not_keep_what_only_the_first_reading_showe
     ],
 )
 def test_an_answer_that_is_no_list_is_a_decode_error_and_the_list_is_asked_for_again(body: bytes) -> None:
-    following = paging()
+    state = paging()
 
     with pytest.raises(DecodeError) as caught:
-        following.page(body)
-    following.failed(caught.value)
+        state.handle_page(body)
+    state.handle_error(caught.value)
 
-    assert list_options(following).continue_ == ""
-    assert list(following.page(page())) == [Reset(), Synced("7")]
+    assert list_options(state).continue_ == ""
+    assert list(state.handle_page(page())) == [Reset(), Synced("7")]
 
 
 def test_a_server_that_sends_the_same_page_for_ever_is_not_followed() -> None:
-    following = paging()
-    list(following.page(page("a", token="next")))
+    state = paging()
+    list(state.handle_page(page("a", token="next")))
 
     with pytest.raises(DecodeError, match="the same page comes again"):
-        following.page(page("a", token="next"))
+        state.handle_page(page("a", token="next"))
 
-    assert list_options(following).continue_ == ""
+    assert list_options(state).continue_ == ""
 
 
 def test_an_object_is_its_own_bytes_and_does_not_hold_the_page() -> None:
@@ -249,138 +249,138 @@ def initial_events_end(version: int = 9) -> bytes:
 
 
 def test_a_streaming_list_is_asked_for_first_and_is_complete_with_its_bookmark() -> None:
-    following = Following()
-    asked = watch_options(following)
+    state = ListWatchState()
+    asked = watch_options(state)
 
     assert asked.send_initial_events
     assert asked.resource_version == ""
-    assert following.opened() == Reset()
-    changes = fed(following, frame("ADDED", an_object("a", 3)) + frame("ADDED", an_object("b", 2)))
+    assert state.handle_open() == Reset()
+    changes = fed(state, frame("ADDED", an_object("a", 3)) + frame("ADDED", an_object("b", 2)))
     assert all(isinstance(change, Put) for change in changes)
-    assert following.resource_version == "", "initial events come in no order: none of their versions counts"
-    assert fed(following, initial_events_end(9)) == [Synced("9")]
-    assert watch_options(following).resource_version == "9"
-    assert not watch_options(following).send_initial_events
+    assert state.resource_version == "", "initial events come in no order: none of their versions counts"
+    assert fed(state, initial_events_end(9)) == [Synced("9")]
+    assert watch_options(state).resource_version == "9"
+    assert not watch_options(state).send_initial_events
 
 
 def test_changes_go_on_in_the_same_stream_after_the_bookmark() -> None:
-    following = Following()
-    following.opened()
-    fed(following, initial_events_end(9))
+    state = ListWatchState()
+    state.handle_open()
+    fed(state, initial_events_end(9))
 
-    fed(following, frame("MODIFIED", an_object("a", 12)))
+    fed(state, frame("MODIFIED", an_object("a", 12)))
 
-    assert following.resource_version == "12"
+    assert state.resource_version == "12"
 
 
 def test_what_changes_before_the_bookmark_is_part_of_the_list() -> None:
-    following = Following()
-    following.opened()
+    state = ListWatchState()
+    state.handle_open()
 
-    changes = fed(following, frame("ADDED", an_object("a", 3)) + frame("DELETED", an_object("a", 8)))
+    changes = fed(state, frame("ADDED", an_object("a", 3)) + frame("DELETED", an_object("a", 8)))
 
     assert [type(change) for change in changes] == [Put, Remove]
-    assert following.resource_version == ""
+    assert state.resource_version == ""
 
 
 def test_an_ordinary_bookmark_does_not_end_the_initial_events() -> None:
-    following = Following()
-    following.opened()
+    state = ListWatchState()
+    state.handle_open()
 
-    assert fed(following, bookmark(8)) == []
-    assert following.stage is Stage.STREAM
+    assert fed(state, bookmark(8)) == []
+    assert state.stage is Stage.STREAM
 
 
 @pytest.mark.parametrize("status", [400, 422])
 def test_a_server_that_refuses_streaming_lists_is_asked_for_pages_from_then_on(status: int) -> None:
-    following = Following()
+    state = ListWatchState()
 
-    following.failed(Invalid("sendInitialEvents is forbidden for watch", status=status))
+    state.handle_error(Invalid("sendInitialEvents is forbidden for watch", status=status))
 
-    assert isinstance(following.ask(), List)
-    list(following.page(page()))
-    following.failed(Expired("too old", status=410))
-    assert isinstance(following.ask(), List), "remembered"
-    assert not following.streaming
+    assert isinstance(state.next_request(), List)
+    list(state.handle_page(page()))
+    state.handle_error(Expired("too old", status=410))
+    assert isinstance(state.next_request(), List), "remembered"
+    assert not state.streaming
 
 
 def test_a_server_that_never_ends_the_initial_events_is_asked_for_pages_from_then_on() -> None:
-    following = Following()
-    following.opened()
-    fed(following, frame("ADDED", an_object("a", 3)))
+    state = ListWatchState()
+    state.handle_open()
+    fed(state, frame("ADDED", an_object("a", 3)))
 
-    following.late()
+    state.handle_timeout()
 
-    assert isinstance(following.ask(), List)
-    assert next(iter(following.page(page()))) == Reset()
-    assert not following.streaming
+    assert isinstance(state.next_request(), List)
+    assert next(iter(state.handle_page(page()))) == Reset()
+    assert not state.streaming
 
 
 def test_a_stream_that_keeps_breaking_off_is_replaced_by_pages_once() -> None:
-    following = Following()
+    state = ListWatchState()
     for _ in range(3):
-        assert following.stage is Stage.STREAM
-        following.opened()
-        following.ended()
+        assert state.stage is Stage.STREAM
+        state.handle_open()
+        state.handle_close()
 
-    assert isinstance(following.ask(), List)
-    list(following.page(page()))
-    following.failed(Expired("too old", status=410))
-    assert following.stage is Stage.STREAM, "it broke off, it was not refused"
+    assert isinstance(state.next_request(), List)
+    list(state.handle_page(page()))
+    state.handle_error(Expired("too old", status=410))
+    assert state.stage is Stage.STREAM, "it broke off, it was not refused"
 
 
 def test_a_server_that_cannot_be_reached_says_nothing_about_streaming_lists() -> None:
-    following = Following()
+    state = ListWatchState()
     for _ in range(20):
         for error in [*PASSING, *REFUSALS]:
-            following.failed(error)
+            state.handle_error(error)
 
-    assert following.stage is Stage.STREAM
+    assert state.stage is Stage.STREAM
 
 
 def test_a_streaming_list_cut_in_the_middle_starts_again() -> None:
-    following = Following()
-    following.opened()
-    fed(following, frame("ADDED", an_object("a", 3)))
+    state = ListWatchState()
+    state.handle_open()
+    fed(state, frame("ADDED", an_object("a", 3)))
 
-    following.failed(TransportError("cut"))
+    state.handle_error(TransportError("cut"))
 
-    assert following.stage is Stage.STREAM
-    assert following.opened() == Reset()
+    assert state.stage is Stage.STREAM
+    assert state.handle_open() == Reset()
 
 
 # A watch
 
 
 def test_a_watch_is_taken_up_from_the_last_change() -> None:
-    following = watching("7")
+    state = watching("7")
 
     changes = fed(
-        following,
+        state,
         frame("ADDED", an_object("a", 8)) + frame("MODIFIED", an_object("a", 9)) + frame("DELETED", an_object("a", 11)),
     )
-    following.ended()
+    state.handle_close()
 
     assert [type(change) for change in changes] == [Put, Put, Remove]
-    assert watch_options(following).resource_version == "11"
-    assert following.opened() is None
+    assert watch_options(state).resource_version == "11"
+    assert state.handle_open() is None
 
 
 def test_a_change_that_could_not_be_stored_is_asked_for_again() -> None:
-    following = watching("7")
+    state = watching("7")
     (read,) = FrameReader().feed(frame("ADDED", an_object("a", 8)))
 
-    following.frame(read)
-    following.failed(DecodeError("it has no name"))
+    state.handle_frame(read)
+    state.handle_error(DecodeError("it has no name"))
 
-    assert watch_options(following).resource_version == "7"
+    assert watch_options(state).resource_version == "7"
 
 
 def test_a_bookmark_moves_the_version() -> None:
-    following = watching("7")
+    state = watching("7")
 
-    assert fed(following, bookmark(40)) == [Progress("40")]
-    assert watch_options(following).resource_version == "40"
+    assert fed(state, bookmark(40)) == [Progress("40")]
+    assert watch_options(state).resource_version == "40"
 
 
 def test_a_bookmark_of_the_same_version_says_that_nothing_is_missing() -> None:
@@ -389,26 +389,26 @@ def test_a_bookmark_of_the_same_version_says_that_nothing_is_missing() -> None:
 
 @pytest.mark.parametrize("version", ["", "0", "7", "6", "9"])
 def test_the_version_never_moves_back(version: str) -> None:
-    following = watching("10")
+    state = watching("10")
 
-    assert fed(following, frame("BOOKMARK", {"metadata": {"resourceVersion": version}})) == []
-    following.reached(version)
+    assert fed(state, frame("BOOKMARK", {"metadata": {"resourceVersion": version}})) == []
+    state.confirm(version)
 
-    assert following.resource_version == "10"
+    assert state.resource_version == "10"
 
 
 def test_versions_compare_as_numbers() -> None:
-    following = watching("99")
-    following.reached("100")
+    state = watching("99")
+    state.confirm("100")
 
-    assert following.resource_version == "100"
+    assert state.resource_version == "100"
 
 
 def test_versions_that_are_no_numbers_are_believed() -> None:
-    following = watching("b7")
-    following.reached("a9")
+    state = watching("b7")
+    state.confirm("a9")
 
-    assert following.resource_version == "a9"
+    assert state.resource_version == "a9"
 
 
 def test_a_watch_bounds_its_time() -> None:
@@ -423,32 +423,32 @@ def test_a_watch_bounds_its_time() -> None:
     "error", [Expired("too old", status=410), NotFound("no such collection", status=404)], ids=["410", "404"]
 )
 def test_a_forgotten_version_leads_to_a_list(error: KonvergeError) -> None:
-    following = watching()
+    state = watching()
 
-    following.failed(error)
+    state.handle_error(error)
 
-    assert isinstance(following.ask(), List)
-    assert following.resource_version == ""
-    assert next(iter(following.page(page()))) == Reset()
+    assert isinstance(state.next_request(), List)
+    assert state.resource_version == ""
+    assert next(iter(state.handle_page(page()))) == Reset()
 
 
 def test_an_expired_version_as_a_frame_is_the_same_as_one_as_a_status() -> None:
-    following = watching()
+    state = watching()
 
     with pytest.raises(Expired) as caught:
-        fed(following, status_frame(410, "Expired"))
-    following.failed(caught.value)
+        fed(state, status_frame(410, "Expired"))
+    state.handle_error(caught.value)
 
-    assert isinstance(following.ask(), List)
+    assert isinstance(state.next_request(), List)
 
 
 @pytest.mark.parametrize("error", [*PASSING, *REFUSALS[:2]], ids=lambda error: type(error).__name__)
 def test_every_other_failure_keeps_the_version(error: KonvergeError) -> None:
-    following = watching("7")
+    state = watching("7")
 
-    following.failed(error)
+    state.handle_error(error)
 
-    assert watch_options(following).resource_version == "7"
+    assert watch_options(state).resource_version == "7"
 
 
 @pytest.mark.parametrize(
@@ -465,33 +465,33 @@ def test_an_error_frame_is_the_error_that_it_holds(code: int, class_: type[ApiEr
 
 
 def test_a_watch_that_fails_in_the_same_place_again_and_again_leads_to_a_list() -> None:
-    following = watching()
+    state = watching()
     for _ in range(4):
-        following.failed(DecodeError("garbage"))
-    assert isinstance(following.ask(), Watch)
+        state.handle_error(DecodeError("garbage"))
+    assert isinstance(state.next_request(), Watch)
 
-    following.failed(ServerError("invalid version", status=500))
+    state.handle_error(ServerError("invalid version", status=500))
 
-    assert isinstance(following.ask(), List)
+    assert isinstance(state.next_request(), List)
 
 
 def test_a_watch_that_gets_on_is_never_replaced_by_a_list() -> None:
-    following = watching("7")
+    state = watching("7")
     for version in range(8, 60):
-        following.failed(DecodeError("torn"))
-        following.reached(str(version))
+        state.handle_error(DecodeError("torn"))
+        state.confirm(str(version))
 
-    assert watch_options(following).resource_version == "59"
+    assert watch_options(state).resource_version == "59"
 
 
 def test_a_server_that_is_busy_or_away_is_never_asked_for_a_list() -> None:
-    following = watching("7")
+    state = watching("7")
     for _ in range(100):
-        following.failed(TooManyRequests("slow down", status=429))
-        following.failed(TransportError("refused"))
-        following.ended()
+        state.handle_error(TooManyRequests("slow down", status=429))
+        state.handle_error(TransportError("refused"))
+        state.handle_close()
 
-    assert watch_options(following).resource_version == "7"
+    assert watch_options(state).resource_version == "7"
 
 
 @pytest.mark.parametrize("type_", ["", "added", "CREATED"])
@@ -526,13 +526,13 @@ BYTES = st.lists(FRAMES | st.binary(max_size=20) | st.just(b"\n"), max_size=6).m
 @given(st.lists(BYTES, max_size=6), st.booleans())
 @settings(max_examples=100, deadline=None)
 def test_whatever_a_server_sends_there_is_always_something_to_ask(answers: list[bytes], streaming: bool) -> None:
-    following, mirror = Following(Selection(streaming=streaming)), Informer()
+    state, sink = ListWatchState(Selection(streaming=streaming)), RecordingSink()
     for answer in answers:
         try:
-            _take(following, mirror, answer, [])
+            _take(state, sink, answer, [])
         except KonvergeError as error:
-            following.failed(error)
-        question = following.ask()
+            state.handle_error(error)
+        question = state.next_request()
         if isinstance(question, Watch) and not question.options.send_initial_events:
             assert question.options.resource_version not in ("", "0"), "never from now"
 
@@ -566,63 +566,63 @@ def test_whatever_fails_the_mirror_ends_equal_to_the_server(
     steps: list[Any], offers_streaming: bool, page_size: int
 ) -> None:
     server = ModelCollection(offers_streaming=offers_streaming)
-    following, mirror = Following(Selection(page_size=page_size)), Informer()
+    state, sink = ListWatchState(Selection(page_size=page_size)), RecordingSink()
     for what, *details in steps:
         match what:
             case "ask":
-                _ask(server, following, mirror, *details)
+                _ask(server, state, sink, *details)
             case "late":
-                following.late()
+                state.handle_timeout()
             case _:
                 getattr(server, what)(*details)
     for _ in range(20):
-        _ask(server, following, mirror, None, 1.0, [])
+        _ask(server, state, sink, None, 1.0, [])
 
-    assert mirror.versions() == server.versions()
-    _check_what_was_told(mirror, server)
+    assert sink.versions() == server.versions()
+    _check_what_was_told(sink, server)
 
 
 def _ask(
-    server: ModelCollection, following: Following, mirror: Informer, fault: Any, whole: float, cuts: Iterable[int]
+    server: ModelCollection, state: ListWatchState, sink: RecordingSink, fault: Any, whole: float, cuts: Iterable[int]
 ) -> None:
     """Ask once, and tell the machine what comes of it: all of the answer, a part of it, or a fault in its place."""
     try:
         if isinstance(fault, KonvergeError):
             raise fault
-        answer = server.answer(following.ask())
+        answer = server.answer(state.next_request())
         if isinstance(fault, bytes) or whole < 1:
             answer = answer[: int(len(answer) * whole)]
-        _take(following, mirror, answer + (fault or b""), cuts)
+        _take(state, sink, answer + (fault or b""), cuts)
     except KonvergeError as error:
-        following.failed(error)
+        state.handle_error(error)
 
 
-def _take(following: Following, mirror: Informer, answer: bytes, cuts: Iterable[int]) -> None:
-    if isinstance(following.ask(), List):
-        for change in following.page(answer):
-            _apply(following, mirror, change)
+def _take(state: ListWatchState, sink: RecordingSink, answer: bytes, cuts: Iterable[int]) -> None:
+    if isinstance(state.next_request(), List):
+        for change in state.handle_page(answer):
+            _apply(state, sink, change)
         return
-    _apply(following, mirror, following.opened())
+    _apply(state, sink, state.handle_open())
     reader = FrameReader()
     for chunk in _pieces(answer, cuts):
         for each in reader.feed(chunk):
-            _apply(following, mirror, following.frame(each))
+            _apply(state, sink, state.handle_frame(each))
     reader.close()
-    following.ended()
+    state.handle_close()
 
 
-def _apply(following: Following, mirror: Informer, change: Change | None) -> None:
+def _apply(state: ListWatchState, sink: RecordingSink, change: Change | None) -> None:
     match change:
         case Reset():
-            mirror.begin()
+            sink.begin()
         case Put():
-            following.reached(mirror.put(change.raw))
+            state.confirm(sink.put(change.raw))
         case Remove():
-            following.reached(mirror.remove(change.raw))
+            state.confirm(sink.remove(change.raw))
         case Synced():
-            mirror.swap_now(change.resource_version)
+            sink.swap_now(change.resource_version)
         case Progress():
-            mirror.progress(change.resource_version)
+            sink.progress(change.resource_version)
 
 
 def _pieces(data: bytes, cuts: Iterable[int]) -> Iterable[bytes]:
@@ -630,17 +630,17 @@ def _pieces(data: bytes, cuts: Iterable[int]) -> Iterable[bytes]:
     return [data[begin:end] for begin, end in itertools.pairwise(places)]
 
 
-def _check_what_was_told(mirror: Informer, server: ModelCollection) -> None:
+def _check_what_was_told(sink: RecordingSink, server: ModelCollection) -> None:
     """What was told replays to the same state, in the order of the real states of each object."""
     replayed: dict[str, str] = {}
-    for told in mirror.told:
+    for told in sink.told:
         assert (told.type == "ADDED") == (told.name not in replayed)
         if told.type == "DELETED":
             del replayed[told.name]
         else:
             replayed[told.name] = told.version
     assert {f"/{name}": version for name, version in replayed.items()} == server.versions()
-    for name in {told.name for told in mirror.told}:
-        seen = [told.version for told in mirror.told if told.name == name and told.type != "DELETED"]
+    for name in {told.name for told in sink.told}:
+        seen = [told.version for told in sink.told if told.name == name and told.type != "DELETED"]
         real = iter(server.states(name))
         assert all(version in real for version in seen), f"{seen} is no subsequence of {server.states(name)}"

@@ -23,7 +23,7 @@ from konverge.errors import (
     TransportError,
     Unauthorized,
 )
-from konverge.wire import FrameReader, error_of, error_of_frame
+from konverge.wire import FrameReader, error_from_frame, error_from_response
 
 
 def status(code: int, message: str, *, reason: str = "", **details: Any) -> bytes:
@@ -32,7 +32,7 @@ def status(code: int, message: str, *, reason: str = "", **details: Any) -> byte
 
 
 def refused(code: int, body: bytes = b"", headers: dict[str, str] | None = None) -> ApiError:
-    error = error_of(code, headers or {}, body, verb="get", kind="Deployment", key="shop/web")
+    error = error_from_response(code, headers or {}, body, verb="get", kind="Deployment", key="shop/web")
     assert isinstance(error, ApiError)
     assert error.status == code
     return error
@@ -112,7 +112,7 @@ def conflict(manager: str, path: str) -> dict[str, str]:
 
 def apply_conflict(*causes: dict[str, str]) -> ApplyConflict:
     body = status(409, "Apply failed with 1 conflict: ...", reason="Conflict", causes=causes)
-    error = error_of(409, {}, body, verb="apply", kind="Deployment", key="shop/web")
+    error = error_from_response(409, {}, body, verb="apply", kind="Deployment", key="shop/web")
     assert isinstance(error, ApplyConflict)
     return error
 
@@ -273,19 +273,19 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
     ],
 )
 def test_a_redirect_is_refused_and_says_where_to_without_secrets(location: str, says: str) -> None:
-    error = error_of(302, {"location": location}, b"", verb="list", kind="Pod")
+    error = error_from_response(302, {"location": location}, b"", verb="list", kind="Pod")
     assert isinstance(error, TransportError)
     assert f"list Pod: redirect refused: {says}" in str(error)
     assert "hunter2" not in str(error)
 
 
 def test_a_status_that_is_no_answer_is_no_refusal_either() -> None:
-    assert isinstance(error_of(101, {}, b""), TransportError)
+    assert isinstance(error_from_response(101, {}, b""), TransportError)
 
 
 def frame_error(object_: bytes) -> ApiError:
     (frame,) = FrameReader().feed(b'{"type":"ERROR","object":' + object_ + b"}\n")
-    return error_of_frame(frame, verb="watch", kind="Pod")
+    return error_from_frame(frame, verb="watch", kind="Pod")
 
 
 @pytest.mark.parametrize(
@@ -327,6 +327,8 @@ strange = st.fixed_dictionaries(
 
 @given(st.integers(100, 999), st.binary() | strange.map(lambda d: json.dumps(d).encode()), st.text(), st.text())
 def test_there_is_an_error_for_whatever_comes(code: int, body: bytes, after: str, location: str) -> None:
-    error = error_of(code, {"retry-after": after, "location": location}, body, verb="get", kind="Pod", key="a/b")
+    error = error_from_response(
+        code, {"retry-after": after, "location": location}, body, verb="get", kind="Pod", key="a/b"
+    )
     assert str(error).startswith("get Pod a/b: ")
     assert isinstance(error, ApiError) == (code >= 400)

@@ -21,11 +21,11 @@ async def test_an_act_is_sent_to_the_subresource_of_an_object() -> None:
     pod = await client.create(Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec))
     binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "p"}, "target": {"name": "n1"}}
 
-    await client.act(pod, "binding", binding)
+    await client.write_subresource(pod, "binding", binding)
 
     assert (await client.get(Pod, "p")).spec.node_name == "n1"
     with pytest.raises(Conflict, match=r"binding of Pod default/p: .*already assigned to node"):
-        await client.act(pod, "binding", binding)
+        await client.write_subresource(pod, "binding", binding)
 
 
 async def test_what_has_changed_since_it_was_read_is_not_deleted_if_told_so() -> None:
