@@ -1,11 +1,11 @@
-"""The embedded control plane: storage, the semantics of the API, the HTTP front and simulated built-in controllers.
+"""The embedded cluster: storage, API semantics, HTTP server, built-in controllers and simulated nodes.
 
-    async with EmbeddedServer() as plane:
-        plane.write_kubeconfig(path)
+    async with EmbeddedServer() as server:
+        server.write_kubeconfig(path)
 
-The layers can be used alone: `Storage` holds versioned bytes, `ApiServer` answers requests on a `Cluster` without a
-socket, and `EmbeddedServer` is all of it, on a port when one is wanted. `EmbeddedCluster` adds what acts on objects:
-built-in controllers, garbage collection, nodes.
+The layers can be used alone: `Storage` holds versioned bytes, `ApiServer` handles requests for a `Cluster` without a
+socket, and `EmbeddedServer` combines them, optionally on a port. `EmbeddedCluster` adds the built-in controllers,
+garbage collection and nodes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ApiServer", "Cluster", "EmbeddedCluster", "EmbeddedServer", "Storage"]
 
-_HOMES = {
+_MODULES = {
     "ApiServer": "api.server",
     "Cluster": "api.cluster",
     "EmbeddedCluster": "embedded_cluster",
@@ -32,7 +32,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load a name when it is first used: the server loads the HTTP library."""
-    if name not in _HOMES:
+    """Import a name on first use: the server imports the HTTP library."""
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

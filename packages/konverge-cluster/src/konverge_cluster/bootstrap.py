@@ -1,4 +1,4 @@
-"""What is there before the first request: the namespaces and the few objects that clients expect in every cluster."""
+"""Bootstrap objects: the namespaces and the few other objects that clients expect in every cluster."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PRIORITIES: Final = {
 
 
 def bootstrap(cluster: Cluster, *, address: str = "127.0.0.1", port: int = 6443) -> None:
-    """Put the first objects into an empty cluster; `address` and `port` are where its API server is found."""
+    """Store the bootstrap objects in an empty cluster; `address` and `port` are those of its API server."""
     for group, version, plural, document in _objects(address, port):
         if cluster.registry.find(group, version, plural) is not None:
             store_object(cluster, group, version, plural, document)
@@ -71,7 +71,10 @@ def _endpoint_slice(address: str, port: int) -> Document:
 
 
 def store_object(cluster: Cluster, group: str, version: str, plural: str, document: Document) -> None:
-    """Store an object as the server's own write, without asking admission or validation."""
+    """Store an object as the server's own write, without admission and validation.
+
+    Raises: LookupError when the resource is not served.
+    """
     strategy = cluster.registry.find(group, version, plural)
     if strategy is None:
         raise LookupError(f"{plural}.{group}/{version} is not served")

@@ -1,4 +1,4 @@
-"""The time, as a controller asks for it: from a clock in seconds that is handed in, so that it may be a virtual one."""
+"""Time for controllers: from a clock in seconds that is an argument, so that tests can pass a virtual clock."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Clock: TypeAlias = Callable[[], float]
 
 
 def utc_now(clock: Clock) -> datetime:
-    """Give the present in UTC."""
+    """Return the current time in UTC."""
     return datetime.fromtimestamp(clock(), UTC)
 
 
 def truncate_to_seconds(at: datetime) -> datetime:
-    """Give a utc_now as an object keeps it: in truncate_to_seconds seconds."""
+    """Return a time in whole seconds, the precision of API objects."""
     return at.replace(microsecond=0)

@@ -1,8 +1,8 @@
-"""A cluster that lives, in this process: the embedded API server, its built-in controllers, and nodes that run nothing.
+"""A whole cluster in this process: the embedded API server, its built-in controllers, and simulated nodes.
 
 async with EmbeddedCluster(nodes=3) as cluster:
     await cluster.client().create(deployment)
-    await cluster.listen(port=8443)                     # for kubectl and everybody else
+    await cluster.listen(port=8443)                     # for kubectl and other programs
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ _CONTROLLERS = "kube-controller-manager"
 
 
 class EmbeddedCluster:
-    """The embedded API server with everything around it that makes a Deployment ready and an orphan go.
+    """The embedded API server with the built-in controllers, garbage collection and simulated nodes.
 
-    Promises: inside `async with` the built-in controllers and the nodes run; without `listen` there is no socket, so it
-    runs on virtual time as well. Afterwards nothing is left.
+    A Deployment becomes ready, and dependents of a deleted owner are removed.
 
-    `nodes` is how many there are, `behaviors` how containers on them behave (`program` adds more at any time). `clock`
-    is the wall clock in seconds; `seed` makes uids and generated names repeatable. `heartbeat` is how often nodes renew
-    their leases, in seconds, 0 for never.
+    Promises: inside `async with` the controllers and the nodes run. Without `listen` there is no socket, so a cluster
+    also runs on virtual time. After `async with` no task, socket or file is left.
+
+    `nodes` is the number of nodes. `behaviors` define how containers on them behave (`program` adds more at any time).
+    `clock` is the wall clock in seconds. `seed` makes uids and generated names repeatable. `heartbeat` is the interval
+    in seconds at which nodes renew their leases, 0 for never.
     """
 
     def __init__(
@@ -55,23 +57,23 @@ class EmbeddedCluster:
         self._parts = AsyncExitStack()
 
     def client(self, namespace: str = "default") -> Client:
-        """Give a client of it, without a socket."""
+        """Return a client of this cluster, without a socket."""
         return Client(InProcessTransport(self.server.handle), options=ClientOptions(namespace=namespace))
 
     def program(self, *behaviors: Behavior) -> None:
-        """Say how containers behave from now on; later words count more."""
+        """Add behaviors of containers; later behaviors win."""
         self.nodes.program(*behaviors)
 
     async def listen(self, address: str = "127.0.0.1", port: int = 0) -> None:
-        """Listen on a port as well; 0 takes a free one."""
+        """Also listen on a port; 0 selects a free one."""
         await self.server.start(address, port)
 
     def write_kubeconfig(self, path: Path) -> None:
-        """Write a kubeconfig of the admin; it listens from `listen` on."""
+        """Write a kubeconfig of the admin; call `listen` first."""
         self.server.write_kubeconfig(path)
 
     async def __aenter__(self) -> Self:
-        self._parts.push_async_callback(self.server.stop)  # last, when nobody asks it any more
+        self._parts.push_async_callback(self.server.stop)  # runs last, after all its clients have stopped
         try:
             await self._parts.enter_async_context(GarbageCollector(self._own_client()).running())
             await self._parts.enter_async_context(self._controllers().running())
@@ -87,7 +89,7 @@ class EmbeddedCluster:
         await self._parts.aclose()
 
     def _own_client(self) -> Client:
-        """Give a client for the cluster's own parts, which use what is deprecated because others do."""
+        """Return a client for the built-in controllers, which handle deprecated resources too: it logs no warnings."""
         return self.client().without_warnings()
 
     def _controllers(self) -> Manager:

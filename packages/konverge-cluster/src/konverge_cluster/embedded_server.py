@@ -1,8 +1,8 @@
-"""The embedded control plane as one piece: storage, the API with the built-in kinds, and a port when one is wanted.
+"""The embedded API server: storage, the API with the built-in kinds, and optionally a port.
 
-plane = EmbeddedServer()                      # no socket: hand `plane.handle` to a client's transport
-async with EmbeddedServer() as plane:         # on a port of loopback, with TLS and a token
-    plane.write_kubeconfig(path)
+server = EmbeddedServer()                     # no socket: pass `server.handle` to an InProcessTransport
+async with EmbeddedServer() as server:        # on a loopback port, with TLS and a token
+    server.write_kubeconfig(path)
 """
 
 from __future__ import annotations
@@ -52,16 +52,17 @@ _ADDRESSES: Final = ("127.0.0.1", "::1", "10.96.0.1")
 class EmbeddedServer:
     """A Kubernetes API server in this process.
 
-    Promises: `handle` works from construction on, without a socket and on any event loop. Inside `async with` it also
-    listens on loopback, over HTTPS with a certificate authority of its own; a token of `users` or a client certificate
-    of `authority` is the only way in. After `async with` the port is closed, every watch is ended, and no file is left.
+    Promises: `handle` works after construction, without a socket and on any event loop. Inside `async with` the server
+    also listens on loopback, over HTTPS with its own certificate authority, and accepts only a token of `users` or a
+    client certificate of `authority`. After `async with` the port is closed, every watch has ended, and no file is
+    left.
 
-    `webhook_client` is where functions of this process are put behind the service references of webhooks.
+    `webhook_client` registers functions of this process as backends for the service references of webhooks.
 
-    `plain` listens over HTTP instead (a token is needed all the same). `open_to_all` asks nobody for credentials.
-    `clock` is the wall clock in seconds; `seed` makes uids and generated names repeatable; `history` is how many
-    changes of each collection can be watched from behind. `service_accounts` refuses pods whose account is not there;
-    it needs somebody who makes the accounts, as `EmbeddedCluster` does.
+    With `plain` the server listens over HTTP instead (a token is still required). With `open_to_all` it requires no
+    credentials. `clock` is the wall clock in seconds. `seed` makes uids and generated names repeatable. `history` is
+    the number of changes of each collection that a watch can start from. `service_accounts` rejects pods whose service
+    account does not exist; this requires a controller that creates the accounts, as in `EmbeddedCluster`.
     """
 
     def __init__(
@@ -88,26 +89,26 @@ class EmbeddedServer:
         self._plain = plain
         self._open = open_to_all
         self._authority: Authority | None = None
-        self._front: HttpServer | None = None
+        self._http_server: HttpServer | None = None
 
     async def handle(self, request: Request, user: Mapping[str, Any] = ADMIN) -> Response:
-        """Answer a request without a socket, as the admin unless somebody else asks."""
+        """Handle a request without a socket; the user is the admin by default."""
         return await self.api.handle(request, user)
 
     async def start(self, address: str = "127.0.0.1", port: int = 0) -> None:
-        """Listen on a port; 0 takes a free one."""
+        """Listen on a port; 0 selects a free one."""
         tls = None if self._plain else self._server_context(address)
         users = None if self._open else self.users
-        front = HttpServer(self.api.handle, users=users, tls=tls, hosts=_HOSTS)
-        await front.start(address, port)
-        self._front = front
+        http_server = HttpServer(self.api.handle, users=users, tls=tls, hosts=_HOSTS)
+        await http_server.start(address, port)
+        self._http_server = http_server
 
     async def stop(self) -> None:
         """Close the port and end every watch and every connection to a webhook. Safe to call twice."""
-        front, self._front = self._front, None
-        if front is not None:
+        http_server, self._http_server = self._http_server, None
+        if http_server is not None:
             self.cluster.end_watches()
-            await front.stop()
+            await http_server.stop()
         await self.webhook_client.close()
 
     async def __aenter__(self) -> Self:
@@ -121,19 +122,22 @@ class EmbeddedServer:
 
     @property
     def url(self) -> str:
-        """The address that it listens on."""
-        if self._front is None:
-            raise RuntimeError("the server does not listen: write `async with EmbeddedServer() as plane:`")
-        return self._front.url
+        """The URL of the server.
+
+        Raises: RuntimeError when it does not listen.
+        """
+        if self._http_server is None:
+            raise RuntimeError("the server does not listen: write `async with EmbeddedServer() as server:`")
+        return self._http_server.url
 
     @property
     def admin_token(self) -> str:
-        """A bearer token of the admin."""
+        """The bearer token of the admin."""
         return self.users.admin_token
 
     @property
     def authority(self) -> Authority:
-        """The certificate authority of this control plane."""
+        """The certificate authority of this server."""
         if self._authority is None:
             self._authority = Authority("konverge-embedded-ca")
         return self._authority
@@ -147,7 +151,7 @@ class EmbeddedServer:
         return context
 
     def kubeconfig(self) -> dict[str, Any]:
-        """A kubeconfig of the admin, everything inside, as a document."""
+        """Return a self-contained kubeconfig of the admin, as a dict."""
         cluster: dict[str, Any] = {"server": self.url}
         user: dict[str, Any] = {"token": self.admin_token}
         if not self._plain:
@@ -170,7 +174,7 @@ class EmbeddedServer:
 
 
 def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
-    # Python reads certificates from files only.
+    # Python's ssl module reads certificates only from files.
     with tempfile.TemporaryDirectory(prefix="konverge-") as directory:
         both = Path(directory) / "server.pem"
         both.touch(mode=0o600)

@@ -1,14 +1,13 @@
-"""The wire: an API server on a port, over HTTP or HTTPS.
+"""The HTTP server: an API server on a port, over HTTP or HTTPS.
 
-This module turns sockets into requests and answers into bytes, says who asks, and knows nothing of Kubernetes. Rules:
+This module reads requests from sockets, authenticates them and writes responses; it has no Kubernetes semantics. Rules:
 
-1. It listens on loopback unless told otherwise, and serves nobody without a token or a client certificate unless told
-   otherwise. A Host header that names another machine is refused: no page in a browser reaches the server by a name
-   that was made to point here.
-2. A body over the limit is refused as soon as that is clear, and a body that does not come in time is given up.
-3. A watch is written event by event; when its reader goes away the watch ends.
-4. Stopping is over in a few seconds whatever the other side does: it may keep an idle connection, not read what is
-   written to it, or never say goodbye.
+1. It listens on loopback by default, and by default requires a token or a client certificate. A Host header with
+   another name is rejected, which prevents DNS rebinding: a page in a browser cannot reach the server under a name that
+   resolves to this address.
+2. A body over the limit is rejected as soon as its size is known, and a body that does not arrive in time is rejected.
+3. A watch is written event by event; the watch ends when the client disconnects.
+4. `stop` takes at most a few seconds, even if clients keep idle connections, do not read, or do not close.
 """
 
 from __future__ import annotations
@@ -34,23 +33,23 @@ from konverge_cluster.users import Users, certificate_user
 
 __all__ = ["HttpServer"]
 
-Handle = Callable[[Request, Mapping[str, Any]], Awaitable[Response]]
+Handler = Callable[[Request, Mapping[str, Any]], Awaitable[Response]]
 
 _BODY_TIMEOUT: Final = 60.0
-_FAREWELL: Final = 1.0
+_SHUTDOWN_TIMEOUT: Final = 1.0
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 
 
 class HttpServer:
-    """One listener in front of `handle`.
+    """An HTTP server that passes requests to `handle`.
 
-    `users` says who may ask; None lets everybody in as the admin. `hosts` are names that may stand in a Host header,
-    besides the addresses of loopback and the address that is listened on.
+    `users` authenticates clients; with None every client is the admin. `hosts` are the names that are accepted in a
+    Host header, besides loopback addresses and the address of the listener.
     """
 
     def __init__(
         self,
-        handle: Handle,
+        handle: Handler,
         *,
         users: Users | None,
         tls: ssl.SSLContext | None = None,
@@ -72,43 +71,43 @@ class HttpServer:
         return f"{scheme}://{host}:{self.port}"
 
     async def start(self, address: str = "127.0.0.1", port: int = 0) -> None:
-        """Listen; port 0 takes a free one."""
-        self._server = web.Server(self._answer, handler_cancellation=True, access_log=None)
+        """Start to listen; port 0 selects a free port."""
+        self._server = web.Server(self._handle_request, handler_cancellation=True, access_log=None)
         self._listener = await Listener.open(self._server, address, port, ssl=self._tls, backlog=1024)
         self.address, self.port = self._listener.address, self._listener.port
 
     async def stop(self) -> None:
-        """Stop listening; what is still going on has a second to end, and another to be cancelled."""
+        """Stop listening. Active requests have one second to finish, and another one to be cancelled."""
         listener, self._listener = self._listener, None
         server, self._server = self._server, None
         if listener is None or server is None:
             return
         listener.close()
         transports = [each.transport for each in server.connections]
-        # Idle connections go at once; `shutdown` alone would wait for them as for busy ones.
+        # Closes idle connections at once; `shutdown` alone would wait for them as for active ones.
         server.pre_shutdown()
-        await server.shutdown(timeout=_FAREWELL)
+        await server.shutdown(timeout=_SHUTDOWN_TIMEOUT)
         for each in transports:
-            # A transport that is closed writes what it holds first, and this reader does not read. One over TLS that
-            # is gone for good cannot be asked any more, and raises.
+            # A closed transport first flushes its write buffer, and this client does not read. A TLS transport that is
+            # already closed raises AttributeError.
             with contextlib.suppress(AttributeError):
                 if each is not None and each.get_write_buffer_size():
                     each.abort()
         await listener.drop()
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _handle_request(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             user = self._user(request)
             body = await _read(request)
-        except status_errors.StatusError as refusal:
-            return _whole(error_response(refusal))
-        answer = await self._handle(_understood(request, body), user)
+        except status_errors.StatusError as error:
+            return _to_web_response(error_response(error))
+        answer = await self._handle(_to_request(request, body), user)
         if answer.stream is None:
-            return _whole(answer)
-        return await _streamed(request, answer)
+            return _to_web_response(answer)
+        return await _stream_response(request, answer)
 
     def _user(self, request: web.BaseRequest) -> Mapping[str, Any]:
-        if not self._knows_host(request.headers.get("Host", "")):
+        if not self._is_allowed_host(request.headers.get("Host", "")):
             raise status_errors.failure(403, "the Host header names another server", "Forbidden")
         if self._users is None:
             return ADMIN
@@ -122,7 +121,7 @@ class HttpServer:
             raise status_errors.failure(401, "Unauthorized", "Unauthorized")
         return user
 
-    def _knows_host(self, host: str) -> bool:
+    def _is_allowed_host(self, host: str) -> bool:
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
         name = name.strip("[]")
         if name in self._hosts or name == self.address:
@@ -155,7 +154,7 @@ async def _read(request: web.BaseRequest) -> bytes:
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-def _understood(request: web.BaseRequest, body: bytes) -> Request:
+def _to_request(request: web.BaseRequest, body: bytes) -> Request:
     query = request.rel_url.raw_query_string
     return Request(
         request.method,
@@ -166,14 +165,14 @@ def _understood(request: web.BaseRequest, body: bytes) -> Request:
     )
 
 
-def _whole(answer: Response) -> web.Response:
+def _to_web_response(answer: Response) -> web.Response:
     response = web.Response(status=answer.status, body=answer.body, headers=answer.headers)
     for warning in answer.warnings:
         response.headers.add("Warning", warning)
     return response
 
 
-async def _streamed(request: web.BaseRequest, answer: Response) -> web.StreamResponse:
+async def _stream_response(request: web.BaseRequest, answer: Response) -> web.StreamResponse:
     response = web.StreamResponse(status=answer.status, headers=answer.headers)
     for warning in answer.warnings:
         response.headers.add("Warning", warning)
@@ -184,7 +183,7 @@ async def _streamed(request: web.BaseRequest, answer: Response) -> web.StreamRes
             await response.write(chunk)
         await response.write_eof()
     except ConnectionError:
-        # The reader is gone; that is how most watches end.
+        # The client has disconnected; most watches end this way.
         pass
     finally:
         await answer.close()

@@ -1,4 +1,4 @@
-"""What the server said, without the words that the client puts before it: conditions and events repeat it."""
+"""Messages of the API server without the client's prefix, for conditions and events."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ __all__ = ["is_namespace_terminating", "server_message"]
 
 
 def server_message(error: KonvergeError) -> str:
-    """Give the message of a server_message as the server worded it."""
+    """Return the message of an error as the server sent it."""
     if not isinstance(error, ApiError):
         return str(error)
-    asked = " ".join(part for part in (error.verb, error.kind, error.key) if part)
-    return str(error).removeprefix(f"{asked}: ")
+    prefix = " ".join(part for part in (error.verb, error.kind, error.key) if part)
+    return str(error).removeprefix(f"{prefix}: ")
 
 
 def is_namespace_terminating(error: KonvergeError) -> bool:
-    """Tell whether a create was refused because its namespace is being deleted: then every other will be, too."""
+    """Report whether a create failed because its namespace is being deleted; then every other create fails, too."""
     return isinstance(error, ApiError) and any(cause.reason == "NamespaceTerminating" for cause in error.causes)

@@ -1,4 +1,4 @@
-"""How the built-in controllers write: under one field manager, and of a status only what is different."""
+"""Writes of the built-in controllers: with one field manager, and of a status only the differences."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ T = TypeVar("T", bound=Resource)
 
 
 def controller_client(ctx: Context) -> Client:
-    """Give the client of a reconcile, under the field manager of the built-in controllers."""
+    """Return the client of a reconcile, with the field manager of the built-in controllers."""
     return ctx.client.using(field_manager=MANAGER)
 
 
 async def write_status(ctx: Context, obj: T, status: Any, *, annotations: Mapping[str, str] | None = None) -> T:
-    """Write a status, and annotations by way of it, under the version that was read; give the object as it is then.
+    """Patch a status, and annotations with it, at the version that was read; return the updated object.
 
-    Nothing is sent when nothing is different. The object itself must be as it was read.
+    Nothing is sent when nothing differs. The object itself must be unchanged since it was read.
 
-    Raises: Conflict when somebody else wrote meanwhile.
+    Raises: Conflict when the object was changed in the meantime.
     """
-    was: Any = obj
+    current: Any = obj
     patch: dict[str, Any] = {}
-    if status != was.status:
-        patch["status"] = merge_patch(to_wire(was.status), to_wire(status))
+    if status != current.status:
+        patch["status"] = merge_patch(to_wire(current.status), to_wire(status))
     if annotations is not None and annotations != obj.metadata.annotations:
         patch["metadata"] = {"annotations": merge_patch(obj.metadata.annotations, annotations)}
     if not patch:

@@ -1,15 +1,15 @@
-"""Versioned objects in memory: one ordered revision for all kinds, and a bounded history of each collection.
+"""Versioned objects in memory: one revision for all kinds, and a bounded history for each collection.
 
-This module knows bytes, keys and revisions; it knows nothing of Kubernetes objects. Rules that hold here:
+This module handles bytes, keys and revisions; it has no Kubernetes semantics. Rules that hold here:
 
-1. Every write raises the one revision of the storage by one, whatever collection it goes to. The writer encodes the
-   object with `storage.next_revision` in it and hands it over in the same step, without an `await` between.
-2. An entry is never changed after it was stored; its caches are.
-3. A collection remembers its latest changes: at least `history` of them, unless they hold more than `history_bytes`.
-   From these it can tell the state at an earlier revision and every change since. What is older is forgotten, and
-   asking for it raises `Forgotten`.
-4. Everything is synchronous and single-threaded. Whoever follows a collection is called back after each change and
-   reads the history from its own place; there is no buffer that could overflow.
+1. Every write increments the single revision of the storage, whatever its collection. The writer encodes the object
+   with `storage.next_revision` and stores it in the same step, without an `await` in between.
+2. An entry does not change after it is stored, except for its cache.
+3. A collection keeps its latest changes: at least `history` of them, unless they hold more than `history_bytes`. From
+   these it derives the state at an earlier revision and the changes since. Older changes are dropped, and a request
+   for them raises `RevisionExpired`.
+4. Everything is synchronous and single-threaded. A subscriber of a collection is called after each change, and reads
+   the history from its own position; there is no buffer that could overflow.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DELETED: Final = "DELETED"
 
 
 class RevisionExpired(LookupError):
-    """The revision asked for is older than what the collection remembers; `oldest` is the oldest one it can tell."""
+    """The requested revision is older than the history of the collection; `oldest` is the oldest available one."""
 
     def __init__(self, revision: int, oldest: int) -> None:
         super().__init__(f"revision {revision} is older than {oldest}")
@@ -40,10 +40,10 @@ class RevisionExpired(LookupError):
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """One state of one object: its bytes, and the few facts that reading and selecting need without decoding them.
+    """One state of one object: its bytes, and the fields that reads and selectors need without decoding.
 
-    `key` is "namespace/name", or "name" in a cluster-scoped collection. `stamp` says in which form the bytes are.
-    `cache` belongs to the readers: what they derived from the bytes and want to have only once.
+    `key` is "namespace/name", or "name" in a cluster-scoped collection. `encoding_version` is the version in which the
+    bytes are encoded. `cache` is for readers: values derived from the bytes.
     """
 
     key: str
@@ -57,9 +57,9 @@ class Entry:
 
 @dataclass(slots=True, eq=False)
 class Change:
-    """One step of a collection's history: `entry` is the new state (of a deletion: the last one, at its revision).
+    """One change of a collection. `entry` is the new state; for a deletion the last state, at the deletion's revision.
 
-    `cache` belongs to the readers, so that one event is encoded once for all who watch.
+    `cache` is for readers: an event is encoded once for all watches.
     """
 
     kind: str
@@ -72,8 +72,8 @@ class Change:
 class Collection:
     """The objects of one resource, in the order of their keys, with the history of their changes.
 
-    Promises: `entries` and `entries_at` are sorted by key as the real server sorts; `entries_at(revision)` is exactly
-    the state after the write with that revision; `changes_since` misses nothing and repeats nothing.
+    Promises: `entries` and `entries_at` are sorted by key, as on the real server. `entries_at(revision)` is exactly the
+    state after the write with that revision. `changes_from` returns every change, each once.
     """
 
     def __init__(self, name: tuple[str, str], *, history: int, history_bytes: int) -> None:
@@ -98,13 +98,13 @@ class Collection:
         return self._entries.get(key)
 
     def entries(self, namespace: str = "", start: str = "") -> list[Entry]:
-        """The present entries in order, of one namespace if one is given, from the key `start` on."""
+        """Return the current entries in order, optionally of one namespace, from the key `start` on."""
         return [self._entries[key] for key in self._in_range(namespace, start)]
 
     def entries_at(self, revision: int, namespace: str = "", start: str = "") -> list[Entry]:
-        """The entries as they were after `revision`.
+        """Return the entries as they were after `revision`.
 
-        Raises: Forgotten when the history does not reach back that far.
+        Raises: RevisionExpired when the history does not reach back that far.
         """
         undone = self._since(revision)
         if not undone:
@@ -128,13 +128,13 @@ class Collection:
         keys = self._ordered()
         first = f"{namespace}/" if namespace else ""
         low = bisect_left(keys, max(first, start)) if first or start else 0
-        # "0" is the letter after "/": the first key that no longer belongs to the namespace.
+        # "0" is the character after "/": the first key that no longer belongs to the namespace.
         high = bisect_left(keys, f"{namespace}0") if namespace else len(keys)
         return keys[low:high]
 
     def _ordered(self) -> list[str]:
         if not self._sorted:
-            # New keys stand at the end of a sorted run, which makes this sort nearly linear.
+            # New keys are at the end of a sorted run, so this sort is nearly linear.
             self._keys.sort()
             self._sorted = True
         return self._keys
@@ -157,22 +157,22 @@ class Collection:
         return low
 
     def position_after(self, revision: int) -> int:
-        """The place in the history where the changes after `revision` begin; to be handed to `changes_from`.
+        """Return the position in the history of the first change after `revision`, for `changes_from`.
 
-        Raises: Forgotten when the history does not reach back that far.
+        Raises: RevisionExpired when the history does not reach back that far.
         """
         if revision < self.compact_revision:
             raise RevisionExpired(revision, self.compact_revision)
         return self._log_start + self._first_after(revision)
 
-    def changes_from(self, place: int) -> list[Change] | None:
-        """The changes from a place on; None when the history has moved past it. The next place is theirs plus len."""
-        if place < self._log_start:
+    def changes_from(self, position: int) -> list[Change] | None:
+        """Return the changes from a position on; None when they have been dropped. Add their number to continue."""
+        if position < self._log_start:
             return None
-        return self._log[place - self._log_start :]
+        return self._log[position - self._log_start :]
 
     def subscribe(self, token: object, callback: Callable[[], None]) -> None:
-        """Call back after every change, until `unfollow` with the same token."""
+        """Call `callback` after every change, until `unsubscribe` with the same token."""
         self._subscribers[token] = callback
 
     def unsubscribe(self, token: object) -> None:
@@ -226,14 +226,14 @@ class Collection:
 class Storage:
     """All collections under one revision.
 
-    Promises: `revision` never goes back; every change has a revision of its own; a failed write changes nothing.
+    Promises: `revision` never decreases; every change has its own revision; a failed write changes nothing.
     """
 
     def __init__(self, *, history: int = HISTORY, history_bytes: int = HISTORY_BYTES) -> None:
         self._collections: dict[tuple[str, str], Collection] = {}
         self._history = history
         self._history_bytes = history_bytes
-        # The real server's first revision is 1: an empty store that was never written to.
+        # The first revision of etcd is 1: an empty store without a write.
         self.revision = 1
         self.compact_revision = 0
 
@@ -243,7 +243,7 @@ class Storage:
         return self.revision + 1
 
     def collection(self, name: tuple[str, str]) -> Collection:
-        """The collection of that name, made when it is asked for the first time."""
+        """Return the collection with that name; create it on first use."""
         found = self._collections.get(name)
         if found is None:
             found = Collection(name, history=self._history, history_bytes=self._history_bytes)
@@ -252,7 +252,7 @@ class Storage:
         return found
 
     def put(self, collection: Collection, entry: Entry) -> None:
-        """Store an entry that was encoded for `next_revision`, over the one of the same key if there is one."""
+        """Store an entry that was encoded for `next_revision`; replace the entry with the same key."""
         if entry.revision != self.revision + 1:
             raise ValueError(f"entry has revision {entry.revision}, but the next one is {self.next_revision}")
         previous = collection.get(entry.key)
@@ -260,7 +260,7 @@ class Storage:
         collection._apply(Change(MODIFIED if previous else ADDED, entry.revision, entry, previous))
 
     def delete(self, collection: Collection, last: Entry) -> None:
-        """Remove the object of `last.key`; `last` is its final state, encoded for `next_revision`."""
+        """Remove the object with `last.key`; `last` is its final state, encoded for `next_revision`."""
         if last.revision != self.revision + 1:
             raise ValueError(f"entry has revision {last.revision}, but the next one is {self.next_revision}")
         previous = collection.get(last.key)
@@ -270,7 +270,7 @@ class Storage:
         collection._apply(Change(DELETED, last.revision, last, previous))
 
     def compact(self, revision: int | None = None) -> None:
-        """Forget the history up to a revision (the present one if none is given), in every collection."""
+        """Drop the history of every collection up to a revision (default: the current one)."""
         until = self.revision if revision is None else min(revision, self.revision)
         self.compact_revision = max(self.compact_revision, until)
         for collection in self._collections.values():

@@ -1,6 +1,6 @@
-"""Who asks: bearer tokens and client certificates, and whom they speak for.
+"""Authentication: the users of bearer tokens and client certificates.
 
-A user is a dict with `username`, `groups` and perhaps `uid` and `extra`, as admission and reviews show it.
+A user is a dict with `username`, `groups` and optionally `uid` and `extra`, as in AdmissionReview.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ADMIN_GROUP: Final = "system:masters"
 class Users:
     """The tokens that a server accepts.
 
-    Promise: comparing tokens takes the same time whichever letter differs.
+    Promise: tokens are compared in constant time.
     """
 
     def __init__(self) -> None:
@@ -27,17 +27,17 @@ class Users:
         self.admin_token = self.add("kubernetes-admin", [_ADMIN_GROUP])
 
     def add(self, name: str, groups: Iterable[str] = (), *, token: str = "") -> str:
-        """Accept a token for a user, a random one unless one is given; return it."""
+        """Accept a token for a user, a random one by default; return the token."""
         token = token or secrets.token_urlsafe(32)
         self._tokens.append((token, {"username": name, "groups": [*groups, _AUTHENTICATED]}))
         return token
 
     def remove(self, token: str) -> None:
-        """Accept a token no more; one that is not known is no error."""
+        """Stop accepting a token; an unknown token is ignored."""
         self._tokens = [(known, user) for known, user in self._tokens if known != token]
 
     def of_token(self, header: str) -> Mapping[str, Any] | None:
-        """The user of an Authorization header, or None when it is not accepted."""
+        """Return the user of an Authorization header, or None when it is not accepted."""
         scheme, _, token = header.partition(" ")
         if scheme.lower() != "bearer":
             return None
@@ -49,7 +49,7 @@ class Users:
 
 
 def certificate_user(certificate: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The user of a checked client certificate: its common name, in the groups that its organizations name."""
+    """Return the user of a verified client certificate: the common name, with the organizations as groups."""
     names: list[tuple[str, str]] = [pair for part in (certificate or {}).get("subject", ()) for pair in part]
     name = next((value for key, value in names if key == "commonName"), "")
     if not name:

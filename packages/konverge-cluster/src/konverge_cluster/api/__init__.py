@@ -1,1 +1,1 @@
-"""Kubernetes semantics as plain functions on storage: what the server does between a request and an answer."""
+"""The Kubernetes API semantics, as functions over storage: everything between a request and its response."""

@@ -1,6 +1,6 @@
-"""What acts share: how their body is read, how an object is changed without the rules of its kind.
+"""Shared parts of subresource actions: reading the body, and updating an object without the rules of its kind.
 
-An act is a POST of a small kind of its own to a subresource (a Binding, an Eviction); that kind is not stored.
+An action is a POST of a small kind to a subresource (a Binding, an Eviction). That kind is not stored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["UncheckedRules", "action_name", "read_action", "set_condition", "suc
 
 
 def read_action(call: Call, kind: str) -> Document:
-    """Read the body of an act.
+    """Read the body of an action.
 
     Raises: StatusError 400.
     """
@@ -27,38 +27,38 @@ def read_action(call: Call, kind: str) -> Document:
     prefix = f"the object provided is unrecognized (must be of type {kind})"
     try:
         value, _ = read_body(content_type, body, (JSON, YAML, PROTOBUF))
-    except BodyDecodeError as fault:
-        text = f"couldn't get version/kind; json parse error: {fault}"
+    except BodyDecodeError as error:
+        text = f"couldn't get version/kind; json parse error: {error}"
         raise status_errors.bad_request(f"{prefix}: {text} ({summary(body)})") from None
     if not isinstance(value, dict) or not isinstance(value.get("metadata") or {}, dict):
         raise status_errors.bad_request(f"{prefix} ({summary(body)})")
-    sent = value.get("kind") or kind
-    if sent != kind:
+    kind_sent = value.get("kind") or kind
+    if kind_sent != kind:
         version = value.get("apiVersion", "")
-        text = f'no kind "{sent}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
-        raise status_errors.bad_request(f'{sent} in version "{version}" cannot be handled as a {kind}: {text}')
+        text = f'no kind "{kind_sent}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        raise status_errors.bad_request(f'{kind_sent} in version "{version}" cannot be handled as a {kind}: {text}')
     return value
 
 
-def action_name(act: Document, otherwise: str = "") -> str:
-    """The name of the object that an act is about, as the act itself says it."""
-    return str((act.get("metadata") or {}).get("name", otherwise))
+def action_name(action: Document, default: str = "") -> str:
+    """Return the name in an action's own metadata: the object that the action is for."""
+    return str((action.get("metadata") or {}).get("name", default))
 
 
 def success_response() -> Response:
-    """The answer to an act that is done."""
+    """Return the response to an action that succeeded."""
     return json_response(201, {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 
 
 def set_condition(pod: Document, condition: Document, now: str) -> None:
-    """Put a condition into a pod's status, in place of one of the same type."""
+    """Set a condition in a pod's status; replace one of the same type."""
     status = pod.setdefault("status", {})
     others = [each for each in status.get("conditions", []) if each.get("type") != condition["type"]]
     status["conditions"] = [*others, {"lastProbeTime": None, "lastTransitionTime": now, **condition}]
 
 
 class UncheckedRules:
-    """The rules of an act on an object: whatever the act does is right."""
+    """Write rules for actions: nothing is prepared and nothing is validated."""
 
     reset_fields: tuple[str, ...] = ()
 

@@ -1,7 +1,7 @@
-"""Admission: those who may change or refuse a write between its decoding and its storing.
+"""The admission chain: plug-ins that may change or reject a write after it is decoded and before it is stored.
 
-The chain runs in order, first every `mutate`, then (after validation) every `validate`. Webhooks, the namespace rules
-and the built-in plug-ins are all of this one shape.
+The chain runs in order: first every `mutate`, then, after validation, every `validate`. Webhooks, the namespace rules
+and the built-in plug-ins all implement `Admission`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Admission", "AdmissionRequest"]
 
 @dataclass(slots=True)
 class AdmissionRequest:
-    """One write on its way: `object` is what will be stored and may be changed in place or replaced by `mutate`.
+    """One write in admission. `object` is what will be stored; `mutate` may change it in place or replace it.
 
     `operation` is CREATE, UPDATE, DELETE or CONNECT. On DELETE `object` is None, on CREATE `old_object` is None. `name`
     is "" while a generateName is not yet resolved. `warnings` are sent to the caller in order.
@@ -37,10 +37,10 @@ class AdmissionRequest:
 
 
 class Admission(Protocol):
-    """One plug-in of the chain. A refusal is raised as `StatusError`."""
+    """One plug-in of the chain. It rejects a request by raising `StatusError`."""
 
     def handles(self, request: AdmissionRequest) -> bool:
-        """Say quickly whether this request matters at all; when not, neither method below is called."""
+        """Report whether the plug-in applies to this request; if not, neither method below is called. Must be fast."""
         ...
 
     async def mutate(self, request: AdmissionRequest) -> None: ...

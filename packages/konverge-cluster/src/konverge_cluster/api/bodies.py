@@ -1,4 +1,4 @@
-"""From the bytes of a request to a document: JSON or YAML, duplicate keys noticed, status_errors in the server's words."""
+"""Decode request bodies, JSON or YAML: duplicate keys are reported, and errors have the texts of the real server."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ BODY_LIMIT: Final = 3 * 1024 * 1024
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
 
-_SHOWN: Final = 30
+_SUMMARY_LENGTH: Final = 30
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-# Aliases let a short YAML text stand for a huge value.
+# With aliases a short YAML text can expand to a huge value.
 _MAX_NODES: Final = 1_000_000
 
 _decode = msgspec.json.Decoder().decode
@@ -40,11 +40,11 @@ _encode = msgspec.json.Encoder().encode
 
 
 class BodyDecodeError(ValueError):
-    """The text cannot be read; the message is the parser's."""
+    """The body cannot be decoded; the message is the parser's."""
 
 
 class ObjectDecodeError(BodyDecodeError):
-    """The text says what kind of object it holds, and that object cannot be read."""
+    """The kind of the object in the body is known, but the object cannot be decoded."""
 
     def __init__(self, message: str, kind: str, api_version: str) -> None:
         super().__init__(message)
@@ -53,12 +53,12 @@ class ObjectDecodeError(BodyDecodeError):
 
 
 def media_type(header: str) -> str:
-    """The media type of a Content-Type header, without its parameters; JSON when there is none."""
+    """Return the media type of a Content-Type header, without its parameters; JSON when there is none."""
     return header.partition(";")[0].strip().lower() or JSON
 
 
 def read_json(body: bytes) -> tuple[Any, list[str]]:
-    """Decode JSON; return the value and what a strict reader objects to: `duplicate field "data.a"`.
+    """Decode JSON; return the value and the strict decoding errors, such as `duplicate field "data.a"`.
 
     Raises: BodyDecodeError with the text of the real server's parser.
     """
@@ -67,10 +67,10 @@ def read_json(body: bytes) -> tuple[Any, list[str]]:
     except RecursionError:
         raise BodyDecodeError("invalid character '{' exceeded max depth") from None
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return _read_slowly(body)
+        return _read_leniently(body)
     if body.count(b"{") + body.count(b"[") > MAX_DEPTH and too_deep(value):
-        return _read_slowly(body)
-    # A key that was lost took its two quotes along. Written escapes of a quote would upset the count.
+        return _read_leniently(body)
+    # A duplicate key that was dropped lowers the number of quotes by two. Escaped quotes would make the count wrong.
     if b"\\u" in body or body.count(b'"') != _encode(value).count(b'"'):
         return value, _duplicates(body.decode("utf-8", "replace"))
     return value, []
@@ -80,64 +80,64 @@ def _duplicates(text: str) -> list[str]:
     return [f'duplicate field "{path}"' for path in duplicate_keys(text)]
 
 
-def _read_slowly(body: bytes) -> tuple[Any, list[str]]:
-    """Read what the fast reader refuses: either it is no JSON, or it has bytes or surrogates that Go replaces."""
+def _read_leniently(body: bytes) -> tuple[Any, list[str]]:
+    """Decode what the fast decoder rejects: it is not JSON, or it has bytes or surrogates that Go replaces."""
     text = body.decode("utf-8", "replace")
     try:
-        problems = _duplicates(text)
-    except JsonSyntaxError as fault:
-        raise BodyDecodeError(str(fault)) from None
+        errors = _duplicates(text)
+    except JsonSyntaxError as error:
+        raise BodyDecodeError(str(error)) from None
     value = json.loads(text)
-    return _decode(_encode(_without_surrogates(value))), problems
+    return _decode(_encode(_replace_surrogates(value))), errors
 
 
-def _without_surrogates(value: Any) -> Any:
+def _replace_surrogates(value: Any) -> Any:
     if isinstance(value, str):
         return _SURROGATE.sub("\ufffd", value)
     if isinstance(value, list):
-        return [_without_surrogates(each) for each in value]
+        return [_replace_surrogates(each) for each in value]
     if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(each) for key, each in value.items()}
+        return {_replace_surrogates(key): _replace_surrogates(each) for key, each in value.items()}
     return value
 
 
 def too_deep(value: Any) -> bool:
-    """Whether a value nests deeper, or holds more, than the server can handle."""
-    waiting = [(value, 1)]
-    seen = 0
-    while waiting:
-        each, depth = waiting.pop()
-        seen += 1
+    """Report whether a value is nested too deeply or has too many elements for the server."""
+    pending = [(value, 1)]
+    count = 0
+    while pending:
+        each, depth = pending.pop()
+        count += 1
         if isinstance(each, (dict, list)):
-            if depth > MAX_DEPTH or seen > _MAX_NODES:
+            if depth > MAX_DEPTH or count > _MAX_NODES:
                 return True
             children = each.values() if isinstance(each, dict) else each
-            waiting.extend((child, depth + 1) for child in children)
+            pending.extend((child, depth + 1) for child in children)
     return False
 
 
 def read_yaml(body: bytes) -> tuple[Any, list[str]]:
-    """Decode the first document of a YAML text, as JSON would have it.
+    """Decode the first document of a YAML text into a JSON value; return it and the strict decoding errors.
 
-    Raises: BodyDecodeError with what the parser says.
+    Raises: BodyDecodeError with the parser's message.
     """
     if body[:1] == b"{":
-        # Most YAML that machines send is JSON, which is read ten times as fast.
+        # Most YAML that programs send is JSON, which decodes ten times as fast.
         try:
-            value, problems = read_json(body)
-            if not problems:
+            value, errors = read_json(body)
+            if not errors:
                 return value, []
         except BodyDecodeError:
             pass
-    problems = []
+    errors = []
     text = body.decode("utf-8", "replace")
     _check_depth(text)
-    loader = _Loader(text, problems)
+    loader = _Loader(text, errors)
     try:
         value = loader.get_single_or_first()
         if too_deep(value):
             raise BodyDecodeError("yaml: document contains excessive aliasing")
-        return _decode(_encode(value)), problems
+        return _decode(_encode(value)), errors
     except RecursionError:
         raise BodyDecodeError("yaml: document contains excessive aliasing") from None
     except yaml.YAMLError as error:
@@ -147,7 +147,10 @@ def read_yaml(body: bytes) -> tuple[Any, list[str]]:
 
 
 def _check_depth(text: str) -> None:
-    """Look for nesting that would overflow the stack of the C library, which does not look itself."""
+    """Reject nesting that would overflow the stack of the C library, which does not check it.
+
+    Raises: BodyDecodeError.
+    """
     depth = 0
     try:
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
@@ -162,21 +165,21 @@ def _check_depth(text: str) -> None:
 
 
 def _yaml_text(error: yaml.YAMLError) -> str:
-    problem = getattr(error, "problem", None) or str(error)
-    mark, context = getattr(error, "problem_mark", None), getattr(error, "context_mark", None)
-    line = mark.line if mark is not None else 0
+    message = getattr(error, "problem", None) or str(error)
+    cache_key, context = getattr(error, "problem_mark", None), getattr(error, "context_mark", None)
+    line = cache_key.line if cache_key is not None else 0
     if line and isinstance(error, yaml.scanner.ScannerError):
         line += 1
     line = line or (context.line if context is not None else 0)
-    return f"yaml: line {line}: {problem}" if line else f"yaml: {problem}"
+    return f"yaml: line {line}: {message}" if line else f"yaml: {message}"
 
 
 class _Loader(yaml.CSafeLoader):
-    """YAML as the server reads it: no dates, keys become strings, a key that repeats is noted."""
+    """A YAML loader with the server's rules: no dates, keys become strings, duplicate keys are reported."""
 
-    def __init__(self, text: str, problems: list[str]) -> None:
+    def __init__(self, text: str, errors: list[str]) -> None:
         super().__init__(text)
-        self._problems = problems
+        self._errors = errors
 
     def get_single_or_first(self) -> Any:
         return self.get_data() if self.check_data() else None  # type: ignore[no-untyped-call]
@@ -187,7 +190,7 @@ class _Loader(yaml.CSafeLoader):
         for key_node, value_node in node.value:
             key = _key_text(self.construct_object(key_node, deep=True))
             if key in found:
-                self._problems.append(f'line {key_node.start_mark.line + 1}: key "{key}" already set in map')
+                self._errors.append(f'line {key_node.start_mark.line + 1}: key "{key}" already set in map')
             found[key] = self.construct_object(value_node, deep=True)
         return found
 
@@ -212,12 +215,12 @@ _Loader.add_constructor("tag:yaml.org,2002:map", _construct_map)
 
 
 def summary(body: bytes) -> str:
-    """Show the beginning of a body as the server does in its status_errors."""
+    """Return the start of a body, in the form that the server uses in error messages."""
     if not body:
         return "<empty>"
-    tail = " ..." if len(body) > _SHOWN else ""
-    shown = body[:_SHOWN]
-    return (shown.decode("utf-8", "replace") if body[:1] == b"{" else shown.hex()) + tail
+    tail = " ..." if len(body) > _SUMMARY_LENGTH else ""
+    prefix = body[:_SUMMARY_LENGTH]
+    return (prefix.decode("utf-8", "replace") if body[:1] == b"{" else prefix.hex()) + tail
 
 
 def read_body(content_type: str, body: bytes, accepted: tuple[str, ...]) -> tuple[Any, list[str]]:

@@ -1,4 +1,4 @@
-"""A call: one request, understood. Which resource it means, which verb, which object, by whom, in which form."""
+"""An API call: a request with its resource, verb, object, user and response format resolved."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ ADMIN: Final[Mapping[str, Any]] = {"username": "kubernetes-admin", "groups": ["s
 
 @dataclass(slots=True)
 class Call:
-    """What a request means. `name` is "" for a collection, `namespace` for all of them or a cluster-scoped kind."""
+    """One API call (the real server's RequestInfo).
+
+    `name` is "" for a collection. `namespace` is "" for all namespaces and for a cluster-scoped kind.
+    """
 
     request: Request
     query: Query

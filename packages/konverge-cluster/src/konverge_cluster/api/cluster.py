@@ -1,4 +1,4 @@
-"""What every function of the API works on: the storage, what is served, who admits, and the clock."""
+"""The state that every API function works on: storage, registry, admission chain, clock and random numbers."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from konverge_cluster.storage import Collection, Entry, Storage
 __all__ = ["Cluster", "decode", "encode", "key_of"]
 
 decode: Callable[[bytes], Any] = msgspec.json.Decoder().decode
-# Sorted keys make equal objects equal bytes, however their writer ordered them.
+# With sorted keys equal objects have equal bytes, whatever the order in the request.
 encode: Callable[[Any], bytes] = msgspec.json.Encoder(order="deterministic").encode
 
 
 def key_of(namespace: str, name: str) -> str:
-    """The storage key of an object."""
+    """Return the storage key of an object."""
     return f"{namespace}/{name}" if namespace else name
 
 
 class Cluster:
-    """One cluster's state and rules.
+    """The state and the rules of one cluster.
 
-    `clock` is the wall clock in seconds, the only source of timestamps; `rng` is the only source of chance (uids,
-    generated names, watch timeouts), so that a seed makes a run repeatable.
+    `clock` is the wall clock in seconds, the only source of timestamps. `rng` is the only source of random numbers
+    (uids, generated names, watch timeouts), so a seed makes a run repeatable.
     """
 
     def __init__(
@@ -50,50 +50,50 @@ class Cluster:
         self.rng = random.Random(seed)
         self.endpoints: dict[tuple[str, ...], tuple[Strategy, Endpoint]] = {}
         self.watches: dict[object, tuple[tuple[str, str], Callable[[], None]]] = {}
-        self._second = -1
-        self._text = ""
+        self._cached_second = -1
+        self._cached_text = ""
 
     def now(self) -> str:
-        """The present as the API writes it, in whole seconds."""
+        """Return the current time in the format of the API, in whole seconds."""
         second = int(self.clock())
-        if second != self._second:
-            self._second = second
-            self._text = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return self._text
+        if second != self._cached_second:
+            self._cached_second = second
+            self._cached_text = datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return self._cached_text
 
     def new_uid(self) -> str:
-        """A random UUID of version 4."""
+        """Return a random UUID of version 4."""
         digits = f"{self.rng.getrandbits(128):032x}"
         variant = "89ab"[int(digits[16], 16) & 3]
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
     def end_watches(self, stored: tuple[str, str] | None = None) -> None:
-        """End every watch that is going on, or those of one collection, as its timeout would."""
-        for where, end in list(self.watches.values()):
-            if stored is None or where == stored:
+        """End all open watches, or those of one collection, as a timeout does."""
+        for collection, end in list(self.watches.values()):
+            if stored is None or collection == stored:
                 end()
 
     def collection(self, strategy: Strategy) -> Collection:
         return self.storage.collection(strategy.info.storage)
 
     def lookup(self, group: str, plural: str, namespace: str, name: str) -> Document | None:
-        """The stored document of an object, without kind and apiVersion, or None."""
+        """Return the stored document of an object, without kind and apiVersion, or None."""
         entry = self.storage.collection((group, plural)).get(key_of(namespace, name))
         return decode(entry.raw) if entry is not None else None
 
     async def document(self, strategy: Strategy, entry: Entry) -> Document:
-        """A private copy of an object in the strategy's version."""
+        """Return a private copy of an object in the strategy's version."""
         return (await self.documents(strategy, [entry]))[0]
 
     async def documents(self, strategy: Strategy, entries: list[Entry]) -> list[Document]:
-        """Private copies of objects in the strategy's version, in order; conversions are asked for together."""
+        """Return private copies of objects in the strategy's version, in order; convert them in one batch."""
         found: list[Document] = [decode(entry.raw) for entry in entries]
-        foreign = [index for index, entry in enumerate(entries) if entry.encoding_version != strategy.encoding_version]
-        if foreign:
+        outdated = [index for index, entry in enumerate(entries) if entry.encoding_version != strategy.encoding_version]
+        if outdated:
             converted = await strategy.from_storage(
-                [(found[index], entries[index].encoding_version) for index in foreign]
+                [(found[index], entries[index].encoding_version) for index in outdated]
             )
-            for index, document in zip(foreign, converted, strict=True):
+            for index, document in zip(outdated, converted, strict=True):
                 found[index] = document
         kind = strategy.info.kind
         for document in found:

@@ -1,6 +1,6 @@
-"""The strategy of kinds without special rules, to be used as it is or subclassed.
+"""The default strategy, for kinds without special rules; kinds with rules subclass it.
 
-Most methods of a strategy ignore some of what they are given; they keep the arguments that the protocol promises.
+Most methods ignore some of their arguments, which are those of the `Strategy` protocol.
 """
 
 # ruff: noqa: ARG002
@@ -20,9 +20,9 @@ __all__ = ["DefaultStrategy", "StatusRules", "increment_generation"]
 
 
 def increment_generation(new: Document, old: Document, *, ignore: tuple[str, ...] = ("metadata", "status")) -> None:
-    """Raise the generation when anything but the named top-level fields differs.
+    """Increment the generation when any top-level field differs, except those in `ignore`.
 
-    Kind and apiVersion never count: they are not stored.
+    Kind and apiVersion are always ignored: they are not stored.
     """
     skipped = {*ignore, "kind", "apiVersion"}
     if {k: v for k, v in new.items() if k not in skipped} != {k: v for k, v in old.items() if k not in skipped}:
@@ -30,7 +30,7 @@ def increment_generation(new: Document, old: Document, *, ignore: tuple[str, ...
 
 
 class StatusRules:
-    """The status subresource in its plain form: only `status` changes; metadata (but managedFields) is put back."""
+    """The default status subresource: only `status` changes; metadata, except managedFields, is restored."""
 
     reset_fields: tuple[str, ...] = ("metadata", "spec")
 
@@ -60,10 +60,10 @@ class StatusRules:
 
 
 class DefaultStrategy:
-    """A kind without special rules: any JSON is kept, the name is a DNS subdomain, the table shows name and age.
+    """A kind without special rules: any JSON is accepted, the name is a DNS subdomain, the table has name and age.
 
-    `generation` says whether the kind counts generations (every change outside metadata and status). A `status`
-    subresource in `info` splits status off as the API does: the main endpoint ignores it.
+    `generation` is True when the kind has a generation, which every change outside metadata and status increments. With
+    a `status` subresource in `info` the main endpoint ignores status.
     """
 
     custom = False

@@ -1,7 +1,7 @@
-"""Discovery: what the server serves, in the old documents (one for each group and version) and in the aggregated one.
+"""Discovery: the served resources, as one document for each group and version, and as the aggregated document.
 
-Everything is made from the registry, once for each of its generations, so it is never behind: a resource that can be
-used can be discovered.
+The documents are built from the registry, once for each of its generations, so they are never stale: a resource that
+can be used can be discovered.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from konverge_cluster.api.views import to_yaml
 __all__ = ["Discovery", "version_sort_key"]
 
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-_AGGREGATED_WISH: Final = re.compile(r"application/json\s*;[^,]*\bas=APIGroupDiscoveryList")
+_ACCEPTS_AGGREGATED: Final = re.compile(r"application/json\s*;[^,]*\bas=APIGroupDiscoveryList")
 _VERSION: Final = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 _STAGES: Final = {None: 2, "beta": 1, "alpha": 0}
 
 
 def version_sort_key(version: str) -> tuple[int, int, int, str]:
-    """A key that sorts versions from the best to the least: v2, v1, v1beta2, v1beta1, v1alpha1, then the others."""
+    """Return a key that sorts versions by priority: v2, v1, v1beta2, v1beta1, v1alpha1, then the others."""
     matched = _VERSION.fullmatch(version)
     if matched is None:
         return (1, 0, 0, version)
@@ -39,7 +39,7 @@ def version_sort_key(version: str) -> tuple[int, int, int, str]:
 
 
 class Discovery:
-    """Answers the discovery paths of one registry."""
+    """The discovery endpoints of one registry."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -47,13 +47,13 @@ class Discovery:
         self._documents: dict[str, Any] = {}
         self._tags: dict[str, tuple[bytes, str]] = {}
 
-    def answer(self, request: Request) -> Response | None:
-        """Answer a path of discovery; None when it is none, or of a group that is not served."""
+    def handle(self, request: Request) -> Response | None:
+        """Respond to a discovery path; return None for another path, or for a group that is not served."""
         path = request.path.rstrip("/")
         self._refresh()
         if path in ("/api", "/apis"):
             accept = request.headers.get("accept", "")
-            if any("v=v2" in each and "v=v2beta" not in each for each in _AGGREGATED_WISH.findall(accept)):
+            if any("v=v2" in each and "v=v2beta" not in each for each in _ACCEPTS_AGGREGATED.findall(accept)):
                 return self._aggregated(path, request)
         document = self._documents.get(path)
         if document is None:
@@ -81,19 +81,19 @@ class Discovery:
         groups = self._groups()
         documents: dict[str, Any] = {"/api": {"kind": "APIVersions", "versions": [v for v, _ in groups.get("", [])]}}
         documents["/api"]["serverAddressByClientCIDRs"] = []
-        listed = []
+        groups_listed = []
         for group, versions in groups.items():
             root = f"/apis/{group}" if group else "/api"
             for version, strategies in versions:
                 documents[f"{root}/{version}"] = _resource_list(group, version, strategies)
             if group:
-                listed.append(_group(group, [version for version, _ in versions]))
-                documents[root] = {"kind": "APIGroup", "apiVersion": "v1", **listed[-1]}
-        documents["/apis"] = {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed}
+                groups_listed.append(_group(group, [version for version, _ in versions]))
+                documents[root] = {"kind": "APIGroup", "apiVersion": "v1", **groups_listed[-1]}
+        documents["/apis"] = {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups_listed}
         self._documents = documents
 
     def _groups(self) -> dict[str, list[tuple[str, list[Strategy]]]]:
-        """Groups with their versions, best first: the built-in ones in their own order, then the others by name."""
+        """Return groups with their versions by priority: built-in groups in their own order, then others by name."""
         found: dict[str, list[tuple[str, list[Strategy]]]] = {}
         for group, version in self._registry.versions():
             found.setdefault(group, []).append((version, self._registry.resources(group, version)))
@@ -121,8 +121,8 @@ def _is_custom(strategies: list[Strategy]) -> bool:
 
 
 def _group(group: str, versions: list[str]) -> dict[str, Any]:
-    shown = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
-    return {"name": group, "versions": shown, "preferredVersion": shown[0]}
+    versions_listed = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
+    return {"name": group, "versions": versions_listed, "preferredVersion": versions_listed[0]}
 
 
 def _resource_list(group: str, version: str, strategies: list[Strategy]) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def _resources(info: ResourceInfo) -> list[dict[str, Any]]:
 
 
 def _aggregated_group(group: str, versions: list[tuple[str, list[Strategy]]]) -> dict[str, Any]:
-    shown = [
+    versions_listed = [
         {
             "version": version,
             "resources": [
@@ -163,15 +163,15 @@ def _aggregated_group(group: str, versions: list[tuple[str, list[Strategy]]]) ->
         }
         for version, strategies in versions
     ]
-    return {"metadata": {"name": group} if group else {}, "versions": shown}
+    return {"metadata": {"name": group} if group else {}, "versions": versions_listed}
 
 
 def _aggregated_resource(strategy: Strategy) -> dict[str, Any]:
     info, kind = strategy.info, strategy.info.kind
-    # The real server leaves out group and version of built-in kinds where they are the resource's own.
+    # For a built-in kind the real server omits group and version where they are those of the resource.
     own = {"group": kind.group, "version": kind.version} if strategy.custom else {"group": "", "version": ""}
-    shown: dict[str, Any] = {"resource": kind.plural, "responseKind": own | {"kind": kind.kind}}
-    shown |= {"scope": str(kind.scope), "singularResource": info.singular, "verbs": list(info.verbs)}
+    versions_listed: dict[str, Any] = {"resource": kind.plural, "responseKind": own | {"kind": kind.kind}}
+    versions_listed |= {"scope": str(kind.scope), "singularResource": info.singular, "verbs": list(info.verbs)}
     optional: dict[str, list[Any]] = {"shortNames": list(info.short_names), "categories": list(info.categories)}
     optional["subresources"] = [
         {
@@ -181,4 +181,4 @@ def _aggregated_resource(strategy: Strategy) -> dict[str, Any]:
         }
         for sub in info.subresources
     ]
-    return shown | {name: value for name, value in optional.items() if value}
+    return versions_listed | {name: value for name, value in optional.items() if value}

@@ -1,7 +1,7 @@
-"""From a decoded body to a document of the kind: kind and version checked, metadata and the rest brought into shape.
+"""From a decoded body to a document of the kind: check kind and version, decode metadata and the rest, set defaults.
 
-What a strict reader objects to (unknown fields, keys that repeat) is refused, warned of or ignored, as the request
-asks.
+Strict decoding errors (unknown fields, duplicate keys) are rejected, returned as warnings or ignored, depending on the
+request's fieldValidation.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from konverge_cluster.api.strategy import Document, Strategy
 __all__ = ["Decoder", "decode_and_default", "decode_error", "read_document", "report_strict_errors", "to_json_request"]
 
 Decoder = Callable[[bytes, str, str], Document]
-"""Reads a body. The apiVersion and kind are those of an object that does not say its own.
+"""Decodes a body. The arguments are the body and the default apiVersion and kind, for an object without its own.
 
-Raises: BodyDecodeError; ObjectDecodeError when the kind is known and the object cannot be read.
+Raises: BodyDecodeError; ObjectDecodeError when the kind is known and the object cannot be decoded.
 """
 
 _OPTIONS: Final = "DeleteOptions"
@@ -37,44 +37,44 @@ _TYPE_META: Final = (
 
 
 def read_document(cluster: Cluster, call: Call, validation: str) -> Document:
-    """Read the object that a POST or PUT carries.
+    """Read the object in the body of a POST or PUT.
 
     Raises: StatusError 400, 413, 415 or 422.
     """
     strategy, request = call.strategy, call.request
     content_type = request.headers.get("content-type", "")
     try:
-        value, problems = read_body(content_type, request.body, (JSON, YAML, PROTOBUF))
-    except BodyDecodeError as fault:
-        text = str(fault)
+        value, errors = read_body(content_type, request.body, (JSON, YAML, PROTOBUF))
+    except BodyDecodeError as error:
+        text = str(error)
         if media_type(content_type) == JSON:
             text = f"couldn't get version/kind; json parse error: {text}"
         raise _unrecognized(strategy, request.body, text) from None
     if value is None:
         value = {}
-    document = _typed(cluster, call, value, validation)
+    document = _check_type(cluster, call, value, validation)
     document, found = decode_and_default(strategy, document)
-    report_strict_errors(call, problems + found, validation)
+    report_strict_errors(call, errors + found, validation)
     return document
 
 
 def to_json_request(request: Request, strategy: Strategy, decode: Decoder) -> Request:
-    """The same request with its body in JSON.
+    """Return the request with its body converted to JSON.
 
     Raises: StatusError 400.
     """
     deletes = request.method == "DELETE"
-    wanted = strategy.info.kind
+    expected = strategy.info.kind
     try:
-        document = decode(request.body, wanted.api_version, _OPTIONS if deletes else wanted.kind)
-    except BodyDecodeError as fault:
-        if deletes and isinstance(fault, ObjectDecodeError) and fault.kind != _OPTIONS:
-            raise status_errors.bad_request(_unregistered(fault.kind, fault.api_version)) from None
+        document = decode(request.body, expected.api_version, _OPTIONS if deletes else expected.kind)
+    except BodyDecodeError as error:
+        if deletes and isinstance(error, ObjectDecodeError) and error.kind != _OPTIONS:
+            raise status_errors.bad_request(_unregistered(error.kind, error.api_version)) from None
         if deletes:
-            raise status_errors.bad_request(str(fault)) from None
-        if not isinstance(fault, ObjectDecodeError):
-            raise _unrecognized(strategy, request.body, str(fault)) from None
-        raise decode_error(strategy, str(fault), fault.kind, split_api_version(fault.api_version)[1]) from None
+            raise status_errors.bad_request(str(error)) from None
+        if not isinstance(error, ObjectDecodeError):
+            raise _unrecognized(strategy, request.body, str(error)) from None
+        raise decode_error(strategy, str(error), error.kind, split_api_version(error.api_version)[1]) from None
     return replace(request, headers={**request.headers, "content-type": JSON}, body=encode(document))
 
 
@@ -89,26 +89,25 @@ def _unrecognized(strategy: Strategy, body: bytes, text: str) -> StatusError:
     )
 
 
-def decode_error(strategy: Strategy, why: str, kind: str = "", version: str = "") -> StatusError:
-    """Refuse an object that cannot become one of this kind."""
-    wanted = strategy.info.kind
-    return status_errors.bad_request(
-        f'{kind or wanted.kind} in version "{version or wanted.version}" cannot be handled as a {wanted.kind}: {why}'
-    )
+def decode_error(strategy: Strategy, detail: str, kind: str = "", version: str = "") -> StatusError:
+    """Return the error for an object that cannot be decoded as this kind: 400."""
+    expected = strategy.info.kind
+    prefix = f'{kind or expected.kind} in version "{version or expected.version}"'
+    return status_errors.bad_request(f"{prefix} cannot be handled as a {expected.kind}: {detail}")
 
 
-def report_strict_errors(call: Call, problems: list[str], validation: str) -> None:
-    """Refuse, warn of or ignore what a strict reader objects to.
+def report_strict_errors(call: Call, errors: list[str], validation: str) -> None:
+    """Raise, warn of or ignore strict decoding errors, depending on the field validation.
 
     Raises: StatusError 400 when the validation is Strict.
     """
-    if problems and validation == "Strict":
-        raise decode_error(call.strategy, f"strict decoding error: {', '.join(problems)}")
+    if errors and validation == "Strict":
+        raise decode_error(call.strategy, f"strict decoding error: {', '.join(errors)}")
     if validation == "Warn":
-        call.warnings.extend(problems)
+        call.warnings.extend(errors)
 
 
-def _typed(cluster: Cluster, call: Call, value: Any, validation: str) -> Document:
+def _check_type(cluster: Cluster, call: Call, value: Any, validation: str) -> Document:
     strategy, body = call.strategy, call.request.body
     if not isinstance(value, dict):
         text = f"json: cannot unmarshal {json_type(value)} into Go value of type {_TYPE_META}"
@@ -119,14 +118,14 @@ def _typed(cluster: Cluster, call: Call, value: Any, validation: str) -> Documen
             raise _unrecognized(strategy, body, f"couldn't get version/kind; json parse error: {text}")
     if strategy.custom:
         _warn_of_unknown_version(cluster, call, value, validation)
-        _check_custom(strategy, value, body)
+        _check_custom_type(strategy, value, body)
     else:
-        _check_builtin(cluster, strategy, value)
+        _check_builtin_type(cluster, strategy, value)
     return value
 
 
 def _warn_of_unknown_version(cluster: Cluster, call: Call, value: Document, validation: str) -> None:
-    """Warn of every field of an object whose version does not exist: the server prunes it before it looks."""
+    """Warn of every field of an object whose version does not exist: the server prunes before it checks the version."""
     kind = call.strategy.info.kind
     group, version = split_api_version(value.get("apiVersion") or "")
     known = cluster.registry.find(group, version, kind.plural) is not None
@@ -135,53 +134,53 @@ def _warn_of_unknown_version(cluster: Cluster, call: Call, value: Document, vali
         call.warnings.extend(f'unknown field "{name}"' for name in names)
 
 
-def _check_custom(strategy: Strategy, value: Document, body: bytes) -> None:
-    wanted = strategy.info.kind
+def _check_custom_type(strategy: Strategy, value: Document, body: bytes) -> None:
+    expected = strategy.info.kind
     kind, api_version = value.get("kind") or "", value.get("apiVersion") or ""
     if not kind:
         raise _unrecognized(strategy, body, f"Object 'Kind' is missing in '{body.decode('utf-8', 'replace')}'")
-    if api_version != wanted.api_version:
+    if api_version != expected.api_version:
         text = f"the API version in the data ({api_version}) does not match the expected API version"
-        raise status_errors.bad_request(f"{text} ({wanted.api_version})")
-    if kind != wanted.kind:
+        raise status_errors.bad_request(f"{text} ({expected.api_version})")
+    if kind != expected.kind:
         name = (value.get("metadata") or {}).get("name", "")
-        raise status_errors.invalid(wanted.group, kind, name, [invalid("kind", kind, f"must be {wanted.kind}")])
+        raise status_errors.invalid(expected.group, kind, name, [invalid("kind", kind, f"must be {expected.kind}")])
 
 
-def _check_builtin(cluster: Cluster, strategy: Strategy, value: Document) -> None:
-    wanted = strategy.info.kind
-    kind = value.get("kind") or wanted.kind
-    api_version = value.get("apiVersion") or wanted.api_version
+def _check_builtin_type(cluster: Cluster, strategy: Strategy, value: Document) -> None:
+    expected = strategy.info.kind
+    kind = value.get("kind") or expected.kind
+    api_version = value.get("apiVersion") or expected.api_version
     value["kind"], value["apiVersion"] = kind, api_version
-    if kind == wanted.kind and api_version == wanted.api_version:
+    if kind == expected.kind and api_version == expected.api_version:
         return
     group, version = split_api_version(api_version)
     known = any(each.info.kind.kind == kind for each in cluster.registry.resources(group, version) if not each.custom)
     if known:
-        package = wanted.group.partition(".")[0] or "core"
-        why = f"converting ({version}.{kind}) to ({package}.{wanted.kind}): unknown conversion"
+        package = expected.group.partition(".")[0] or "core"
+        detail = f"converting ({version}.{kind}) to ({package}.{expected.kind}): unknown conversion"
     else:
-        why = _unregistered(kind, api_version)
-    raise decode_error(strategy, why, kind, version)
+        detail = _unregistered(kind, api_version)
+    raise decode_error(strategy, detail, kind, version)
 
 
 def decode_and_default(strategy: Strategy, document: Document, *, applied: bool = False) -> tuple[Document, list[str]]:
-    """Bring a document into the kind's shape, defaults included; return what a strict reader objects to.
+    """Decode a document as its kind and set defaults; return it with the strict decoding errors.
 
-    What an apply made has passed the schema of a custom resource already, and keeps its nulls.
+    `applied` is for the result of an apply: it has already passed the schema of a custom resource, and keeps its nulls.
 
-    Raises: StatusError 400 when a value has a type that the kind cannot hold.
+    Raises: StatusError 400 when a value has a type that its field cannot hold.
     """
     metadata = document.get("metadata")
     if metadata is not None and not isinstance(metadata, dict):
         where = f"Go struct field {strategy.info.kind.kind}.metadata of type v1.ObjectMeta"
         raise decode_error(strategy, f"json: cannot unmarshal {json_type(metadata)} into {where}")
     try:
-        document["metadata"], problems = decode_metadata(metadata or {}, custom=strategy.custom)
-    except FieldTypeError as fault:
-        raise decode_error(strategy, str(fault)) from None
+        document["metadata"], errors = decode_metadata(metadata or {}, custom=strategy.custom)
+    except FieldTypeError as error:
+        raise decode_error(strategy, str(error)) from None
     found: list[str] = []
     if not (applied and strategy.custom):
         document, found = strategy.decode(document)
     strategy.default(document)
-    return document, problems + found
+    return document, errors + found

@@ -1,7 +1,7 @@
-"""What is wrong with a field, in the words of the real server.
+"""Field validation errors, with the texts of the real server (apimachinery: field.Error).
 
-A `FieldError` is one entry of an Invalid answer: its text is `<path>: <kind>: <value>: <detail>`. The functions below
-make them; a path is a wire path such as `spec.ports[0].name` or `metadata.annotations[a]`.
+A `FieldError` is one cause of a 422 Invalid response. Its text is `<path>: <kind>: <value>: <detail>`. The functions
+below create them. A path is a wire path such as `spec.ports[0].name` or `metadata.annotations[a]`.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ __all__ = [
 
 
 class _OmitValue:
-    """The value of a problem whose text does not show the value."""
+    """The value of an error whose text does not include the value (apimachinery: OmitValueType)."""
 
 
 OMIT_VALUE: Final = _OmitValue()
 
-_TEXTS: Final = {
+_ERROR_TEXTS: Final = {
     "FieldValueNotFound": "Not found",
     "FieldValueRequired": "Required value",
     "FieldValueDuplicate": "Duplicate value",
@@ -67,7 +67,7 @@ _ESCAPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One field that is wrong: `reason` is the machine word, `value` what was sent, `detail` the rest of the text."""
+    """One invalid field: `reason` is the cause type, `value` the rejected value, `detail` the rest of the text."""
 
     reason: str
     path: str
@@ -76,10 +76,10 @@ class FieldError:
 
     @property
     def body(self) -> str:
-        """The text without the path, as it stands in `details.causes[].message`."""
-        text = _TEXTS[self.reason]
+        """The text without the path: `details.causes[].message`."""
+        text = _ERROR_TEXTS[self.reason]
         if self.value is not OMIT_VALUE:
-            text = f"{text}: {_shown(self.value)}"
+            text = f"{text}: {_format_value(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
     def __str__(self) -> str:
@@ -87,22 +87,22 @@ class FieldError:
 
 
 def quote(text: str) -> str:
-    """Quote a string as Go's %q does: printable characters stay, the rest is escaped."""
+    """Quote a string as Go's %q does: everything that is not printable is escaped."""
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
-    return '"' + "".join(_ESCAPES.get(letter) or _escaped(letter) for letter in text) + '"'
+    return '"' + "".join(_ESCAPES.get(character) or _escape(character) for character in text) + '"'
 
 
-def _escaped(letter: str) -> str:
-    if letter.isprintable():
-        return letter
-    code = ord(letter)
+def _escape(character: str) -> str:
+    if character.isprintable():
+        return character
+    code = ord(character)
     if code < 0x80:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, str):
         return quote(value)
     # Go's encoder escapes these three in JSON texts.
@@ -139,7 +139,7 @@ def internal(path: str, detail: str) -> FieldError:
 
 
 def unsupported(path: str, value: Any, allowed: Iterable[str]) -> FieldError:
-    """Say that the value is none of `allowed`; the server lists them in the given order."""
+    """Return the error for a value that is not one of `allowed`, which are listed in the given order."""
     names = ", ".join(quote(name) for name in allowed)
     return FieldError("FieldValueNotSupported", path, value, f"supported values: {names}" if names else "")
 

@@ -1,7 +1,7 @@
-"""JSON as the real server reads it: what its parser says about a broken text, and which keys appear twice.
+"""A JSON scanner with the error texts of the real server's parser, which also finds duplicate keys.
 
-The fast reader of bodies.py is used for every request. This one reads a text a second time, letter by letter, when the
-fast one failed (to word the error) or when it lost a key (to name it).
+The fast decoder of bodies.py decodes every request. This scanner reads a text a second time, character by character,
+when the fast decoder failed (to produce the error text) or dropped a duplicate key (to name it).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from konverge_cluster.api.field_errors import quote
 
 __all__ = ["MAX_DEPTH", "JsonSyntaxError", "duplicate_keys"]
 
-# The real parser stops at 10,000. Every recursive step of this server takes a few frames of Python's stack, so it stops
-# sooner; the text is the same.
+# The limit of the real parser is 10,000. A recursive step of this server takes several frames of Python's stack, so the
+# limit is lower; the text is the same.
 MAX_DEPTH: Final = 200
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
@@ -25,11 +25,11 @@ _LITERALS: Final = {"t": "true", "f": "false", "n": "null"}
 
 
 class JsonSyntaxError(ValueError):
-    """The text is no JSON; the message is the one of the real server's parser."""
+    """The text is not JSON; the message is that of the real server's parser."""
 
 
 def duplicate_keys(text: str) -> list[str]:
-    """Return the paths of keys that appear again in their object, in the order of the text.
+    """Return the paths of duplicate keys, in the order of the text.
 
     Raises: JsonSyntaxError when the text is not JSON.
     """
@@ -37,7 +37,7 @@ def duplicate_keys(text: str) -> list[str]:
 
 
 class _Level:
-    """One open object or array: where it is, and what was seen in it."""
+    """One open object or array: its path, and the keys or the index read so far."""
 
     __slots__ = ("index", "key", "keys", "path")
 
@@ -54,13 +54,13 @@ class _Level:
 
 
 class _Scanner:
-    """Reads one value without recursion: a stack of levels, and a method for each place in the grammar."""
+    """Reads one value without recursion: a stack of levels, and one method for each grammar rule."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._at = 0
+        self._offset = 0
         self._levels: list[_Level] = []
-        self._found: list[str] = []
+        self._duplicates: list[str] = []
 
     def run(self) -> list[str]:
         self._value()
@@ -71,56 +71,56 @@ class _Scanner:
             else:
                 self._after_member(level)
         self._skip()
-        if self._at < len(self._text):
+        if self._offset < len(self._text):
             self._fail("after top-level value")
-        return self._found
+        return self._duplicates
 
     def _after_member(self, level: _Level) -> None:
-        letter = self._peek()
-        if letter == "}":
+        character = self._peek()
+        if character == "}":
             self._close()
-        elif letter == ",":
-            self._at += 1
+        elif character == ",":
+            self._offset += 1
             self._member(level)
         else:
             self._fail("after object key:value pair")
 
     def _after_element(self, level: _Level) -> None:
-        letter = self._peek()
-        if letter == "]":
+        character = self._peek()
+        if character == "]":
             self._close()
-        elif letter == ",":
-            self._at += 1
+        elif character == ",":
+            self._offset += 1
             level.index += 1
             self._value()
         else:
             self._fail("after array element")
 
     def _close(self) -> None:
-        self._at += 1
+        self._offset += 1
         self._levels.pop()
 
     def _value(self) -> None:
-        letter = self._peek()
-        if letter in "{[":
-            self._open(letter)
-        elif letter == '"':
+        character = self._peek()
+        if character in "{[":
+            self._open(character)
+        elif character == '"':
             self._string()
-        elif letter in _LITERALS:
-            self._literal(_LITERALS[letter])
-        elif letter in "-0123456789":
+        elif character in _LITERALS:
+            self._literal(_LITERALS[character])
+        elif character in "-0123456789":
             self._number()
         else:
             self._fail("looking for beginning of value")
 
-    def _open(self, letter: str) -> None:
+    def _open(self, character: str) -> None:
         if len(self._levels) >= MAX_DEPTH:
             self._fail("exceeded max depth")
-        level = _Level(self._levels[-1].child_path() if self._levels else "", is_object=letter == "{")
+        level = _Level(self._levels[-1].child_path() if self._levels else "", is_object=character == "{")
         self._levels.append(level)
-        self._at += 1
-        following = self._peek()
-        if following == ("}" if level.keys is not None else "]"):
+        self._offset += 1
+        next_character = self._peek()
+        if next_character == ("}" if level.keys is not None else "]"):
             return
         if level.keys is not None:
             self._member(level)
@@ -133,75 +133,75 @@ class _Scanner:
             self._fail("looking for beginning of object key string")
         level.key = self._string()
         if level.key in level.keys:
-            self._found.append(level.child_path())
+            self._duplicates.append(level.child_path())
         level.keys.add(level.key)
         if self._peek() != ":":
             self._fail("after object key")
-        self._at += 1
+        self._offset += 1
         self._value()
 
     def _string(self) -> str:
-        start = self._at
-        self._at += 1
+        start = self._offset
+        self._offset += 1
         while True:
-            self._at = _PLAIN.match(self._text, self._at).end()  # type: ignore[union-attr]
-            letter = self._letter()
-            if letter == '"':
-                self._at += 1
-                return self._text[start + 1 : self._at - 1]
-            if letter != "\\":
+            self._offset = _PLAIN.match(self._text, self._offset).end()  # type: ignore[union-attr]
+            character = self._current()
+            if character == '"':
+                self._offset += 1
+                return self._text[start + 1 : self._offset - 1]
+            if character != "\\":
                 self._fail("in string literal")
             self._escape()
 
     def _escape(self) -> None:
-        self._at += 1
-        letter = self._letter_or_space()
-        if letter == "u":
+        self._offset += 1
+        character = self._current_or_space()
+        if character == "u":
             for _ in range(4):
-                self._at += 1
-                if self._letter_or_space() not in _HEX:
+                self._offset += 1
+                if self._current_or_space() not in _HEX:
                     self._fail("in \\u hexadecimal character escape")
-        elif letter not in 'bfnrt\\/"':
+        elif character not in 'bfnrt\\/"':
             self._fail("in string escape code")
-        self._at += 1
+        self._offset += 1
 
     def _literal(self, word: str) -> None:
         for expected in word:
-            if self._letter_or_space() != expected:
+            if self._current_or_space() != expected:
                 self._fail(f"in literal {word} (expecting '{expected}')")
-            self._at += 1
+            self._offset += 1
 
     def _number(self) -> None:
-        matched = _NUMBER.match(self._text, self._at)
+        matched = _NUMBER.match(self._text, self._offset)
         if matched is None:
-            self._at += 1
+            self._offset += 1
             self._fail("in numeric literal")
-        self._at = matched.end()
-        letter = self._text[self._at : self._at + 1]
-        if letter == "." and matched[2] is None and matched[3] is None:
-            self._at += 1
+        self._offset = matched.end()
+        character = self._text[self._offset : self._offset + 1]
+        if character == "." and matched[2] is None and matched[3] is None:
+            self._offset += 1
             self._fail("after decimal point in numeric literal")
-        if letter and letter in "eE" and matched[3] is None:
-            self._at += 2 if self._text[self._at + 1 : self._at + 2] in ("+", "-") else 1
+        if character and character in "eE" and matched[3] is None:
+            self._offset += 2 if self._text[self._offset + 1 : self._offset + 2] in ("+", "-") else 1
             self._fail("in exponent of numeric literal")
 
     def _skip(self) -> None:
-        self._at = _SPACE.match(self._text, self._at).end()  # type: ignore[union-attr]
+        self._offset = _SPACE.match(self._text, self._offset).end()  # type: ignore[union-attr]
 
     def _peek(self) -> str:
         self._skip()
-        return self._letter()
+        return self._current()
 
-    def _letter(self) -> str:
-        if self._at >= len(self._text):
+    def _current(self) -> str:
+        if self._offset >= len(self._text):
             raise JsonSyntaxError("unexpected end of JSON input")
-        return self._text[self._at]
+        return self._text[self._offset]
 
-    def _letter_or_space(self) -> str:
-        # At the end the real parser tries a space; where none may stand, that is what it complains of.
-        return self._text[self._at] if self._at < len(self._text) else " "
+    def _current_or_space(self) -> str:
+        # At the end of the text the real parser tries a space, and reports it where no space is allowed.
+        return self._text[self._offset] if self._offset < len(self._text) else " "
 
     def _fail(self, context: str) -> NoReturn:
-        letter = self._letter_or_space()
-        shown = {"'": r"'\''", '"': "'\"'"}.get(letter) or f"'{quote(letter)[1:-1]}'"
-        raise JsonSyntaxError(f"invalid character {shown} {context}")
+        character = self._current_or_space()
+        quoted = {"'": r"'\''", '"': "'\"'"}.get(character) or f"'{quote(character)[1:-1]}'"
+        raise JsonSyntaxError(f"invalid character {quoted} {context}")

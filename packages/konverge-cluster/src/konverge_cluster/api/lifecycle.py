@@ -1,4 +1,4 @@
-"""The rules of namespaces: nothing is written into one that is missing, nothing is created in one that goes."""
+"""Namespace lifecycle: no write to a missing namespace, no create in one that is being terminated."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from konverge_cluster.storage import Entry, Storage
 __all__ = ["NamespaceLifecycle"]
 
 _NAMESPACES: Final = ("", "namespaces")
-_IMMORTAL: Final = ("default", "kube-system", "kube-public")
+_PROTECTED: Final = ("default", "kube-system", "kube-public")
 _REVIEWS: Final = ("localsubjectaccessreviews", "subjectaccessreviews", "selfsubjectaccessreviews")
 
 
 class NamespaceLifecycle:
-    """The admission plug-in that keeps namespaces and their content together."""
+    """The NamespaceLifecycle admission plug-in."""
 
     def __init__(self, storage: Storage) -> None:
         self._namespaces = storage.collection(_NAMESPACES)
@@ -30,7 +30,7 @@ class NamespaceLifecycle:
     async def mutate(self, request: AdmissionRequest) -> None:
         kind = request.strategy.info.kind
         if kind.plural == "namespaces" and not kind.group:
-            if request.operation == "DELETE" and request.name in _IMMORTAL:
+            if request.operation == "DELETE" and request.name in _PROTECTED:
                 raise status_errors.forbidden("", "namespaces", request.name, "this namespace may not be deleted")
             return
         if request.operation == "DELETE" or kind.plural in _REVIEWS:
@@ -39,17 +39,17 @@ class NamespaceLifecycle:
         if namespace is None:
             raise status_errors.not_found("", "namespaces", request.namespace)
         if request.operation == "CREATE" and _is_terminating(namespace):
-            raise self._terminating(request)
+            raise self._terminating_error(request)
 
     async def validate(self, request: AdmissionRequest) -> None:
-        """Nothing is left to say after `mutate`."""
+        """Do nothing: `mutate` has checked the request."""
 
-    def _terminating(self, request: AdmissionRequest) -> status_errors.StatusError:
+    def _terminating_error(self, request: AdmissionRequest) -> status_errors.StatusError:
         kind, namespace = request.strategy.info.kind, request.namespace
-        why = f"unable to create new content in namespace {namespace} because it is being terminated"
+        detail = f"unable to create new content in namespace {namespace} because it is being terminated"
         cause = {"reason": "NamespaceTerminating", "message": f"namespace {namespace} is being terminated"}
         cause["field"] = "metadata.namespace"
-        return status_errors.forbidden(kind.group, kind.plural, request.name, why, causes=[cause])
+        return status_errors.forbidden(kind.group, kind.plural, request.name, detail, causes=[cause])
 
 
 def _is_terminating(namespace: Entry) -> bool:

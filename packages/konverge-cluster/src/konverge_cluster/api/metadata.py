@@ -1,7 +1,7 @@
-"""Metadata, the part that all kinds share: read, checked on creation, checked on update.
+"""Object metadata, which all kinds share: decoding, validation on create, validation on update.
 
-`decode_metadata` gives every object's metadata the shape it has after passing through the server: known fields only, in
-the server's order, empty ones left out, times in UTC with whole seconds.
+`decode_metadata` returns metadata in the form that the server stores: known fields only, in the server's order, empty
+ones omitted, times in UTC with whole seconds.
 """
 
 from __future__ import annotations
@@ -61,18 +61,18 @@ FIELDS: Final[dict[str, Any]] = {
         | {"fieldsV1": None, "subresource": _TEXT},
     ),
 }
-# Pointers in the server's types: their zero is a value, not an absence.
+# Pointers in the server's types: their zero is a value and is not omitted.
 _POINTERS: Final = frozenset({"deletionGracePeriodSeconds", "controller", "blockOwnerDeletion"})
-# These texts are written even when they are empty.
+# These strings are written even when they are empty.
 _ALWAYS: Final = frozenset({("OwnerReference", name) for name in ("apiVersion", "kind", "name", "uid")})
 
 
 class FieldTypeError(ValueError):
-    """A value has a type that the field cannot hold; the message is the one of Go's decoder."""
+    """A value has a type that its field cannot hold; the message is that of Go's decoder."""
 
 
 def json_type(value: Any) -> str:
-    """The name of a value's type in Go's messages."""
+    """Return the name of a value's type in the messages of Go's decoder."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, (int, float)):
@@ -82,100 +82,104 @@ def json_type(value: Any) -> str:
     return "array" if isinstance(value, list) else "object"
 
 
-def _unmarshal(value: Any, where: str, wanted: str) -> FieldTypeError:
-    return FieldTypeError(f"json: cannot unmarshal {json_type(value)} into Go struct field {where} of type {wanted}")
+def _unmarshal(value: Any, field_path: str, field_type: str) -> FieldTypeError:
+    return FieldTypeError(
+        f"json: cannot unmarshal {json_type(value)} into Go struct field {field_path} of type {field_type}"
+    )
 
 
 def decode_metadata(
     metadata: Mapping[str, Any], path: str = "metadata", *, custom: bool = False
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return metadata in the server's shape, and what a strict reader objects to.
+    """Return metadata in the form that the server stores, with the strict decoding errors.
 
-    Raises: FieldTypeError. Metadata of custom resources is read on its own, so the text names the field without its parent.
+    The server decodes metadata of a custom resource separately, so the error names the field without its parent.
+
+    Raises: FieldTypeError.
     """
-    place = "ObjectMeta" if custom else f"ObjectMeta.{path}"
+    prefix = "ObjectMeta" if custom else f"ObjectMeta.{path}"
     decoded: dict[str, Any] = {}
-    for name, wanted in FIELDS.items():
+    for name, field_type in FIELDS.items():
         value = metadata.get(name)
         if value is None:
             continue
-        if wanted is _TEXT and type(value) is str:
+        if field_type is _TEXT and type(value) is str:
             if value:
                 decoded[name] = value
             continue
-        shaped = _shape(value, wanted, f"{place}.{name}")
-        # An empty list of managed fields is a wish to forget them, which whoever tracks them has to see. Custom
-        # resources lose it on the way.
+        shaped = _shape(value, field_type, f"{prefix}.{name}")
+        # An empty list resets the managed fields, so tracking has to see it. For custom resources the real server
+        # drops it here.
         if shaped or name in _POINTERS or (name == "managedFields" and not custom):
             decoded[name] = shaped
     return decoded, _unknown(metadata, path)
 
 
-def _shape(value: Any, wanted: Any, where: str) -> Any:
-    if wanted is _MAP:
-        return _shape_map(value, where)
-    if wanted is _LIST:
-        return [_shape(each, _TEXT, where) or "" for each in _listed(value, where, "[]string")]
-    if isinstance(wanted, tuple):
-        return _shape_structs(value, wanted, where)
-    return _shape_scalar(value, wanted, where)
+def _shape(value: Any, field_type: Any, field_path: str) -> Any:
+    if field_type is _MAP:
+        return _shape_map(value, field_path)
+    if field_type is _LIST:
+        return [_shape(each, _TEXT, field_path) or "" for each in _expect_list(value, field_path, "[]string")]
+    if isinstance(field_type, tuple):
+        return _shape_structs(value, field_type, field_path)
+    return _shape_scalar(value, field_type, field_path)
 
 
-def _shape_scalar(value: Any, wanted: Any, where: str) -> Any:
-    if wanted is None or value is None:
+def _shape_scalar(value: Any, field_type: Any, field_path: str) -> Any:
+    if field_type is None or value is None:
         return value
-    if wanted is _TIME:
-        return _shape_time(value, where)
-    if wanted is _NUMBER and isinstance(value, float):
-        raise FieldTypeError(f"json: cannot unmarshal number {value} into Go struct field {where} of type int64")
-    expected = {_TEXT: str, _NUMBER: int, _FLAG: bool}[wanted]
+    if field_type is _TIME:
+        return _shape_time(value, field_path)
+    if field_type is _NUMBER and isinstance(value, float):
+        raise FieldTypeError(f"json: cannot unmarshal number {value} into Go struct field {field_path} of type int64")
+    expected = {_TEXT: str, _NUMBER: int, _FLAG: bool}[field_type]
     if type(value) is not expected:
-        raise _unmarshal(value, where, wanted)
+        raise _unmarshal(value, field_path, field_type)
     return value
 
 
-def _shape_time(value: Any, where: str) -> str | None:
+def _shape_time(value: Any, field_path: str) -> str | None:
     if not isinstance(value, str):
-        raise _unmarshal(value, where, "string")
+        raise _unmarshal(value, field_path, "string")
     if len(value) == 20 and value.endswith("Z"):
-        _moment(value)
+        _parse_time(value)
         return value
-    return _moment(value).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _parse_time(value).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _moment(value: str) -> datetime:
+def _parse_time(value: str) -> datetime:
     try:
-        moment = datetime.fromisoformat(value)
-        if moment.tzinfo is None or value[10:11] not in ("T", "t"):
+        time = datetime.fromisoformat(value)
+        if time.tzinfo is None or value[10:11] not in ("T", "t"):
             raise ValueError(value)
     except ValueError:
         text = f'parsing time {quote(value)} as "2006-01-02T15:04:05Z07:00": cannot parse {quote(value)} as "2006"'
         raise FieldTypeError(text) from None
-    return moment
+    return time
 
 
-def _shape_map(value: Any, where: str) -> dict[str, str]:
+def _shape_map(value: Any, field_path: str) -> dict[str, str]:
     if not isinstance(value, dict):
-        raise _unmarshal(value, where, _MAP)
+        raise _unmarshal(value, field_path, _MAP)
     for each in value.values():
         if type(each) is not str:
-            return {key: _shape(each, _TEXT, where) or "" for key, each in value.items()}
+            return {key: _shape(each, _TEXT, field_path) or "" for key, each in value.items()}
     return value
 
 
-def _listed(value: Any, where: str, wanted: str) -> list[Any]:
+def _expect_list(value: Any, field_path: str, field_type: str) -> list[Any]:
     if not isinstance(value, list):
-        raise _unmarshal(value, where, wanted)
+        raise _unmarshal(value, field_path, field_type)
     return value
 
 
-def _shape_structs(value: Any, wanted: tuple[str, dict[str, Any]], where: str) -> list[dict[str, Any]]:
-    struct, fields = wanted
-    path = where.partition(".")[2]
+def _shape_structs(value: Any, field_type: tuple[str, dict[str, Any]], field_path: str) -> list[dict[str, Any]]:
+    struct, fields = field_type
+    path = field_path.partition(".")[2]
     shaped = []
-    for each in _listed(value, where, f"[]v1.{struct}"):
+    for each in _expect_list(value, field_path, f"[]v1.{struct}"):
         if each is not None and not isinstance(each, dict):
-            raise _unmarshal(each, where, f"v1.{struct}")
+            raise _unmarshal(each, field_path, f"v1.{struct}")
         found = {}
         for name, kind in fields.items():
             field = _shape((each or {}).get(name), kind, f"{struct}.{path}.{name}")
@@ -188,28 +192,28 @@ def _shape_structs(value: Any, wanted: tuple[str, dict[str, Any]], where: str) -
 
 
 def _unknown(metadata: Mapping[str, Any], path: str) -> list[str]:
-    problems = [f'unknown field "{path}.{name}"' for name in metadata if name not in FIELDS]
+    errors = [f'unknown field "{path}.{name}"' for name in metadata if name not in FIELDS]
     for name in ("ownerReferences", "managedFields"):
         fields = FIELDS[name][1]
         for index, each in enumerate(metadata.get(name) or ()):
-            problems += [f'unknown field "{path}.{name}[{index}].{key}"' for key in each or () if key not in fields]
-    return problems
+            errors += [f'unknown field "{path}.{name}[{index}].{key}"' for key in each or () if key not in fields]
+    return errors
 
 
 def remove_duplicate_owners(metadata: dict[str, Any]) -> list[str]:
-    """Drop owner references that repeat another one; return their uids."""
+    """Remove duplicate owner references; return their uids."""
     owners = metadata.get("ownerReferences")
     if not owners or len(owners) < 2:
         return []
-    kept: list[dict[str, Any]] = []
-    repeated: dict[str, None] = {}
+    unique: list[dict[str, Any]] = []
+    duplicates: dict[str, None] = {}
     for owner in owners:
-        if owner in kept:
-            repeated[owner["uid"]] = None
+        if owner in unique:
+            duplicates[owner["uid"]] = None
         else:
-            kept.append(owner)
-    metadata["ownerReferences"] = kept
-    return list(repeated)
+            unique.append(owner)
+    metadata["ownerReferences"] = unique
+    return list(duplicates)
 
 
 NameRule = Callable[..., list[str]]
@@ -218,21 +222,23 @@ NameRule = Callable[..., list[str]]
 def metadata_errors(
     metadata: Mapping[str, Any], *, namespaced: bool, name_rule: NameRule, custom: bool
 ) -> list[FieldError]:
-    """Say what is wrong with the metadata of a new object."""
-    problems: list[FieldError] = []
-    name, stem = metadata.get("name", ""), metadata.get("generateName", "")
-    if stem:
-        problems += [invalid("metadata.generateName", stem, text) for text in name_rule(stem, prefix=True)]
+    """Return the errors in the metadata of a new object."""
+    errors: list[FieldError] = []
+    name, generate_name = metadata.get("name", ""), metadata.get("generateName", "")
+    if generate_name:
+        errors += [
+            invalid("metadata.generateName", generate_name, text) for text in name_rule(generate_name, prefix=True)
+        ]
     if not name:
-        problems.append(required("metadata.name", "name or generateName is required"))
+        errors.append(required("metadata.name", "name or generateName is required"))
     else:
-        problems += [invalid("metadata.name", name, text) for text in name_rule(name, prefix=False)]
-    problems += _namespace_problems(metadata.get("namespace", ""), namespaced=namespaced)
-    problems += _shared_problems(metadata)
-    return problems if custom else problems + _finalizer_problems(metadata.get("finalizers", ()))
+        errors += [invalid("metadata.name", name, text) for text in name_rule(name, prefix=False)]
+    errors += _namespace_errors(metadata.get("namespace", ""), namespaced=namespaced)
+    errors += _shared_errors(metadata)
+    return errors if custom else errors + _finalizer_errors(metadata.get("finalizers", ()))
 
 
-def _namespace_problems(namespace: str, *, namespaced: bool) -> list[FieldError]:
+def _namespace_errors(namespace: str, *, namespaced: bool) -> list[FieldError]:
     if namespaced:
         if not namespace:
             return [required("metadata.namespace")]
@@ -245,117 +251,119 @@ _key_texts = lru_cache(maxsize=4096)(label_key_errors)
 _value_texts = lru_cache(maxsize=4096)(label_value_errors)
 
 
-def _shared_problems(metadata: Mapping[str, Any]) -> list[FieldError]:
-    problems: list[FieldError] = []
+def _shared_errors(metadata: Mapping[str, Any]) -> list[FieldError]:
+    errors: list[FieldError] = []
     if metadata.get("generation", 0) < 0:
-        problems.append(invalid("metadata.generation", metadata["generation"], "must be greater than or equal to 0"))
+        errors.append(invalid("metadata.generation", metadata["generation"], "must be greater than or equal to 0"))
     for key, value in metadata.get("labels", {}).items():
-        problems += [invalid("metadata.labels", key, text) for text in _key_texts(key)]
-        problems += [invalid("metadata.labels", value, text) for text in _value_texts(value)]
+        errors += [invalid("metadata.labels", key, text) for text in _key_texts(key)]
+        errors += [invalid("metadata.labels", value, text) for text in _value_texts(value)]
     if "annotations" in metadata:
-        problems += _annotation_problems(metadata["annotations"])
+        errors += _annotation_errors(metadata["annotations"])
     if "ownerReferences" in metadata:
-        problems += _owner_problems(metadata["ownerReferences"])
+        errors += _owner_errors(metadata["ownerReferences"])
     if "finalizers" in metadata:
-        problems += _shared_finalizer_problems(metadata["finalizers"])
+        errors += _shared_finalizer_errors(metadata["finalizers"])
     for index, entry in enumerate(metadata.get("managedFields", ())):
-        problems += _managed_problems(entry, f"metadata.managedFields[{index}]")
-    return problems
+        errors += _managed_fields_errors(entry, f"metadata.managedFields[{index}]")
+    return errors
 
 
-def _annotation_problems(annotations: Mapping[str, str]) -> list[FieldError]:
-    problems = []
+def _annotation_errors(annotations: Mapping[str, str]) -> list[FieldError]:
+    errors = []
     size = 0
     for key, value in annotations.items():
-        problems += [invalid("metadata.annotations", key, text) for text in _key_texts(key.lower())]
+        errors += [invalid("metadata.annotations", key, text) for text in _key_texts(key.lower())]
         size += len(key) + len(value) if value.isascii() else len(key) + len(value.encode("utf-8", "surrogatepass"))
-    return [*problems, too_long("metadata.annotations", _ANNOTATIONS_LIMIT)] if size > _ANNOTATIONS_LIMIT else problems
+    return [*errors, too_long("metadata.annotations", _ANNOTATIONS_LIMIT)] if size > _ANNOTATIONS_LIMIT else errors
 
 
-def _owner_problems(owners: list[dict[str, Any]]) -> list[FieldError]:
-    problems: list[FieldError] = []
+def _owner_errors(owners: list[dict[str, Any]]) -> list[FieldError]:
+    errors: list[FieldError] = []
     path = "metadata.ownerReferences"
     controller = ""
     for owner in owners:
-        problems += _one_owner_problems(owner, path)
+        errors += _single_owner_errors(owner, path)
         if owner.get("controller"):
             this = f"{owner['kind']}/{owner['name']}"
             if controller:
                 text = 'Only one reference can have Controller set to true. Found "true" in references for'
-                shown = [{name: each[name] for name in FIELDS["ownerReferences"][1] if name in each} for each in owners]
-                problems.append(invalid(path, shown, f"{text} {controller} and {this}"))
+                references = [
+                    {name: each[name] for name in FIELDS["ownerReferences"][1] if name in each} for each in owners
+                ]
+                errors.append(invalid(path, references, f"{text} {controller} and {this}"))
             else:
                 controller = this
-    return problems
+    return errors
 
 
-def _one_owner_problems(owner: dict[str, Any], path: str) -> list[FieldError]:
-    problems = []
+def _single_owner_errors(owner: dict[str, Any], path: str) -> list[FieldError]:
+    errors = []
     group, version = split_api_version(owner["apiVersion"])
     if not version:
-        problems.append(invalid(f"{path}.apiVersion", owner["apiVersion"], "version must not be empty"))
-    problems += [
+        errors.append(invalid(f"{path}.apiVersion", owner["apiVersion"], "version must not be empty"))
+    errors += [
         invalid(f"{path}.{name}", owner[name], "must not be empty")
         for name in ("kind", "name", "uid")
         if not owner[name]
     ]
     if (group, version, owner["kind"]) == ("", "v1", "Event"):
-        problems.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
-    return problems
+        errors.append(invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner"))
+    return errors
 
 
-def _shared_finalizer_problems(finalizers: list[str]) -> list[FieldError]:
+def _shared_finalizer_errors(finalizers: list[str]) -> list[FieldError]:
     path = "metadata.finalizers"
-    problems = [invalid(path, name, text) for name in finalizers for text in _key_texts(name)]
+    errors = [invalid(path, name, text) for name in finalizers for text in _key_texts(name)]
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         text = "finalizer orphan and foregroundDeletion cannot be both set"
-        problems.append(invalid(path, finalizers, text))
-    return problems
+        errors.append(invalid(path, finalizers, text))
+    return errors
 
 
-def _finalizer_problems(finalizers: Iterable[str]) -> list[FieldError]:
-    problems: list[FieldError] = []
+def _finalizer_errors(finalizers: Iterable[str]) -> list[FieldError]:
+    errors: list[FieldError] = []
     for index, name in enumerate(finalizers):
         path = f"metadata.finalizers[{index}]"
         if "/" not in name and name not in _STANDARD_FINALIZERS:
             text = "name is neither a standard finalizer name nor is it fully qualified"
-            problems.append(invalid(path, name, text))
-    return problems
+            errors.append(invalid(path, name, text))
+    return errors
 
 
-def _managed_problems(entry: Mapping[str, Any], path: str) -> list[FieldError]:
-    problems = []
+def _managed_fields_errors(entry: Mapping[str, Any], path: str) -> list[FieldError]:
+    errors = []
     operation = entry.get("operation", "")
     if operation not in ("Apply", "Update"):
-        problems.append(invalid(f"{path}.operation", operation, "must be `Apply` or `Update`"))
+        errors.append(invalid(f"{path}.operation", operation, "must be `Apply` or `Update`"))
     if entry.get("fieldsType", "FieldsV1") not in ("", "FieldsV1"):
-        problems.append(invalid(f"{path}.fieldsType", entry["fieldsType"], "must be `FieldsV1`"))
-    problems += field_manager_errors(entry.get("manager", ""), f"{path}.manager")
+        errors.append(invalid(f"{path}.fieldsType", entry["fieldsType"], "must be `FieldsV1`"))
+    errors += field_manager_errors(entry.get("manager", ""), f"{path}.manager")
     if len(entry.get("subresource", "")) > 256:
-        problems.append(too_long(f"{path}.subresource", 256))
-    return problems
+        errors.append(too_long(f"{path}.subresource", 256))
+    return errors
 
 
 _IMMUTABLE: Final = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 def metadata_update_errors(new: Mapping[str, Any], old: Mapping[str, Any], *, custom: bool) -> list[FieldError]:
-    """Say what is wrong with a change of metadata."""
-    problems: list[FieldError] = []
+    """Return the errors in an update of metadata."""
+    errors: list[FieldError] = []
     if "deletionTimestamp" in old:
         added = sorted(set(new.get("finalizers", ())) - set(old.get("finalizers", ())))
         if added:
             listed = "[]string{" + ", ".join(quote(name) for name in added) + "}"
             text = "no new finalizers can be added if the object is being deleted, found new finalizers"
-            problems.append(forbidden("metadata.finalizers", f"{text} {listed}"))
+            errors.append(forbidden("metadata.finalizers", f"{text} {listed}"))
     if not new.get("resourceVersion"):
-        problems.append(invalid("metadata.resourceVersion", "", "must be specified for an update"))
+        errors.append(invalid("metadata.resourceVersion", "", "must be specified for an update"))
     if new.get("generation", 0) < old.get("generation", 0):
-        problems.append(invalid("metadata.generation", new.get("generation", 0), "must not be decremented"))
+        errors.append(invalid("metadata.generation", new.get("generation", 0), "must not be decremented"))
     for name in _IMMUTABLE:
         if new.get(name) != old.get(name):
             missing = "" if name in ("name", "namespace", "uid") else None
-            problems.append(invalid(f"metadata.{name}", new.get(name, missing), "field is immutable"))
+            errors.append(invalid(f"metadata.{name}", new.get(name, missing), "field is immutable"))
     shared = {name: value for name, value in new.items() if name not in ("generation", "finalizers")}
-    problems += _shared_problems(shared)
-    return problems if custom else problems + _finalizer_problems(new.get("finalizers", ()))
+    errors += _shared_errors(shared)
+    return errors if custom else errors + _finalizer_errors(new.get("finalizers", ()))

@@ -1,4 +1,4 @@
-"""The paths that are no resources: the version, health, the root, metrics."""
+"""Non-resource URLs: version, health, the root, metrics."""
 
 from __future__ import annotations
 
@@ -30,49 +30,49 @@ _VERSION: Final = {
     "platform": "embedded",
 }
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
-# kubectl looks here for kinds that OpenAPI v3 does not have, and takes an error for the answer. So the old document is
-# served, without a single definition: in protobuf the fields swagger and info {title, version}.
-_OLD_OPENAPI: Final = {"swagger": "2.0", "info": {"title": "Kubernetes", "version": SERVER_VERSION}, "paths": {}}
-_OLD_OPENAPI_PROTOBUF: Final = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07" + SERVER_VERSION.encode()
+# kubectl looks here for kinds that OpenAPI v3 does not have, and fails on an error. So an OpenAPI v2 document without
+# definitions is served. In protobuf it has the fields swagger and info {title, version}.
+_OPENAPI_V2: Final = {"swagger": "2.0", "info": {"title": "Kubernetes", "version": SERVER_VERSION}, "paths": {}}
+_OPENAPI_V2_PROTOBUF: Final = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07" + SERVER_VERSION.encode()
 _PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 _CHECKS: Final = ("ping", "log", "etcd")
 
 
 def handle_non_resource_url(request: Request, paths: list[str]) -> Response | None:
-    """Answer a path that is no resource; None when there is no such page. `paths` are those of discovery."""
+    """Respond to a non-resource URL; return None when there is none. `paths` are the discovery paths."""
     path = request.path.rstrip("/") or "/"
     if path == "/version":
-        return _page(request, _VERSION)
+        return _json_document(request, _VERSION)
     if path == "/":
-        others = [*_HEALTH, "/metrics", "/openapi/v2", "/openapi/v3", "/version"]
-        return _page(request, {"paths": sorted([*paths, *others])})
+        more = [*_HEALTH, "/metrics", "/openapi/v2", "/openapi/v3", "/version"]
+        return _json_document(request, {"paths": sorted([*paths, *more])})
     if path == "/openapi/v2":
-        return _old_openapi(request)
+        return _openapi_v2(request)
     if path == "/metrics":
         return text_response(200, "")
     for root in _HEALTH:
         if path == root:
-            return text_response(200, _verbose(root[1:]) if _asks_verbose(request) else "ok")
+            return text_response(200, _verbose_text(root[1:]) if _is_verbose(request) else "ok")
         if path.startswith(f"{root}/") and path.removeprefix(f"{root}/") in _CHECKS:
             return text_response(200, "ok")
     return None
 
 
-def _old_openapi(request: Request) -> Response:
+def _openapi_v2(request: Request) -> Response:
     if "protobuf" in request.headers.get("accept", ""):
-        return Response(200, _OLD_OPENAPI_PROTOBUF, {"content-type": _PROTOBUF})
-    return _page(request, _OLD_OPENAPI)
+        return Response(200, _OPENAPI_V2_PROTOBUF, {"content-type": _PROTOBUF})
+    return _json_document(request, _OPENAPI_V2)
 
 
-def _asks_verbose(request: Request) -> bool:
+def _is_verbose(request: Request) -> bool:
     return any(name == "verbose" for name, _ in request.query)
 
 
-def _verbose(name: str) -> str:
+def _verbose_text(name: str) -> str:
     return "".join(f"[+]{check} ok\n" for check in _CHECKS) + f"{name} check passed\n"
 
 
-def _page(request: Request, document: Any) -> Response:
+def _json_document(request: Request, document: Any) -> Response:
     if request.method != "GET":
         raise status_errors.method_not_allowed()
     return Response(200, encode(document), {"content-type": JSON})

@@ -1,8 +1,8 @@
-"""OpenAPI v3: an index, and a document for each group and version, with paths made from what is served.
+"""OpenAPI v3: an index, and a document for each group and version, with paths built from the registry.
 
-Clients look into a document for three things: the paths with their operations and kinds (`kubectl explain`), the
-parameters and media types of PATCH (validation, and whether strategic merge is possible), and the schemas. All of it is
-here; the prose that describes each parameter is not.
+Clients use a document for three things: the paths with their operations and kinds (`kubectl explain`), the parameters
+and media types of PATCH (validation, and whether strategic merge is supported), and the schemas. All of these are
+included; the descriptions of the parameters are not.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _OBJECT_VERBS: Final = ("get", "update", "patch", "delete")
 
 
 class OpenApi:
-    """Answers `/openapi/v3` and the documents below it, each made when it is first asked for."""
+    """The endpoint `/openapi/v3` and the documents below it; each document is built on first request."""
 
     def __init__(self, registry: Registry, version: str) -> None:
         self._registry = registry
@@ -75,8 +75,8 @@ class OpenApi:
         self._generation = -1
         self._documents: dict[str, tuple[bytes, str]] = {}
 
-    def answer(self, request: Request) -> Response | None:
-        """Answer a path of OpenAPI v3; None when it is none."""
+    def handle(self, request: Request) -> Response | None:
+        """Respond to a path of OpenAPI v3; return None for another path."""
         path = request.path.rstrip("/")
         if path == "/openapi/v3":
             paths = {name: {"serverRelativeURL": self._address(name)} for name in sorted(self._names())}
@@ -91,11 +91,11 @@ class OpenApi:
         return Response(200, body, headers)
 
     def _names(self) -> dict[str, tuple[str, str]]:
-        """The documents by the last part of their address."""
+        """Return group and version of each document, by the last part of its URL."""
         return {_name(group, version): (group, version) for group, version in self._registry.versions()}
 
     def _address(self, name: str) -> str:
-        # Hashing the whole document would make all of them at once; the generation says as much.
+        # A hash of the document would require building all documents; the registry's generation identifies it as well.
         return f"/openapi/v3/{name}?hash={self._tag(name)}"
 
     def _tag(self, name: str) -> str:
@@ -121,7 +121,7 @@ def _document(name: str, strategies: list[Strategy], version: str) -> dict[str, 
     names: dict[int, dict[tuple[str, str, str], str]] = {}
     for strategy in strategies:
         known = strategy.schemas()
-        # Built-in kinds share one mapping, which is read once.
+        # Built-in kinds share one mapping, which is indexed once.
         if id(known) not in names:
             names[id(known)] = _by_kind(known)
         by_kind = names[id(known)]
@@ -137,7 +137,7 @@ def _document(name: str, strategies: list[Strategy], version: str) -> dict[str, 
 
 
 def _set_kinds(schemas: dict[str, Any], strategies: list[Strategy]) -> None:
-    """Say of the kinds that every group has that they are of this one too."""
+    """Add this group and version to the kinds that every group has (DeleteOptions, WatchEvent)."""
     group, version = strategies[0].info.kind[:2]
     for name in ("DeleteOptions", "WatchEvent"):
         found = schemas.get(f"{_META}.{name}")
@@ -147,7 +147,7 @@ def _set_kinds(schemas: dict[str, Any], strategies: list[Strategy]) -> None:
 
 
 def _by_kind(schemas: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
-    """Names of schemas by the group, version and kind that they are of."""
+    """Return the names of schemas by their group, version and kind."""
     found: dict[tuple[str, str, str], str] = {}
     for name, schema in schemas.items():
         for each in schema.get("x-kubernetes-group-version-kind", ()):
@@ -169,12 +169,12 @@ def _subresource_schemas(strategy: Strategy, names: Mapping[tuple[str, str, str]
 
 def _closure(schemas: Mapping[str, Any], roots: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    waiting = list(roots)
-    while waiting:
-        name = waiting.pop()
+    pending = list(roots)
+    while pending:
+        name = pending.pop()
         if name not in found and name in schemas:
             found[name] = schemas[name]
-            waiting += _references(schemas[name])
+            pending += _references(schemas[name])
     return found
 
 
@@ -193,15 +193,15 @@ def _references(schema: Any) -> Iterator[str]:
 def _paths(root: str, strategy: Strategy, names: Mapping[tuple[str, str, str], str]) -> dict[str, Any]:
     info, kind = strategy.info, strategy.info.kind
     base = f"{root}/namespaces/{{namespace}}/{kind.plural}" if kind.namespaced else f"{root}/{kind.plural}"
-    place = [_parameter("namespace")] if kind.namespaced else []
+    scope = [_parameter("namespace")] if kind.namespaced else []
     paths: dict[str, Any] = {}
     collection = [verb for verb in _COLLECTION_VERBS if verb in info.verbs]
     single = [verb for verb in _OBJECT_VERBS if verb in info.verbs]
     if collection:
-        paths[base] = _operations(strategy, names, collection) | {"parameters": place}
+        paths[base] = _operations(strategy, names, collection) | {"parameters": scope}
     if kind.namespaced and "list" in info.verbs:
         paths[f"{root}/{kind.plural}"] = _operations(strategy, names, ["list"]) | {"parameters": []}
-    named = [_parameter("name"), *place]
+    named = [_parameter("name"), *scope]
     if single:
         paths[f"{base}/{{name}}"] = _operations(strategy, names, single) | {"parameters": named}
     for sub in info.subresources:
@@ -269,7 +269,7 @@ def _request_body(strategy: Strategy, verb: str, schema: str) -> dict[str, Any]:
 
 
 def _responses(verb: str, schema: str) -> dict[str, Any]:
-    answered = {"list": f"{schema}List" if schema else "", "deletecollection": f"{_META}.Status"}.get(verb, schema)
-    answer = {"description": "OK", "content": {media: _reference(answered) for media in (JSON, PROTOBUF, YAML)}}
-    responses: dict[str, Any] = {"200": answer, "401": {"description": "Unauthorized"}}
-    return responses | ({"201": answer | {"description": "Created"}} if verb in ("create", "update", "patch") else {})
+    schema_name = {"list": f"{schema}List" if schema else "", "deletecollection": f"{_META}.Status"}.get(verb, schema)
+    response = {"description": "OK", "content": {media: _reference(schema_name) for media in (JSON, PROTOBUF, YAML)}}
+    responses: dict[str, Any] = {"200": response, "401": {"description": "Unauthorized"}}
+    return responses | ({"201": response | {"description": "Created"}} if verb in ("create", "update", "patch") else {})

@@ -1,4 +1,4 @@
-"""What a request asks for besides its object: the options of lists, writes and deletions, read and checked."""
+"""Request options of lists, watches, writes and deletions: parsed and validated."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _POLICIES: Final = ("Foreground", "Background", "Orphan")
 
 
 class Query:
-    """The parameters of a URL; a name may repeat, and the first value counts."""
+    """The query parameters of a URL; a name may occur several times, and the first value counts."""
 
     __slots__ = ("_values",)
 
@@ -52,14 +52,14 @@ class Query:
         return values[0] if values else ""
 
     def flag(self, name: str) -> bool | None:
-        """None when absent; everything but `false` and `0` is true, as the server has it."""
+        """Return a boolean, None when absent; everything but `false` and `0` is true, as on the real server."""
         values = self._values.get(name)
         return values[0].lower() not in ("false", "0") if values else None
 
     def number(self, name: str) -> int | None:
-        """None when absent.
+        """Return an integer, None when absent.
 
-        Raises: StatusError 400 for what is no 64-bit integer.
+        Raises: StatusError 400 for a value that is not a 64-bit integer.
         """
         values = self._values.get(name)
         if not values:
@@ -78,7 +78,7 @@ def _signed(text: str) -> int:
 
 
 def unsigned(text: str) -> int:
-    """Read a resource version.
+    """Parse a resource version.
 
     Raises: ValueError with the text of the server's parser.
     """
@@ -106,20 +106,20 @@ class WriteOptions:
         Raises: StatusError 422 for values that the server does not know.
         """
         if not query and not apply:
-            return _PLAIN_WRITE
+            return _DEFAULT_WRITE
         dry_run = query.every("dryRun")
         manager, validation = query.text("fieldManager"), query.text("fieldValidation")
         force = query.flag("force")
-        problems = _patch_problems(manager, force, apply=apply) if kind == "PatchOptions" else []
-        problems += field_manager_errors(manager, "fieldManager")
-        problems += _dry_run_problems(dry_run)
+        errors = _patch_errors(manager, force, apply=apply) if kind == "PatchOptions" else []
+        errors += field_manager_errors(manager, "fieldManager")
+        errors += _dry_run_errors(dry_run)
         if validation not in _VALIDATIONS:
-            problems.append(unsupported("fieldValidation", validation, _VALIDATIONS))
-        _refuse(kind, problems)
+            errors.append(unsupported("fieldValidation", validation, _VALIDATIONS))
+        _raise_invalid(kind, errors)
         return cls(bool(dry_run), manager, validation or "Warn", force)
 
     def document(self, kind: str) -> dict[str, Any]:
-        """The options as an object, as admission sees them."""
+        """Return the options as an object, for admission."""
         found: dict[str, Any] = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
         if self.dry_run:
             found["dryRun"] = ["All"]
@@ -130,34 +130,34 @@ class WriteOptions:
         return found
 
 
-_PLAIN_WRITE: Final = WriteOptions()
+_DEFAULT_WRITE: Final = WriteOptions()
 
 
-def _refuse(kind: str, problems: list[FieldError]) -> None:
-    if problems:
-        raise status_errors.invalid("meta.k8s.io", kind, "", problems)
+def _raise_invalid(kind: str, errors: list[FieldError]) -> None:
+    if errors:
+        raise status_errors.invalid("meta.k8s.io", kind, "", errors)
 
 
-def _patch_problems(manager: str, force: bool | None, *, apply: bool) -> list[FieldError]:
+def _patch_errors(manager: str, force: bool | None, *, apply: bool) -> list[FieldError]:
     if apply:
         return [] if manager else [required("fieldManager", "is required for apply patch")]
     return [] if force is None else [forbidden("force", "may not be specified for non-apply patch")]
 
 
 def field_manager_errors(manager: str, path: str) -> list[FieldError]:
-    """Check the name of a field manager: at most 128 bytes, all printable."""
+    """Validate the name of a field manager: at most 128 bytes, all printable."""
     if manager.isascii() and manager.isprintable() and len(manager) <= _MAX_MANAGER:
         return []
-    problems = [too_long(path, _MAX_MANAGER)] if len(manager.encode()) > _MAX_MANAGER else []
+    errors = [too_long(path, _MAX_MANAGER)] if len(manager.encode()) > _MAX_MANAGER else []
     offset = 0
-    for letter in manager:
-        if not letter.isprintable():
-            problems.append(invalid(path, manager, f"invalid character U+{ord(letter):04X} (at position {offset})"))
-        offset += len(letter.encode())
-    return problems
+    for character in manager:
+        if not character.isprintable():
+            errors.append(invalid(path, manager, f"invalid character U+{ord(character):04X} (at position {offset})"))
+        offset += len(character.encode())
+    return errors
 
 
-def _dry_run_problems(values: list[str]) -> list[FieldError]:
+def _dry_run_errors(values: list[str]) -> list[FieldError]:
     return [] if all(value == "All" for value in values) else [unsupported("dryRun", values, ("All",))]
 
 
@@ -179,47 +179,47 @@ class DeleteOptions:
 
         Raises: StatusError 422 for values that the server does not know.
         """
-        sent = _delete_query(query) if body is None else dict(body)
-        if not sent:
-            return _PLAIN_DELETE
-        options = cls._from(sent)
-        _refuse("DeleteOptions", options._problems(sent.get("dryRun") or []))
+        values = _delete_options_from_query(query) if body is None else dict(body)
+        if not values:
+            return _DEFAULT_DELETE
+        options = cls._from_document(values)
+        _raise_invalid("DeleteOptions", options._errors(values.get("dryRun") or []))
         return options
 
     @classmethod
-    def _from(cls, sent: dict[str, Any]) -> DeleteOptions:
-        preconditions = sent.get("preconditions") or {}
+    def _from_document(cls, values: dict[str, Any]) -> DeleteOptions:
+        preconditions = values.get("preconditions") or {}
         return cls(
-            grace_period=sent.get("gracePeriodSeconds"),
+            grace_period=values.get("gracePeriodSeconds"),
             uid=preconditions.get("uid"),
             resource_version=preconditions.get("resourceVersion"),
-            orphan_dependents=sent.get("orphanDependents"),
-            propagation=sent.get("propagationPolicy"),
-            dry_run=bool(sent.get("dryRun")),
-            document={"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"} | sent,
+            orphan_dependents=values.get("orphanDependents"),
+            propagation=values.get("propagationPolicy"),
+            dry_run=bool(values.get("dryRun")),
+            document={"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"} | values,
         )
 
-    def _problems(self, dry_run: list[str]) -> list[FieldError]:
-        problems = []
+    def _errors(self, dry_run: list[str]) -> list[FieldError]:
+        errors = []
         if self.orphan_dependents is not None and self.propagation is not None:
             text = "orphanDependents and deletionPropagation cannot be both set"
-            problems.append(invalid("propagationPolicy", self.propagation, text))
+            errors.append(invalid("propagationPolicy", self.propagation, text))
         if self.propagation is not None and self.propagation not in _POLICIES:
-            problems.append(unsupported("propagationPolicy", self.propagation, (*_POLICIES, "nil")))
-        return problems + _dry_run_problems(dry_run)
+            errors.append(unsupported("propagationPolicy", self.propagation, (*_POLICIES, "nil")))
+        return errors + _dry_run_errors(dry_run)
 
 
-_PLAIN_DELETE: Final = DeleteOptions(document={"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"})
+_DEFAULT_DELETE: Final = DeleteOptions(document={"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"})
 
 
-def _delete_query(query: Query) -> dict[str, Any]:
-    sent: dict[str, Any] = {
+def _delete_options_from_query(query: Query) -> dict[str, Any]:
+    values: dict[str, Any] = {
         "gracePeriodSeconds": query.number("gracePeriodSeconds"),
         "orphanDependents": query.flag("orphanDependents"),
         "propagationPolicy": query.text("propagationPolicy") or None,
         "dryRun": query.every("dryRun"),
     }
-    return {name: value for name, value in sent.items() if value not in (None, [])}
+    return {name: value for name, value in values.items() if value not in (None, [])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,10 +240,10 @@ class ListOptions:
     def read(cls, query: Query, *, watch: bool) -> ListOptions:
         """Read and check the options.
 
-        Raises: StatusError 400 for numbers that are none, 422 for combinations that the server forbids.
+        Raises: StatusError 400 for invalid numbers, 422 for combinations that the server forbids.
         """
         if not query and not watch:
-            return _PLAIN_LIST
+            return _DEFAULT_LIST
         version, match = query.text("resourceVersion"), query.text("resourceVersionMatch")
         initial = query.flag("sendInitialEvents")
         if watch and initial is None and not match and version in ("", "0"):
@@ -259,50 +259,50 @@ class ListOptions:
             bookmarks=bool(query.flag("allowWatchBookmarks")),
             initial_events=initial,
         )
-        problems = options._watch_problems() if watch else options._list_problems()
-        if problems:
-            # Selectors that cannot be read are said first.
+        errors = options._watch_errors() if watch else options._list_errors()
+        if errors:
+            # An invalid selector is reported first.
             read_selectors(options)
-        _refuse("ListOptions", problems)
+        _raise_invalid("ListOptions", errors)
         return options
 
-    def _list_problems(self) -> list[FieldError]:
-        problems = []
+    def _list_errors(self) -> list[FieldError]:
+        errors = []
         if self.match:
             if not self.resource_version:
-                problems.append(_match_forbidden("is forbidden unless resourceVersion is provided"))
+                errors.append(_match_forbidden("is forbidden unless resourceVersion is provided"))
             if self.continuation:
-                problems.append(_match_forbidden("is forbidden when continue is provided"))
+                errors.append(_match_forbidden("is forbidden when continue is provided"))
             if self.match not in ("Exact", "NotOlderThan"):
-                problems.append(unsupported("resourceVersionMatch", self.match, ("Exact", "NotOlderThan", "")))
+                errors.append(unsupported("resourceVersionMatch", self.match, ("Exact", "NotOlderThan", "")))
             if self.match == "Exact" and self.resource_version == "0":
-                problems.append(_match_forbidden('"exact" is forbidden for resourceVersion "0"'))
+                errors.append(_match_forbidden('"exact" is forbidden for resourceVersion "0"'))
         if self.initial_events is not None:
-            problems.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
-        return problems
+            errors.append(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+        return errors
 
-    def _watch_problems(self) -> list[FieldError]:
-        problems = []
+    def _watch_errors(self) -> list[FieldError]:
+        errors = []
         if self.initial_events is not None and self.match != "NotOlderThan":
             text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-            problems.append(forbidden("resourceVersionMatch", text))
+            errors.append(forbidden("resourceVersionMatch", text))
         if self.match:
             if self.initial_events is None:
-                problems.append(_match_forbidden("is forbidden for watch unless sendInitialEvents is provided"))
+                errors.append(_match_forbidden("is forbidden for watch unless sendInitialEvents is provided"))
             if self.match != "NotOlderThan":
-                problems.append(unsupported("resourceVersionMatch", self.match, ("NotOlderThan",)))
+                errors.append(unsupported("resourceVersionMatch", self.match, ("NotOlderThan",)))
             if self.continuation:
-                problems.append(_match_forbidden("is forbidden when continue is provided"))
-        return problems
+                errors.append(_match_forbidden("is forbidden when continue is provided"))
+        return errors
 
 
-_PLAIN_LIST: Final = ListOptions()
+_DEFAULT_LIST: Final = ListOptions()
 
 
 def read_selectors(options: ListOptions) -> tuple[LabelSelector | None, FieldSelector | None]:
-    """Read the selectors of a request.
+    """Parse the selectors of a request.
 
-    Raises: StatusError 400 in the server's words.
+    Raises: StatusError 400 with the text of the real server.
     """
     try:
         labels = LabelSelector.parse(options.labels) if options.labels else None

@@ -1,4 +1,4 @@
-"""PATCH: which kind of patch it is, applied to the stored object, and the result taken as any other change."""
+"""PATCH requests: determine the patch type, apply the patch to the stored object, and store it as an update."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ async def handle_patch(cluster: Cluster, call: Call) -> Response:
     kind = patch_kind(call)
     options = WriteOptions.read(call.query, "PatchOptions", apply=kind == APPLY)
     rules = rules_of(call)
-    make = _apply(cluster, call, options) if kind == APPLY else _patch(cluster, call, options, kind)
+    update = _apply(cluster, call, options) if kind == APPLY else _patch(cluster, call, options, kind)
     missing = kind == APPLY and not call.subresource
-    entry, created = await guaranteed_update(cluster, call, rules, make, options=options, create_missing=missing)
+    entry, created = await guaranteed_update(cluster, call, rules, update, options=options, create_missing=missing)
     return await entry_response(cluster, call, entry, 201 if created else 200)
 
 
 def patch_kind(call: Call) -> str:
-    """The media type of a patch.
+    """Return the media type of a patch.
 
-    Raises: StatusError 413 for a body over the limit, 415 for a kind of patch that the resource does not take.
+    Raises: StatusError 413 for a body over the limit, 415 for a patch type that the resource does not accept.
     """
     kind = media_type(call.request.headers.get("content-type", ""))
     if kind not in (_KINDS if call.strategy.strategic else _CUSTOM_KINDS):
@@ -77,7 +77,7 @@ def patch_kind(call: Call) -> str:
 
 
 def patch_status_error(error: PatchError) -> StatusError:
-    """Make the answer of a patch that cannot be applied."""
+    """Return the status error for a patch that cannot be applied."""
     return status_errors.failure(error.code, error.message, error.reason, error.details)
 
 
@@ -87,13 +87,13 @@ def read_patch(call: Call, kind: str) -> tuple[Any, list[str]]:
     Raises: StatusError 400.
     """
     try:
-        value, problems = (read_yaml if kind == APPLY else read_json)(call.request.body)
-    except BodyDecodeError as fault:
+        value, errors = (read_yaml if kind == APPLY else read_json)(call.request.body)
+    except BodyDecodeError as error:
         if kind == MERGE_PATCH and call.query.text("fieldValidation") == "Ignore":
             raise status_errors.bad_request("Invalid JSON Patch") from None
         prefix = _PREFIXES.get(kind, "error decoding patch: ")
-        raise status_errors.bad_request(f"{prefix}{fault}") from None
-    return value, [f"json patch {text}" for text in problems] if kind == JSON_PATCH else problems
+        raise status_errors.bad_request(f"{prefix}{error}") from None
+    return value, [f"json patch {text}" for text in errors] if kind == JSON_PATCH else errors
 
 
 def _patch(cluster: Cluster, call: Call, options: WriteOptions, kind: str) -> UpdateFunc:
@@ -103,24 +103,24 @@ def _patch(cluster: Cluster, call: Call, options: WriteOptions, kind: str) -> Up
         STRATEGIC_PATCH: lambda document, patch: _strategic(call, document, patch),
     }
 
-    def make(old: Document | None) -> Document:
+    def update(old: Document | None) -> Document:
         assert old is not None
-        # Read here: that there is no such object is said before anything about the patch.
-        patch, problems = read_patch(call, kind)
+        # The patch is decoded here so that a missing object is reported before an error in the patch.
+        patch, errors = read_patch(call, kind)
         try:
             patched = functions[kind](old, patch)
         except PatchError as error:
             raise patch_status_error(error) from None
         text = plain(patch) if kind == STRATEGIC_PATCH else encode(patched).decode()
-        new = decode_patched(call, patched, text, problems, options.validation)
+        new = decode_patched(call, patched, text, errors, options.validation)
         track(cluster, call, old, new, options)
         return new
 
-    return make
+    return update
 
 
 def _strategic(call: Call, document: Document, patch: Any) -> Document:
-    """Apply a strategic patch; the kind is that of the resource, whatever the patch makes of it."""
+    """Apply a strategic merge patch; kind and apiVersion stay those of the resource, whatever the patch contains."""
     kind = call.strategy.info.kind
     patched = apply_strategic_patch(document, patch, topology=_topology(call))
     return {**patched, "kind": kind.kind, "apiVersion": kind.api_version}
@@ -130,10 +130,10 @@ def _topology(call: Call) -> Any:
     return call.strategy.topologies[call.strategy.info.kind.api_version]
 
 
-def decode_patched(call: Call, patched: Any, text: str, problems: list[str], validation: str) -> Document:
-    """Bring a patched document into the kind's shape.
+def decode_patched(call: Call, patched: Any, text: str, errors: list[str], validation: str) -> Document:
+    """Decode a patched document as its kind.
 
-    Raises: StatusError 422 that shows the patch, when the result is no object of the kind.
+    Raises: StatusError 422 that shows the patch, when the result is not an object of the kind.
     """
     if not isinstance(patched, dict):
         raise _invalid_patch(text, "the patched value is no object")
@@ -142,10 +142,10 @@ def decode_patched(call: Call, patched: Any, text: str, problems: list[str], val
         raise _wrong_kind(call, patched, text)
     try:
         new, found = decode_and_default(call.strategy, patched)
-    except StatusError as refusal:
-        why = str(refusal).partition(": ")[2]
-        raise _invalid_patch(text, converter_text(why) if text.startswith("map[") else why) from None
-    found = [*problems, *found]
+    except StatusError as error:
+        detail = str(error).partition(": ")[2]
+        raise _invalid_patch(text, converter_text(detail) if text.startswith("map[") else detail) from None
+    found = [*errors, *found]
     if found and validation == "Strict":
         raise _invalid_patch(text, f"strict decoding error: {', '.join(found)}")
     if validation == "Warn":
@@ -156,46 +156,46 @@ def decode_patched(call: Call, patched: Any, text: str, problems: list[str], val
 
 
 def _wrong_kind(call: Call, patched: Document, text: str) -> StatusError:
-    wanted = call.strategy.info.kind
+    expected = call.strategy.info.kind
     api_version, kind = patched.get("apiVersion", ""), patched.get("kind", "")
     if not api_version or not kind:
         missing = "Kind" if not kind else "apiVersion"
         return _invalid_patch(text, f"Object '{missing}' is missing in '{text}'")
-    why = f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
+    detail = f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
     if call.strategy.custom:
-        why = f"the object provided is unrecognized (must be of type {wanted.kind})"
-    return _invalid_patch(text, why)
+        detail = f"the object provided is unrecognized (must be of type {expected.kind})"
+    return _invalid_patch(text, detail)
 
 
-def _invalid_patch(text: str, why: str) -> StatusError:
-    return status_errors.invalid("", "", "", [invalid("patch", text, why)])
+def _invalid_patch(text: str, detail: str) -> StatusError:
+    return status_errors.invalid("", "", "", [invalid("patch", text, detail)])
 
 
 def _read_configuration(call: Call) -> tuple[Document, list[str]]:
-    config, problems = read_patch(call, APPLY)
+    config, errors = read_patch(call, APPLY)
     if not isinstance(config, dict):
         text = f"error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {json_type(config)}"
         raise status_errors.bad_request(f"error decoding YAML: {text} into Go value of type map[string]interface {{}}")
     for name in ("apiVersion", "kind"):
         if not isinstance(config.get(name, ""), str):
             config[name] = ""
-    return config, problems
+    return config, errors
 
 
 def _apply(cluster: Cluster, call: Call, options: WriteOptions) -> UpdateFunc:
-    config, problems = _read_configuration(call)
+    config, errors = _read_configuration(call)
     endpoint = endpoint_of(cluster, call.strategy, call.subresource)
 
-    def make(old: Document | None) -> Document:
+    def update(old: Document | None) -> Document:
         try:
             applied = apply_patch(
                 old, config, manager=options.manager, endpoint=endpoint, now=cluster.now(), force=bool(options.force)
             )
         except PatchError as error:
             raise patch_status_error(error) from None
-        document: Document = _copy(applied.object)
+        document: Document = _deep_copy(applied.object)
         new, found = decode_and_default(call.strategy, document, applied=True)
-        found = [*problems, *found]
+        found = [*errors, *found]
         if found and options.validation == "Strict":
             raise status_errors.bad_request(f"error strict decoding YAML: {', '.join(found)}")
         if options.validation == "Warn":
@@ -206,11 +206,11 @@ def _apply(cluster: Cluster, call: Call, options: WriteOptions) -> UpdateFunc:
         check_name(call, new["metadata"])
         return new
 
-    return make
+    return update
 
 
-def _copy(value: Any) -> Any:
-    """A copy that may be changed: an applied object shares parts with the configuration and the stored object."""
+def _deep_copy(value: Any) -> Any:
+    """Return a mutable copy: an applied object shares parts with the configuration and the stored object."""
     if isinstance(value, dict):
-        return {key: _copy(each) for key, each in value.items()}
-    return [_copy(each) for each in value] if isinstance(value, list) else value
+        return {key: _deep_copy(each) for key, each in value.items()}
+    return [_deep_copy(each) for each in value] if isinstance(value, list) else value

@@ -1,15 +1,15 @@
-"""Get and list: which state of which objects a request sees.
+"""Get and list: which objects a request returns, and at which revision.
 
-| resourceVersion | match | limit | what is read |
+| resourceVersion | match | limit | revision |
 |---|---|---|---|
-| "" | | any | the present |
-| "0" | | ignored | the present |
-| N | "" or NotOlderThan | none | the present, which is at least N |
-| N | "" | some | exactly N |
+| "" | | any | current |
+| "0" | | ignored | current |
+| N | "" or NotOlderThan | none | current, which is at least N |
+| N | "" | set | exactly N |
 | N | Exact | any | exactly N |
 
-A version of the future is waited for, three seconds, and then refused with 504. A page is a snapshot: its token holds
-the revision and the key to go on from.
+A request for a future version waits three seconds and then fails with 504. A page is a snapshot: its continue token
+holds the revision and the key to continue from.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from konverge_cluster.storage import Entry, RevisionExpired
 
 __all__ = ["find_entry", "handle_get", "handle_list", "list_entries", "wait_for_revision"]
 
-_PATIENCE: Final = 3.0
-_TICK: Final = 0.1
+_WAIT_TIMEOUT: Final = 3.0
+_WAIT_INTERVAL: Final = 0.1
 _TOO_OLD: Final = "The resourceVersion for the provided list is too old."
 _TOKEN_TOO_OLD: Final = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new list without"
@@ -45,7 +45,7 @@ _TOKEN_TOO_OLD: Final = (
 
 
 def find_entry(cluster: Cluster, strategy: Strategy, namespace: str, name: str) -> Entry:
-    """The stored object.
+    """Return the stored entry of an object.
 
     Raises: StatusError 404.
     """
@@ -60,23 +60,23 @@ async def handle_get(cluster: Cluster, call: Call) -> Response:
     if call.query:
         version = call.query.text("resourceVersion")
         if version:
-            await wait_for_revision(cluster, _version_of_object(version))
+            await wait_for_revision(cluster, _parse_object_version(version))
     return await entry_response(cluster, call, find_entry(cluster, call.strategy, call.namespace, call.name))
 
 
-def _version_of_object(text: str) -> int:
+def _parse_object_version(text: str) -> int:
     try:
         return unsigned(text)
     except ValueError as error:
         raise status_errors.failure(500, f"resourceVersion: Invalid value: {quote(text)}: {error}") from None
 
 
-def _version_of_list(text: str) -> int:
+def _parse_list_version(text: str) -> int:
     try:
         return unsigned(text)
     except ValueError as error:
-        why = f"invalid resource version: resourceVersion: Invalid value: {quote(text)}: {error}"
-        raise status_errors.bad_request(why) from None
+        detail = f"invalid resource version: resourceVersion: Invalid value: {quote(text)}: {error}"
+        raise status_errors.bad_request(detail) from None
 
 
 async def wait_for_revision(cluster: Cluster, revision: int) -> None:
@@ -87,9 +87,9 @@ async def wait_for_revision(cluster: Cluster, revision: int) -> None:
     if revision <= cluster.storage.revision:
         return
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + _PATIENCE
+    deadline = loop.time() + _WAIT_TIMEOUT
     while loop.time() < deadline:
-        await asyncio.sleep(_TICK)
+        await asyncio.sleep(_WAIT_INTERVAL)
         if revision <= cluster.storage.revision:
             return
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
@@ -99,7 +99,7 @@ async def wait_for_revision(cluster: Cluster, revision: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A part of a list: its objects, the revision they are of, how to go on ("" when this is the end)."""
+    """A page of a list: its entries, their revision, and the continue token ("" on the last page)."""
 
     entries: list[Entry]
     revision: int
@@ -119,25 +119,25 @@ async def handle_list(cluster: Cluster, call: Call) -> Response:
     options = ListOptions.read(call.query, watch=False)
     selection = Selection.read(call.strategy, options)
     page = await list_entries(cluster, call.strategy, call.namespace, options, selection)
-    shown = page.metadata(custom=call.strategy.custom and call.view.plain)
-    return await list_response(cluster, call, page.entries, shown)
+    metadata = page.metadata(custom=call.strategy.custom and call.view.plain)
+    return await list_response(cluster, call, page.entries, metadata)
 
 
 async def list_entries(
     cluster: Cluster, strategy: Strategy, namespace: str, options: ListOptions, selection: Selection
 ) -> Page:
-    """The objects that a list request sees.
+    """Return the page of entries that a list request selects.
 
     Raises: StatusError 400, 410 or 504 for versions and tokens that cannot be served.
     """
     start = ""
-    # There is one object of a name at most: no page, no token.
+    # At most one object has the name, so there is no paging and no token.
     limit = 0 if selection.name and namespace else options.limit
     exact: int | None = None
     if options.continuation:
         exact, start = _read_token(options, namespace)
     elif options.resource_version:
-        exact, limit = await _wanted_revision(cluster, options, limit)
+        exact, limit = await _requested_revision(cluster, options, limit)
     collection = cluster.collection(strategy)
     if exact is None:
         revision, entries = cluster.storage.revision, collection.entries(namespace, start)
@@ -146,13 +146,13 @@ async def list_entries(
         try:
             entries = collection.entries_at(exact, namespace, start)
         except RevisionExpired:
-            raise _too_old(options, namespace, start) from None
+            raise _expired_error(options, namespace, start) from None
     await selection.prepare(cluster, entries)
     return _page(entries, revision, limit, selection, namespace)
 
 
-async def _wanted_revision(cluster: Cluster, options: ListOptions, limit: int) -> tuple[int | None, int]:
-    version = _version_of_list(options.resource_version)
+async def _requested_revision(cluster: Cluster, options: ListOptions, limit: int) -> tuple[int | None, int]:
+    version = _parse_list_version(options.resource_version)
     if version == 0:
         return None, 0
     await wait_for_revision(cluster, version)
@@ -160,7 +160,7 @@ async def _wanted_revision(cluster: Cluster, options: ListOptions, limit: int) -
     return (version if exact else None), limit
 
 
-def _too_old(options: ListOptions, namespace: str, start: str) -> status_errors.StatusError:
+def _expired_error(options: ListOptions, namespace: str, start: str) -> status_errors.StatusError:
     if options.continuation:
         return status_errors.expired(_TOKEN_TOO_OLD, token=_token(-1, start, namespace))
     return status_errors.expired(_TOO_OLD)
@@ -169,17 +169,17 @@ def _too_old(options: ListOptions, namespace: str, start: str) -> status_errors.
 def _page(entries: list[Entry], revision: int, limit: int, selection: Selection, namespace: str) -> Page:
     if limit <= 0 and selection.everything:
         return Page(entries, revision)
-    chosen: list[Entry] = []
+    selected: list[Entry] = []
     for index, entry in enumerate(entries):
         if selection.everything or selection.matches(entry):
-            chosen.append(entry)
-        if 0 < limit <= len(chosen):
+            selected.append(entry)
+        if 0 < limit <= len(selected):
             if index == len(entries) - 1:
                 break
             remaining = len(entries) - limit if selection.everything else None
-            # The next key in byte order after this one.
-            return Page(chosen, revision, _token(revision, entry.key + "\0", namespace), remaining)
-    return Page(chosen, revision)
+            # The next key in byte order.
+            return Page(selected, revision, _token(revision, entry.key + "\0", namespace), remaining)
+    return Page(selected, revision)
 
 
 def _token(revision: int, start: str, namespace: str) -> str:
@@ -189,7 +189,7 @@ def _token(revision: int, start: str, namespace: str) -> str:
 
 
 def _read_token(options: ListOptions, namespace: str) -> tuple[int | None, str]:
-    """The revision (None for the present) and the first key of a page.
+    """Return the revision (None for the current one) and the first key of a page.
 
     Raises: StatusError 400.
     """
@@ -207,11 +207,11 @@ def _decode_token(token: str) -> tuple[int, str]:
     try:
         content = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
-        raise ValueError(f": illegal base64 data at input byte {_first_bad_letter(token)}") from None
+        raise ValueError(f": illegal base64 data at input byte {_first_invalid_character(token)}") from None
     try:
         go_json.duplicate_keys(content.decode("utf-8", "replace"))
-    except go_json.JsonSyntaxError as fault:
-        raise ValueError(f": {fault}") from None
+    except go_json.JsonSyntaxError as error:
+        raise ValueError(f": {error}") from None
     found = decode(content)
     if not isinstance(found, dict) or found.get("v") != "meta.k8s.io/v1":
         version = found.get("v", "") if isinstance(found, dict) else ""
@@ -227,7 +227,7 @@ def _decode_token(token: str) -> tuple[int, str]:
     return revision, path
 
 
-def _first_bad_letter(token: str) -> int:
-    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-    # Without a wrong letter it is the length that is wrong: one letter more than whole groups of four.
-    return next((index for index, letter in enumerate(token) if letter not in letters), len(token) // 4 * 4)
+def _first_invalid_character(token: str) -> int:
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    # If every character is valid, the length is wrong: one character more than whole groups of four.
+    return next((index for index, character in enumerate(token) if character not in alphabet), len(token) // 4 * 4)

@@ -1,7 +1,7 @@
-"""Which resources the server serves, at this moment.
+"""The registry of resources that the server currently serves.
 
-Resources come and go while the server runs (CRDs), so everything that is derived from the registry (discovery, OpenAPI)
-asks for `generation`, which grows with every change.
+Resources are added and removed while the server runs (CRDs). Everything derived from the registry (discovery, OpenAPI)
+compares `generation`, which every change increments.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ __all__ = ["Registry"]
 class Registry:
     """Strategies by group, version and plural.
 
-    Promises: `find` is one dict lookup; the order of groups and versions is the order in which they were first added,
-    and a version that goes and comes back keeps its place.
+    Promises: `find` is one dict lookup. Groups and versions are in the order in which they were first added; a version
+    that is removed and added again keeps its position.
     """
 
     def __init__(self) -> None:
@@ -26,14 +26,14 @@ class Registry:
         self.generation = 0
 
     def add(self, strategy: Strategy) -> None:
-        """Serve a resource from now on; the same group, version and plural again replaces the old strategy."""
+        """Start serving a resource; a strategy with the same group, version and plural is replaced."""
         kind = strategy.info.kind
         self._strategies[kind.group, kind.version, kind.plural] = strategy
         self._versions.setdefault((kind.group, kind.version), {})[kind.plural] = strategy
         self.generation += 1
 
     def remove(self, group: str, version: str, plural: str) -> None:
-        """Stop serving a resource; nothing happens when it is not served."""
+        """Stop serving a resource; do nothing when it is not served."""
         if self._strategies.pop((group, version, plural), None) is not None:
             del self._versions[group, version][plural]
             self.generation += 1
@@ -45,14 +45,14 @@ class Registry:
         return bool(self._versions.get((group, version)))
 
     def versions(self) -> list[tuple[str, str]]:
-        """All group and version pairs that serve something."""
+        """Return the group and version pairs that have resources."""
         return [pair for pair, resources in self._versions.items() if resources]
 
     def resources(self, group: str, version: str) -> list[Strategy]:
         return list(self._versions.get((group, version), {}).values())
 
     def by_storage(self, storage: tuple[str, str]) -> Strategy | None:
-        """One strategy that serves objects of this collection, the first that was added."""
+        """Return the first strategy that was added for this collection, or None."""
         return next((each for each in self if each.info.storage == storage), None)
 
     def __iter__(self) -> Iterator[Strategy]:

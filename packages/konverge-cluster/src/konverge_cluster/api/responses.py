@@ -1,7 +1,7 @@
-"""Answers: what the server gives back, as the response of the wire's seam.
+"""Responses of the API server.
 
-An answer has either its whole body or a stream of chunks. It can be read in the same process (it is a
-`konverge.wire.messages.Response`) or be written to a socket by the HTTP front.
+A response has either a complete body or a stream of chunks. It can be read in the same process (it implements
+`konverge.wire.messages.Response`), or the HTTP server writes it to a socket.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Response", "error_response", "json_response", "text_response"]
 
 
 class Response:
-    """A response: status, headers in lower case, warnings, and a body that is there or on its way."""
+    """A response: status, headers in lower case, warnings, and a complete or a streamed body."""
 
     __slots__ = ("body", "headers", "status", "stream", "warnings")
 
@@ -37,17 +37,17 @@ class Response:
         self.warnings: tuple[str, ...] = ()
 
     async def read(self) -> bytes:
-        """The whole body; of a stream, all that comes until it ends."""
+        """Return the complete body; read a stream to its end."""
         if self.stream is None:
             return self.body
         return b"".join([chunk async for chunk in self.stream])
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The body piece by piece."""
+        """Iterate over the body in chunks."""
         return self.stream if self.stream is not None else _once(self.body)
 
     async def close(self) -> None:
-        """End the stream; safe to call twice."""
+        """Close the stream; safe to call twice."""
         if self.stream is not None:
             await self.stream.aclose()
 
@@ -70,12 +70,12 @@ def json_response(status: int, document: Any) -> Response:
 
 
 def text_response(status: int, text: str) -> Response:
-    """A plain text, as Go's HTTP server writes its own errors."""
+    """Return a plain text response, with the headers of Go's HTTP server."""
     headers = {"content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff"}
     return Response(status, text.encode(), headers)
 
 
-def error_response(refusal: StatusError) -> Response:
-    answer = json_response(refusal.code, refusal.status)
-    answer.headers.update(refusal.headers)
-    return answer
+def error_response(error: StatusError) -> Response:
+    response = json_response(error.code, error.status)
+    response.headers.update(error.headers)
+    return response

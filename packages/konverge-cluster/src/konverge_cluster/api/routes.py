@@ -1,10 +1,10 @@
-"""Which resource, object and verb a path and a method mean.
+"""Parsing of resource paths.
 
 /api/v1/...                      the core group
 /apis/<group>/<version>/...      every other group
 .../<plural>                     a collection, of all namespaces or of a cluster-scoped kind
 .../namespaces/<ns>/<plural>/<name>/<subresource>
-.../watch/...                    the same as a watch, from before there was a parameter for it
+.../watch/...                    a watch of the same: the deprecated form, older than the parameter `watch`
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NAMESPACE_PARTS: Final = ("status", "finalize")
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A path of a resource, taken apart. `rest` is what follows the subresource."""
+    """A parsed resource path. `rest` is the part after the subresource."""
 
     group: str
     version: str
@@ -32,7 +32,7 @@ class Route:
 
 
 def route(path: str) -> Route | None:
-    """Take a path apart; None when it is none of a resource."""
+    """Parse a path; return None when it is not a resource path."""
     parts = path.split("/")
     if parts[-1] == "" and len(parts) > 2:
         parts.pop()

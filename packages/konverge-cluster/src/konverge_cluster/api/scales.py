@@ -1,6 +1,7 @@
-"""The scale subresource: the replicas of any object that has some, in one common form (autoscaling/v1 Scale).
+"""The scale subresource: the replicas of any scalable object, as an autoscaling/v1 Scale.
 
-Reading makes a Scale from the object; writing takes the replicas out of a Scale, and nothing else.
+A read returns a Scale that is derived from the object. A write sets the object's replicas from the Scale, and nothing
+else.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ _COLUMNS: Final = (
 
 
 class _ScaleStrategy(DefaultStrategy):
-    """The kind Scale, as far as reading bodies and showing tables go; it is stored nowhere."""
+    """The kind Scale, for decoding bodies and for tables; Scale objects are not stored."""
 
     columns = _COLUMNS
 
@@ -94,24 +95,24 @@ class _ScaleStrategy(DefaultStrategy):
         for part in ("spec", "status"):
             value, struct = document.get(part) or {}, f"Scale{part.capitalize()}"
             if not isinstance(value, dict):
-                raise self._unreadable(value, f"Scale.{part}", f"v1.{struct}")
+                raise self._unmarshal_error(value, f"Scale.{part}", f"v1.{struct}")
             unknown += [f'unknown field "{part}.{name}"' for name in value if name not in _FIELDS[part]]
             document[part] = {name: each for name, each in value.items() if name in _FIELDS[part] and each is not None}
             replicas, selector = document[part].get("replicas", 0), document[part].get("selector", "")
             if type(replicas) is not int or not -(2**31) <= replicas < 2**31:
-                raise self._unreadable(replicas, f"{struct}.{part}.replicas", "int32")
+                raise self._unmarshal_error(replicas, f"{struct}.{part}.replicas", "int32")
             if not isinstance(selector, str):
-                raise self._unreadable(selector, f"{struct}.{part}.selector", "string")
-        # The Go type leaves a zero out, so whoever writes one owns nothing.
+                raise self._unmarshal_error(selector, f"{struct}.{part}.selector", "string")
+        # The Go type omits a zero, so a manager that writes one owns nothing.
         if not document["spec"].get("replicas"):
             document["spec"].pop("replicas", None)
         return document, unknown
 
-    def _unreadable(self, value: Any, field: str, wanted: str) -> status_errors.StatusError:
+    def _unmarshal_error(self, value: Any, field: str, go_type: str) -> status_errors.StatusError:
         found = json_type(value)
-        if found == "number" and wanted == "int32":
+        if found == "number" and go_type == "int32":
             found = f"number {value}"
-        return decode_error(self, f"json: cannot unmarshal {found} into Go struct field {field} of type {wanted}")
+        return decode_error(self, f"json: cannot unmarshal {found} into Go struct field {field} of type {go_type}")
 
     def cells(self, document: Document, now: float) -> list[Any]:
         metadata = document["metadata"]
@@ -131,7 +132,7 @@ _STRATEGY: Final = _ScaleStrategy(ResourceInfo(Kind("autoscaling", "v1", "Scale"
 
 
 async def handle_scale(cluster: Cluster, call: Call) -> Response:
-    """Read, replace or patch the scale of an object."""
+    """Handle get, update and patch of the scale of an object."""
     if call.verb == "get":
         entry = find_entry(cluster, call.strategy, call.namespace, call.name)
     elif call.verb == "update":
@@ -144,7 +145,7 @@ async def handle_scale(cluster: Cluster, call: Call) -> Response:
 
 
 def _as_scale(call: Call) -> Call:
-    """The same call, to the kind Scale."""
+    """Return the call with the kind Scale instead of the object's."""
     return replace(call, strategy=_STRATEGY, subresource="scale")
 
 
@@ -155,21 +156,21 @@ def _scaling(strategy: Strategy) -> Scaling:
 
 
 def scale_of(strategy: Strategy, document: Document) -> Document:
-    """The Scale of an object.
+    """Return the Scale of an object.
 
-    Raises: StatusError 500 when the object has no replicas where they should be.
+    Raises: StatusError 500 when a custom resource has no replicas at the declared path.
     """
     scaling, metadata = _scaling(strategy), document["metadata"]
-    shown = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    replicas = _at(document, scaling.spec_replicas)
+    copied = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    replicas = _value_at(document, scaling.spec_replicas)
     if replicas is None and strategy.custom:
         path = "." + ".".join(scaling.spec_replicas)
         raise status_errors.internal_error(f'the spec replicas field "{path}" does not exist')
-    status: Document = {"replicas": _at(document, scaling.status_replicas) or 0}
+    status: Document = {"replicas": _value_at(document, scaling.status_replicas) or 0}
     selector = _selector(document, scaling)
     if selector:
         status["selector"] = selector
-    found = {name: metadata[name] for name in shown if name in metadata}
+    found = {name: metadata[name] for name in copied if name in metadata}
     entries = entries_of_scale(metadata.get("managedFields", []), _replica_paths(strategy))
     if entries:
         found["managedFields"] = entries
@@ -182,7 +183,7 @@ def _replica_paths(strategy: Strategy) -> dict[str, str | None]:
     return dict.fromkeys(strategy.topologies, path)
 
 
-def _at(document: Document, path: tuple[str, ...]) -> Any:
+def _value_at(document: Document, path: tuple[str, ...]) -> Any:
     value: Any = document
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
@@ -192,7 +193,7 @@ def _at(document: Document, path: tuple[str, ...]) -> Any:
 def _selector(document: Document, scaling: Scaling) -> str:
     if scaling.selector is None:
         return ""
-    value = _at(document, scaling.selector)
+    value = _value_at(document, scaling.selector)
     if scaling.selector_text:
         return value if isinstance(value, str) else ""
     if not value:
@@ -203,15 +204,15 @@ def _selector(document: Document, scaling: Scaling) -> str:
 
 async def _replace(cluster: Cluster, call: Call) -> Any:
     options = WriteOptions.read(call.query, "UpdateOptions")
-    sent = read_document(cluster, _as_scale(call), options.validation)
-    check_name(call, sent["metadata"])
+    document = read_document(cluster, _as_scale(call), options.validation)
+    check_name(call, document["metadata"])
 
-    def make_scale(_old: Document) -> Document:
-        return sent
+    def update_scale(_old: Document) -> Document:
+        return document
 
-    make = _make(cluster, call, make_scale, options)
+    update = _update_through_scale(cluster, call, update_scale, options)
     entry, _ = await guaranteed_update(
-        cluster, call, _main_rules(call), make, options=options, uid=sent["metadata"].get("uid")
+        cluster, call, _main_rules(call), update, options=options, uid=document["metadata"].get("uid")
     )
     return entry
 
@@ -219,32 +220,32 @@ async def _replace(cluster: Cluster, call: Call) -> Any:
 async def _patch(cluster: Cluster, call: Call) -> Any:
     kind = patch_kind(call)
     options = WriteOptions.read(call.query, "PatchOptions", apply=kind == APPLY)
-    patch, problems = read_patch(call, kind)
+    patch, errors = read_patch(call, kind)
     functions: dict[str, Callable[[Document], Any]] = {
         JSON_PATCH: lambda scale: apply_json_patch(scale, patch),
         MERGE_PATCH: lambda scale: apply_merge_patch(scale, patch),
         STRATEGIC_PATCH: lambda scale: apply_strategic_patch(scale, patch, topology=_TOPOLOGY),
-        APPLY: lambda scale: _applied(cluster, scale, patch, options),
+        APPLY: lambda scale: _apply(cluster, scale, patch, options),
     }
 
-    def make_scale(old: Document) -> Document:
+    def update_scale(old: Document) -> Document:
         try:
             patched = functions[kind](old)
         except PatchError as error:
             raise patch_status_error(error) from None
         entries = patched["metadata"].get("managedFields") if kind == APPLY else None
-        new = decode_patched(_as_scale(call), patched, _as_text(patched), problems, options.validation)
+        new = decode_patched(_as_scale(call), patched, _scale_text(patched), errors, options.validation)
         if entries:
             new["metadata"]["managedFields"] = entries
         return new
 
-    make = _make(cluster, call, make_scale, options, tracked=kind == APPLY)
-    entry, _ = await guaranteed_update(cluster, call, _main_rules(call), make, options=options)
+    update = _update_through_scale(cluster, call, update_scale, options, tracked=kind == APPLY)
+    entry, _ = await guaranteed_update(cluster, call, _main_rules(call), update, options=options)
     return entry
 
 
-def _as_text(scale: Any) -> str:
-    """A Scale as status_errors show it: its parts in order of name, metadata and entries as the server writes them."""
+def _scale_text(scale: Any) -> str:
+    """Return a Scale as error messages show it: fields sorted by name, metadata and entries in the server's order."""
     if isinstance(scale, dict) and isinstance(scale.get("metadata"), dict):
         metadata = dict(scale["metadata"])
         if metadata.get("managedFields"):
@@ -254,7 +255,7 @@ def _as_text(scale: Any) -> str:
     return json.dumps(scale, separators=(",", ":"), ensure_ascii=False)
 
 
-def _applied(cluster: Cluster, scale: Document, config: Any, options: WriteOptions) -> Document:
+def _apply(cluster: Cluster, scale: Document, config: Any, options: WriteOptions) -> Document:
     if not isinstance(config, dict):
         raise status_errors.bad_request("error decoding YAML: the configuration is no object")
     applied = apply_patch(
@@ -265,29 +266,29 @@ def _applied(cluster: Cluster, scale: Document, config: Any, options: WriteOptio
 
 
 def _main_rules(call: Call) -> Any:
-    """The rules of the object itself: writing a scale is writing its replicas."""
+    """Return the rules of the main endpoint: a write to the scale updates the object."""
     return rules_of(replace(call, subresource=""))
 
 
-def _make(
+def _update_through_scale(
     cluster: Cluster,
     call: Call,
-    make_scale: Callable[[Document], Document],
+    update_scale: Callable[[Document], Document],
     options: WriteOptions,
     *,
     tracked: bool = False,
 ) -> UpdateFunc:
-    """Turn a function that makes a new Scale from the old one into one that does it for the object behind."""
+    """Return an update function for the object that applies `update_scale` to its Scale."""
 
-    def make(old: Document | None) -> Document:
+    def update(old: Document | None) -> Document:
         assert old is not None
         before = scale_of(call.strategy, old)
-        after = make_scale(before)
+        after = update_scale(before)
         replicas = after["spec"].get("replicas", 0)
-        # A custom resource answers for its number itself, under the name that the number has there.
+        # For a custom resource its own schema validates the number, under the field's own path.
         if replicas < 0 and not call.strategy.custom:
-            problem = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
-            raise status_errors.invalid("autoscaling", "Scale", call.name, [problem])
+            error = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+            raise status_errors.invalid("autoscaling", "Scale", call.name, [error])
         manager = manager_name(options.manager, call.agent)
         entries = after["metadata"].get("managedFields", [])
         if not tracked:
@@ -295,23 +296,23 @@ def _make(
         set_replicas(call.strategy, old, after)
         metadata = old["metadata"]
         metadata["resourceVersion"] = after["metadata"].get("resourceVersion") or metadata["resourceVersion"]
-        kept = entries_of_object(
+        managed = entries_of_object(
             metadata.get("managedFields", []),
             entries,
             api_version=call.strategy.info.kind.api_version,
             replicas=_replica_paths(call.strategy),
         )
-        if kept:
-            metadata["managedFields"] = kept
+        if managed:
+            metadata["managedFields"] = managed
         else:
             metadata.pop("managedFields", None)
         return old
 
-    return make
+    return update
 
 
 def set_replicas(strategy: Strategy, document: Document, scale: Document) -> None:
-    """Give an object the replicas of a Scale."""
+    """Set the replicas of an object from a Scale."""
     *parents, last = _scaling(strategy).spec_replicas
     for name in parents:
         document = document.setdefault(name, {})

@@ -1,4 +1,4 @@
-"""Which objects of a collection a list, a watch or a deletion means."""
+"""Selection of objects by label selector, field selector and name, for lists, watches and deletions."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ALWAYS = frozenset({"metadata.name", "metadata.namespace"})
 
 
 class Selection:
-    """A label selector, a field selector and perhaps one name; `everything` when it has none of them."""
+    """A label selector, a field selector and an optional name; `everything` is True when none of them is set."""
 
-    __slots__ = ("_fields", "_labels", "_mark", "_reads_objects", "_strategy", "everything", "name")
+    __slots__ = ("_cache_key", "_fields", "_labels", "_reads_objects", "_strategy", "everything", "name")
 
     def __init__(self, strategy: Strategy, labels: LabelSelector | None, fields: FieldSelector | None) -> None:
         self._strategy = strategy
@@ -28,14 +28,14 @@ class Selection:
         self._fields = fields if fields is not None and fields.requirements else None
         self.everything = self._labels is None and self._fields is None
         self._reads_objects = self._fields is not None and not self._fields.fields <= _ALWAYS
-        self._mark = ("fields", strategy.info.kind.api_version, strategy.encoding_version)
+        self._cache_key = ("fields", strategy.info.kind.api_version, strategy.encoding_version)
         self.name = self._exact_name()
 
     @classmethod
     def read(cls, strategy: Strategy, options: ListOptions, name: str = "") -> Selection:
-        """Read the selectors of a request; `name` is the one in its path.
+        """Parse the selectors of a request; `name` is the name in its path.
 
-        Raises: StatusError 400 in the server's words.
+        Raises: StatusError 400 with the text of the real server.
         """
         labels, fields = read_selectors(options)
         for requirement in fields.requirements if fields else ():
@@ -50,21 +50,21 @@ class Selection:
         return ""
 
     async def prepare(self, cluster: Cluster, entries: Iterable[Entry | None]) -> None:
-        """Read the fields that are selected by, where they are in the objects; once for each entry."""
+        """Read the fields that the field selector names from the objects; each entry caches them."""
         if not self._reads_objects:
             return
-        unread = [entry for entry in entries if entry is not None and self._mark not in entry.cache]
+        unread = [entry for entry in entries if entry is not None and self._cache_key not in entry.cache]
         if unread:
             for entry, document in zip(unread, await cluster.documents(self._strategy, unread), strict=True):
-                entry.cache[self._mark] = _names(entry) | self._strategy.fields(document)
+                entry.cache[self._cache_key] = _names(entry) | self._strategy.fields(document)
 
     def matches(self, entry: Entry) -> bool:
-        """Whether an entry is meant; it has been prepared."""
+        """Report whether an entry is selected. Call `prepare` first."""
         if self._labels is not None and not self._labels.matches(entry.labels):
             return False
         if self._fields is None:
             return True
-        return self._fields.matches(entry.cache[self._mark] if self._reads_objects else _names(entry))
+        return self._fields.matches(entry.cache[self._cache_key] if self._reads_objects else _names(entry))
 
 
 def _names(entry: Entry) -> dict[str, str]:
@@ -75,9 +75,9 @@ def _names(entry: Entry) -> dict[str, str]:
 def _with_name(fields: FieldSelector | None, name: str) -> FieldSelector | None:
     if not name:
         return fields
-    wanted = FieldRequirement("metadata.name", name)
+    requirement = FieldRequirement("metadata.name", name)
     if fields is None or not fields.requirements:
-        return FieldSelector((wanted,))
-    if wanted not in fields.requirements:
+        return FieldSelector((requirement,))
+    if requirement not in fields.requirements:
         raise status_errors.bad_request("fieldSelector metadata.name doesn't match requested name")
     return fields

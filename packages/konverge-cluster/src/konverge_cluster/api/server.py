@@ -1,7 +1,7 @@
-"""The API server: one `handle(request) -> answer` for every path, usable with and without a socket.
+"""The API server: one `handle(request) -> response` for every path, with or without a socket.
 
 server = ApiServer()
-answer = await server.handle(Request("GET", "/api/v1/namespaces"))
+response = await server.handle(Request("GET", "/api/v1/namespaces"))
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import msgspec
 
 from konverge.wire.messages import Request
 from konverge_cluster.api import status_errors
-from konverge_cluster.api.bindings import ACTIONS, Action
+from konverge_cluster.api.bindings import bind_named_pod, bind_pod
 from konverge_cluster.api.bodies import YAML, media_type
 from konverge_cluster.api.calls import ADMIN, Call
 from konverge_cluster.api.cluster import Cluster
 from konverge_cluster.api.deletes import handle_delete, handle_delete_collection
 from konverge_cluster.api.discovery import Discovery
 from konverge_cluster.api.documents import Decoder, to_json_request
+from konverge_cluster.api.evictions import evict_pod
 from konverge_cluster.api.expiry import EVENTS, EventExpiry
 from konverge_cluster.api.negotiation import is_pretty, negotiate
 from konverge_cluster.api.non_resource_urls import SERVER_VERSION, handle_non_resource_url
@@ -54,7 +55,12 @@ _HANDLERS: Final[Mapping[str, Handler]] = {
     "delete": handle_delete,
     "deletecollection": handle_delete_collection,
 }
-_CARRIERS: Final = ("POST", "PUT", "DELETE")
+_ACTIONS: Final[Mapping[tuple[str, str, str], Handler]] = {
+    ("", "bindings", ""): bind_named_pod,
+    ("", "pods", "binding"): bind_pod,
+    ("", "pods", "eviction"): evict_pod,
+}
+_METHODS_WITH_BODY: Final = ("POST", "PUT", "DELETE")
 _SCALE_HANDLERS: Final[Mapping[str, Handler]] = dict.fromkeys(("get", "update", "patch"), handle_scale)
 _OBJECT_VERBS: Final = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _SUBRESOURCE_VERBS: Final = _OBJECT_VERBS | {"POST": "create"}
@@ -62,95 +68,96 @@ _COLLECTION_VERBS: Final = {"GET": "list", "POST": "create", "DELETE": "deleteco
 
 
 class PageNotFound(Exception):
-    """Nothing is served at this path, not even a group."""
+    """No resource and no API group is served at this path."""
 
 
 class ApiServer:
-    """Answers requests on one cluster.
+    """Handles requests for one cluster.
 
-    Promises: `handle` never raises for anything that a request contains, the answer says what is wrong with it; a
-    request that is refused has changed nothing.
+    Promises: `handle` never raises because of a request's content; the response contains the error. A rejected request
+    changes nothing.
 
-    `decoders` read the bodies of built-in kinds that come in other media types than JSON and YAML.
+    `actions` are handlers by group, plural and subresource ("" for a kind that can only be created); more can be added.
+    `decoders` decode bodies of built-in kinds in media types other than JSON and YAML.
     """
 
     def __init__(self, cluster: Cluster | None = None) -> None:
         self.cluster = cluster or Cluster()
-        self.actions: dict[tuple[str, str, str], Action] = dict(ACTIONS)
+        self.actions: dict[tuple[str, str, str], Handler] = dict(_ACTIONS)
         self.decoders: dict[str, Decoder] = {}
         self._expiry = EventExpiry(self.cluster)
         self._discovery = Discovery(self.cluster.registry)
         self._openapi = OpenApi(self.cluster.registry, SERVER_VERSION)
 
     async def handle(self, request: Request, user: Mapping[str, Any] = ADMIN) -> Response:
-        """Answer one request of a user."""
+        """Handle one request of a user; return the response."""
         call: Call | None = None
         try:
-            where = route(request.path)
-            if where is None:
-                answer = self._page(request)
+            target = route(request.path)
+            if target is None:
+                response = self._page(request)
             else:
-                call = self._call(request, where, user)
-                answer = await self._handler(call)(self.cluster, call)
-        except StatusError as refusal:
-            answer = _refused(request, refusal)
+                call = self._call(request, target, user)
+                response = await self._handler(call)(self.cluster, call)
+        except StatusError as error:
+            response = _formatted_error(request, error)
         except PageNotFound:
-            answer = text_response(404, "404 page not found\n")
+            response = text_response(404, "404 page not found\n")
         except Exception:
             _log.exception("request failed", extra={"method": request.method, "path": request.path})
-            answer = error_response(status_errors.internal_error("the server could not handle the request"))
-        answer.headers["audit-id"] = self.cluster.new_uid()
-        answer.headers.setdefault("cache-control", "no-cache, private")
+            response = error_response(status_errors.internal_error("the server could not handle the request"))
+        response.headers["audit-id"] = self.cluster.new_uid()
+        response.headers.setdefault("cache-control", "no-cache, private")
         if call is not None and call.warnings:
-            answer.warnings = tuple(_warning(text) for text in dict.fromkeys(call.warnings))
-        return answer
+            response.warnings = tuple(_warning(text) for text in dict.fromkeys(call.warnings))
+        return response
 
     def _page(self, request: Request) -> Response:
-        for source in (self._discovery.answer, self._openapi.answer):
-            answer = source(request)
-            if answer is not None:
-                return answer
+        for source in (self._discovery.handle, self._openapi.handle):
+            response = source(request)
+            if response is not None:
+                return response
         page = handle_non_resource_url(request, self._discovery.paths)
         if page is None:
-            raise self._nowhere(*request.path.split("/")[1:3])
+            raise self._not_served(*request.path.split("/")[1:3])
         return page
 
-    def _call(self, request: Request, where: Route, user: Mapping[str, Any]) -> Call:
-        strategy = self._strategy(where)
+    def _call(self, request: Request, target: Route, user: Mapping[str, Any]) -> Call:
+        strategy = self._strategy(target)
         if strategy.info.storage == EVENTS:
             self._expiry.delete_expired()
         query = Query(request.query)
-        if strategy.custom and not where.name and request.method in ("PUT", "PATCH"):
+        if strategy.custom and not target.name and request.method in ("PUT", "PATCH"):
             raise status_errors.bad_request("name must be provided")
-        verb = _verb(request.method, where, query)
-        if verb in ("create", "deletecollection") and not where.namespace and strategy.info.kind.namespaced:
+        verb = _verb(request.method, target, query)
+        if verb in ("create", "deletecollection") and not target.namespace and strategy.info.kind.namespaced:
             raise PageNotFound if strategy.custom else status_errors.method_not_allowed()
-        request = self._readable(request, strategy)
-        view = negotiate(request.headers.get("accept", ""), custom=strategy.custom, collection=not where.name)
-        call = Call(request, query, strategy, verb, where.namespace, where.name, where.subresource, view, user)
+        request = self._decode_body(request, strategy)
+        view = negotiate(request.headers.get("accept", ""), custom=strategy.custom, collection=not target.name)
+        call = Call(request, query, strategy, verb, target.namespace, target.name, target.subresource, view, user)
         if strategy.deprecation:
             call.warnings.append(strategy.deprecation)
         return call
 
-    def _readable(self, request: Request, strategy: Strategy) -> Request:
-        if strategy.custom or request.method not in _CARRIERS:
+    def _decode_body(self, request: Request, strategy: Strategy) -> Request:
+        if strategy.custom or request.method not in _METHODS_WITH_BODY:
             return request
         if request.method == "DELETE" and not request.body:
             return request
         decode = self.decoders.get(media_type(request.headers.get("content-type", "")))
         return request if decode is None else to_json_request(request, strategy, decode)
 
-    def _strategy(self, where: Route) -> Strategy:
-        strategy = self.cluster.registry.find(where.group, where.version, where.plural)
+    def _strategy(self, target: Route) -> Strategy:
+        strategy = self.cluster.registry.find(target.group, target.version, target.plural)
         if strategy is None:
-            raise self._nowhere("apis" if where.group else "api", where.group)
+            raise self._not_served("apis" if target.group else "api", target.group)
         namespaced = strategy.info.kind.namespaced
-        if (where.namespace and not namespaced) or (where.name and namespaced and not where.namespace):
+        if (target.namespace and not namespaced) or (target.name and namespaced and not target.namespace):
             raise PageNotFound if strategy.custom else status_errors.no_such_resource()
         return strategy
 
-    def _nowhere(self, root: str = "", group: str = "") -> Exception:
-        """What the server says where nothing is served: a Status in a built-in group, else a text."""
+    def _not_served(self, root: str = "", group: str = "") -> Exception:
+        """Return the error for a path that is not served: a Status in a built-in group, otherwise plain text."""
         builtin = any(each.info.kind.group == group for each in self.cluster.registry if not each.custom)
         return status_errors.no_such_resource() if root == "api" or (root == "apis" and builtin) else PageNotFound()
 
@@ -170,7 +177,7 @@ class ApiServer:
         return self._action(call, sub.verbs)
 
     def _action(self, call: Call, verbs: tuple[str, ...]) -> Handler:
-        """What is done rather than stored: a subresource without state, a kind that can only be created."""
+        """Return the handler of an action: a subresource without state, or a kind that can only be created."""
         kind = call.strategy.info.kind
         action = self.actions.get((kind.group, kind.plural, call.subresource))
         if call.verb not in verbs:
@@ -198,24 +205,24 @@ def _allowed(call: Call, verbs: tuple[str, ...], handlers: Mapping[str, Handler]
     raise status_errors.method_not_allowed()
 
 
-def _verb(method: str, where: Route, query: Query) -> str:
-    verbs = _COLLECTION_VERBS if not where.name else _SUBRESOURCE_VERBS if where.subresource else _OBJECT_VERBS
+def _verb(method: str, target: Route, query: Query) -> str:
+    verbs = _COLLECTION_VERBS if not target.name else _SUBRESOURCE_VERBS if target.subresource else _OBJECT_VERBS
     verb = verbs.get(method)
     if verb is None:
         raise status_errors.method_not_allowed()
-    if (verb == "list" and query.flag("watch")) or (where.watch and verb in ("get", "list")):
+    if (verb == "list" and query.flag("watch")) or (target.watch and verb in ("get", "list")):
         return "watch"
     return verb
 
 
-def _refused(request: Request, refusal: StatusError) -> Response:
-    """A refusal in the form that the caller reads: YAML if it asked for that, indented for people."""
-    answer = error_response(refusal)
+def _formatted_error(request: Request, error: StatusError) -> Response:
+    """Return an error response in the requested format: YAML, or indented JSON for interactive tools."""
+    response = error_response(error)
     if request.headers.get("accept", "").startswith(YAML):
-        answer.body, answer.headers["content-type"] = to_yaml(refusal.status), YAML
+        response.body, response.headers["content-type"] = to_yaml(error.status), YAML
     elif is_pretty(Query(request.query).text("pretty"), request.headers.get("user-agent", "")):
-        answer.body = msgspec.json.format(answer.body.rstrip(), indent=2)
-    return answer
+        response.body = msgspec.json.format(response.body.rstrip(), indent=2)
+    return response
 
 
 def _warning(text: str) -> str:

@@ -1,7 +1,7 @@
-"""How the server says no: a refusal is an exception that carries the Status object of its answer.
+"""API status errors: exceptions that carry the Status object of the response (apimachinery: StatusError).
 
-Every layer of the API raises one of these; the front turns it into the response. The texts are those of the real
-server, word for word, since clients and people match on them.
+Every layer of the API raises them; the server turns them into the response. The texts are exactly those of the real
+server, since clients and tests match on them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 
 
 class StatusError(Exception):
-    """The answer is no: `status` is the Status document, `code` the HTTP code, `headers` what goes with them."""
+    """A failed request: `status` is the Status document, `code` the HTTP code, `headers` extra response headers."""
 
     def __init__(self, status: dict[str, Any], headers: Mapping[str, str] | None = None) -> None:
         super().__init__(status.get("message", ""))
@@ -50,7 +50,7 @@ class StatusError(Exception):
 
 
 def failure(code: int, message: str, reason: str = "", details: Mapping[str, Any] | None = None) -> StatusError:
-    """Make a refusal from its parts; without a reason or details the keys are left out, as the server does."""
+    """Return a status error; without a reason or details the keys are omitted, as the real server does."""
     status: dict[str, Any] = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -96,29 +96,29 @@ def name_not_generated(kind: Kind, name: str) -> StatusError:
     return failure(409, f"{kind.resource} {quote(name)} {text}", "AlreadyExists", details)
 
 
-def conflict(group: str, plural: str, name: str, why: str) -> StatusError:
-    message = f"Operation cannot be fulfilled on {_resource(group, plural)} {quote(name)}: {why}"
+def conflict(group: str, plural: str, name: str, detail: str) -> StatusError:
+    message = f"Operation cannot be fulfilled on {_resource(group, plural)} {quote(name)}: {detail}"
     return failure(409, message, "Conflict", _details(group, plural, name))
 
 
 def modified(group: str, plural: str, name: str) -> StatusError:
-    why = "the object has been modified; please apply your changes to the latest version and try again"
-    return conflict(group, plural, name, why)
+    detail = "the object has been modified; please apply your changes to the latest version and try again"
+    return conflict(group, plural, name, detail)
 
 
 def forbidden(
-    group: str, plural: str, name: str, why: str, *, causes: list[dict[str, str]] | None = None
+    group: str, plural: str, name: str, detail: str, *, causes: list[dict[str, str]] | None = None
 ) -> StatusError:
     subject = f"{_resource(group, plural)} {quote(name)}" if name else _resource(group, plural)
     details = _details(group, plural, name) | {"causes": causes}
-    return failure(403, f"{subject} is forbidden: {why}", "Forbidden", details)
+    return failure(403, f"{subject} is forbidden: {detail}", "Forbidden", details)
 
 
-def invalid(group: str, kind: str, name: str, problems: Iterable[FieldError]) -> StatusError:
-    """Refuse with 422; equal texts appear once in the message and every time in the causes."""
-    problems = list(problems)
-    causes = [{"reason": problem.reason, "message": problem.body, "field": problem.path} for problem in problems]
-    texts = list(dict.fromkeys(str(problem) for problem in problems))
+def invalid(group: str, kind: str, name: str, errors: Iterable[FieldError]) -> StatusError:
+    """Return a 422 error. Equal texts occur once in the message, and every time in the causes."""
+    errors = list(errors)
+    causes = [{"reason": error.reason, "message": error.body, "field": error.path} for error in errors]
+    texts = list(dict.fromkeys(str(error) for error in errors))
     listed = f"[{', '.join(texts)}]" if len(texts) > 1 else "".join(texts)
     message = f"{_resource(group, kind)} {quote(name)} is invalid" + (f": {listed}" if listed else "")
     return failure(422, message, "Invalid", _details(group, kind, name) | {"causes": causes})
@@ -128,8 +128,8 @@ def bad_request(message: str) -> StatusError:
     return failure(400, message, "BadRequest")
 
 
-def internal_error(why: str) -> StatusError:
-    return failure(500, f"Internal error occurred: {why}", "InternalError", {"causes": [{"message": why}]})
+def internal_error(detail: str) -> StatusError:
+    return failure(500, f"Internal error occurred: {detail}", "InternalError", {"causes": [{"message": detail}]})
 
 
 def method_not_allowed() -> StatusError:
@@ -138,11 +138,11 @@ def method_not_allowed() -> StatusError:
 
 
 def expired(message: str, *, token: str = "") -> StatusError:
-    """Refuse with 410; `token` is a continue token that carries on without consistency."""
-    refusal = failure(410, message, "Expired")
+    """Return a 410 error; `token` is a continue token for an inconsistent continuation."""
+    error = failure(410, message, "Expired")
     if token:
-        refusal.status["metadata"] = {"continue": token}
-    return refusal
+        error.status["metadata"] = {"continue": token}
+    return error
 
 
 def timeout(message: str, *, causes: list[dict[str, str]] | None = None, retry_after: int = 0) -> StatusError:

@@ -1,21 +1,21 @@
-"""What one resource does differently: the seam between the API's common path and each kind.
+"""Strategies: the rules of one resource, as an interface between the common code and each kind.
 
-The common path (`writes.py`, `reads.py`, ...) does everything that is the same for all kinds: metadata, versions,
-names, preconditions, dry run, managed fields, storage, watches. It asks a `Strategy` for the rest. A write goes so:
+The common code (`writes.py`, `reads.py`, ...) does everything that is the same for all kinds: metadata, versions,
+names, preconditions, dry run, managed fields, storage, watches. A `Strategy` does the rest. The steps of a write:
 
     decode -> default -> (managed fields) -> mutating admission -> prepare -> validate -> validating admission -> store
 
 Rules for every implementation:
 
 1. A document is a plain JSON dict in the strategy's own version, with kind and apiVersion. `decode` may change or
-   replace what it is given; the caller hands over a private copy. `validate*`, `warnings*`, `cells` and `fields` change
-   nothing.
-2. `metadata` belongs to the common path: it is decoded, checked and protected there. A strategy changes in it only
-   what its kind does to it (generation; a finalizer; a label that is always set).
+   replace its argument, which is a private copy. `validate*`, `warnings*`, `cells` and `fields` change nothing.
+2. `metadata` belongs to the common code: it is decoded, validated and protected there. A strategy changes in it only
+   what its kind requires (generation; a finalizer; a label that is always set).
 3. Nothing here does I/O or waits; only `from_storage` and `to_storage` may (a conversion webhook).
-4. A strategy holds no state about objects. What it needs of the cluster comes through `RequestContext`.
+4. A strategy holds no state about objects. `RequestContext` provides what it needs of the cluster.
 
-`DefaultStrategy` (plain.py) is a complete implementation for kinds without special rules. Kinds with rules subclass it.
+`DefaultStrategy` (default_strategy.py) is a complete implementation for kinds without special rules. Kinds with rules
+subclass it.
 """
 
 from __future__ import annotations
@@ -46,18 +46,19 @@ VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update
 
 
 class ConversionRequired(Exception):
-    """A conversion is needed that somebody else makes. After `await fetch()` it is there: try again."""
+    """A conversion by a webhook is required first. Await `fetch()`, which caches the result, and retry."""
 
     def __init__(self, fetch: Callable[[], Awaitable[None]]) -> None:
-        super().__init__("an object has to be converted first")
+        super().__init__("an object must be converted first")
         self.fetch = fetch
 
 
 @dataclass(frozen=True, slots=True)
 class SubresourceInfo:
-    """A subresource as discovery shows it; `kind` is what it speaks.
+    """A subresource as discovery shows it; `kind` is the kind of its bodies.
 
-    An empty version means that group and version are those of the resource; a Scale says `autoscaling` and `v1`.
+    An empty version means that group and version are those of the resource; for a Scale they are `autoscaling` and
+    `v1`.
     """
 
     name: str
@@ -69,9 +70,9 @@ class SubresourceInfo:
 
 @dataclass(frozen=True, slots=True)
 class ResourceInfo:
-    """What discovery says about one served version of a resource, and where its objects are stored.
+    """The discovery information of one served version of a resource, and its collection in storage.
 
-    `storage` names the collection in storage: versions of one resource share it, and so do events of both groups.
+    `storage` is the name of the collection. The versions of one resource share it, and so do the events of both groups.
     """
 
     kind: Kind
@@ -90,9 +91,9 @@ class ResourceInfo:
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """Where the scale subresource finds its numbers: wire paths without the leading dot, as tuples of keys.
+    """The fields of the scale subresource: wire paths without the leading dot, as tuples of keys.
 
-    `selector_text` is True when the selector's path holds a string; else it holds a LabelSelector.
+    `selector_text` is True when the value at the selector's path is a string; otherwise it is a LabelSelector.
     """
 
     spec_replicas: tuple[str, ...]
@@ -101,13 +102,13 @@ class Scaling:
     selector_text: bool = False
 
 
-def _nothing_else(_group: str, _plural: str, _namespace: str, _name: str) -> Document | None:
+def _no_lookup(_group: str, _plural: str, _namespace: str, _name: str) -> Document | None:
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """What a rule may know besides the object: the time, who asks, whether it is a rehearsal, other objects.
+    """What a rule may use besides the object: the time, the user, whether it is a dry run, other objects.
 
     `now` is the wall clock as the API writes it (`2026-01-01T00:00:00Z`). `lookup(group, plural, namespace, name)` is
     the stored document of another object, or None.
@@ -118,30 +119,30 @@ class RequestContext:
     dry_run: bool = False
     user: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
-    lookup: Callable[[str, str, str, str], Document | None] = _nothing_else
+    lookup: Callable[[str, str, str, str], Document | None] = _no_lookup
 
 
 class WriteRules(Protocol):
-    """How one endpoint of a resource (the object itself, `status`, `approval`, ...) changes an existing object."""
+    """The update rules of one endpoint of a resource: the object itself, `status`, `approval`, ..."""
 
     @property
     def reset_fields(self) -> tuple[str, ...]:
-        """Paths (`status`, `metadata.labels`) that this endpoint never changes, so that nobody owns them through it."""
+        """Paths (`status`, `metadata.labels`) that this endpoint never changes, so a write through it owns none."""
         ...
 
     def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
-        """Put back in `new` what this endpoint does not change, and set what follows from the change (generation)."""
+        """Restore in `new` what this endpoint does not change, and set what follows from the change (generation)."""
         ...
 
     def validate_update(self, new: Document, old: Document, context: RequestContext) -> list[FieldError]:
-        """Say what is wrong with the change; metadata is checked by the caller."""
+        """Return the errors in the change; the caller validates metadata."""
         ...
 
     def warnings_on_update(self, new: Document, old: Document) -> list[str]: ...
 
 
 class Strategy(WriteRules, Protocol):
-    """One served version of a resource: what it looks like from outside, and its rules."""
+    """One served version of a resource: its discovery information and its rules."""
 
     def __hash__(self) -> int: ...
 
@@ -150,17 +151,17 @@ class Strategy(WriteRules, Protocol):
 
     @property
     def custom(self) -> bool:
-        """Whether this is a custom resource: the server words several answers differently for those."""
+        """Whether this is a custom resource; several error texts differ for those."""
         ...
 
     @property
     def deprecation(self) -> str:
-        """The warning that every answer about this resource carries; "" for none."""
+        """The warning in every response for this resource; "" for none."""
         ...
 
     @property
     def encoding_version(self) -> object:
-        """What stored bytes must be marked with to be served as they are; others pass through `from_storage`."""
+        """The encoding version of stored bytes that can be served as they are; others pass through `from_storage`."""
         ...
 
     @property
@@ -169,50 +170,50 @@ class Strategy(WriteRules, Protocol):
         ...
 
     def convert(self, document: Document, api_version: str) -> Document:
-        """The same object in another served version, for the bookkeeping of managed fields; may share parts.
+        """Return the object in another served version, for managed fields; it may share parts with the argument.
 
-        Raises: Unconverted when somebody has to be asked first.
+        Raises: ConversionRequired when a webhook has to convert it first.
         """
         ...
 
     @property
     def strategic(self) -> bool:
-        """Whether strategic merge patches are accepted; custom resources refuse them."""
+        """Whether strategic merge patches are accepted; custom resources reject them."""
         ...
 
     # From bytes to an object of this kind, and between versions.
 
     def decode(self, document: Document) -> tuple[Document, list[str]]:
-        """Bring a document into the kind's shape; return it with what a strict reader objects to.
+        """Decode a document as this kind; return it with the strict decoding errors.
 
         Unknown fields are dropped and reported as `unknown field "spec.foo"`. Metadata is already decoded.
-        Raises: StatusError (400) when a value has a type that the kind cannot hold.
+        Raises: StatusError 400 when a value has a type that its field cannot hold.
         """
         ...
 
     def default(self, document: Document) -> None:
-        """Fill in defaults, in place."""
+        """Set defaults, in place."""
         ...
 
     async def from_storage(self, stored: Sequence[tuple[Document, object]]) -> list[Document]:
-        """Turn stored documents, each with its stamp, into this version, with the defaults of today.
+        """Convert stored documents, each with its encoding version, to this version, with the current defaults.
 
-        It is asked only for documents whose stamp is another one. They come without kind and apiVersion.
+        It is called only for documents whose encoding version differs. They have no kind and apiVersion.
         """
         ...
 
     async def to_storage(self, document: Document) -> tuple[Document, object]:
-        """Turn a document of this version into the one that is stored, and say its stamp."""
+        """Convert a document of this version to the stored form; return it with its encoding version."""
         ...
 
-    # Rules of writing. `endpoint("")` is the strategy itself.
+    # Rules of writes. `endpoint("")` is the strategy itself.
 
     def endpoint(self, subresource: str) -> WriteRules | None:
-        """The rules of a subresource that updates the object (`status`, ...), or None when there is none."""
+        """Return the rules of a subresource that updates the object (`status`, ...), or None when there is none."""
         ...
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
-        """Say what is wrong with a name; `prefix` when it is a generateName."""
+        """Return the errors in a name; `prefix` is True for a generateName."""
         ...
 
     def prepare_create(self, new: Document, context: RequestContext) -> None: ...
@@ -234,28 +235,28 @@ class Strategy(WriteRules, Protocol):
     @property
     def scaling(self) -> Scaling | None: ...
 
-    # Rules of deletion.
+    # Rules of deletions.
 
     @property
     def default_propagation(self) -> str:
-        """`Background`; `Orphan` for kinds whose dependents stay; `Unsupported` for kinds that nothing depends on."""
+        """`Background`; `Orphan` for kinds whose dependents remain; `Unsupported` for kinds without dependents."""
         ...
 
     @property
     def returns_deleted(self) -> bool:
-        """Whether DELETE answers with the object instead of a Status."""
+        """Whether DELETE returns the object instead of a Status."""
         ...
 
     def grace_period(self, document: Document, requested: int | None) -> int | None:
-        """How many seconds an object lives on after DELETE; None when the kind knows no grace."""
+        """Return the grace period after DELETE, in seconds; None when the kind has no graceful deletion."""
         ...
 
     def mark_deleted(self, document: Document) -> None:
-        """Note in the object that it is being deleted, besides the metadata (a namespace's phase)."""
+        """Record in the object, outside metadata, that it is being deleted (a namespace's phase)."""
         ...
 
     def is_deletion_blocked(self, document: Document) -> bool:
-        """Whether something besides finalizers keeps an object that is being deleted (a namespace's content)."""
+        """Report whether something besides finalizers defers the removal (a namespace's spec.finalizers)."""
         ...
 
     def warnings_on_delete(self, document: Document, options: Mapping[str, Any]) -> list[str]: ...
@@ -264,26 +265,26 @@ class Strategy(WriteRules, Protocol):
 
     @property
     def field_labels(self) -> tuple[str, ...]:
-        """Fields that field selectors may name, besides metadata.name and metadata.namespace."""
+        """The fields that field selectors may use, besides metadata.name and metadata.namespace."""
         ...
 
     def fields(self, document: Document) -> dict[str, str]:
-        """The values of `field_labels` in an object, as strings."""
+        """Return the values of `field_labels` in an object, as strings."""
         ...
 
     def unknown_field_label(self, label: str) -> str:
-        """The text that refuses a field selector."""
+        """Return the error text for an unsupported field selector."""
         ...
 
     @property
     def columns(self) -> tuple[Column, ...]: ...
 
     def cells(self, document: Document, now: float) -> list[Any]:
-        """The cells of one row; `now` is the wall clock in seconds, for ages."""
+        """Return the cells of one row; `now` is the wall clock in seconds, for ages."""
         ...
 
     def schemas(self) -> Mapping[str, Any]:
-        """OpenAPI v3 component schemas by name: this kind's, and all that it refers to. There may be more in it."""
+        """Return OpenAPI v3 component schemas by name: at least this kind's, and all that it refers to."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""Tables: the view that `kubectl get` asks for, made of columns and of one row of cells for each object."""
+"""Tables, the format that `kubectl get` requests: columns, and one row of cells for each object."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CREATED_DESCRIPTION: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a table; `priority` 0 is always shown, 1 only by `kubectl get -o wide`."""
+    """One column of a table. `kubectl get` shows priority 0; priority 1 only with `-o wide`."""
 
     name: str
     type: str
@@ -48,7 +48,7 @@ DEFAULT_COLUMNS: Final = (NAME_COLUMN, Column("Created At", "date", CREATED_DESC
 
 
 def human_duration(seconds: float) -> str:
-    """Say how long something lasts, in two or three figures: `0s`, `119s`, `5m34s`, `3h`, `47h`, `8d`, `2y1d`."""
+    """Format a duration with two or three digits, as kubectl does: `0s`, `119s`, `5m34s`, `3h`, `47h`, `8d`, `2y1d`."""
     whole = int(seconds)
     if whole < 0:
         return "0s" if whole == -1 else "<invalid>"
@@ -82,7 +82,7 @@ def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
 
 
 def age_of(timestamp: Any, now: float) -> str:
-    """Say how long ago an RFC 3339 time was; `<unknown>` when there is none."""
+    """Format the time since an RFC 3339 timestamp; `<unknown>` when there is none."""
     if not isinstance(timestamp, str) or not timestamp:
         return "<unknown>"
     return human_duration(now - datetime.fromisoformat(timestamp).timestamp())

@@ -1,4 +1,4 @@
-"""Where a node is: the labels that its pods get when they are given to it, over those that they have."""
+"""Topology labels: zone and region of a node, which override labels of a pod when the pod is assigned to the node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 
 
 def topology_labels(lookup: Callable[[str, str, str, str], Document | None], node: str) -> dict[str, str]:
-    """Give zone and region of a node, as far as it says them; nothing for a node that is not there."""
+    """Return the zone and region labels of a node that are set; an empty dict for a missing node."""
     found = lookup("", "nodes", "", node) if node else None
     labels = (found or {}).get("metadata", {}).get("labels") or {}
     return {name: labels[name] for name in _LABELS if name in labels}

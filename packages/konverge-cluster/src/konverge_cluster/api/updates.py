@@ -1,8 +1,8 @@
-"""Change an object: PUT, and the one path that every change takes, whoever computed the new state.
+"""Updates: PUT, and the one write path that every update of an object takes (etcd3 store: GuaranteedUpdate).
 
-The path starts from the stored object, asks for the new one, and goes through admission and the rules of the endpoint.
-If somebody else wrote meanwhile it starts over from the newer state; a request that names a version then conflicts. A
-change that changes nothing is not written: same version, no event.
+The path starts from the stored object, computes the new state, and runs admission and the rules of the endpoint. If
+another write was stored in the meantime it starts over from the newer state; a request with a resourceVersion then
+fails with a conflict. An update that changes nothing is not stored: same version, no event.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from konverge_cluster.storage import Entry
 __all__ = ["UpdateFunc", "check_name", "guaranteed_update", "handle_update"]
 
 UpdateFunc = Callable[[Document | None], Document]
-"""Gives the new object from the stored one, or from None when there is none; called again when somebody was faster."""
+"""Returns the new object for the stored one, or for None when there is none; called again after a concurrent write."""
 
 _REGISTRY_PATHS: Final = {
     "services": "services/specs",
@@ -58,23 +58,23 @@ async def handle_update(cluster: Cluster, call: Call) -> Response:
     match_namespace(call, document["metadata"])
     check_name(call, document["metadata"])
     warn_of_duplicate_owners(call, document["metadata"])
-    sent = encode(document)
+    body = encode(document)
 
-    def make(old: Document | None) -> Document:
-        new: Document = decode(sent)
+    def update(old: Document | None) -> Document:
+        new: Document = decode(body)
         track(cluster, call, old, new, options)
         return new
 
     allowed = call.strategy.create_on_update and not call.subresource
     uid = document["metadata"].get("uid")
     entry, created = await guaranteed_update(
-        cluster, call, rules, make, options=options, create_missing=allowed, uid=uid
+        cluster, call, rules, update, options=options, create_missing=allowed, uid=uid
     )
     return await entry_response(cluster, call, entry, 201 if created else 200)
 
 
 def check_name(call: Call, metadata: Document) -> None:
-    """Hold the name of an object against the one in the path.
+    """Check that the name of an object is the name in the path.
 
     Raises: StatusError 400.
     """
@@ -91,13 +91,13 @@ async def guaranteed_update(
     cluster: Cluster,
     call: Call,
     rules: WriteRules,
-    make: UpdateFunc,
+    update: UpdateFunc,
     *,
     options: WriteOptions,
     create_missing: bool = False,
     uid: str | None = None,
 ) -> tuple[Entry, bool]:
-    """Bring the stored object to its new state; return it, and whether it had to be created.
+    """Update the stored object, and retry after concurrent writes; return the entry, and whether it was created.
 
     Raises: StatusError.
     """
@@ -111,35 +111,35 @@ async def guaranteed_update(
         if uid and (entry.uid if entry else "") != uid:
             raise _wrong_uid(call, uid, entry.uid if entry else "", dry_run=options.dry_run)
         if entry is None:
-            return await _create_missing(cluster, call, make, options)
+            return await _create_missing(cluster, call, update, options)
         old = await cluster.document(call.strategy, entry)
-        new = await _new_state(call, make, old)
-        changed = await _changed(cluster, call, rules, (new, old), options)
-        stored, encoding_version = await call.strategy.to_storage(changed)
+        new = await _compute_update(call, update, old)
+        admitted = await _admit_and_validate(cluster, call, rules, (new, old), options)
+        stored, encoding_version = await call.strategy.to_storage(admitted)
         if collection.get(key) is entry:
             return _store(cluster, call.strategy, entry, (stored, encoding_version), dry_run=options.dry_run), False
 
 
-async def _new_state(call: Call, make: UpdateFunc, old: Document) -> Document:
-    """Ask for the new state; conversions that this turns out to need are made in between."""
+async def _compute_update(call: Call, update: UpdateFunc, old: Document) -> Document:
+    """Compute the new state; fetch conversions that turn out to be required, and retry."""
     warnings = len(call.warnings)
     while True:
         try:
-            return make(decode(encode(old)))
-        except ConversionRequired as missing:
-            await missing.fetch()
+            return update(decode(encode(old)))
+        except ConversionRequired as error:
+            await error.fetch()
             del call.warnings[warnings:]
 
 
-def _wrong_uid(call: Call, wanted: str, found: str, *, dry_run: bool) -> StatusError:
+def _wrong_uid(call: Call, expected: str, found: str, *, dry_run: bool) -> StatusError:
     kind = call.strategy.info.kind
     root = "" if dry_run else "/registry"
     path = f"{root}/{_registry_path(call.strategy)}/{key_of(call.namespace, call.name)}"
-    why = (
+    detail = (
         f"StorageError: invalid object, Code: 4, Key: {path}, ResourceVersion: 0, AdditionalErrorMsg: "
-        f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+        f"Precondition failed: UID in precondition: {expected}, UID in object meta: {found}"
     )
-    return status_errors.conflict(kind.group, kind.plural, call.name, why)
+    return status_errors.conflict(kind.group, kind.plural, call.name, detail)
 
 
 def _registry_path(strategy: Strategy) -> str:
@@ -149,15 +149,17 @@ def _registry_path(strategy: Strategy) -> str:
     return _REGISTRY_PATHS.get(kind.plural, kind.plural)
 
 
-async def _create_missing(cluster: Cluster, call: Call, make: UpdateFunc, options: WriteOptions) -> tuple[Entry, bool]:
+async def _create_missing(
+    cluster: Cluster, call: Call, update: UpdateFunc, options: WriteOptions
+) -> tuple[Entry, bool]:
     kind = call.strategy.info.kind
-    new = make(None)
+    new = update(None)
     uid = new["metadata"].get("uid", "")
     if uid:
         text = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         raise status_errors.conflict(kind.group, kind.plural, call.name, text)
     _read_version(new["metadata"].get("resourceVersion") or "0")
-    # A rehearsal shows what would not be stored.
+    # A dry run returns fields that would not be stored.
     for name in ("creationTimestamp",) if options.dry_run else ("creationTimestamp", "resourceVersion", "selfLink"):
         new["metadata"].pop(name, None)
     return await create(cluster, call, new, options), True
@@ -170,23 +172,23 @@ def _read_version(text: str) -> int:
         raise status_errors.failure(500, str(error)) from None
 
 
-async def _changed(
+async def _admit_and_validate(
     cluster: Cluster, call: Call, rules: WriteRules, states: tuple[Document, Document], options: WriteOptions
 ) -> Document:
-    """Take a new state through admission and rules; return it as it will be stored."""
+    """Run admission and the rules of the endpoint on a new state; return the state to store."""
     new, old = states
     request = admission_request(call, "UPDATE", new, old, options)
     new = await run_mutating_admission(cluster, request)
     warn_of_duplicate_owners(call, new["metadata"], AFTER_ADMISSION)
     _check_version(call, new["metadata"], old["metadata"])
     context = request_context(cluster, call, options)
-    _protect(new["metadata"], old["metadata"])
+    _restore_generation(new["metadata"], old["metadata"])
     rules.prepare_update(new, old, context)
-    _protect_times(new["metadata"], old["metadata"])
-    problems = _update_problems(call.strategy, rules, (new, old), context)
-    if problems:
+    _restore_system_fields(new["metadata"], old["metadata"])
+    errors = _update_errors(call.strategy, rules, (new, old), context)
+    if errors:
         kind = call.strategy.info.kind
-        raise status_errors.invalid(kind.group, kind.kind, call.name, problems)
+        raise status_errors.invalid(kind.group, kind.kind, call.name, errors)
     call.warnings.extend(rules.warnings_on_update(new, old))
     request.object = new
     await run_validating_admission(cluster, request)
@@ -197,9 +199,9 @@ async def _changed(
 
 
 def _check_version(call: Call, new: Document, old: Document) -> None:
-    """Hold the version that the writer saw against the stored one.
+    """Check the resourceVersion of the request against the stored one.
 
-    Raises: StatusError 409 when it is another, 422 when it has to be given, 500 when it is none.
+    Raises: StatusError 409 when it differs, 422 when it is missing and required, 500 when it is not a number.
     """
     kind = call.strategy.info.kind
     version = new.get("resourceVersion", "")
@@ -209,19 +211,19 @@ def _check_version(call: Call, new: Document, old: Document) -> None:
             raise status_errors.modified(kind.group, kind.plural, call.name)
         return
     if not call.strategy.unconditional_update:
-        problem = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-        raise status_errors.invalid(kind.group, kind.plural, call.name, [problem])
+        error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+        raise status_errors.invalid(kind.group, kind.plural, call.name, [error])
     new["resourceVersion"] = old["resourceVersion"]
 
 
-def _protect(new: Document, old: Document) -> None:
+def _restore_generation(new: Document, old: Document) -> None:
     if "generation" in old:
         new["generation"] = old["generation"]
     else:
         new.pop("generation", None)
 
 
-def _protect_times(new: Document, old: Document) -> None:
+def _restore_system_fields(new: Document, old: Document) -> None:
     new.setdefault("uid", old["uid"])
     for name in ("creationTimestamp", "deletionTimestamp"):
         if name in old:
@@ -230,44 +232,44 @@ def _protect_times(new: Document, old: Document) -> None:
         new.setdefault("deletionGracePeriodSeconds", old["deletionGracePeriodSeconds"])
 
 
-def _update_problems(
+def _update_errors(
     strategy: Strategy, rules: WriteRules, states: tuple[Document, Document], context: RequestContext
 ) -> list[FieldError]:
     new, old = states
     metadata, kind = new["metadata"], strategy.info.kind
-    # The server checks metadata for all kinds first and then again for the kind; the texts are shown once.
-    problems = metadata_errors(metadata, namespaced=kind.namespaced, name_rule=path_segment_name_errors, custom=True)
+    # The real server validates metadata first for all kinds and then again for the kind; equal texts are shown once.
+    errors = metadata_errors(metadata, namespaced=kind.namespaced, name_rule=path_segment_name_errors, custom=True)
     for custom in (True, strategy.custom):
-        problems += metadata_update_errors(metadata, old["metadata"], custom=custom)
-    return problems + rules.validate_update(new, old, context)
+        errors += metadata_update_errors(metadata, old["metadata"], custom=custom)
+    return errors + rules.validate_update(new, old, context)
 
 
 def _store(
     cluster: Cluster, strategy: Strategy, entry: Entry, state: tuple[Document, object], *, dry_run: bool
 ) -> Entry:
-    """Write the new state, remove the object when its last finalizer went, or do nothing when nothing changed."""
+    """Store the new state; remove the object when its last finalizer is gone; do nothing when nothing changed."""
     document, encoding_version = state
-    done = _is_done(document["metadata"]) and not strategy.is_deletion_blocked(document)
-    if not (dry_run or done):
-        # It is never stored; an answer that shows no stored state shows it all the same.
+    deletable = _is_deletable(document["metadata"]) and not strategy.is_deletion_blocked(document)
+    if not (dry_run or deletable):
+        # selfLink is never stored, but a response with a state that is not stored includes it.
         document["metadata"].pop("selfLink", None)
     same = entry_of(entry.key, document, encoding_version, entry.revision)
-    if same.raw == entry.raw and entry.encoding_version == encoding_version and not done:
+    if same.raw == entry.raw and entry.encoding_version == encoding_version and not deletable:
         return entry
     if dry_run:
         return same
     collection = cluster.collection(strategy)
-    if done:
-        # This state is never stored: whoever watches sees the last one that was.
+    if deletable:
+        # This state is never stored: watches receive the last stored state.
         last = entry_of(entry.key, decode(entry.raw), entry.encoding_version, cluster.storage.next_revision)
         cluster.storage.delete(collection, last)
         return same
-    written = entry_of(entry.key, document, encoding_version, cluster.storage.next_revision)
-    cluster.storage.put(collection, written)
-    return written
+    updated = entry_of(entry.key, document, encoding_version, cluster.storage.next_revision)
+    cluster.storage.put(collection, updated)
+    return updated
 
 
-def _is_done(metadata: Document) -> bool:
+def _is_deletable(metadata: Document) -> bool:
     return (
         "deletionTimestamp" in metadata
         and not metadata.get("finalizers")

@@ -1,4 +1,4 @@
-"""From stored bytes to the body of an answer: the object itself, a list, a table, only the metadata; JSON or YAML."""
+"""Response bodies from stored bytes: the object itself, a list, a table or only metadata; JSON or YAML."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 _JSON_HEADERS: Final = {"content-type": JSON}
-# The server takes these for booleans and numbers, Python's YAML does not.
+# The real server's YAML reads these as booleans and numbers, Python's YAML does not.
 _SHORT_FLAGS: Final = ("y", "n", "Y", "N")
 _EXPONENT: Final = re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+")
 
@@ -45,56 +45,56 @@ def _head(api_version: str, kind: str, custom: bool) -> bytes:
 
 
 def object_prefix(strategy: Strategy) -> bytes:
-    """The bytes that come before an object's own: the opening brace, kind and apiVersion."""
+    """Return the bytes before the stored bytes of an object: the opening brace, kind and apiVersion."""
     kind = strategy.info.kind
     return _head(kind.api_version, kind.kind, strategy.custom)
 
 
 async def object_bytes(cluster: Cluster, strategy: Strategy, entry: Entry) -> bytes:
-    """An object's JSON in the strategy's version."""
-    return object_prefix(strategy) + (await _bare_bytes(cluster, strategy, entry))[1:]
+    """Return an object's JSON in the strategy's version."""
+    return object_prefix(strategy) + (await _stored_bytes(cluster, strategy, entry))[1:]
 
 
-async def _bare_bytes(cluster: Cluster, strategy: Strategy, entry: Entry) -> bytes:
-    """An object's JSON without kind and apiVersion; what had to be converted is kept for the next reader."""
+async def _stored_bytes(cluster: Cluster, strategy: Strategy, entry: Entry) -> bytes:
+    """Return an object's JSON without kind and apiVersion; the entry caches converted bytes."""
     if entry.encoding_version == strategy.encoding_version:
         return entry.raw
-    mark = (strategy.info.kind.version, strategy.encoding_version)
-    if mark not in entry.cache:
-        await _convert_together(cluster, strategy, [entry])
-    found: bytes = entry.cache[mark]
+    cache_key = (strategy.info.kind.version, strategy.encoding_version)
+    if cache_key not in entry.cache:
+        await _convert_entries(cluster, strategy, [entry])
+    found: bytes = entry.cache[cache_key]
     return found
 
 
 async def entry_response(cluster: Cluster, call: Call, entry: Entry, status: int = 200) -> Response:
-    """Answer with a stored object in the form that the call asks for."""
+    """Return the response with a stored object, in the format of the call."""
     if call.view.plain:
         return json_bytes_response(call, await object_bytes(cluster, call.strategy, entry), status)
     return document_response(cluster, call, await cluster.document(call.strategy, entry), status)
 
 
 def json_bytes_response(call: Call, body: bytes, status: int = 200) -> Response:
-    """Answer with JSON, indented when a person reads it."""
+    """Return a JSON response, indented for interactive tools."""
     if is_pretty(call.query.text("pretty"), call.agent):
         return Response(status, msgspec.json.format(body, indent=2), _JSON_HEADERS)
     return Response(status, body + b"\n", _JSON_HEADERS)
 
 
 def document_response(cluster: Cluster, call: Call, document: Document, status: int = 200) -> Response:
-    """Answer with an object that is at hand decoded, in the form that the call asks for."""
+    """Return the response with a decoded object, in the format of the call."""
     view = call.view
     if view.target == "Table":
         rows = [document] if "metadata" in document else []
         version = document.get("metadata", {}).get("resourceVersion", "")
-        return _encoded(call, make_table(cluster, call, rows, {"resourceVersion": version}), status)
+        return _encode_response(call, make_table(cluster, call, rows, {"resourceVersion": version}), status)
     if view.target == "PartialObjectMetadataList":
         if call.strategy.custom:
             raise status_errors.failure(500, "content is not a list")
         text = "you requested PartialObjectMetadataList, but the requested object is not a list"
         raise status_errors.failure(406, f"{text} (*{_go_type(call.strategy)})", "NotAcceptable")
     if view.target == "PartialObjectMetadata":
-        return _encoded(call, partial_metadata(document, view), status)
-    return _encoded(call, document, status)
+        return _encode_response(call, partial_metadata(document, view), status)
+    return _encode_response(call, document, status)
 
 
 def _go_type(strategy: Strategy) -> str:
@@ -102,22 +102,22 @@ def _go_type(strategy: Strategy) -> str:
     return "unstructured.Unstructured" if strategy.custom else f"{kind.group.partition('.')[0] or 'core'}.{kind.kind}"
 
 
-def _encoded(call: Call, document: Any, status: int = 200) -> Response:
+def _encode_response(call: Call, document: Any, status: int = 200) -> Response:
     if call.view.media == YAML:
         return Response(status, to_yaml(document), {"content-type": YAML})
     return json_bytes_response(call, encode(document), status)
 
 
 def to_yaml(document: Any) -> bytes:
-    """Write YAML as the server does: keys sorted, lists not indented, no mark at the end."""
+    """Encode YAML as the real server does: keys sorted, lists not indented, no document end marker."""
     text: bytes = yaml.dump(
-        document, Dumper=_YamlDumper, default_flow_style=False, allow_unicode=True, encoding="utf-8"
+        document, Dumper=_YamlEncoder, default_flow_style=False, allow_unicode=True, encoding="utf-8"
     )
     return text.removesuffix(b"...\n")
 
 
-class _YamlDumper(yaml.CSafeDumper):
-    """YAML without anchors; strings that look like other things are double-quoted."""
+class _YamlEncoder(yaml.CSafeDumper):
+    """A YAML encoder without anchors; strings that could be read as another type are double-quoted."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
         return True
@@ -130,11 +130,11 @@ def _text(dumper: Any, text: str) -> Any:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
-_YamlDumper.add_representer(str, _text)
+_YamlEncoder.add_representer(str, _text)
 
 
 def partial_metadata(document: Document, view: View) -> Document:
-    """Only the metadata of an object."""
+    """Return the PartialObjectMetadata of an object."""
     version = f"meta.k8s.io/{view.version}"
     return {"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": document["metadata"]}
 
@@ -142,9 +142,9 @@ def partial_metadata(document: Document, view: View) -> Document:
 def make_table(
     cluster: Cluster, call: Call, documents: Sequence[Document], metadata: Document, *, headers: bool = True
 ) -> Document:
-    """Objects as a table.
+    """Return objects as a Table.
 
-    Raises: StatusError 400 for an includeObject that the server does not know.
+    Raises: StatusError 400 for an invalid includeObject.
     """
     include = call.query.text("includeObject") or "Metadata"
     if include not in ("Metadata", "None", "Object"):
@@ -173,50 +173,52 @@ def _row_object(document: Document, include: str, view: View) -> Document | None
 
 
 async def list_response(cluster: Cluster, call: Call, entries: list[Entry], metadata: Document) -> Response:
-    """Answer with a list of stored objects in the form that the call asks for."""
+    """Return the response with a list of stored objects, in the format of the call."""
     view, strategy = call.view, call.strategy
     if view.plain:
         return json_bytes_response(call, await _list_bytes(cluster, strategy, entries, metadata))
     documents = await cluster.documents(strategy, entries)
     if view.target == "Table":
-        return _encoded(call, make_table(cluster, call, documents, metadata))
+        return _encode_response(call, make_table(cluster, call, documents, metadata))
     if view.target == "PartialObjectMetadata":
         text = f"you requested PartialObjectMetadata, but the requested object is a list (*{_go_type(strategy)}List)"
         raise status_errors.failure(406, text, "NotAcceptable")
     if view.target == "PartialObjectMetadataList":
-        return _encoded(call, _partial_list(documents, view, metadata))
+        return _encode_response(call, _partial_list(documents, view, metadata))
     for document in documents:
         if not strategy.custom:
             del document["kind"], document["apiVersion"]
-    shown = {"kind": strategy.info.list_kind, "apiVersion": strategy.info.kind.api_version}
-    return _encoded(call, shown | {"metadata": metadata, "items": documents})
+    head = {"kind": strategy.info.list_kind, "apiVersion": strategy.info.kind.api_version}
+    return _encode_response(call, head | {"metadata": metadata, "items": documents})
 
 
 def _partial_list(documents: Sequence[Document], view: View, metadata: Document) -> Document:
     items = [partial_metadata(document, view) for document in documents]
-    shown = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{view.version}"}
-    return shown | {"metadata": {name: value for name, value in metadata.items() if value}, "items": items or None}
+    head = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{view.version}"}
+    return head | {"metadata": {name: value for name, value in metadata.items() if value}, "items": items or None}
 
 
 async def _list_bytes(cluster: Cluster, strategy: Strategy, entries: list[Entry], metadata: Document) -> bytes:
     head = _head(strategy.info.kind.api_version, strategy.info.list_kind, strategy.custom)
-    encoding_version, lead = strategy.encoding_version, object_prefix(strategy)
-    mark = (strategy.info.kind.version, encoding_version)
-    await _convert_together(cluster, strategy, entries)
+    encoding_version, prefix = strategy.encoding_version, object_prefix(strategy)
+    cache_key = (strategy.info.kind.version, encoding_version)
+    await _convert_entries(cluster, strategy, entries)
     items: list[bytes] = [
-        entry.raw if entry.encoding_version == encoding_version else entry.cache[mark] for entry in entries
+        entry.raw if entry.encoding_version == encoding_version else entry.cache[cache_key] for entry in entries
     ]
     if strategy.custom:
-        items = [lead + item[1:] for item in items]
+        items = [prefix + item[1:] for item in items]
     return b'%s"metadata":%s,"items":[%s]}' % (head, encode(metadata), b",".join(items))
 
 
-async def _convert_together(cluster: Cluster, strategy: Strategy, entries: list[Entry]) -> None:
-    mark = (strategy.info.kind.version, strategy.encoding_version)
-    foreign = [
-        entry for entry in entries if entry.encoding_version != strategy.encoding_version and mark not in entry.cache
+async def _convert_entries(cluster: Cluster, strategy: Strategy, entries: list[Entry]) -> None:
+    cache_key = (strategy.info.kind.version, strategy.encoding_version)
+    outdated = [
+        entry
+        for entry in entries
+        if entry.encoding_version != strategy.encoding_version and cache_key not in entry.cache
     ]
-    if foreign:
-        for entry, document in zip(foreign, await cluster.documents(strategy, foreign), strict=True):
+    if outdated:
+        for entry, document in zip(outdated, await cluster.documents(strategy, outdated), strict=True):
             del document["kind"], document["apiVersion"]
-            entry.cache[mark] = encode(document)
+            entry.cache[cache_key] = encode(document)

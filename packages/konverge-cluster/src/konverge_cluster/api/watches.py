@@ -1,14 +1,15 @@
-"""Watch: a stream of what happens to the objects of a collection, from a version on.
+"""Watches: a stream of the events of a collection, from a version on.
 
 Rules that every change to this file keeps:
 
-1. Events come in the order of their revisions, each once, none left out. A watcher reads the collection's history from
-   its own place; one that falls so far behind that the history has moved past it is ended, cleanly.
-2. An event shows the object as it was at its revision. An object that no longer matches is DELETED with its former
-   content at the new version; one that begins to match is ADDED; changes out of sight are not told.
-3. A bookmark is sent only when asked for, and only when everything up to its version has been told. It is newer than
-   the version that the watch began with.
-4. An event is encoded once for all who watch in the same form.
+1. Events are sent in the order of their revisions, each exactly once. A watch reads the collection's history from its
+   own position. A watch that falls so far behind that the history no longer has its position is closed cleanly.
+2. An event shows the object as it was at its revision. When an object stops matching, the event is DELETED, with the
+   previous content at the new version; when it starts matching, the event is ADDED; other changes of objects that do
+   not match are not sent.
+3. A bookmark is sent only on request, and only when every event up to its version has been sent. It is newer than the
+   version at which the watch started.
+4. An event is encoded once for all watches in the same format.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from konverge_cluster.storage import ADDED, DELETED, MODIFIED, Change, Entry, Re
 
 __all__ = ["handle_watch"]
 
-_SHORTEST: Final = 1800.0
-_BOOKMARK_EVERY: Final = 60.0
+_MIN_TIMEOUT: Final = 1800.0
+_BOOKMARK_INTERVAL: Final = 60.0
 _BOOKMARK_BEFORE_END: Final = 2.0
-_BOOKMARK_ROUND: Final = 1.0
+_BOOKMARK_MARGIN: Final = 1.0
 
 
 async def handle_watch(cluster: Cluster, call: Call) -> Response:
@@ -47,17 +48,17 @@ async def handle_watch(cluster: Cluster, call: Call) -> Response:
     except ValueError as error:
         text = f'resourceVersion: Invalid value: "{options.resource_version}": {error}'
         raise status_errors.failure(500, text) from None
-    timeout = float(options.timeout or 0) or _SHORTEST * (1.0 + cluster.rng.random())
+    timeout = float(options.timeout or 0) or _MIN_TIMEOUT * (1.0 + cluster.rng.random())
     watch = _Watch(cluster, call, options, selection, timeout)
     try:
-        watch.begin(version)
-    except RevisionExpired as forgotten:
-        return Response(200, _expired(forgotten), {"content-type": JSON})
+        watch.seek(version)
+    except RevisionExpired as expired:
+        return Response(200, _expired(expired), {"content-type": JSON})
     return Response(200, headers={"content-type": JSON}, stream=watch.run(version))
 
 
 class _Watch:
-    """One watcher: where it is in the history, what it wants to see, and when it ends."""
+    """One watch: its position in the history, its selection and its deadline."""
 
     def __init__(
         self, cluster: Cluster, call: Call, options: ListOptions, selection: Selection, timeout: float
@@ -69,28 +70,28 @@ class _Watch:
         self._options = options
         self._selection = selection
         self._prefix = f"{call.namespace}/" if call.namespace else ""
-        self._shared = call.view.plain
-        self._headers_due = True
+        self._cacheable = call.view.plain
+        self._needs_headers = True
         self._loop = asyncio.get_running_loop()
         self._deadline = self._loop.time() + timeout
         self._position = 0
-        self._told = 0
-        self._woken = asyncio.Event()
+        self._sent_revision = 0
+        self._wakeup = asyncio.Event()
 
-    def begin(self, version: int) -> None:
-        """Take the place from which changes are told; 0 means from now on.
+    def seek(self, version: int) -> None:
+        """Set the position from which events are sent; version 0 means the current revision.
 
-        Raises: Forgotten when the history does not reach back to the version.
+        Raises: RevisionExpired when the history does not reach back to the version.
         """
         if not self._options.initial_events:
-            self._told = version or self._cluster.storage.revision
-            self._position = self._collection.position_after(self._told)
+            self._sent_revision = version or self._cluster.storage.revision
+            self._position = self._collection.position_after(self._sent_revision)
 
     async def run(self, version: int) -> AsyncGenerator[bytes, None]:
-        """The stream, from the first event to its end."""
-        self._collection.subscribe(self, self._woken.set)
-        self._cluster.watches[self] = (self._strategy.info.storage, self._end)
-        timer = self._loop.call_at(self._deadline, self._woken.set)
+        """Yield the encoded events until the watch ends."""
+        self._collection.subscribe(self, self._wakeup.set)
+        self._cluster.watches[self] = (self._strategy.info.storage, self._stop)
+        timer = self._loop.call_at(self._deadline, self._wakeup.set)
         try:
             async for chunk in self._events(version):
                 yield chunk
@@ -99,16 +100,16 @@ class _Watch:
             self._collection.unsubscribe(self)
             del self._cluster.watches[self]
 
-    def _end(self) -> None:
+    def _stop(self) -> None:
         self._deadline = self._loop.time()
-        self._woken.set()
+        self._wakeup.set()
 
     async def _events(self, version: int) -> AsyncGenerator[bytes, None]:
         if self._options.initial_events:
             try:
                 await wait_for_revision(self._cluster, version)
-            except status_errors.StatusError as refusal:
-                yield _framed("ERROR", encode(refusal.status))
+            except status_errors.StatusError as error:
+                yield _encode_frame("ERROR", encode(error.status))
                 return
             async for chunk in self._initial():
                 yield chunk
@@ -116,11 +117,11 @@ class _Watch:
             yield chunk
 
     async def _initial(self) -> AsyncGenerator[bytes, None]:
-        """The present state as ADDED events, and the bookmark that says so."""
+        """Yield the current state as ADDED events, and the bookmark that ends the initial events."""
         revision = self._cluster.storage.revision
         entries = self._collection.entries(self._call.namespace)
         self._position = self._collection.position_after(revision)
-        self._told = revision
+        self._sent_revision = revision
         await self._selection.prepare(self._cluster, entries)
         frames = [await self._frame(ADDED, entry, None) for entry in entries if self._selection.matches(entry)]
         if self._options.bookmarks:
@@ -134,10 +135,10 @@ class _Watch:
             changes = self._collection.changes_from(self._position)
             if changes is None:
                 return
-            chunk = await self._told_of(changes)
+            chunk = await self._frames_for(changes)
             if loop.time() >= bookmark_at:
                 bookmark_at = self._next_bookmark()
-                chunk += self._progress()
+                chunk += self._progress_bookmark()
             if chunk:
                 yield chunk
             if loop.time() >= self._deadline:
@@ -150,13 +151,13 @@ class _Watch:
         return changes is None or bool(changes)
 
     async def _wait(self, until: float) -> None:
-        self._woken.clear()
+        self._wakeup.clear()
         if until >= self._deadline:
-            await self._woken.wait()
+            await self._wakeup.wait()
             return
-        timer = self._loop.call_at(until, self._woken.set)
+        timer = self._loop.call_at(until, self._wakeup.set)
         try:
-            await self._woken.wait()
+            await self._wakeup.wait()
         finally:
             timer.cancel()
 
@@ -165,20 +166,20 @@ class _Watch:
             return float("inf")
         now = self._loop.time()
         last = self._deadline - _BOOKMARK_BEFORE_END
-        if now >= last - _BOOKMARK_ROUND:
+        if now >= last - _BOOKMARK_MARGIN:
             return float("inf")
-        return min(now + _BOOKMARK_EVERY, last)
+        return min(now + _BOOKMARK_INTERVAL, last)
 
-    def _progress(self) -> bytes:
-        """A bookmark at the present revision, when everything up to it has been told and time has passed at all."""
+    def _progress_bookmark(self) -> bytes:
+        """Return a bookmark at the current revision; nothing while events are pending or the revision is unchanged."""
         revision = self._cluster.storage.revision
-        return b"" if self._pending() or revision <= self._told else self._bookmark(revision)
+        return b"" if self._pending() or revision <= self._sent_revision else self._bookmark(revision)
 
-    async def _told_of(self, changes: list[Change]) -> bytes:
+    async def _frames_for(self, changes: list[Change]) -> bytes:
         self._position += len(changes)
         frames = []
         for change in changes:
-            if change.revision <= self._told or not change.entry.key.startswith(self._prefix):
+            if change.revision <= self._sent_revision or not change.entry.key.startswith(self._prefix):
                 continue
             frame = await self._event(change)
             if frame:
@@ -195,25 +196,27 @@ class _Watch:
             return await self._frame(MODIFIED if before else ADDED, change.entry, change)
         if not before:
             return b""
-        return await self._frame(DELETED, _departed(change), change)
+        return await self._frame(DELETED, _deleted_entry(change), change)
 
     async def _frame(self, kind: str, entry: Entry, change: Change | None) -> bytes:
-        if not self._shared:
-            return _framed(kind, await self._rendered(entry))
+        if not self._cacheable:
+            return _encode_frame(kind, await self._render(entry))
         if change is None:
-            return _framed(kind, await object_bytes(self._cluster, self._strategy, entry))
-        mark = (kind, self._strategy.info.kind.api_version, self._strategy.encoding_version)
-        frame: bytes | None = change.cache.get(mark)
+            return _encode_frame(kind, await object_bytes(self._cluster, self._strategy, entry))
+        cache_key = (kind, self._strategy.info.kind.api_version, self._strategy.encoding_version)
+        frame: bytes | None = change.cache.get(cache_key)
         if frame is None:
-            frame = change.cache[mark] = _framed(kind, await object_bytes(self._cluster, self._strategy, entry))
+            frame = change.cache[cache_key] = _encode_frame(
+                kind, await object_bytes(self._cluster, self._strategy, entry)
+            )
         return frame
 
-    async def _rendered(self, entry: Entry) -> bytes:
+    async def _render(self, entry: Entry) -> bytes:
         document = await self._cluster.document(self._strategy, entry)
         if self._call.view.target == "Table":
             metadata = {"resourceVersion": document["metadata"]["resourceVersion"]}
-            table = make_table(self._cluster, self._call, [document], metadata, headers=self._headers_due)
-            self._headers_due = False
+            table = make_table(self._cluster, self._call, [document], metadata, headers=self._needs_headers)
+            self._needs_headers = False
             return encode(table)
         return encode(partial_metadata(document, self._call.view))
 
@@ -221,37 +224,39 @@ class _Watch:
         metadata: dict[str, Any] = {"resourceVersion": str(revision)}
         if annotations:
             metadata["annotations"] = annotations
-        if self._shared:
-            return _framed("BOOKMARK", object_prefix(self._strategy) + b'"metadata":' + encode(metadata) + b"}")
+        if self._cacheable:
+            return _encode_frame("BOOKMARK", object_prefix(self._strategy) + b'"metadata":' + encode(metadata) + b"}")
         partial = partial_metadata({"metadata": metadata}, self._call.view)
         if self._call.view.target != "Table":
-            return _framed("BOOKMARK", encode(partial))
-        table = make_table(self._cluster, self._call, [], {"resourceVersion": str(revision)}, headers=self._headers_due)
-        self._headers_due = False
+            return _encode_frame("BOOKMARK", encode(partial))
+        table = make_table(
+            self._cluster, self._call, [], {"resourceVersion": str(revision)}, headers=self._needs_headers
+        )
+        self._needs_headers = False
         table["rows"] = [{"cells": ["", *[None] * (len(self._strategy.columns) - 1)], "object": partial}]
-        return _framed("BOOKMARK", encode(table))
+        return _encode_frame("BOOKMARK", encode(table))
 
 
-def _expired(forgotten: RevisionExpired) -> bytes:
-    refusal = status_errors.expired(f"too old resource version: {forgotten.revision} ({forgotten.oldest})")
-    return _framed("ERROR", encode(refusal.status))
+def _expired(expired: RevisionExpired) -> bytes:
+    error = status_errors.expired(f"too old resource version: {expired.revision} ({expired.oldest})")
+    return _encode_frame("ERROR", encode(error.status))
 
 
-def _framed(kind: str, body: bytes) -> bytes:
+def _encode_frame(kind: str, body: bytes) -> bytes:
     return b'{"type":"%s","object":%s}\n' % (kind.encode(), body)
 
 
-def _departed(change: Change) -> Entry:
-    """The former content of an object that is gone from sight, at the revision of its going."""
+def _deleted_entry(change: Change) -> Entry:
+    """Return the entry of a DELETED event: the previous content at the revision of the change."""
     if change.kind == DELETED:
         return change.entry
-    departed: Entry | None = change.cache.get("departed")
-    if departed is None:
-        former = change.previous
-        assert former is not None
-        document = decode(former.raw)
+    deleted: Entry | None = change.cache.get("deleted_entry")
+    if deleted is None:
+        previous = change.previous
+        assert previous is not None
+        document = decode(previous.raw)
         document["metadata"]["resourceVersion"] = str(change.revision)
         raw = encode(document)
-        departed = Entry(former.key, raw, change.revision, former.uid, former.labels, former.encoding_version)
-        change.cache["departed"] = departed
-    return departed
+        deleted = Entry(previous.key, raw, change.revision, previous.uid, previous.labels, previous.encoding_version)
+        change.cache["deleted_entry"] = deleted
+    return deleted

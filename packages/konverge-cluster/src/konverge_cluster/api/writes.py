@@ -1,7 +1,7 @@
-"""Create an object, and what all writes share: admission, managed fields, the step into storage.
+"""Create, and the parts that all writes share: admission, managed fields, encoding for storage.
 
-Between the check that an entry is still the one that was read and the write there is no `await`; whoever waits (a
-webhook) may find that somebody else was faster, and starts over.
+There is no `await` between the check that the stored entry is still the one that was read and the write. Code that
+awaits (a webhook call) must expect a concurrent write, and start over.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from konverge_cluster.api.cluster import Cluster, decode, encode, key_of
 from konverge_cluster.api.documents import read_document
 from konverge_cluster.api.field_errors import invalid
 from konverge_cluster.api.metadata import metadata_errors, remove_duplicate_owners
-from konverge_cluster.api.names import generated_name, path_segment_name_errors
+from konverge_cluster.api.names import generate_name, path_segment_name_errors
 from konverge_cluster.api.options import WriteOptions, unsigned
 from konverge_cluster.api.responses import Response
 from konverge_cluster.api.strategy import Document, RequestContext, Strategy, WriteRules
@@ -44,7 +44,7 @@ __all__ = [
 
 AFTER_ADMISSION: Final = " after mutating admission happens"
 
-_ATTEMPTS: Final = 8
+_MAX_NAME_ATTEMPTS: Final = 8
 _SIZE_LIMIT: Final = 1_572_864
 _SYSTEM_FIELDS: Final = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
@@ -63,20 +63,20 @@ async def handle_create(cluster: Cluster, call: Call) -> Response:
 
 
 def match_namespace(call: Call, metadata: Document) -> None:
-    """Take the namespace from the path.
+    """Set the namespace of an object from the path.
 
-    Raises: StatusError 400 when the object says another one.
+    Raises: StatusError 400 when the object has another namespace.
     """
-    wanted = call.namespace if call.strategy.info.kind.namespaced else ""
-    if metadata.get("namespace", wanted) != wanted:
+    namespace = call.namespace if call.strategy.info.kind.namespaced else ""
+    if metadata.get("namespace", namespace) != namespace:
         text = "the namespace of the provided object does not match the namespace sent on the request"
         raise status_errors.bad_request(text)
-    if wanted:
-        metadata["namespace"] = wanted
+    if namespace:
+        metadata["namespace"] = namespace
 
 
 def warn_of_duplicate_owners(call: Call, metadata: Document, when: str = "") -> None:
-    """Keep one owner reference of each uid, and warn of the others."""
+    """Remove duplicate owner references, and add a warning that names them."""
     repeated = remove_duplicate_owners(metadata)
     if repeated:
         call.warnings.append(
@@ -87,12 +87,12 @@ def warn_of_duplicate_owners(call: Call, metadata: Document, when: str = "") -> 
 
 
 def endpoint_of(cluster: Cluster, strategy: Strategy, subresource: str) -> Endpoint:
-    """Where managed fields of a write through this endpoint belong."""
+    """Return the endpoint of a write, for managed fields; endpoints are cached for each strategy."""
     kind = strategy.info.kind
-    mark = (*kind[:4], subresource)
-    known = cluster.endpoints.get(mark)
+    cache_key = (*kind[:4], subresource)
+    known = cluster.endpoints.get(cache_key)
     if known is None or known[0] is not strategy:
-        known = cluster.endpoints[mark] = (strategy, _make_endpoint(strategy, subresource))
+        known = cluster.endpoints[cache_key] = (strategy, _make_endpoint(strategy, subresource))
     return known[1]
 
 
@@ -105,7 +105,7 @@ def _make_endpoint(strategy: Strategy, subresource: str) -> Endpoint:
 
 
 def track(cluster: Cluster, call: Call, old: Document | None, new: Document, options: WriteOptions) -> None:
-    """Note in the object who owns what after this write."""
+    """Set the managedFields of an object that is written."""
     manager = manager_name(options.manager, call.agent)
     endpoint = endpoint_of(cluster, call.strategy, call.subresource)
     entries = track_update(old, new, manager=manager, endpoint=endpoint, now=cluster.now())
@@ -116,7 +116,7 @@ def track(cluster: Cluster, call: Call, old: Document | None, new: Document, opt
 
 
 def request_context(cluster: Cluster, call: Call, options: WriteOptions) -> RequestContext:
-    """What the rules of the kind may know besides the object."""
+    """Return the context of a write for the rules of the kind."""
     return RequestContext(
         now=cluster.now(),
         namespace=call.namespace,
@@ -146,7 +146,7 @@ def admission_request(
 
 
 async def run_mutating_admission(cluster: Cluster, request: AdmissionRequest) -> Document:
-    """Let every plug-in change the object; return what it has become."""
+    """Run `mutate` of every admission plug-in; return the resulting object."""
     for plugin in cluster.admission:
         if plugin.handles(request):
             await plugin.mutate(request)
@@ -155,14 +155,14 @@ async def run_mutating_admission(cluster: Cluster, request: AdmissionRequest) ->
 
 
 async def run_validating_admission(cluster: Cluster, request: AdmissionRequest) -> None:
-    """Let every plug-in refuse the object in its final form."""
+    """Run `validate` of every admission plug-in on the final object."""
     for plugin in cluster.admission:
         if plugin.handles(request):
             await plugin.validate(request)
 
 
 async def create(cluster: Cluster, call: Call, document: Document, options: WriteOptions) -> Entry:
-    """Take a document through admission and the rules of its kind, and store it.
+    """Run admission and the rules of the kind on a new object, and store it.
 
     Raises: StatusError.
     """
@@ -175,44 +175,44 @@ async def create(cluster: Cluster, call: Call, document: Document, options: Writ
     if "uid" not in metadata:
         metadata["uid"] = cluster.new_uid()
     metadata["creationTimestamp"] = cluster.now()
-    _name(cluster, call, metadata)
+    _set_name(cluster, call, metadata)
     context = request_context(cluster, call, options)
     strategy.prepare_create(document, context)
-    _check_new(call, document, context)
+    _validate_new(call, document, context)
     call.warnings.extend(strategy.warnings_on_create(document))
     request.object, request.name = document, metadata["name"]
     await run_validating_admission(cluster, request)
     return await _store_new(cluster, call, document, options)
 
 
-def _name(cluster: Cluster, call: Call, metadata: Document) -> None:
+def _set_name(cluster: Cluster, call: Call, metadata: Document) -> None:
     if metadata.get("name") or not metadata.get("generateName"):
         return
     collection = cluster.collection(call.strategy)
-    for _ in range(_ATTEMPTS):
-        metadata["name"] = generated_name(metadata["generateName"], cluster.rng)
+    for _ in range(_MAX_NAME_ATTEMPTS):
+        metadata["name"] = generate_name(metadata["generateName"], cluster.rng)
         if collection.get(key_of(call.namespace, metadata["name"])) is None:
             return
     raise status_errors.name_not_generated(call.strategy.info.kind, metadata["name"])
 
 
-def _check_new(call: Call, document: Document, context: RequestContext) -> None:
+def _validate_new(call: Call, document: Document, context: RequestContext) -> None:
     strategy, metadata = call.strategy, document["metadata"]
     kind = strategy.info.kind
-    problems = metadata_errors(
+    errors = metadata_errors(
         metadata, namespaced=kind.namespaced, name_rule=strategy.name_errors, custom=strategy.custom
     )
-    problems += strategy.validate(document, context)
+    errors += strategy.validate(document, context)
     name = metadata.get("name", "")
-    if not problems:
-        # Whatever the kind allows, a name must fit into a path.
-        problems = [invalid("metadata.name", name, text) for text in path_segment_name_errors(name)]
-    if problems:
-        raise status_errors.invalid(kind.group, kind.kind, name, problems)
+    if not errors:
+        # Whatever the kind allows, a name must fit into a path segment.
+        errors = [invalid("metadata.name", name, text) for text in path_segment_name_errors(name)]
+    if errors:
+        raise status_errors.invalid(kind.group, kind.kind, name, errors)
 
 
-def _is_version(text: str) -> bool:
-    """Whether a version is set; what is no number is overlooked, as the real server does."""
+def _is_version_set(text: str) -> bool:
+    """Report whether a version is set; a value that is not a number is ignored, as on the real server."""
     try:
         return unsigned(text) != 0
     except ValueError:
@@ -221,7 +221,7 @@ def _is_version(text: str) -> bool:
 
 async def _store_new(cluster: Cluster, call: Call, document: Document, options: WriteOptions) -> Entry:
     strategy = call.strategy
-    if not options.dry_run and _is_version(document["metadata"].pop("resourceVersion", "")):
+    if not options.dry_run and _is_version_set(document["metadata"].pop("resourceVersion", "")):
         raise status_errors.failure(500, "resourceVersion should not be set on objects to be created")
     stored, encoding_version = await strategy.to_storage(document)
     name = document["metadata"]["name"]
@@ -240,9 +240,9 @@ async def _store_new(cluster: Cluster, call: Call, document: Document, options: 
 
 
 def entry_of(key: str, document: Document, encoding_version: object, revision: int | None) -> Entry:
-    """Encode an object for a revision; None makes one that is only shown (dry run), with whatever version it has.
+    """Encode an object for a revision; None is for a dry run, where the object keeps its version and is not stored.
 
-    Raises: StatusError 500 when it is too large to be stored.
+    Raises: StatusError 500 when the object is too large.
     """
     body = {name: value for name, value in document.items() if name not in ("kind", "apiVersion")}
     metadata = body["metadata"]
@@ -255,9 +255,9 @@ def entry_of(key: str, document: Document, encoding_version: object, revision: i
 
 
 def rules_of(call: Call) -> WriteRules:
-    """The rules of the endpoint that a call goes to.
+    """Return the write rules of the endpoint of a call.
 
-    Raises: StatusError 405 when it cannot be written.
+    Raises: StatusError 405 when the endpoint cannot be written.
     """
     rules = call.strategy.endpoint(call.subresource)
     if rules is None:

@@ -7,8 +7,8 @@
     track_update(old, new, manager=..., endpoint=..., now=...)         managedFields of every other write
     keep_times(old, new)                                               managedFields of a write that changed nothing
 
-Each gives a new value and never changes what it is given. None of them reads a clock, and none of them defaults,
-validates or normalises objects: that is the caller's part. What fails is a `PatchError`, which carries what a Status
+Each returns a new value and never changes its arguments. None of them reads a clock, and none of them defaults,
+validates or normalizes objects: that is up to the caller. Errors are `PatchError`, which has everything that a Status
 needs.
 """
 

@@ -1,22 +1,24 @@
-"""Server-side apply: a manager says what it wants of an object, and owns just that.
+"""Server-side apply: a manager applies a partial configuration, and owns exactly the fields in it.
 
-The algorithm, in steps that a reader can check one by one:
+The algorithm, step by step:
 
-1. The configuration must be of the endpoint's kind and version, carry no managedFields, and fit the schema without
+1. The configuration must have the endpoint's kind and version and no managedFields, and must match the schema without
    duplicate list items.
-2. An object without managedFields is told apart first: all it has belongs to `before-first-apply`.
+2. If the object has no managedFields, the manager `before-first-apply` becomes the owner of all its fields.
 3. *merged* is the live object with the configuration merged in (`merging`).
-4. The manager's new set is what the configuration says (`comparison.fields_of`), less what the endpoint resets.
-5. What the manager applied before and no longer does is pruned from *merged*, unless somebody else owns it (`pruning`).
-6. Whatever differs between the live and the new object and is owned by others is a conflict. Unforced, the first
-   conflict ends it; forced, the others lose these fields. Everybody loses what is gone.
+4. The manager's new set is the fields of the configuration (`comparison.fields_of`), without those that the endpoint
+   resets.
+5. Fields that the manager applied before and no longer applies are pruned from *merged*, unless another manager owns
+   them (`pruning`).
+6. A field that differs between the live and the new object and that another manager owns is a conflict. Without force,
+   conflicts are an error; with force, the other managers lose these fields. Every manager loses removed fields.
 7. A field that two managers apply with the same value is shared: no difference, no conflict.
-8. The manager's time moves when the object changes. An apply that changes nothing keeps it, and an entry that is new
-   then has none.
-9. `kubectl` may take over, unforced, what its own client-side apply wrote, and keeps that annotation true
-   (`last_applied`).
+8. The time of the manager's entry is updated when the object changes. An apply that changes nothing keeps the time, and
+   a new entry then has no time.
+9. `kubectl` may take over, without force, fields that its own client-side apply wrote, and keeps that annotation up to
+   date (`last_applied`).
 
-The result is not defaulted and not normalised: it may hold nulls where something was taken out.
+The result is neither defaulted nor normalized: it may contain nulls where a field was removed.
 """
 
 from __future__ import annotations
@@ -42,14 +44,14 @@ KUBECTL = "kubectl"
 
 
 class Applied(NamedTuple):
-    """What an apply gives: the object without managedFields, and its managedFields (empty: the key is left out)."""
+    """The result of an apply: the object without managedFields, and its managedFields (empty: the key is omitted)."""
 
     object: dict[str, Any]
     managed_fields: list[dict[str, Any]]
 
 
 class _Conflicts(Exception):
-    """What others own of what an unforced apply wants to change."""
+    """Fields that an apply without force would change, and that other managers own."""
 
     def __init__(self, found: dict[Identity, FieldSet]) -> None:
         super().__init__()
@@ -68,7 +70,7 @@ def apply_patch(
     """Apply a configuration to the live object (None when it does not exist yet).
 
     Raises: PatchError 400 for a configuration of another kind or with managedFields, 409 for conflicts, 500 for one
-        that does not fit the schema.
+        that does not match the schema.
     """
     _check(config, endpoint)
     attempt = _Apply(
@@ -76,15 +78,15 @@ def apply_patch(
     )
     try:
         attempt.initialize_managers(now)
-        applied = _settled(attempt, manager=manager, force=force, now=now)
-    except (ValidationError, PathElementError) as wrong:
-        raise internal(str(wrong)) from wrong
+        applied = _run_attempt(attempt, manager=manager, force=force, now=now)
+    except (ValidationError, PathElementError) as error:
+        raise internal(str(error)) from error
     if manager == KUBECTL:
         return Applied(last_applied.with_last_applied(applied.object, config), applied.managed_fields)
     return applied
 
 
-def _settled(attempt: _Apply, *, manager: str, force: bool, now: str) -> Applied:
+def _run_attempt(attempt: _Apply, *, manager: str, force: bool, now: str) -> Applied:
     try:
         return attempt.run(force=force, now=now)
     except _Conflicts as conflicts:
@@ -119,7 +121,7 @@ def _object_text(obj: dict[str, Any]) -> str:
 
 
 class _Apply:
-    """One apply, up to the end that `force` decides."""
+    """One apply. `run` may be called twice: without and then with force."""
 
     def __init__(
         self, endpoint: Endpoint, live: dict[str, Any] | None, config: dict[str, Any], identity: Identity
@@ -131,7 +133,7 @@ class _Apply:
         self._managers = {} if live is None else _read(live)
 
     def initialize_managers(self, now: str) -> None:
-        """Check both sides, and give what nobody owns yet to `before-first-apply`."""
+        """Validate both sides; if there are no managers, make `before-first-apply` the owner of the live object."""
         root = self.endpoint.topology.root
         _validate(root, self._config, "failed to create typed patch object", allow_duplicates=False)
         if self.live is None:
@@ -145,23 +147,23 @@ class _Apply:
             )
 
     def run(self, *, force: bool, now: str) -> Applied:
-        """Merge, prune and settle.
+        """Merge, prune and compute the new owners.
 
-        Raises: _Conflicts when it is not forced and others own what it changes.
+        Raises: _Conflicts without force, when other managers own changed fields.
         """
         endpoint, identity = self.endpoint, self._identity
-        said = fields_of(endpoint.topology.root, self._config)
-        owned = subtract(said, endpoint.reset.get(endpoint.api_version, {}))
+        fields = fields_of(endpoint.topology.root, self._config)
+        owned = subtract(fields, endpoint.reset.get(endpoint.api_version, {}))
         if self.live is None:
-            return Applied(self._config, _written({}, identity, Owned(owned, endpoint.api_version, now)))
+            return Applied(self._config, _write_entries({}, identity, Owned(owned, endpoint.api_version, now)))
         managers = reconcile_with_schema(endpoint, self._managers, self.live)
         last = managers.get(identity)
         managers[identity] = Owned(owned, endpoint.api_version, last.time if last is not None else None)
         merged = merge(endpoint.topology.root, self.live, self._config)
         merged = prune(endpoint, merged, managers, last)
-        return self._settle(merged, managers, force=force, now=now)
+        return self._finish(merged, managers, force=force, now=now)
 
-    def _settle(self, merged: dict[str, Any], managers: Managers, *, force: bool, now: str) -> Applied:
+    def _finish(self, merged: dict[str, Any], managers: Managers, *, force: bool, now: str) -> Applied:
         live = self.live or {}
         change = Change(self.endpoint, live, merged)
         conflicts = change.conflicts(managers, exclude=self._identity)
@@ -172,11 +174,12 @@ class _Apply:
         managers = change.managers_after(managers, exclude=self._identity)
         time = owned.time if is_noop else now
         return Applied(
-            live if is_noop else merged, _written(managers, self._identity, Owned(owned.fields, owned.version, time))
+            live if is_noop else merged,
+            _write_entries(managers, self._identity, Owned(owned.fields, owned.version, time)),
         )
 
 
-def _written(managers: Managers, identity: Identity, owned: Owned) -> list[dict[str, Any]]:
+def _write_entries(managers: Managers, identity: Identity, owned: Owned) -> list[dict[str, Any]]:
     fields = strip(owned.fields)
     managers = {key: value for key, value in managers.items() if key != identity}
     if fields:
@@ -189,27 +192,27 @@ def _read(live: dict[str, Any]) -> Managers:
     entries = (metadata.get("managedFields") if isinstance(metadata, dict) else None) or []
     try:
         return read_managers(entries, trusted=entries)
-    except PathElementError as wrong:
-        raise internal(f"failed to decode managed fields: {wrong}") from wrong
+    except PathElementError as error:
+        raise internal(f"failed to decode managed fields: {error}") from error
 
 
 def _validate(root: Any, obj: dict[str, Any], what: str, *, allow_duplicates: bool) -> None:
     try:
         validate(root, obj, allow_duplicates=allow_duplicates)
-    except ValidationError as wrong:
-        raise internal(f"{what} ({_object_text(obj)}): {wrong}") from wrong
+    except ValidationError as error:
+        raise internal(f"{what} ({_object_text(obj)}): {error}") from error
 
 
 def _conflict_error(found: dict[Identity, FieldSet]) -> PatchError:
-    listed = [(identity, path) for identity in sorted(found, key=_name) for path in paths(found[identity])]
-    causes = [(f"conflict with {identity}", path) for identity, path in listed]
-    if len(listed) == 1:
+    conflicts = [(identity, path) for identity in sorted(found, key=_name) for path in paths(found[identity])]
+    causes = [(f"conflict with {identity}", path) for identity, path in conflicts]
+    if len(conflicts) == 1:
         return apply_conflict(f"Apply failed with 1 conflict: {causes[0][0]}: {causes[0][1]}", causes)
     lines = []
     for identity in sorted(found, key=_name):
         lines.append(f"conflicts with {identity}:")
         lines += [f"- {path}" for path in paths(found[identity])]
-    return apply_conflict(f"Apply failed with {len(listed)} conflicts: " + "\n".join(lines), causes)
+    return apply_conflict(f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines), causes)
 
 
 def _name(identity: Identity) -> str:

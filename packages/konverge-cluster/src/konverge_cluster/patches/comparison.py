@@ -1,15 +1,14 @@
-"""What a write changed, and what an object says, as sets of fields.
+"""The fields that a write changed, and the fields in a configuration, as field sets.
 
-`compare` gives the fields that were added or modified, and those that were removed. `fields_of` gives what an applied
-configuration says, which is not the same as what adding it would change:
+`compare` returns the fields that were added or modified, and those that were removed. `fields_of` returns the fields of
+an applied configuration, which is not the same as the changes from adding it:
 
-1. `compare` counts every container that came or went: a new map is changed itself and in all its parts. Containers on
-   both sides are never changed themselves, only their parts.
-2. `fields_of` counts leaves, map keys and list items; a struct is there for its fields and does not count itself,
-   unless it is empty or null.
-3. Both count an atomic value as one field, and items that occur twice in a granular list as one field each.
+1. `compare` includes every container that was added or removed: a new map is changed itself and in all its parts. A
+   container on both sides is never changed itself, only its parts.
+2. `fields_of` includes leaves, map keys and list items. A struct itself is not included, unless it is empty or null.
+3. Both treat an atomic value as one field, and the items with a duplicate key in a granular list as one field.
 
-Both expect values that `validate` passes.
+Both expect values that `validate` accepts.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ __all__ = ["compare", "fields_of", "same"]
 
 
 def compare(node: Node, old: Any, new: Any) -> tuple[FieldSet, FieldSet]:
-    """Give (changed, removed): what `new` adds or modifies, and what it no longer has."""
+    """Return (changed, removed): what `new` adds or modifies, and what it no longer has."""
     changed, removed = _differ(node, old, new)
     return children_of(changed), children_of(removed)
 
 
 def fields_of(node: Node, value: Any) -> FieldSet:
-    """Give the fields that an applied configuration says."""
-    return children_of(_said(node, value))
+    """Return the fields of an applied configuration."""
+    return children_of(_configured(node, value))
 
 
 def same(one: Any, other: Any) -> bool:
@@ -49,7 +48,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 Differences = tuple[FieldSet | None, FieldSet | None]
-"""The trees to stand under an element, for what changed and what was removed; None for nothing."""
+"""The trees below an element: the changed and the removed fields; None for no fields."""
 
 _LEAF: Differences = ({}, None)
 _NOTHING: Differences = (None, None)
@@ -63,7 +62,7 @@ def _differ(node: Node, old: Any, new: Any) -> Differences:
         return _differ_as(node, after, old, new)
     if node.has_one_form:
         return _differ_as(node, node.first_form, old, new)
-    # Where the schema leaves the form open both forms are looked at: the field changed, and all its parts did.
+    # Where the schema allows several forms, both are compared: the field changed, and so did all its parts.
     one, other = _differ_as(node, before, old, new), _differ_as(node, after, old, new)
     return _either(one[0], other[0]), _either(one[1], other[1])
 
@@ -100,18 +99,18 @@ def _differ_maps(mapping: MappingType, old: dict[str, Any], new: dict[str, Any])
     removed: FieldSet = {}
     child = mapping.child
     for key, value in new.items():
-        was = old.get(key, ABSENT)
-        if was is ABSENT:
-            changed["f:" + key] = _whole(child(key), value) if isinstance(value, dict | list) else {}
-        elif was is not value:
-            _note("f:" + key, _differ(child(key), was, value), changed, removed)
+        before = old.get(key, ABSENT)
+        if before is ABSENT:
+            changed["f:" + key] = _complete_set(child(key), value) if isinstance(value, dict | list) else {}
+        elif before is not value:
+            _add_difference("f:" + key, _differ(child(key), before, value), changed, removed)
     for key, value in old.items():
         if key not in new:
-            removed["f:" + key] = _whole(child(key), value)
+            removed["f:" + key] = _complete_set(child(key), value)
     return changed or None, removed or None
 
 
-def _note(element: str, found: Differences, changed: FieldSet, removed: FieldSet) -> None:
+def _add_difference(element: str, found: Differences, changed: FieldSet, removed: FieldSet) -> None:
     if found[0] is not None:
         changed[element] = found[0]
     if found[1] is not None:
@@ -121,85 +120,85 @@ def _note(element: str, found: Differences, changed: FieldSet, removed: FieldSet
 def _differ_lists(sequence: SequenceType, old: list[Any], new: list[Any]) -> Differences:
     changed: FieldSet = {}
     removed: FieldSet = {}
-    before, after = _grouped(sequence, old), _grouped(sequence, new)
+    before, after = _group_items(sequence, old), _group_items(sequence, new)
     for element in before | after:
         found = _differ_items(sequence.element, before.get(element, []), after.get(element, []))
-        _note(element, found, changed, removed)
+        _add_difference(element, found, changed, removed)
     return changed or None, removed or None
 
 
 def _differ_items(node: Node, old: list[Any], new: list[Any]) -> Differences:
-    """Compare the items of one key; where a key occurs twice its items are one thing."""
+    """Compare the items of one key; items with a duplicate key are compared as a whole."""
     if len(old) > 1 and len(new) > 1:
         return _NOTHING if same(old, new) else _LEAF
     if len(old) > 1:
-        return (_whole(node, new[0]) if new else None), {}
+        return (_complete_set(node, new[0]) if new else None), {}
     if len(new) > 1:
-        return {}, (_whole(node, old[0]) if old else None)
+        return {}, (_complete_set(node, old[0]) if old else None)
     if not old:
-        return _whole(node, new[0]), None
+        return _complete_set(node, new[0]), None
     if not new:
-        return None, _whole(node, old[0])
+        return None, _complete_set(node, old[0])
     return _differ(node, old[0], new[0])
 
 
-def _grouped(sequence: SequenceType, items: Iterable[Any]) -> dict[str, list[Any]]:
+def _group_items(sequence: SequenceType, items: Iterable[Any]) -> dict[str, list[Any]]:
     grouped: dict[str, list[Any]] = {}
     for item in items:
         grouped.setdefault(item_element(sequence, item), []).append(item)
     return grouped
 
 
-def _whole(node: Node, value: Any) -> FieldSet:
-    """Give the tree of a value that came or went as a whole: it and every part of it."""
+def _complete_set(node: Node, value: Any) -> FieldSet:
+    """Return the tree of a value that was added or removed: the value and all its parts."""
     if isinstance(value, dict):
         mapping = node.mapping
         if mapping is None or mapping.atomic or not value:
             return {}
-        made: FieldSet = {".": {}}
+        result: FieldSet = {".": {}}
         for key, inner in value.items():
-            made["f:" + key] = _whole(mapping.child(key), inner) if isinstance(inner, dict | list) else {}
-        return made
+            result["f:" + key] = _complete_set(mapping.child(key), inner) if isinstance(inner, dict | list) else {}
+        return result
     if isinstance(value, list):
         sequence = node.sequence
         if sequence is None or sequence.atomic or not value:
             return {}
-        return {".": {}, **dict(_whole_items(sequence, value))}
+        return {".": {}, **dict(_complete_items(sequence, value))}
     return {}
 
 
-def _whole_items(sequence: SequenceType, items: list[Any]) -> Iterator[tuple[str, FieldSet]]:
-    for element, group in _grouped(sequence, items).items():
-        yield element, _whole(sequence.element, group[0]) if len(group) == 1 else {}
+def _complete_items(sequence: SequenceType, items: list[Any]) -> Iterator[tuple[str, FieldSet]]:
+    for element, group in _group_items(sequence, items).items():
+        yield element, _complete_set(sequence.element, group[0]) if len(group) == 1 else {}
 
 
-def _said(node: Node, value: Any) -> FieldSet | None:
+def _configured(node: Node, value: Any) -> FieldSet | None:
     form = node.form_of(value)
     form = node.first_form if form == "any" else form
     if form == "mapping" and node.mapping is not None:
-        return {} if node.mapping.atomic else _said_fields(node.mapping, _dict(value)) or None
+        return {} if node.mapping.atomic else _configured_fields(node.mapping, _dict(value)) or None
     if form == "sequence" and node.sequence is not None:
-        return {} if node.sequence.atomic else _said_items(node.sequence, _list(value)) or None
+        return {} if node.sequence.atomic else _configured_items(node.sequence, _list(value)) or None
     return {}
 
 
-def _said_fields(mapping: MappingType, value: dict[str, Any]) -> FieldSet:
-    made: FieldSet = {}
+def _configured_fields(mapping: MappingType, value: dict[str, Any]) -> FieldSet:
+    result: FieldSet = {}
     for key, inner in value.items():
-        entry = _said(mapping.child(key), inner)
-        counts = inner is None or inner == {} or key not in mapping.fields
+        entry = _configured(mapping.child(key), inner)
+        is_listed = inner is None or inner == {} or key not in mapping.fields
         if entry is None:
-            entry = {} if counts else None
-        elif counts:
+            entry = {} if is_listed else None
+        elif is_listed:
             entry = as_entry(children_of(entry), True)
         if entry is not None:
-            made["f:" + key] = entry
-    return made
+            result["f:" + key] = entry
+    return result
 
 
-def _said_items(sequence: SequenceType, items: list[Any]) -> FieldSet:
-    made: FieldSet = {}
-    for element, group in _grouped(sequence, items).items():
-        entry = _said(sequence.element, group[0]) if len(group) == 1 else {}
-        made[element] = as_entry(children_of(entry), True) or {}
-    return made
+def _configured_items(sequence: SequenceType, items: list[Any]) -> FieldSet:
+    result: FieldSet = {}
+    for element, group in _group_items(sequence, items).items():
+        entry = _configured(sequence.element, group[0]) if len(group) == 1 else {}
+        result[element] = as_entry(children_of(entry), True) or {}
+    return result

@@ -1,12 +1,12 @@
-"""Path elements: the keys of a FieldsV1 document, each one step down from a value to a part of it.
+"""Path elements: the keys of a FieldsV1 document, each a step from a value to a part of it.
 
     f:name                the field or key `name` of a map         .name
     k:{"a":1,"b":"x"}     the list item with these key fields      [a=1,b="x"]
     v:"x"                 the item of a set                        [="x"]
     i:3                   the item at an index                     [3]
 
-One element is one string: the canonical form has sorted key fields and compact JSON, so equal elements are equal
-strings. The right column is how messages name it.
+An element is one string. Its canonical form has sorted key fields and compact JSON, so equal elements are equal
+strings. The right column is the form in messages.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 from konverge_cluster.patches.go_text import compact_json, plain, quote
 from konverge_cluster.patches.topology import SequenceType
 
-__all__ = ["PathElementError", "canonical", "item_element", "order_of", "text_of"]
+__all__ = ["PathElementError", "canonical", "item_element", "sort_key", "text_of"]
 
-_REMEMBERED = 8192
+_CACHE_SIZE = 8192
 
 
 class PathElementError(ValueError):
@@ -28,9 +28,9 @@ class PathElementError(ValueError):
 
 
 def item_element(sequence: SequenceType, item: Any) -> str:
-    """Name an item of a granular list.
+    """Return the path element of an item of a granular list.
 
-    Raises: Unreadable for an item that cannot be told from others; the text is the real server's.
+    Raises: PathElementError for an item that cannot be identified; the text is that of the real server.
     """
     if not sequence.keys:
         return "v:" + compact_json(_set_item(item))
@@ -57,7 +57,7 @@ def _set_item(item: Any) -> Any:
 
 def _keyed(sequence: SequenceType, item: dict[str, Any]) -> str:
     found = {key: item[key] if key in item else sequence.default_of(key) for key in sequence.keys}
-    # A null that is written counts as the key's value; a missing default leaves the key out.
+    # An explicit null is the key's value; a missing key without a default is omitted.
     named = {key: value for key, value in found.items() if value is not None or key in item}
     if not named:
         keys = "[" + " ".join(map(quote, sequence.keys)) + "]"
@@ -68,11 +68,11 @@ def _keyed(sequence: SequenceType, item: dict[str, Any]) -> str:
     return "k:" + compact_json(named)
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHE_SIZE)
 def canonical(element: str) -> str | None:
-    """Bring an element to its canonical form; None for a kind of element that this version does not know.
+    """Return the canonical form of an element; None for an unknown kind of element.
 
-    Raises: Unreadable when it is no element.
+    Raises: PathElementError when it is not a path element.
     """
     kind, colon, rest = element[:1], element[1:2], element[2:]
     if colon != ":":
@@ -83,16 +83,16 @@ def canonical(element: str) -> str | None:
         return None
     try:
         value = int(rest) if kind == "i" else json.loads(rest)
-    except ValueError as wrong:
-        raise PathElementError(str(wrong)) from wrong
+    except ValueError as error:
+        raise PathElementError(str(error)) from error
     if kind == "k" and not isinstance(value, dict):
         raise PathElementError(f"key fields must be an object: {element}")
     return f"{kind}:{compact_json(value)}"
 
 
-@lru_cache(_REMEMBERED)
-def order_of(element: str) -> tuple[Any, ...]:
-    """Give the place of an element among others: itself ("."), fields, keyed items, set items, indexes."""
+@lru_cache(_CACHE_SIZE)
+def sort_key(element: str) -> tuple[Any, ...]:
+    """Return the sort key of an element: first itself ("."), then fields, keyed items, set items, indexes."""
     kind, rest = element[:1], element[2:]
     if kind == ".":
         return (0,)
@@ -100,11 +100,11 @@ def order_of(element: str) -> tuple[Any, ...]:
         return (1, rest)
     value = json.loads(rest)
     if kind == "k":
-        return (2, tuple((key, _rank(value[key])) for key in sorted(value)))
-    return (3, _rank(value)) if kind == "v" else (4, value)
+        return (2, tuple((key, _value_sort_key(value[key])) for key in sorted(value)))
+    return (3, _value_sort_key(value)) if kind == "v" else (4, value)
 
 
-def _rank(value: Any) -> tuple[Any, ...]:
+def _value_sort_key(value: Any) -> tuple[Any, ...]:
     if isinstance(value, bool):
         return (2, value)
     if isinstance(value, int | float):
@@ -112,27 +112,27 @@ def _rank(value: Any) -> tuple[Any, ...]:
     if isinstance(value, str):
         return (1, value)
     if isinstance(value, list):
-        return (3, tuple(map(_rank, value)))
+        return (3, tuple(map(_value_sort_key, value)))
     if isinstance(value, dict):
-        return (4, tuple((key, _rank(value[key])) for key in sorted(value)))
+        return (4, tuple((key, _value_sort_key(value[key])) for key in sorted(value)))
     return (5,)
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHE_SIZE)
 def text_of(element: str) -> str:
-    """Write an element as messages do."""
+    """Return an element in the form of messages."""
     kind, rest = element[:1], element[2:]
     if kind == "f":
         return "." + rest
     value = json.loads(rest)
     if kind == "k":
-        return "[" + ",".join(f"{key}={_shown(value[key])}" for key in sorted(value)) + "]"
-    return f"[={_shown(value)}]" if kind == "v" else f"[{value}]"
+        return "[" + ",".join(f"{key}={_format_value(value[key])}" for key in sorted(value)) + "]"
+    return f"[={_format_value(value)}]" if kind == "v" else f"[{value}]"
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, str):
         return quote(value)
     if isinstance(value, list):
-        return "[" + ",".join(map(_shown, value)) + "]"
+        return "[" + ",".join(map(_format_value, value)) + "]"
     return "null" if value is None else plain(value)

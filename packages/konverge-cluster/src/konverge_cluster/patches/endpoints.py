@@ -1,4 +1,4 @@
-"""Where a write arrives: the kind, its versions, the subresource, and what may not be owned there."""
+"""The endpoint of a write: the kind, its versions, the subresource, and the fields that cannot be owned."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from konverge_cluster.patches.field_sets import FieldSet, make_set
 from konverge_cluster.patches.topology import Node, Topology
 from konverge_cluster.patches.validation import validate
 
-__all__ = ["STRIPPED", "Endpoint", "with_api_version", "without_managed_fields"]
+__all__ = ["UNOWNED_FIELDS", "Endpoint", "with_api_version", "without_managed_fields"]
 
-STRIPPED = make_set(
+UNOWNED_FIELDS = make_set(
     "apiVersion",
     "kind",
     "metadata",
@@ -26,7 +26,7 @@ STRIPPED = make_set(
     "metadata.managedFields",
     "metadata.resourceVersion",
 )
-"""What nobody owns."""
+"""The fields that no manager owns."""
 
 
 def with_api_version(obj: dict[str, Any], api_version: str) -> dict[str, Any]:
@@ -38,9 +38,9 @@ def with_api_version(obj: dict[str, Any], api_version: str) -> dict[str, Any]:
 class Endpoint:
     """One resource (or subresource) in one version.
 
-    `topologies` has every version of the kind, the request's own included (of a CRD also those that are not served).
-    `reset` holds, by version, the fields that the endpoint resets and that nobody comes to own
-    through it (`make_set("status")` on the main resource). `convert` turns an object into another version.
+    `topologies` has every version of the kind, including the request's own (for a CRD also those that are not served).
+    `reset` has, by version, the fields that the endpoint resets, so that a write through it does not own them
+    (`make_set("status")` on the main resource). `convert` converts an object to another version.
     """
 
     api_version: str
@@ -56,13 +56,14 @@ class Endpoint:
         return self.topologies[self.api_version]
 
     def root(self, version: str) -> Node:
-        """Give the root node of a version."""
+        """Return the root node of a version."""
         return self.topologies[version].root
 
     def at(self, obj: dict[str, Any], version: str) -> dict[str, Any]:
-        """Give the object in a version of the kind.
+        """Return the object in a version of the kind.
 
-        Raises: Misfit when it has to be converted and has a list item twice, which only the own version tolerates.
+        Raises: ValidationError when it must be converted and has duplicate list items, which only its own version
+        allows.
         """
         if obj.get("apiVersion", self.api_version) == version:
             return obj
@@ -72,7 +73,7 @@ class Endpoint:
 
 
 def without_managed_fields(obj: dict[str, Any]) -> dict[str, Any]:
-    """Give the object without its managedFields."""
+    """Return the object without its managedFields."""
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or "managedFields" not in metadata:
         return obj

@@ -1,6 +1,6 @@
-"""JSON values in the notations of Go: the real server puts them into keys of field sets and into messages.
+"""JSON values in the formats of Go, which the real server uses in keys of field sets and in messages.
 
-The names say the verb of Go's `fmt` that each function stands for.
+Each function corresponds to a verb of Go's `fmt`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _QUOTE_ESCAPES |= {'"': '\\"', "\\": "\\\\"}
 
 
 def compact_json(value: Any) -> str:
-    """Write JSON without spaces, map keys sorted, `<`, `>` and `&` escaped, whole numbers without a fraction."""
+    """Format as JSON without spaces: keys sorted, `<`, `>` and `&` escaped, whole numbers without a fraction."""
     if type(value) is str:
         return f'"{value}"' if _PLAIN_STRING.match(value) else _json_string(value)
     if isinstance(value, dict):
@@ -30,7 +30,7 @@ def compact_json(value: Any) -> str:
 
 
 def plain(value: Any) -> str:
-    """Write `%v`: ``map[a:1 b:[x y]]``."""
+    """Format as `%v`: ``map[a:1 b:[x y]]``."""
     if isinstance(value, dict):
         return "map[" + " ".join(f"{key}:{plain(value[key])}" for key in sorted(value)) + "]"
     if isinstance(value, list):
@@ -41,12 +41,12 @@ def plain(value: Any) -> str:
 
 
 def quote(text: str) -> str:
-    """Write `%q`: a string with what cannot be printed escaped."""
+    """Format as `%q`: a quoted string with unprintable characters escaped."""
     return '"' + "".join(map(_quoted_character, text)) + '"'
 
 
 def literal(value: Any) -> str:
-    """Write `%#v`: the value as Go source."""
+    """Format as `%#v`: the value in Go syntax."""
     if isinstance(value, dict):
         inner = ", ".join(f"{quote(key)}:{literal(value[key])}" for key in sorted(value))
         return "map[string]interface {}{" + inner + "}"
@@ -58,7 +58,7 @@ def literal(value: Any) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """Write `%T`: the Go type that a JSON value is decoded to."""
+    """Format as `%T`: the Go type of a decoded JSON value."""
     if value is None:
         return "<nil>"
     names = {dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool", float: "float64"}
@@ -66,7 +66,7 @@ def kind_of(value: Any) -> str:
 
 
 def as_string(value: Any) -> str:
-    """Write `%s`, which takes strings and says so when it gets something else."""
+    """Format as `%s`, which marks values that are not strings."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
@@ -91,7 +91,7 @@ def _float(value: float) -> str:
 
 
 def _json_string(text: str) -> str:
-    # Python names two control characters (\b, \f) that the real server writes as numbers, so they go first.
+    # Python writes \b and \f for two control characters that the real server writes as numbers; replace them first.
     escaped = "".join(_JSON_ESCAPES.get(character) or encode_basestring(character)[1:-1] for character in text)
     return f'"{escaped}"'
 

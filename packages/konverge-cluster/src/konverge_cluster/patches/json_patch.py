@@ -1,16 +1,16 @@
-"""JSON patch (RFC 6902), with the leniencies of the real server.
+"""JSON patch (RFC 6902), with the deviations of the real server.
 
-Rules that differ from the RFC, because clients meet them:
+Rules that differ from the RFC, as on the real server:
 
 1. The text before the first `/` of a path is ignored, so `data/k` means the key `k` of the root.
-2. `replace` sets a key that is not there. `copy` from a key that is not there copies null. `add`, `replace` and `copy`
-   without a value write null.
-3. `test` for null passes where the key is missing. Numbers are equal only in the same notation: 1 is not 1.0.
-4. A negative index counts from the end; in `add`, -1 is the place after the last item.
-5. A failing operation is 422 without a word on what failed, and the object stays as it was. What failed is the cause
-   of the error, in the words of the real server, which shows it when a webhook's patch fails.
+2. `replace` sets a missing key. `copy` from a missing key copies null. `add`, `replace` and `copy` without a value
+   write null.
+3. `test` for null succeeds where the key is missing. Numbers are equal only in the same notation: 1 is not 1.0.
+4. A negative index counts from the end; in `add`, -1 is the position after the last item.
+5. A failed operation is a 422 without the reason, and the object is unchanged. The reason is the `__cause__` of the
+   error, with the text of the real server, which shows it when a webhook's patch fails.
 
-The document and the patch are never changed; the result shares what no operation touched.
+The document and the patch are never changed; the result shares the parts that no operation changed.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _KINDS = {dict: "object", list: "array", str: "string", bool: "bool", int: "numb
 
 
 class _OperationError(Exception):
-    """An operation does not fit the document; the text says why."""
+    """An operation does not apply to the document; the text is the reason."""
 
 
 class _MissingPath(Exception):
-    """A pointer leads into nothing; `name` says which of the operation's two pointers."""
+    """A pointer does not exist in the document; `name` is the pointer's field in the operation, `path` or `from`."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -45,25 +45,25 @@ class _MissingPath(Exception):
 
 
 class _InvalidKey(Exception):
-    """A pointer leads into a container that has no such place; the text says why."""
+    """The container of a pointer has no such key or index; the text is the reason."""
 
 
 def read_json_patch(patch: Any, *, ignore_validation: bool = False) -> list[dict[str, Any]]:
-    """Check that a decoded body is a JSON patch and give its operations.
+    """Check that a decoded body is a JSON patch; return its operations.
 
-    `lenient` is for requests with ``fieldValidation=Ignore``: the real server then looks into an operation only when it
-    is its turn, and has other names for its types.
+    `ignore_validation` is for requests with ``fieldValidation=Ignore``: the real server then checks an operation only
+    when it runs it, and has other type names in its messages.
 
-    Raises: PatchError 400 when it is no list of operations, 413 when there are more than `MAX_OPERATIONS`.
+    Raises: PatchError 400 when it is not a list of operations, 413 when there are more than `MAX_OPERATIONS`.
     """
-    whole, one = _UNCHECKED_TYPES if ignore_validation else _STRICT_TYPES
+    list_type, operation_type = _UNCHECKED_TYPES if ignore_validation else _STRICT_TYPES
     if patch is None:
         return []
     if not isinstance(patch, list):
-        raise _undecodable(patch, f"Go value of type {whole}", ignore_validation=ignore_validation)
+        raise _undecodable(patch, f"Go value of type {list_type}", ignore_validation=ignore_validation)
     for operation in patch:
         if not isinstance(operation, dict | None):
-            raise _undecodable(operation, f"Go value of type {one}", ignore_validation=ignore_validation)
+            raise _undecodable(operation, f"Go value of type {operation_type}", ignore_validation=ignore_validation)
         if not ignore_validation:
             _check_strings(operation or {})
     if len(patch) > MAX_OPERATIONS:
@@ -72,25 +72,25 @@ def read_json_patch(patch: Any, *, ignore_validation: bool = False) -> list[dict
 
 
 def apply_json_patch(document: Any, patch: Any, *, ignore_validation: bool = False) -> Any:
-    """Apply a decoded JSON patch and give the new document.
+    """Apply a decoded JSON patch; return the new document.
 
-    Raises: PatchError as `read_json_patch`, and 422 when an operation does not fit.
+    Raises: PatchError as `read_json_patch`, and 422 when an operation does not apply.
     """
-    holder = {"": document}
-    own = {id(holder)}
+    root = {"": document}
+    copies = {id(root)}
     try:
         for operation in read_json_patch(patch, ignore_validation=ignore_validation):
-            _Step(holder, own, operation).run()
-    except _OperationError as misfit:
-        raise invalid_patch() from misfit
-    return holder[""]
+            _Step(root, copies, operation).run()
+    except _OperationError as error:
+        raise invalid_patch() from error
+    return root[""]
 
 
 def unknown_operation_fields(patch: Any) -> list[str]:
-    """List the fields that no operation has, in the words of the real server's warnings and strict errors."""
+    """Return the unknown fields of operations, as the texts of the real server's warnings and strict errors."""
     return [
-        f'json patch unknown field "[{place}].{name}"'
-        for place, operation in enumerate(patch if isinstance(patch, list) else ())
+        f'json patch unknown field "[{index}].{name}"'
+        for index, operation in enumerate(patch if isinstance(patch, list) else ())
         for name in (operation if isinstance(operation, dict) else ())
         if name not in ("op", "path", "from", "value")
     ]
@@ -110,14 +110,15 @@ def _undecodable(value: Any, target: str, *, ignore_validation: bool) -> PatchEr
 
 
 class _Step:
-    """One operation on the document that `holder` holds under the empty key.
+    """One operation on the document, which is the value of the empty key of `root`.
 
-    A container is copied when it is first changed; `own` knows the copies, which later steps change in place.
+    A container is copied when it is first changed. `copies` has the ids of the copies, which later operations change in
+    place.
     """
 
-    def __init__(self, holder: dict[str, Any], own: set[int], operation: dict[str, Any]) -> None:
-        self._holder = holder
-        self._own = own
+    def __init__(self, root: dict[str, Any], copies: set[int], operation: dict[str, Any]) -> None:
+        self._root = root
+        self._copies = copies
         self._operation = operation
 
     def run(self) -> None:
@@ -129,18 +130,18 @@ class _Step:
             "copy": self._copy,
             "test": self._test,
         }
-        said = self._operation.get("op")
-        kind = said if isinstance(said, str) else ""
+        op = self._operation.get("op")
+        kind = op if isinstance(op, str) else ""
         if kind not in kinds:
             raise _OperationError(f"Unexpected kind: {kind or 'unknown'}")
         try:
             kinds[kind]()
-        except _MissingPath as nowhere:
-            raise _OperationError(self._nowhere_text(kind, nowhere.name)) from None
-        except _InvalidKey as fault:
-            raise _OperationError(self._key_text(kind, str(fault))) from None
+        except _MissingPath as error:
+            raise _OperationError(self._missing_path_text(kind, error.name)) from None
+        except _InvalidKey as error:
+            raise _OperationError(self._key_text(kind, str(error))) from None
 
-    def _nowhere_text(self, kind: str, name: str) -> str:
+    def _missing_path_text(self, kind: str, name: str) -> str:
         pointer = self._operation.get(name)
         if pointer is None:
             return f"{kind} operation failed to decode {name}: missing value"
@@ -152,52 +153,52 @@ class _Step:
             shown = f"doc is missing path: {pointer}" if kind == "replace" else f'doc is missing path: "{pointer}"'
         return f"{kind} operation does not apply: {shown}: missing value"
 
-    def _key_text(self, kind: str, fault: str) -> str:
+    def _key_text(self, kind: str, error: str) -> str:
         path = self._operation.get("path")
         if kind == "replace":
             return f"replace operation does not apply: doc is missing key: {path}: missing value"
         if kind == "copy":
-            return f"error in copy for from: '{self._operation.get('from')}': {fault}"
-        return f"error in {kind} for path: '{path}': {fault}"
+            return f"error in copy for from: '{self._operation.get('from')}': {error}"
+        return f"error in {kind} for path: '{path}': {error}"
 
     @property
     def _value(self) -> Any:
         return self._operation.get("value")
 
     def _add(self) -> None:
-        _insert(*self._place("path"), self._value)
+        _insert(*self._container_of("path"), self._value)
 
     def _remove(self) -> None:
-        _delete(*self._place("path"))
+        _delete(*self._container_of("path"))
 
     def _replace(self) -> None:
         if self._pointer("path") == "":
             if not isinstance(self._value, dict | list):
                 raise _OperationError("replace operation value must be object or array: %!w(<nil>)")
-            self._holder[""] = self._value
+            self._root[""] = self._value
             return
-        container, key = self._place("path")
+        container, key = self._container_of("path")
         if isinstance(container, list):
             container[_index(container, key)] = self._value
         else:
             container[key] = self._value
 
     def _move(self) -> None:
-        container, key = self._place("from")
+        container, key = self._container_of("from")
         value = _read(container, key)
         _delete(container, key)
-        _insert(*self._place("path"), value)
+        _insert(*self._container_of("path"), value)
 
     def _copy(self) -> None:
-        source, key = self._place("from")
+        source, key = self._container_of("from")
         value = _read(source, key)
-        # What is now in two places must not be changed in both through the copy that this patch owns.
-        self._disown(value)
-        _insert(*self._place("path"), None if value is _ABSENT else value)
+        # The value is now in two places. A later change of one must not change the other, so it must be copied again.
+        self._forget_copies(value)
+        _insert(*self._container_of("path"), None if value is _ABSENT else value)
 
     def _test(self) -> None:
         pointer = self._pointer("path")
-        found = self._holder[""] if pointer == "" else _read(*self._place("path"))
+        found = self._root[""] if pointer == "" else _read(*self._container_of("path"))
         if not _same(None if found is _ABSENT else found, self._value):
             raise _OperationError(f"testing value {pointer} failed: test failed")
 
@@ -207,41 +208,43 @@ class _Step:
             raise _MissingPath(name)
         return pointer
 
-    def _place(self, name: str) -> tuple[Any, str]:
-        """Find the container that a pointer leads into, ready to be changed, and the last key."""
+    def _container_of(self, name: str) -> tuple[Any, str]:
+        """Return the container of a pointer, which may be changed in place, and the last key."""
         tokens = self._pointer(name).split("/")
         if len(tokens) < 2:
             raise _MissingPath(name)
         keys = [token.replace("~1", "/").replace("~0", "~") for token in tokens[1:]]
         try:
-            container = self._changeable(self._holder, "")
+            container = self._copy_on_write(self._root, "")
             for key in keys[:-1]:
-                container = self._changeable(container, key if isinstance(container, dict) else _index(container, key))
+                container = self._copy_on_write(
+                    container, key if isinstance(container, dict) else _index(container, key)
+                )
         except (KeyError, _InvalidKey):
             raise _MissingPath(name) from None
         return container, keys[-1]
 
-    def _changeable(self, container: Any, key: Any) -> Any:
+    def _copy_on_write(self, container: Any, key: Any) -> Any:
         inner = container[key]
         if not isinstance(inner, dict | list):
             raise _InvalidKey(f"{key} holds a single value")
-        if id(inner) not in self._own:
+        if id(inner) not in self._copies:
             inner = container[key] = inner.copy()
-            self._own.add(id(inner))
+            self._copies.add(id(inner))
         return inner
 
-    def _disown(self, value: Any) -> None:
-        self._own.discard(id(value))
+    def _forget_copies(self, value: Any) -> None:
+        self._copies.discard(id(value))
         if isinstance(value, dict | list):
             for inner in value.values() if isinstance(value, dict) else value:
-                self._disown(inner)
+                self._forget_copies(inner)
 
 
-def _index(container: list[Any], key: str, *, room: int = 0) -> int:
-    """Read an index of the list; `room` 1 allows the place after the last item."""
+def _index(container: list[Any], key: str, *, extra: int = 0) -> int:
+    """Parse an index of a list; `extra` 1 allows the position after the last item."""
     if not _NUMBER.match(key):
         raise _InvalidKey(f'strconv.Atoi: parsing "{key}": invalid syntax')
-    index, size = int(key), len(container) + room
+    index, size = int(key), len(container) + extra
     if not -size <= index < size:
         raise _InvalidKey(f"Unable to access invalid index: {index}: invalid index referenced")
     return index % size
@@ -259,7 +262,7 @@ def _insert(container: Any, key: str, value: Any) -> None:
     elif key == "-":
         container.append(value)
     else:
-        container.insert(_index(container, key, room=1), value)
+        container.insert(_index(container, key, extra=1), value)
 
 
 def _delete(container: Any, key: str) -> None:
@@ -271,11 +274,13 @@ def _delete(container: Any, key: str) -> None:
         raise _InvalidKey(f"Unable to remove nonexistent key: {key}: missing value")
 
 
-def _same(one: Any, other: Any) -> bool:
-    if type(one) is not type(other):
+def _same(operation_type: Any, other: Any) -> bool:
+    if type(operation_type) is not type(other):
         return False
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(_same(value, other[key]) for key, value in one.items())
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return bool(one == other)
+    if isinstance(operation_type, dict):
+        return operation_type.keys() == other.keys() and all(
+            _same(value, other[key]) for key, value in operation_type.items()
+        )
+    if isinstance(operation_type, list):
+        return len(operation_type) == len(other) and all(map(_same, operation_type, other))
+    return bool(operation_type == other)

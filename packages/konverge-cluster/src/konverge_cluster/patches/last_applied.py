@@ -1,8 +1,8 @@
-"""The hand-over from kubectl's client-side apply, which keeps its last configuration in an annotation.
+"""Migration from kubectl's client-side apply, which stores its last configuration in an annotation.
 
-1. What that annotation says and the object still has may be taken by the manager `kubectl` without a conflict.
-2. While the annotation is there, an apply by `kubectl` writes the new configuration into it, so that a client-side
-   apply can follow.
+1. The manager `kubectl` may take over fields of that configuration without a conflict, if their values are unchanged.
+2. While the annotation exists, an apply by `kubectl` updates it with the new configuration, so that a later client-side
+   apply works.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAX_ANNOTATIONS = 256 * 1024
 
 
 def client_side_fields(endpoint: Endpoint, live: dict[str, Any]) -> FieldSet:
-    """Give the fields that client-side apply wrote and that still have the values it wrote."""
+    """Return the fields that client-side apply wrote, and whose values are unchanged since."""
     try:
         desired = json.loads(_annotations(live).get(ANNOTATION) or "null")
     except ValueError:
@@ -42,7 +42,7 @@ def client_side_fields(endpoint: Endpoint, live: dict[str, Any]) -> FieldSet:
 
 
 def with_last_applied(obj: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
-    """Give the object with the annotation, if it has one, saying what was applied now."""
+    """Return the object with its last-applied annotation, if it has one, updated to the new configuration."""
     annotations = _annotations(obj)
     if not annotations.get(ANNOTATION):
         return obj

@@ -1,12 +1,12 @@
-"""The managers of an object: who owns which fields, as `metadata.managedFields` tells it.
+"""The field managers of an object, as in `metadata.managedFields`.
 
 Rules:
 
-1. An entry is known by manager, operation, version and subresource; for Apply the version does not count, so that a
-   manager that applies in a newer version keeps its one entry.
-2. Entries stand in the order of operation, time, manager, version, subresource.
-3. There are at most ten Update entries. The oldest ones of a version are folded into one named `ancient-changes`.
-4. Entries that nothing happened to are given back as they came.
+1. An entry is identified by manager, operation, version and subresource. For Apply the version is ignored, so a manager
+   that applies in a newer version keeps its one entry.
+2. Entries are sorted by operation, time, manager, version, subresource.
+3. There are at most ten Update entries. The oldest ones of a version are merged into one named `ancient-changes`.
+4. Unchanged entries are returned as they were read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FIELDS_TYPE = "FieldsV1"
 
 
 class Identity(NamedTuple):
-    """What tells one entry from another; `version` is "" for Apply."""
+    """The identity of an entry; `version` is "" for Apply."""
 
     manager: str
     operation: str
@@ -38,12 +38,12 @@ class Identity(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The entry's name as the real server sorts conflicts by it."""
+        """The identity as JSON, the sort key of conflicts on the real server."""
         parts = (("manager", 0), ("operation", 1), ("apiVersion", 2), ("subresource", 3))
-        return json.dumps({key: self[place] for key, place in parts if self[place]}, separators=(",", ":"))
+        return json.dumps({key: self[index] for key, index in parts if self[index]}, separators=(",", ":"))
 
     def __str__(self) -> str:
-        """Write who this is as conflict messages do."""
+        """Return the manager in the form of conflict messages."""
         name = quote(self.manager)
         if self.subresource:
             name += f" with subresource {quote(self.subresource)}"
@@ -51,13 +51,13 @@ class Identity(NamedTuple):
 
 
 def build_identity(manager: str, operation: str, version: str, subresource: str) -> Identity:
-    """Name an entry; nobody in particular is called "unknown"."""
+    """Return the identity of an entry; an empty manager name becomes "unknown"."""
     return Identity(manager or "unknown", operation, "" if operation == "Apply" else version, subresource)
 
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """What a manager owns, in which version, since when; `source` is the entry it was read from."""
+    """The fields that a manager owns, their version, and the time; `source` is the entry that was read."""
 
     fields: FieldSet
     version: str
@@ -65,7 +65,7 @@ class Owned:
     source: dict[str, Any] | None = None
 
     def with_fields(self, fields: FieldSet) -> Owned:
-        """Give the same with other fields."""
+        """Return a copy with other fields."""
         return self if fields is self.fields else replace(self, fields=fields, source=None)
 
 
@@ -73,14 +73,14 @@ Managers = dict[Identity, Owned]
 
 
 def read_managers(entries: Iterable[Any], *, trusted: Iterable[Any] = ()) -> Managers:
-    """Read managedFields; entries that equal a `trusted` one are taken as they are.
+    """Read managedFields; entries that equal a `trusted` one are not parsed again.
 
-    Raises: Unreadable when an entry is none.
+    Raises: PathElementError for an invalid entry.
     """
     known = list(trusted)
     managers: Managers = {}
-    for place, entry in enumerate(entries):
-        identity = _identity_of(entry, place)
+    for index, entry in enumerate(entries):
+        identity = _identity_of(entry, index)
         fields = entry.get("fieldsV1") or {}
         if entry not in known:
             fields = read_set(fields)
@@ -89,21 +89,21 @@ def read_managers(entries: Iterable[Any], *, trusted: Iterable[Any] = ()) -> Man
     return managers
 
 
-def _identity_of(entry: Any, place: int) -> Identity:
+def _identity_of(entry: Any, index: int) -> Identity:
     if not isinstance(entry, dict) or entry.get("operation") not in ("Apply", "Update"):
         raise PathElementError("operation must be `Apply` or `Update`")
     if not entry.get("apiVersion"):
         raise PathElementError("apiVersion must not be empty")
     if not entry.get("fieldsType"):
-        raise PathElementError(f"missing fieldsType in managed fields entry {place}")
+        raise PathElementError(f"missing fieldsType in managed fields entry {index}")
     if entry["fieldsType"] != _FIELDS_TYPE:
-        raise PathElementError(f"invalid fieldsType {quote(entry['fieldsType'])} in managed fields entry {place}")
+        raise PathElementError(f"invalid fieldsType {quote(entry['fieldsType'])} in managed fields entry {index}")
     version = "" if entry["operation"] == "Apply" else entry["apiVersion"]
     return Identity(entry.get("manager") or "", entry["operation"], version, entry.get("subresource") or "")
 
 
 def _in_seconds(time: str | None) -> str | None:
-    """Bring a time to the form that is stored: UTC, whole seconds."""
+    """Return a time in the stored form: UTC, whole seconds."""
     if not time or (len(time) == 20 and time[-1] == "Z"):
         return time or None
     try:
@@ -113,10 +113,10 @@ def _in_seconds(time: str | None) -> str | None:
 
 
 def write_managers(managers: Managers) -> list[dict[str, Any]]:
-    """Write managedFields."""
+    """Return managedFields."""
     entries = [_entry(identity, owned) for identity, owned in managers.items()]
     if len(entries) > 1:
-        entries.sort(key=_place)
+        entries.sort(key=_sort_key)
     return entries
 
 
@@ -138,13 +138,13 @@ def _entry(identity: Identity, owned: Owned) -> dict[str, Any]:
     return entry
 
 
-def _place(entry: dict[str, Any]) -> tuple[str, ...]:
-    desired = ("operation", "time", "manager", "apiVersion", "subresource")
-    return tuple(entry.get(key) or "" for key in desired)
+def _sort_key(entry: dict[str, Any]) -> tuple[str, ...]:
+    keys = ("operation", "time", "manager", "apiVersion", "subresource")
+    return tuple(entry.get(key) or "" for key in keys)
 
 
 def cap_updaters(managers: Managers) -> Managers:
-    """Fold the oldest Update entries until there are no more than `MAX_UPDATERS`."""
+    """Merge the oldest Update entries until there are no more than `MAX_UPDATERS`."""
     updaters = [identity for identity in managers if identity.operation == "Update"]
     surplus = len(updaters) - MAX_UPDATERS
     if surplus <= 0:
@@ -165,7 +165,7 @@ def cap_updaters(managers: Managers) -> Managers:
 
 
 def _fold(managers: Managers, identity: Identity, first: Identity) -> None:
-    """Move an entry, and the oldest one of its version when that is still on its own, into the bucket."""
+    """Merge an entry into `ancient-changes`; without such an entry, merge it with the oldest one of its version."""
     folded = managers.pop(identity)
     bucket = build_identity("ancient-changes", "Update", folded.version, "")
     older = managers[bucket] if bucket in managers else managers.pop(first)
@@ -173,7 +173,7 @@ def _fold(managers: Managers, identity: Identity, first: Identity) -> None:
 
 
 def manager_name(field_manager: str, user_agent: str) -> str:
-    """Give the name that a write goes under: what the request says, else the front of its User-Agent."""
+    """Return the field manager of a write: the one in the request, or else the first part of its User-Agent."""
     if field_manager:
         return field_manager
     name = ""

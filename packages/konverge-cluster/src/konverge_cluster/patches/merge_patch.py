@@ -2,11 +2,11 @@
 
 Rules:
 
-1. null removes a key; an object is merged into an object; anything else replaces.
-2. Where nothing (or null, or no object) was, nulls inside the new value are dropped, also inside objects in lists.
-   The RFC keeps the latter. Where an object was and a list comes, they stay.
+1. null removes a key; an object is merged into an object; any other value replaces the old one.
+2. Where the old value is missing, null or not an object, nulls inside the new value are dropped, even inside objects in
+   lists, where the RFC keeps them. Where a list replaces an object, they are kept.
 
-The document and the patch are never changed; the result shares what the patch did not touch.
+The document and the patch are never changed; the result shares the parts that the patch did not change.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _KINDS = {list: "array", str: "string", bool: "bool", int: "number", float: "num
 
 
 def apply_merge_patch(document: dict[str, Any], patch: Any, *, ignore_validation: bool = False) -> dict[str, Any]:
-    """Apply a decoded merge patch and give the new document.
+    """Apply a decoded merge patch; return the new document.
 
-    `lenient` is for requests with ``fieldValidation=Ignore``, where the real server says less of what is no object.
+    `ignore_validation` is for requests with ``fieldValidation=Ignore``, where the error of the real server is shorter.
 
-    Raises: PatchError 400 when the patch is no JSON object.
+    Raises: PatchError 400 when the patch is not a JSON object.
     """
     if patch is None or (ignore_validation and not isinstance(patch, dict)):
         raise bad_request("Invalid JSON Patch")
@@ -40,13 +40,13 @@ def apply_merge_patch(document: dict[str, Any], patch: Any, *, ignore_validation
 def _merge(document: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     result = dict(document)
     for key, value in patch.items():
-        was = result.get(key)
+        before = result.get(key)
         if value is None:
             result.pop(key, None)
-        elif not isinstance(was, dict):
+        elif not isinstance(before, dict):
             result[key] = _without_nulls(value)
         elif isinstance(value, dict):
-            result[key] = _merge(was, value)
+            result[key] = _merge(before, value)
         else:
             result[key] = value
     return result

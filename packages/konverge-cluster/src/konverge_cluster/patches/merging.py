@@ -1,15 +1,15 @@
-"""Merge an applied configuration into a live value, and take fields out of a value.
+"""Merge an applied configuration into a live value, and remove fields from a value.
 
 Rules of the merge:
 
 1. The configuration wins at every leaf: scalars, atomic values, and containers that are empty on both sides.
 2. Maps are merged key by key. A null or empty granular container in the configuration changes nothing.
-3. Items of granular lists are merged by their element. Items that only the live list has keep their place between
-   their neighbours; items that both have stand in the order of the configuration; new items follow what stands before
-   them in the configuration.
+3. Items of granular lists are merged by their path element. Items only in the live list keep their position between
+   their neighbors; items in both lists are in the order of the configuration; new items follow the item before them in
+   the configuration.
 
-Nothing given is changed. What the configuration does not change is the live value itself, not a copy, so that a later
-comparison ends there at once.
+Arguments are not changed. Where the configuration changes nothing, the result is the live value itself, not a copy, so
+that a later comparison is fast.
 """
 
 from __future__ import annotations
@@ -50,49 +50,55 @@ def _merge_maps(mapping: MappingType, live: dict[str, Any], config: dict[str, An
 def _merge_lists(sequence: SequenceType, live: list[Any], config: list[Any]) -> list[Any]:
     if not live or not config:
         return live or config
-    ours = {item_element(sequence, item): item for item in config}
-    theirs = [item_element(sequence, item) for item in live]
+    configured = {item_element(sequence, item): item for item in config}
+    live_elements = [item_element(sequence, item) for item in live]
     by_element: dict[str, Any] = {}
-    for element, item in zip(theirs, live, strict=True):
-        # An item that the live list has twice cannot be merged with: the configuration's replaces both.
+    for element, item in zip(live_elements, live, strict=True):
+        # Duplicate items of the live list cannot be merged: the configuration's item replaces both.
         by_element[element] = None if element in by_element else item
     merged = {
         element: merge(sequence.element, by_element[element], item) if element in by_element else item
-        for element, item in ours.items()
+        for element, item in configured.items()
     }
-    result = [live[at] if at >= 0 else merged[element] for element, at in _interleaved(theirs, list(ours))]
+    result = [live[at] if at >= 0 else merged[element] for element, at in _interleaved(live_elements, list(configured))]
     unchanged = len(result) == len(live) and all(map(is_, result, live))
     return live if unchanged else result
 
 
 def _interleaved(live: list[str], config: list[str]) -> list[tuple[str, int]]:
-    """Order the elements of two lists; the number is the place in the live list, -1 for an item to merge."""
+    """Return the elements of two lists in order; the number is the index in the live list, -1 for a merged item."""
     known, present = set(config), set(live)
-    awaited = [element for element in reversed(config) if element in present]
+    shared = [element for element in reversed(config) if element in present]
     order: list[tuple[str, int]] = []
-    done: set[str] = set()
-    here = there = 0
-    while here < len(live) or there < len(config):
-        head = live[here] if here < len(live) else None
+    added: set[str] = set()
+    live_index = config_index = 0
+    while live_index < len(live) or config_index < len(config):
+        head = live[live_index] if live_index < len(live) else None
         if head is not None and head not in known:
-            order.append((head, here))
-            here += 1
-        elif head is not None and there < len(config) and head != config[there] and awaited and awaited[-1] != head:
-            # It stands in the configuration too, further on: its turn comes there.
-            here += 1
+            order.append((head, live_index))
+            live_index += 1
+        elif (
+            head is not None
+            and config_index < len(config)
+            and head != config[config_index]
+            and shared
+            and shared[-1] != head
+        ):
+            # The element is also in the configuration, at a later position, and is added there.
+            live_index += 1
         else:
-            here += head is not None and (head in done or head in config[there : there + 1])
-            for element in config[there : there + 1]:
+            live_index += head is not None and (head in added or head in config[config_index : config_index + 1])
+            for element in config[config_index : config_index + 1]:
                 order.append((element, -1))
-                done.add(element)
-                if awaited and awaited[-1] == element:
-                    awaited.pop()
-                there += 1
+                added.add(element)
+                if shared and shared[-1] == element:
+                    shared.pop()
+                config_index += 1
     return order
 
 
 def remove(node: Node, value: Any, fields: FieldSet) -> Any:
-    """Take the fields of a set out of a value; None when nothing is left of it."""
+    """Remove the fields of a set from a value; return None when nothing is left."""
     form = node.form_of(value)
     form = node.first_form if form == "any" else form
     if form == "mapping" and node.mapping is not None:
@@ -105,24 +111,24 @@ def remove(node: Node, value: Any, fields: FieldSet) -> Any:
 def _remove_keys(mapping: MappingType, value: dict[str, Any], fields: FieldSet) -> dict[str, Any] | None:
     if mapping.atomic:
         return None
-    kept: dict[str, Any] = {}
+    remaining: dict[str, Any] = {}
     for key, inner in value.items():
         entry = fields.get("f:" + key)
         if entry is None:
-            kept[key] = inner
+            remaining[key] = inner
         elif not is_member(entry):
-            kept[key] = remove(mapping.child(key), inner, children_of(entry))
-    return kept or None
+            remaining[key] = remove(mapping.child(key), inner, children_of(entry))
+    return remaining or None
 
 
 def _remove_items(sequence: SequenceType, value: list[Any], fields: FieldSet) -> list[Any] | None:
     if sequence.atomic:
         return None
-    kept: list[Any] = []
+    remaining: list[Any] = []
     for item in value:
         entry = fields.get(item_element(sequence, item))
         if entry is None:
-            kept.append(item)
+            remaining.append(item)
         elif not is_member(entry):
-            kept.append(remove(sequence.element, item, children_of(entry)))
-    return kept or None
+            remaining.append(remove(sequence.element, item, children_of(entry)))
+    return remaining or None

@@ -1,15 +1,15 @@
 """Topologies from schemas: the OpenAPI v3 documents of built-in kinds, and the structural schemas of CRDs.
 
-Rules, as the real server reads them:
+Rules of the real server:
 
-1. `x-kubernetes-list-type` decides on lists; without it a patch strategy with `merge` makes a list granular (by its
-   merge key, or a set); all others are atomic. `x-kubernetes-map-type: atomic` makes maps and structs atomic.
-2. A reference may stand alone or as the only `allOf`; a map type beside it overrides that of the type.
-3. Without a type anything goes. An object without properties is an open map: its values are deduced.
-4. `x-kubernetes-preserve-unknown-fields` lets unknown fields in, here and in all that is written below.
-5. Of the Go structs behind a built-in kind the document tells enough: a default of `{}` marks an embedded struct, an
-   empty scalar as default marks one that is always written, and other required fields, as well as times, are null in a
-   fresh struct.
+1. `x-kubernetes-list-type` determines the list type. Without it a patch strategy with `merge` makes a list granular (by
+   its merge key, or a set); all others are atomic. `x-kubernetes-map-type: atomic` makes maps and structs atomic.
+2. A reference may be a `$ref` or the only entry of `allOf`; a map type beside it overrides that of the referenced type.
+3. Without a type any value is allowed. An object without properties is an open map: its values are deduced.
+4. `x-kubernetes-preserve-unknown-fields` allows unknown fields, in the schema itself and in all schemas nested in it.
+5. The document of a built-in kind tells enough of its Go structs: a default of `{}` marks an embedded struct, an empty
+   scalar as default marks a field that is always written, and other required fields, and times, are null in a new
+   struct.
 """
 
 from __future__ import annotations
@@ -43,27 +43,27 @@ _SCALARS = {"integer": "numeric", "number": "numeric", "boolean": "boolean"}
 
 
 class Schemas:
-    """The `components.schemas` of one or more OpenAPI documents, and the nodes made of them so far."""
+    """The `components.schemas` of one or more OpenAPI documents, with the nodes created from them so far."""
 
     def __init__(self, schemas: Mapping[str, Any]) -> None:
         self._schemas = schemas
         self._nodes: dict[tuple[str, bool | None], Node] = {}
 
     def topology(self, name: str) -> Topology:
-        """Give the topology of a built-in kind by the name of its schema ("io.k8s.api.apps.v1.Deployment")."""
+        """Return the topology of a built-in kind by the name of its schema ("io.k8s.api.apps.v1.Deployment")."""
         if name not in self._schemas:
             raise KeyError(f"no schema {name!r} in these documents")
         return Topology(self.named(name), structured=True)
 
     def named(self, name: str, *, atomic: bool | None = None) -> Node:
-        """Give the node of a named schema, its map type overridden where `atomic` says so."""
+        """Return the node of a named schema; `atomic` overrides its map type unless it is None."""
         key = (name, atomic)
         if key not in self._nodes:
             self._nodes[key] = _SPECIAL.get(name) or Node(lambda: self._forms_of_named(name, atomic))
         return self._nodes[key]
 
     def node(self, schema: Mapping[str, Any], *, open_fields: bool = False) -> Node:
-        """Give the node of a schema that stands inside another one."""
+        """Return the node of a schema that is nested in another one."""
         target = _reference(schema)
         if target is None:
             return Node(lambda: self._forms(schema, open_fields, ""))
@@ -105,21 +105,21 @@ class Schemas:
         node = self.node(schema, open_fields=open_fields)
         default = schema.get("default")
         strategy = schema.get("x-kubernetes-patch-strategy", "")
-        made = Field(node, default, merge_key=schema.get("x-kubernetes-patch-merge-key", ""))
-        made.strategies = tuple(strategy.split(",")) if strategy else ()
+        field = Field(node, default, merge_key=schema.get("x-kubernetes-patch-merge-key", ""))
+        field.strategies = tuple(strategy.split(",")) if strategy else ()
         if default == {} and isinstance(default, dict):
-            made.zero = lambda: zero_of(node)
+            field.zero = lambda: zero_of(node)
         elif default in ("", 0, False) or required or _reference(schema) in _TIMES:
-            made.zero = lambda: default
-        return made
+            field.zero = lambda: default
+        return field
 
     def _element(self, schema: Mapping[str, Any], properties: Mapping[str, Any], open_fields: bool) -> Node | None:
-        more = schema.get("additionalProperties")
-        if isinstance(more, Mapping):
-            return self.node(more, open_fields=open_fields)
-        if more is None:
+        additional = schema.get("additionalProperties")
+        if isinstance(additional, Mapping):
+            return self.node(additional, open_fields=open_fields)
+        if additional is None:
             return DEDUCED if open_fields or not properties else None
-        return DEDUCED if more else None
+        return DEDUCED if additional else None
 
     def _sequence(self, schema: Mapping[str, Any], open_fields: bool) -> SequenceType:
         items = schema.get("items")
@@ -128,9 +128,9 @@ class Schemas:
 
 
 def custom_resource_topology(schema: Mapping[str, Any], schemas: Schemas) -> Topology:
-    """Give the topology of a custom resource from the `openAPIV3Schema` of one version.
+    """Return the topology of a custom resource from the `openAPIV3Schema` of one version.
 
-    `schemas` lends the schema of metadata: `components.schemas` of any built-in group has it.
+    `schemas` provides the schema of metadata: `components.schemas` of any built-in group has it.
     """
     properties = {
         **(schema.get("properties") or {}),
@@ -150,24 +150,24 @@ def _with_embedded(schema: Mapping[str, Any], properties: Mapping[str, Any]) -> 
 
 def _reference(schema: Mapping[str, Any]) -> str | None:
     reference = schema.get("$ref")
-    every = schema.get("allOf")
-    if reference is None and every is not None and len(every) == 1:
-        reference = every[0].get("$ref")
+    all_of = schema.get("allOf")
+    if reference is None and all_of is not None and len(all_of) == 1:
+        reference = all_of[0].get("$ref")
     return None if reference is None else str(reference).rpartition("/")[2]
 
 
 def _map_type(schema: Mapping[str, Any]) -> bool | None:
-    """Tell whether the schema makes maps atomic (True) or granular (False), None when it says nothing."""
-    said = schema.get("x-kubernetes-map-type")
-    return None if said is None else said == "atomic"
+    """Report whether the schema makes maps atomic (True) or granular (False), None when it does not specify it."""
+    map_type = schema.get("x-kubernetes-map-type")
+    return None if map_type is None else map_type == "atomic"
 
 
 def _list_type(schema: Mapping[str, Any]) -> tuple[bool, tuple[str, ...]]:
     """Read (atomic, keys)."""
-    said = schema.get("x-kubernetes-list-type")
-    if said is not None:
-        keys = tuple(schema.get("x-kubernetes-list-map-keys") or ()) if said == "map" else ()
-        return said not in ("set", "map"), keys
+    list_type = schema.get("x-kubernetes-list-type")
+    if list_type is not None:
+        keys = tuple(schema.get("x-kubernetes-list-map-keys") or ()) if list_type == "map" else ()
+        return list_type not in ("set", "map"), keys
     if schema.get("x-kubernetes-patch-strategy") in ("merge", "merge,retainKeys"):
         key = schema.get("x-kubernetes-patch-merge-key")
         return False, (key,) if key is not None else ()

@@ -1,14 +1,14 @@
-"""How ownership moves when an object changes, whoever changes it.
+"""Changes of field ownership when an object changes.
 
 Rules:
 
-1. Every manager loses what is no longer there.
-2. Whoever changes a field takes it: the others that own it are in conflict. An Update takes it silently, an Apply only
-   when it is forced.
-3. Other versions see the change in their own version. Entries of versions that a built-in kind does not know are
-   dropped; a custom resource with such an entry cannot be told at all.
-4. Before all that, what a manager owns inside a value that the schema has made atomic since becomes the whole value.
-5. An entry that owns nothing is dropped.
+1. Every manager loses fields that are removed.
+2. A manager that changes a field becomes its owner; other owners of the field are in conflict. An Update takes the
+   field from them silently, an Apply only with force.
+3. For an entry in another version the change is computed in that version. For a built-in kind, entries of unknown
+   versions are dropped; for a custom resource they are an error.
+4. Before that, if the schema made a value atomic since, a manager that owns fields inside it owns the whole value.
+5. An entry without fields is dropped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from konverge_cluster.patches.comparison import compare
-from konverge_cluster.patches.endpoints import STRIPPED, Endpoint
+from konverge_cluster.patches.endpoints import UNOWNED_FIELDS, Endpoint
 from konverge_cluster.patches.field_sets import FieldSet, children_of, difference, intersection, is_member, subtract
 from konverge_cluster.patches.managers import Identity, Managers
 from konverge_cluster.patches.topology import Node
@@ -26,26 +26,26 @@ __all__ = ["Change", "reconcile_with_schema", "strip"]
 
 
 class Change:
-    """One change of an object, seen in every version that managers own fields in."""
+    """One change of an object, computed for every version in which managers own fields."""
 
     def __init__(self, endpoint: Endpoint, old: dict[str, Any], new: dict[str, Any]) -> None:
         self._endpoint = endpoint
         self._old = old
         self._new = new
-        self._seen: dict[str, tuple[FieldSet, FieldSet]] = {}
+        self._by_version: dict[str, tuple[FieldSet, FieldSet]] = {}
 
     def at(self, version: str) -> tuple[FieldSet, FieldSet]:
-        """Give (changed, removed) in a served version, without what the endpoint resets."""
-        if version not in self._seen:
+        """Return (changed, removed) in a served version, without the fields that the endpoint resets."""
+        if version not in self._by_version:
             endpoint = self._endpoint
             old, new = endpoint.at(self._old, version), endpoint.at(self._new, version)
             changed, removed = compare(endpoint.root(version), old, new)
             reset = endpoint.reset.get(version, {})
-            self._seen[version] = subtract(changed, reset), subtract(removed, reset)
-        return self._seen[version]
+            self._by_version[version] = subtract(changed, reset), subtract(removed, reset)
+        return self._by_version[version]
 
     def conflicts(self, managers: Managers, *, exclude: Identity | None = None) -> dict[Identity, FieldSet]:
-        """Give what other managers own of what changed."""
+        """Return the changed fields that other managers own."""
         found = {
             identity: intersection(owned.fields, self.at(owned.version)[0])
             for identity, owned in managers.items()
@@ -54,32 +54,34 @@ class Change:
         return {identity: fields for identity, fields in found.items() if fields}
 
     def managers_after(self, managers: Managers, *, exclude: Identity | None = None) -> Managers:
-        """Give what every manager owns after the change; `but` keeps what it has."""
-        settled: Managers = {}
+        """Return what every manager owns after the change; the manager `exclude` keeps its fields."""
+        result: Managers = {}
         for identity, owned in managers.items():
             fields = owned.fields
             if identity != exclude:
                 changed, removed = self.at(owned.version)
-                fields = _without(_without(fields, changed), removed)
+                fields = _subtract(_subtract(fields, changed), removed)
             if fields:
-                settled[identity] = owned.with_fields(fields)
-        return settled
+                result[identity] = owned.with_fields(fields)
+        return result
 
 
-def _without(fields: FieldSet, taken: FieldSet) -> FieldSet:
-    """Take fields out of a set; the set itself comes back when it has none of them."""
-    return difference(fields, taken) if taken and intersection(fields, taken) else fields
+def _subtract(fields: FieldSet, removed: FieldSet) -> FieldSet:
+    """Subtract fields from a set; return the set itself when it has none of them."""
+    return difference(fields, removed) if removed and intersection(fields, removed) else fields
 
 
 def strip(fields: FieldSet) -> FieldSet:
-    """Take out what nobody owns: identity and what the server sets."""
-    return difference(fields, STRIPPED)
+    """Remove the fields that no manager owns: identity, and fields that the server sets."""
+    return difference(fields, UNOWNED_FIELDS)
 
 
 def reconcile_with_schema(endpoint: Endpoint, managers: Managers, live: dict[str, Any]) -> Managers:
-    """Drop entries of versions that a built-in kind does not know, and widen what became atomic.
+    """Drop entries of unknown versions of a built-in kind, and widen ownership inside values that became atomic.
 
-    Raises: Misfit when the live object does not fit one of the versions, or when a custom resource has no such version.
+    Raises: ValidationError when the live object does not match the schema of a version, or when a custom resource has
+    no
+        such version.
     """
     for version in {owned.version for owned in managers.values()}:
         if version in endpoint.topologies:
@@ -94,13 +96,13 @@ def reconcile_with_schema(endpoint: Endpoint, managers: Managers, live: dict[str
 
 
 def _widened(node: Node, fields: FieldSet) -> FieldSet:
-    """Replace what is owned inside atomic values by the values; give the same set when nothing is."""
-    made: FieldSet = {}
+    """Replace fields inside atomic values by the whole values; return the same set when there are none."""
+    result: FieldSet = {}
     for element, entry in fields.items():
         inner = children_of(entry)
         child = _child(node, element) if inner else None
-        made[element] = entry if child is None else _widened_entry(child, entry, inner)
-    return made if any(made[element] is not fields[element] for element in fields) else fields
+        result[element] = entry if child is None else _widened_entry(child, entry, inner)
+    return result if any(result[element] is not fields[element] for element in fields) else fields
 
 
 def _widened_entry(node: Node, entry: FieldSet, inner: FieldSet) -> FieldSet:

@@ -1,10 +1,11 @@
-"""Take out what a manager applied before and no longer applies.
+"""Remove fields that a manager applied before and no longer applies.
 
-Something goes only when it was in the manager's last set, is not in its new one, and nobody else owns it:
+A field is removed only if it was in the manager's last set, is not in its new set, and no other manager owns it:
 
-1. Take everything of the last set out of the merged object, structs on the way included.
-2. Put back what anybody owns now, this manager's new set included, version by version.
-3. Of what is still out, put back all that was not in the last set itself: unowned fields inside an item that went.
+1. Remove everything in the last set from the merged object, including the structs above the fields.
+2. Restore the fields that any manager owns now, including this manager's new set, version by version.
+3. Of the fields that are still removed, restore those that were not in the last set: unowned fields inside a removed
+   item.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ __all__ = ["prune"]
 
 
 def prune(endpoint: Endpoint, merged: dict[str, Any], managers: Managers, last: Owned | None) -> dict[str, Any]:
-    """Give the merged object without what only `last` (the manager's earlier set) had put there."""
+    """Return the merged object without the fields that only `last`, the manager's previous set, owned."""
     if last is None or not last.fields or last.version not in endpoint.topologies:
         return merged
     owned = _owned_by_version(managers)
     if not difference(last.fields, owned.get(last.version, {})):
         return merged
     node = endpoint.root(last.version)
-    whole = endpoint.at(merged, last.version)
-    pruned = _remove(node, whole, named_members(last.fields, node))
+    unpruned = endpoint.at(merged, last.version)
+    pruned = _remove(node, unpruned, named_members(last.fields, node))
     for version in sorted(owned, key=lambda known: known != last.version):
         if version in endpoint.topologies:
-            pruned = _put_back(endpoint, version, (whole, pruned), owned[version])
+            pruned = _put_back(endpoint, version, (unpruned, pruned), owned[version])
     pruned = endpoint.at(pruned, last.version)
-    gone = difference(_named_fields(node, whole), _named_fields(node, pruned))
-    kept = _remove(node, whole, intersection(gone, named_members(last.fields, node)))
-    return endpoint.at(kept, endpoint.api_version)
+    removed = difference(_named_fields(node, unpruned), _named_fields(node, pruned))
+    result = _remove(node, unpruned, intersection(removed, named_members(last.fields, node)))
+    return endpoint.at(result, endpoint.api_version)
 
 
 def _owned_by_version(managers: Managers) -> dict[str, FieldSet]:
@@ -51,9 +52,9 @@ def _put_back(
     endpoint: Endpoint, version: str, objects: tuple[dict[str, Any], dict[str, Any]], owned: FieldSet
 ) -> dict[str, Any]:
     node = endpoint.root(version)
-    whole, pruned = (endpoint.at(obj, version) for obj in objects)
-    stay = union(_named_fields(node, pruned), named_members(owned, node))
-    return _remove(node, whole, difference(_named_fields(node, whole), stay))
+    unpruned, pruned = (endpoint.at(obj, version) for obj in objects)
+    retained = union(_named_fields(node, pruned), named_members(owned, node))
+    return _remove(node, unpruned, difference(_named_fields(node, unpruned), retained))
 
 
 def _named_fields(node: Node, obj: dict[str, Any]) -> FieldSet:

@@ -1,7 +1,7 @@
-"""Ownership through the `scale` subresource: one field, in two documents.
+"""Field ownership through the `scale` subresource: one field, in two documents.
 
-A Scale shows whoever owns the replicas of the object behind it as owner of `.spec.replicas`. After a write to the Scale
-its entries go back: an owner that the Scale lost loses the replicas of the object, one that it gained owns them.
+In a Scale the managers of the object's replicas own `.spec.replicas`. After a write to the Scale its entries are
+translated back: a manager that lost the field in the Scale loses the replicas of the object, and a new one owns them.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ _REPLICAS = make_set("spec.replicas")
 
 
 def entries_of_scale(entries: list[Any], replicas: Mapping[str, str | None]) -> list[dict[str, Any]]:
-    """Give the managedFields that a Scale shows.
+    """Return the managedFields of a Scale.
 
-    `replicas` tells, by version of the object, where its replicas are (".spec.replicas" is "spec.replicas" here); None
-    for a version without the subresource.
+    `replicas` is the path of the replicas by version of the object (".spec.replicas" is "spec.replicas" here); None for
+    a version without the subresource.
     """
-    shown: Managers = {}
+    managers: Managers = {}
     for identity, owned in read_managers(entries, trusted=entries).items():
         if _has(owned, replicas):
-            shown[identity] = Owned(_REPLICAS, SCALE_VERSION, owned.time)
-    return write_managers(shown)
+            managers[identity] = Owned(_REPLICAS, SCALE_VERSION, owned.time)
+    return write_managers(managers)
 
 
 def entries_of_object(
     entries: list[Any], scale_entries: list[Any], *, api_version: str, replicas: Mapping[str, str | None]
 ) -> list[dict[str, Any]]:
-    """Give the managedFields of the object after a write to its Scale in `api_version`."""
-    kept: Managers = {}
+    """Return the managedFields of the object after a write to its Scale in `api_version`."""
+    managers: Managers = {}
     before = read_managers(entries, trusted=entries)
     gained = read_managers(scale_entries)
     for identity, owned in before.items():
         if owned.version not in replicas:
             continue
         if not _has(owned, replicas):
-            kept[identity] = owned
+            managers[identity] = owned
         elif identity in gained:
-            kept[identity] = owned
+            managers[identity] = owned
             del gained[identity]
         elif rest := difference(owned.fields, _path(replicas[owned.version])):
-            kept[identity] = owned.with_fields(rest)
+            managers[identity] = owned.with_fields(rest)
     for identity, owned in gained.items():
         if intersection(owned.fields, _REPLICAS):
             time = before[identity].time if identity in before else None
-            kept[identity] = Owned(_path(replicas[api_version]), api_version, time)
-    return write_managers(kept)
+            managers[identity] = Owned(_path(replicas[api_version]), api_version, time)
+    return write_managers(managers)
 
 
 def _has(owned: Owned, replicas: Mapping[str, str | None]) -> bool:

@@ -1,4 +1,4 @@
-"""Lists in strategic merge patches: matching items, and their order."""
+"""Lists in strategic merge patches: matching of items, and their order."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from konverge_cluster.patches.go_text import as_string, kind_of, plain
 
 __all__ = [
     "DIRECTIVE",
+    "apply_list_directives",
     "check_order",
     "element_kind",
     "in_order",
     "merge_keyed",
-    "no_list",
-    "split_specials",
+    "not_a_list",
     "unknown_directive",
     "without_duplicates",
 ]
@@ -26,19 +26,19 @@ Merge = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
 
 
 def unknown_directive(directive: Any, item: dict[str, Any]) -> PatchError:
-    """Say that `$patch` has a value that means nothing here."""
+    """Return the error for an unsupported value of `$patch`."""
     return internal(f"unknown patch type: {as_string(directive)} in map: {plain(item)}")
 
 
-def no_list(value: Any) -> PatchError:
-    """Say that something stands where a list must."""
+def not_a_list(value: Any) -> PatchError:
+    """Return the error for a value that is not a list where one is required."""
     return internal(f"expected a []interface {{}}, but received a {'%!s(<nil>)' if value is None else kind_of(value)}")
 
 
 def element_kind(*lists: list[Any]) -> str:
-    """Name the one kind of all items: "map" or a scalar's.
+    """Return the common type of all items: "map" or a scalar type.
 
-    Raises: PatchError when there are several, when they are lists, or when there is no item at all.
+    Raises: PatchError when the types differ, when they are lists, or when there are no items.
     """
     kinds = [kind_of(item) for items in lists for item in items]
     if not kinds:
@@ -51,16 +51,16 @@ def element_kind(*lists: list[Any]) -> str:
 
 
 def without_duplicates(items: Iterable[Any]) -> list[Any]:
-    """Keep the first of equal scalars."""
-    kept: list[Any] = []
+    """Return scalars without duplicates, in order."""
+    unique: list[Any] = []
     for item in items:
-        if item not in kept:
-            kept.append(item)
-    return kept
+        if item not in unique:
+            unique.append(item)
+    return unique
 
 
-def split_specials(original: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
-    """Work in the items that carry `$patch`, and give (the live items that stay, the items to merge)."""
+def apply_list_directives(original: list[Any], patch: list[Any], key: str) -> tuple[list[Any], list[Any]]:
+    """Apply the items with `$patch`; return the remaining live items and the items to merge."""
     items, live, replace = [], list(original), False
     for item in patch:
         directive = item.get(DIRECTIVE, item)
@@ -79,53 +79,56 @@ def split_specials(original: list[Any], patch: list[Any], key: str) -> tuple[lis
 
 
 def merge_keyed(live: list[Any], items: list[Any], key: str, merge: Merge) -> list[Any]:
-    """Merge each item into the live one of its key, or add it."""
+    """Merge each item into the live item with its key, or append it."""
     merged = list(live)
     for item in items:
         value = merge_value(item, key)
-        places = [place for place, known in enumerate(merged) if key in known and known[key] == value]
-        if places:
-            merged[places[0]] = merge(merged[places[0]], item)
+        indexes = [index for index, known in enumerate(merged) if key in known and known[key] == value]
+        if indexes:
+            merged[indexes[0]] = merge(merged[indexes[0]], item)
         else:
             merged.append(item)
     return merged
 
 
 def merge_value(item: dict[str, Any], key: str) -> Any:
-    """Read the merge key of an item."""
+    """Return the value of the merge key of an item.
+
+    Raises: PatchError when the item does not have the key.
+    """
     if key not in item:
         raise internal(f"map: {plain(item)} does not contain declared merge key: {key}")
     return item[key]
 
 
 def in_order(merged: list[Any], *, desired: list[Any], live: list[Any], key: str) -> list[Any]:
-    """Order a merged list: by `wanted`, with what only the live list has fitted in where `live` has it."""
+    """Return a merged list in the order of `desired`; items that are only in `live` keep their positions there."""
     names = _names(merged, key)
-    for place, item in enumerate(desired if key and merged else []):
+    for index, item in enumerate(desired if key and merged else []):
         if not isinstance(item, dict):
-            raise internal(f"value for key {place} is not a map")
-    order, was = _names(desired, key), _names(live, key)
-    ours = _sorted([place for place, name in enumerate(names) if name in order], names, order)
-    theirs = _sorted([place for place, name in enumerate(names) if name not in order], names, was)
+            raise internal(f"value for key {index} is not a map")
+    order, before = _names(desired, key), _names(live, key)
+    ours = _sorted([index for index, name in enumerate(names) if name in order], names, order)
+    theirs = _sorted([index for index, name in enumerate(names) if name not in order], names, before)
     result: list[Any] = []
     while ours and theirs:
         left, right = names[theirs[0]], names[ours[0]]
-        is_before = left in was and right in was and was.index(left) < was.index(right)
+        is_before = left in before and right in before and before.index(left) < before.index(right)
         result.append(merged[theirs.pop(0) if is_before else ours.pop(0)])
-    return result + [merged[place] for place in (*ours, *theirs)]
+    return result + [merged[index] for index in (*ours, *theirs)]
 
 
-def _sorted(places: list[int], names: list[Any], order: list[Any]) -> list[int]:
-    """Sort places by where their names stand in `order`; one whose name does not stand there goes to the front.
+def _sorted(indexes: list[int], names: list[Any], order: list[Any]) -> list[int]:
+    """Sort indexes by the positions of their names in `order`; a name that is not in it comes first.
 
-    The latter is what the real server's insertion sort makes of a comparison that always says "before".
+    The latter is the effect of the real server's insertion sort with a comparison that then always returns "before".
     """
     result: list[int] = []
-    for place in places:
+    for index in indexes:
         at = len(result)
-        while at and _is_before(names[place], names[result[at - 1]], order):
+        while at and _is_before(names[index], names[result[at - 1]], order):
             at -= 1
-        result.insert(at, place)
+        result.insert(at, index)
     return result
 
 
@@ -140,9 +143,9 @@ def _names(items: list[Any], key: str) -> list[Any]:
 
 
 def check_order(items: list[Any], order: list[Any], key: str) -> None:
-    """Check that the items of a patch stand in the order that the patch demands.
+    """Check that the items of a patch are in the order of its `$setElementOrder`.
 
-    Raises: PatchError when they do not.
+    Raises: PatchError when they are not.
     """
     if not items or not order:
         return
@@ -154,7 +157,7 @@ def check_order(items: list[Any], order: list[Any], key: str) -> None:
             return
         if _names(waiting[:1], key) == _names([desired], key):
             waiting.pop(0)
-    # Other directives count as items out of order when nothing follows that they could stand before.
+    # An item with another directive is reported as out of order if no item follows it in the order.
     if waiting:
         raise internal(
             f"The order in patch list:\n{plain(items)}\n doesn't match $setElementOrder list:\n{plain(order)}\n"

@@ -1,11 +1,11 @@
-"""What a value is made of, as far as ownership and merging go.
+"""The topology of a kind: how its values merge and how their fields are owned.
 
-A `Node` says which forms a value may take: a scalar, a sequence (list), a mapping (struct or map), or several of them
-where the schema leaves it open. Sequences and mappings are either atomic (owned and replaced as a whole) or granular.
-A granular sequence knows its items by keys (`x-kubernetes-list-type: map`) or by value (`set`).
+A `Node` defines the forms that a value may have: a scalar, a sequence (list), a mapping (struct or map), or several of
+them where the schema allows it. Sequences and mappings are either atomic (owned and replaced as a whole) or granular. A
+granular sequence identifies its items by keys (`x-kubernetes-list-type: map`) or by value (`set`).
 
-Nodes are made from a schema when they are first asked, so that a kind with thousands of fields costs only what its
-objects use, and types that contain themselves have an end.
+A node is built from its schema on first use. So a kind with thousands of fields costs only what its objects use, and
+recursive types are possible.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 __all__ = ["ABSENT", "DEDUCED", "UNTYPED", "Field", "MappingType", "Node", "SequenceType", "Topology"]
 
 ABSENT: Any = object()
-"""Stands where there is no value; None is JSON's null, which is one."""
+"""Marks a missing value; None is JSON's null, which is a value."""
 
 Forms = tuple["str", "SequenceType | None", "MappingType | None"]
 
@@ -36,14 +36,14 @@ class Node:
         self._make = make
 
     def __getattr__(self, name: str) -> Any:
-        # Python asks here only for what is not set yet: the first look at a form makes all of them.
+        # Python calls this only for attributes that are not set: the first access builds all forms.
         if name not in ("scalar", "sequence", "mapping"):
             raise AttributeError(name)
         self.scalar, self.sequence, self.mapping = self._make()
         return getattr(self, name)
 
     def form_of(self, value: Any) -> str:
-        """Name the form that the value takes: "scalar", "sequence", "mapping", or "any" where it decides nothing."""
+        """Return the form of the value: "scalar", "sequence", "mapping", or "any" if the value can be of any form."""
         if isinstance(value, dict):
             return "mapping" if self.mapping is not None else "any"
         if isinstance(value, list):
@@ -52,12 +52,12 @@ class Node:
 
     @property
     def has_one_form(self) -> bool:
-        """Tell whether the schema leaves no choice."""
+        """Whether the schema allows only one form."""
         return bool(self.scalar) + (self.sequence is not None) + (self.mapping is not None) == 1
 
     @property
     def first_form(self) -> str:
-        """Name the form that counts where the value decides nothing, as null does."""
+        """The form for a value that does not determine one, such as null."""
         if self.mapping is not None:
             return "mapping"
         return "scalar" if self.scalar else "sequence"
@@ -67,8 +67,8 @@ class Node:
 class Field:
     """A named field of a struct.
 
-    `default` completes missing keys of list items. `zero` is what a fresh Go struct holds there: ABSENT when the field
-    is left out, a nested struct is the struct's own zero. `merge_key` and `strategies` are those of strategic merge.
+    `default` is used for missing keys of list items. `zero` returns the value in a new Go struct: ABSENT when the field
+    is omitted; for a nested struct, its own zero value. `merge_key` and `strategies` are those of strategic merge.
     """
 
     node: Node
@@ -80,7 +80,7 @@ class Field:
 
 @dataclass(slots=True)
 class MappingType:
-    """A struct (named `fields`), a map (every key an `element`), or a mixture. `name` is the Go name of a struct."""
+    """A struct (named `fields`), a map (every value is an `element`), or both. `name` is the Go name of a struct."""
 
     fields: Mapping[str, Field] = field(default_factory=dict)
     element: Node | None = None
@@ -88,7 +88,7 @@ class MappingType:
     name: str = ""
 
     def child(self, key: str) -> Node:
-        """Give the node of a key; what the schema does not declare is deduced from its value."""
+        """Return the node of a key; DEDUCED for a key that the schema does not declare."""
         named = self.fields.get(key)
         if named is not None:
             return named.node
@@ -96,7 +96,7 @@ class MappingType:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether all that is known of it is that it is a map."""
+        """Whether the schema specifies only that it is a map."""
         return not self.fields and self.element is DEDUCED
 
 
@@ -109,25 +109,25 @@ class SequenceType:
     keys: tuple[str, ...] = ()
 
     def default_of(self, key: str) -> Any:
-        """Give the default of a key of the items, None when it has none."""
+        """Return the default of a key of the items, None when there is none."""
         items = self.element.mapping
         named = items.fields.get(key) if items is not None else None
         return named.default if named is not None else None
 
 
 UNTYPED: Node = Node(lambda: ("untyped", SequenceType(UNTYPED), MappingType(element=UNTYPED, atomic=True)))
-"""Anything at all, owned as a whole."""
+"""Any value, owned as a whole."""
 
 DEDUCED: Node = Node(lambda: ("untyped", SequenceType(UNTYPED), MappingType(element=DEDUCED)))
-"""Anything at all: lists are atomic, maps granular."""
+"""Any value: lists are atomic, maps granular."""
 
 
 @dataclass(frozen=True)
 class Topology:
     """One version of one kind.
 
-    `structured` kinds pass through Go structs (the built-in ones): what a fresh struct holds counts as there before
-    the first write, so nobody owns `.spec` itself. Custom resources are `structured=False`.
+    `structured` kinds (the built-in ones) are Go structs: the content of a new struct counts as present before the
+    first write, so no manager owns `.spec` itself. Custom resources are `structured=False`.
     """
 
     root: Node
@@ -140,6 +140,6 @@ class Topology:
 
 
 def zero_of(node: Node) -> dict[str, Any]:
-    """Make what a fresh Go struct looks like in JSON."""
-    made = {name: f.zero() for name, f in node.mapping.fields.items()} if node.mapping is not None else {}
-    return {name: value for name, value in made.items() if value is not ABSENT}
+    """Return a new Go struct in JSON."""
+    values = {name: f.zero() for name, f in node.mapping.fields.items()} if node.mapping is not None else {}
+    return {name: value for name, value in values.items() if value is not ABSENT}

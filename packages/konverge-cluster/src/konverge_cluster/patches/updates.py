@@ -1,15 +1,16 @@
-"""Who owns what after a create, an update, or a patch that is not an apply.
+"""Field ownership after a create, an update, or a patch that is not an apply.
 
 The steps, in the order of the real server:
 
-1. Start from the managedFields that the request carries, so that clients can edit them; `[]` and `[{}]` reset them.
-   A request that carries none, or unreadable ones, and every write to a subresource, starts from the live ones.
-2. An object that has no managedFields is not tracked any more, until somebody applies. A new object is.
-3. Everybody, the writer's own earlier entry included, loses what this write changed or removed; what it changed goes to
-   the writer. Fields that the endpoint resets, and those that nobody owns (names, versions, times), are left out.
-4. The time of the writer's entry moves only when it came to own something by this write.
-5. At most ten Update entries stay.
-6. When ownership cannot be told (a value does not fit the schema), the object loses its managedFields.
+1. Start with the managedFields in the request, so that clients can edit them; `[]` and `[{}]` reset them. A request
+   without managedFields or with invalid ones, and every write to a subresource, starts with the live ones.
+2. An existing object without managedFields is not tracked until the next apply. A new object is tracked.
+3. Every manager, including the writer's own previous entry, loses the fields that this write changed or removed; the
+   writer owns the changed fields. Fields that the endpoint resets, and those that no manager owns (names, versions,
+   times), are excluded.
+4. The time of the writer's entry is updated only when this write adds fields to it.
+5. At most ten Update entries are kept.
+6. If ownership cannot be computed (a value does not match the schema), the object loses its managedFields.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ __all__ = ["keep_times", "track_update"]
 def track_update(
     old: dict[str, Any] | None, new: dict[str, Any], *, manager: str, endpoint: Endpoint, now: str
 ) -> list[dict[str, Any]]:
-    """Give the managedFields of `new` when `manager` writes it over `old` (None for a create).
+    """Return the managedFields of `new` when `manager` writes it over `old` (None for a create).
 
-    `now` is the time of the write (``2026-01-31T12:00:00Z``). An empty list means that the key is left out.
+    `now` is the time of the write (``2026-01-31T12:00:00Z``). An empty list means that the key is omitted.
     """
-    managers = _managers_to_start_from(old, new, endpoint)
+    managers = _initial_managers(old, new, endpoint)
     if not managers and old is not None:
         return []
     try:
@@ -59,9 +60,9 @@ def managers_after_update(
     endpoint: Endpoint,
     now: str,
 ) -> Managers:
-    """Give who owns what after an Update.
+    """Return what each manager owns after an Update.
 
-    Raises: Misfit or Unreadable when a value does not fit the schema.
+    Raises: ValidationError or PathElementError when a value does not match the schema.
     """
     before, after = endpoint.topology.zero if old is None else without_managed_fields(old), without_managed_fields(new)
     root = endpoint.topology.root
@@ -70,50 +71,50 @@ def managers_after_update(
         validate(root, before, allow_duplicates=True)
     change = Change(endpoint, before, after)
     managers = change.managers_after(reconcile_with_schema(endpoint, managers, before))
-    taken = strip(change.at(endpoint.api_version)[0])
-    if taken:
+    changed = strip(change.at(endpoint.api_version)[0])
+    if changed:
         identity = build_identity(manager, "Update", endpoint.api_version, endpoint.subresource)
         previous = managers.get(identity)
-        owned = union(taken, previous.fields) if previous is not None else taken
+        owned = union(changed, previous.fields) if previous is not None else changed
         managers[identity] = Owned(owned, endpoint.api_version, now)
     return cap_updaters(managers)
 
 
 def keep_times(old: dict[str, Any], new: dict[str, Any]) -> list[dict[str, Any]]:
-    """Give the managedFields to store for `new`: with the times of `old` when nothing else differs.
+    """Return the managedFields to store for `new`: with the times of `old` if nothing else differs.
 
-    A write that changes nothing must not change the object, and a newer time alone would. Call it with the object as it
-    will be stored, after admission.
+    A write that changes nothing must not change the object, and a newer time would change it. Call this with the object
+    to store, after admission.
     """
     before, after = _entries(old) or [], _entries(new) or []
     if len(before) != len(after) or before == after:
         return after
-    if [_timeless(entry) for entry in before] != [_timeless(entry) for entry in after]:
+    if [_without_time(entry) for entry in before] != [_without_time(entry) for entry in after]:
         return after
     return before if same(without_managed_fields(old), without_managed_fields(new)) else after
 
 
-def _timeless(entry: dict[str, Any]) -> dict[str, Any]:
+def _without_time(entry: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in entry.items() if key != "time"}
 
 
-def _managers_to_start_from(old: dict[str, Any] | None, new: dict[str, Any], endpoint: Endpoint) -> Managers:
+def _initial_managers(old: dict[str, Any] | None, new: dict[str, Any], endpoint: Endpoint) -> Managers:
     live = (_entries(old) if old is not None else None) or []
-    sent = None if endpoint.subresource else _entries(new)
-    if sent is not None and _is_reset(sent):
+    requested = None if endpoint.subresource else _entries(new)
+    if requested is not None and _is_reset(requested):
         return {}
-    if sent is not None:
+    if requested is not None:
         try:
-            managers = read_managers(sent, trusted=live)
+            managers = read_managers(requested, trusted=live)
         except PathElementError:
             managers = {}
         if managers:
             return managers
-    return _read_or_none(live)
+    return _read_or_empty(live)
 
 
-def _read_or_none(entries: list[Any]) -> Managers:
-    """Read stored managedFields; unreadable ones count as none."""
+def _read_or_empty(entries: list[Any]) -> Managers:
+    """Read stored managedFields; return an empty dict for invalid ones."""
     try:
         return read_managers(entries, trusted=entries)
     except PathElementError:

@@ -1,6 +1,6 @@
-"""Check that a value fits its topology, with the texts of the real server.
+"""Check that a value matches its topology, with the texts of the real server.
 
-The schema's own checks (required, patterns, limits) are not here: this is what merging needs, no more.
+The other rules of the schema (required, patterns, limits) are not checked here: merging does not need them.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ __all__ = ["ValidationError", "validate"]
 
 
 class ValidationError(ValueError):
-    """A value that does not fit its topology; the text names the path."""
+    """A value that does not match its topology; the text contains the path."""
 
 
 TypedError = tuple[str, str]
-"""(path, what is wrong there)"""
+"""(path, error text)"""
 
 
 def validate(node: Node, value: Any, *, allow_duplicates: bool = False) -> None:
-    """Check a whole value.
+    """Check a complete value.
 
-    Raises: Misfit that lists everything that is wrong.
+    Raises: ValidationError that lists all errors.
     """
     errors = [f"{path}: {text}" if path else text for path, text in _errors(node, value, allow_duplicates)]
     if len(errors) == 1:
@@ -72,7 +72,7 @@ def _map_errors(mapping: MappingType, value: dict[str, Any], allow_duplicates: b
         node = named.node if named is not None else element
         if node is None:
             yield f".{key}", "field not declared in schema"
-            # The real server stops at the first one of a map, too.
+            # The real server also stops at the first undeclared field of a map.
             return
         if inner is None or (type(inner) is str and node.scalar in ("string", "untyped")):
             continue
@@ -82,16 +82,16 @@ def _map_errors(mapping: MappingType, value: dict[str, Any], allow_duplicates: b
 
 def _list_errors(sequence: SequenceType, items: list[Any], allow_duplicates: bool) -> Iterator[TypedError]:
     if sequence.atomic:
-        for place, item in enumerate(items):
+        for index, item in enumerate(items):
             for path, text in _errors(sequence.element, item, allow_duplicates):
-                yield f"[{place}]{path}", text
+                yield f"[{index}]{path}", text
         return
     seen: set[str] = set()
-    for place, item in enumerate(items):
+    for index, item in enumerate(items):
         try:
             element = item_element(sequence, item)
-        except PathElementError as wrong:
-            yield "", f"element {place}: {wrong}"
+        except PathElementError as error:
+            yield "", f"element {index}: {error}"
             return
         if element in seen and not allow_duplicates:
             yield "", f"duplicate entries for key {text_of(element)}"

@@ -1,1 +1,1 @@
-"""Test an operator on an embedded cluster: the pytest fixture `cluster`, in `konverge_cluster.testing.fixtures`."""
+"""Tests of operators on an embedded cluster: the pytest fixture `cluster`, in `konverge_cluster.testing.fixtures`."""

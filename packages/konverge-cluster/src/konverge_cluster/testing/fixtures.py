@@ -1,13 +1,13 @@
-"""The pytest fixture `cluster`: a fresh cluster for each test, on virtual time unless the test is on real time.
+"""The pytest fixture `cluster`: a new cluster for each test, on virtual time unless the test is marked `real_time`.
 
     pytest_plugins = ["konverge_cluster.testing.fixtures", "konverge.testing.async_tests"]
 
-    async def test_it_heals(cluster: TestCluster) -> None:
+    async def test_the_app_becomes_ready(cluster: TestCluster) -> None:
         async with cluster.operator(*controllers()):
             await cluster.client().create(app)
             await cluster.settle()
 
-It is entered before the test begins, by `asynctests`, and left when it ends.
+`konverge.testing.async_tests` enters the cluster before the test, and exits it after the test.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["TestCluster", "cluster"]
 
 
 def virtual_clock() -> float:
-    """Give the wall clock of a cluster on virtual time; before its loop runs it is at its beginning."""
+    """Return the wall clock time on virtual time; the start time while no event loop runs."""
     try:
         return START + asyncio.get_running_loop().time()
     except RuntimeError:
@@ -39,13 +39,13 @@ def virtual_clock() -> float:
 
 
 class TestCluster(EmbeddedCluster):
-    """An embedded cluster with what tests need beside it.
+    """An embedded cluster with methods for tests.
 
-    Promises: on virtual time `settle` is exact, and nothing here sleeps; `listen` gives it a socket, for tests on real
-    time.
+    Promises: on virtual time `settle` is exact, and nothing sleeps in real time. `listen` opens a socket, for tests on
+    real time.
     """
 
-    __test__ = False  # it is no test, whatever its name
+    __test__ = False  # pytest would collect it because of its name
     enter_for_test = True
 
     def __init__(self, **options: Any) -> None:
@@ -55,23 +55,23 @@ class TestCluster(EmbeddedCluster):
     async def operator(
         self, *controllers: Controller[Any], name: str = "operator", **options: Any
     ) -> AsyncGenerator[Manager]:
-        """Run controllers on this cluster while the block runs."""
+        """Run controllers on this cluster inside an `async with` block."""
         manager = Manager(self.client(), name=name, **options)
         manager.add(*controllers)
         async with manager.running():
             yield manager
 
     async def install(self, *crds: Unstructured) -> Client:
-        """Create CRDs, wait until they are served, and give a client."""
+        """Create CRDs, which the embedded server serves at once; return a client."""
         client = self.client()
         for crd in crds:
             await client.create(crd)
         return client
 
     async def settle(self, *, quiet: float = 15.0, limit: float = 3600.0) -> None:
-        """Let time pass until nothing has been written for `quiet` seconds.
+        """Wait until nothing has been written for `quiet` seconds.
 
-        Raises: WaitTimeout when it does not come to rest within `limit` seconds.
+        Raises: WaitTimeout when writes continue for `limit` seconds.
         """
         loop = asyncio.get_running_loop()
         storage = self.server.cluster.storage
@@ -82,12 +82,12 @@ class TestCluster(EmbeddedCluster):
             if storage.next_revision != last:
                 last, since = storage.next_revision, loop.time()
             if loop.time() > end:
-                raise WaitTimeout(f"the cluster did not come to rest within {limit:g} s")
+                raise WaitTimeout(f"cluster not settled after {limit:g} s: objects are still written")
             await asyncio.sleep(0.5)
 
 
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest) -> TestCluster:
-    """A fresh cluster with three nodes."""
+    """Return a new cluster with three nodes."""
     real = request.node.get_closest_marker("real_time") is not None
     return TestCluster(clock=wall_clock if real else virtual_clock)

@@ -1,7 +1,7 @@
-"""Calls from the server to webhooks: admission and conversion both go out through `WebhookClient.post`.
+"""The webhook client: `WebhookClient.post` sends both admission and conversion reviews.
 
-A webhook is named by a URL or by a reference to a service. Behind a service stands either a function in this process or
-the address of a server; whoever runs the cluster registers it.
+A webhook is configured with a URL or a service reference. A service reference resolves to a function in this process,
+or to the address of a server; both are registered with the client.
 """
 
 from __future__ import annotations

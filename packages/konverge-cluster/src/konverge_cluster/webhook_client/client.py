@@ -1,4 +1,4 @@
-"""One exchange with a webhook: a review goes out, a review comes back, within a time."""
+"""The client of admission and conversion webhooks: send a review, return the review of the response."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from konverge_cluster.webhook_client.targets import Service, Target
 __all__ = ["Handler", "Transport", "WebhookClient"]
 
 Handler = Callable[[str, Review], Awaitable[Mapping[str, Any]]]
-"""A webhook in this process: it is given the path and the review, and gives the review of its answer."""
+"""A webhook in this process: called with the path and the review, it returns the review with the response."""
 
 TIMEOUT: Final = 30.0
-"""How long the server waits for a webhook that has no time of its own."""
+"""The timeout of a webhook without its own, in seconds."""
 
 AGENT: Final = "kube-apiserver-admission"
 
@@ -29,7 +29,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 class Transport(Protocol):
-    """How a request gets to a server that is not in this process; `HttpsCaller` is one."""
+    """Sends a request to a server outside this process; `HttpsTransport` implements it."""
 
     async def __call__(
         self, server: str, request: Request, *, ca_bundle: bytes | None, server_name: str = ""
@@ -39,10 +39,10 @@ class Transport(Protocol):
 
 
 class WebhookClient:
-    """The way to every webhook of a cluster.
+    """The client for all webhooks of a cluster.
 
-    Promises: a webhook in this process gets its own copy of what is sent, and its answer is read as one that came over
-    the wire; a call that takes too long is cancelled; no lock is held while one is under way.
+    Promises: a webhook in this process receives its own copy of the review, and its response is checked like one from
+    the network; a call that exceeds its timeout is cancelled; no lock is held during a call.
     """
 
     def __init__(self, call: Transport | None = None) -> None:
@@ -51,11 +51,11 @@ class WebhookClient:
         self._addresses: dict[Service, str] = {}
 
     def serve(self, namespace: str, name: str, handler: Handler, *, port: int = 443) -> None:
-        """Let a function of this process stand behind a service reference."""
+        """Register a function in this process as the backend of a service reference."""
         self._handlers[Service(namespace, name, port)] = handler
 
     def forward(self, namespace: str, name: str, address: str, *, port: int = 443) -> None:
-        """Let the HTTPS server at `address` (`127.0.0.1:9443`) stand behind a service reference."""
+        """Register the HTTPS server at `address` (`127.0.0.1:9443`) as the backend of a service reference."""
         self._addresses[Service(namespace, name, port)] = address
 
     async def close(self) -> None:
@@ -63,32 +63,32 @@ class WebhookClient:
         await self._transport.close()
 
     async def convert(self, _crd: str, config: Mapping[str, Any], review: Review) -> Review:
-        """Send a ConversionReview to the webhook of a `clientConfig`, as the custom resources ask for it.
+        """Send a ConversionReview to the webhook of a `clientConfig`; return the review of the response.
 
-        Raises: CalloutFailure.
+        Raises: WebhookCallError.
         """
         return await self.post(Target.read(config), review)
 
     async def post(self, target: Target, review: Review, *, timeout: float = TIMEOUT) -> Review:
-        """Send a review and return the one that came back, of the same kind.
+        """Send a review and return the review of the response, which has the same kind.
 
-        Raises: CalloutFailure.
+        Raises: WebhookCallError.
         """
         body = _encode(review)
-        # The receiver is told the time in whole seconds, rounded up.
+        # The query parameter `timeout` is in whole seconds, rounded up.
         seconds = f"{math.ceil(timeout)}s"
         try:
             async with asyncio.timeout(timeout):
                 response = await self._send(target, body, seconds)
         except TimeoutError:
-            raise WebhookCallError(_posted(target, seconds, "context deadline exceeded")) from None
+            raise WebhookCallError(_post_error_text(target, seconds, "context deadline exceeded")) from None
         return read_response(response, review["apiVersion"], review["kind"])
 
     async def _send(self, target: Target, body: bytes, seconds: str) -> HttpResponse:
         handler = self._handlers.get(target.service) if target.service else None
         if handler is not None:
             return await _call_handler(handler, target.path, body)
-        server, name = self._server_of(target, seconds)
+        server, name = self._server_for(target, seconds)
         headers = {"user-agent": AGENT, "accept": "application/json, */*", "content-type": "application/json"}
         request = Request("POST", target.path, (("timeout", seconds),), headers, body=body)
         try:
@@ -96,15 +96,15 @@ class WebhookClient:
         except WebhookCallError as failure:
             if failure.no_client:
                 raise
-            raise WebhookCallError(_posted(target, seconds, str(failure))) from failure
+            raise WebhookCallError(_post_error_text(target, seconds, str(failure))) from failure
 
-    def _server_of(self, target: Target, seconds: str) -> tuple[str, str]:
+    def _server_for(self, target: Target, seconds: str) -> tuple[str, str]:
         if target.service is None:
             return target.server, ""
         address = self._addresses.get(target.service)
         if address is None:
             text = f'service "{target.service.name}" not found'
-            raise WebhookCallError(_posted(target, seconds, text))
+            raise WebhookCallError(_post_error_text(target, seconds, text))
         return f"https://{address}", target.service.host
 
 
@@ -116,5 +116,5 @@ async def _call_handler(handler: Handler, path: str, body: bytes) -> HttpRespons
         return HttpResponse(500, f"{type(error).__name__}: {error}".encode(), "text/plain")
 
 
-def _posted(target: Target, seconds: str, why: str) -> str:
-    return f'Post "{target.url}?timeout={seconds}": {why}'
+def _post_error_text(target: Target, seconds: str, detail: str) -> str:
+    return f'Post "{target.url}?timeout={seconds}": {detail}'

@@ -1,4 +1,4 @@
-"""What is wrong with a `clientConfig`, in the words of the real server."""
+"""Validation of a webhook's `clientConfig`, with the texts of the real server."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from konverge_cluster.api.field_errors import FieldError, invalid, required
 
 __all__ = ["client_config_errors"]
 
-Problems = Iterator[FieldError]
+FieldErrors = Iterator[FieldError]
 
 _URL_FORM: Final = "; desired format: https://host[/path]"
 
 
-def client_config_errors(config: Mapping[str, Any], path: str) -> Problems:
-    """Say what is wrong with the address of a webhook."""
+def client_config_errors(config: Mapping[str, Any], path: str) -> FieldErrors:
+    """Yield the errors in a `clientConfig`."""
     url, service = config.get("url"), config.get("service")
     if (url is None) == (service is None):
         yield required(path, "exactly one of url or service is required")
@@ -27,15 +27,15 @@ def client_config_errors(config: Mapping[str, Any], path: str) -> Problems:
         yield from _service(service or {}, f"{path}.service")
 
 
-def _url(url: str, path: str) -> Problems:
+def _url(url: str, path: str) -> FieldErrors:
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
-        unreadable = _port_problem(host)
+        parse_error = _port_error(host)
     except ValueError as error:
-        unreadable = str(error)
-    if unreadable:
-        yield required(path, f'url must be a valid URL: parse "{url}": {unreadable}{_URL_FORM}')
+        parse_error = str(error)
+    if parse_error:
+        yield required(path, f'url must be a valid URL: parse "{url}": {parse_error}{_URL_FORM}')
         return
     if parts.scheme != "https":
         yield invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_URL_FORM}")
@@ -44,12 +44,12 @@ def _url(url: str, path: str) -> Problems:
     yield from _extra_parts(parts, path)
 
 
-def _port_problem(host: str) -> str:
+def _port_error(host: str) -> str:
     colon, port = host.rpartition("]")[2].rpartition(":")[1:]
     return f'invalid port ":{port}" after host' if colon and port and not port.isdigit() else ""
 
 
-def _extra_parts(parts: SplitResult, path: str) -> Problems:
+def _extra_parts(parts: SplitResult, path: str) -> FieldErrors:
     if "@" in parts.netloc:
         user = parts.netloc.rpartition("@")[0]
         yield invalid(path, user, "user information is not permitted in the URL")
@@ -59,8 +59,8 @@ def _extra_parts(parts: SplitResult, path: str) -> Problems:
         yield invalid(path, parts.query, "query parameters are not permitted in the URL")
 
 
-def _service(service: Mapping[str, Any], path: str) -> Problems:
-    # The real server takes the one for the other here, and blames the wrong field.
+def _service(service: Mapping[str, Any], path: str) -> FieldErrors:
+    # The real server confuses the two here, and reports the wrong field.
     if not service.get("namespace"):
         yield required(f"{path}.name")
     if not service.get("name"):
@@ -71,17 +71,17 @@ def _service(service: Mapping[str, Any], path: str) -> Problems:
     yield from _service_path(service.get("path") or "", f"{path}.path")
 
 
-def _service_path(wanted: str, path: str) -> Problems:
-    if wanted in ("", "/"):
+def _service_path(value: str, path: str) -> FieldErrors:
+    if value in ("", "/"):
         return
-    if wanted == "//":
-        yield invalid(path, wanted, "segment[0] may not be empty")
+    if value == "//":
+        yield invalid(path, value, "segment[0] may not be empty")
         return
-    if not wanted.startswith("/"):
-        yield invalid(path, wanted, "must start with a '/'")
-    for index, step in enumerate(wanted[1:].removesuffix("/").split("/")):
+    if not value.startswith("/"):
+        yield invalid(path, value, "must start with a '/'")
+    for index, step in enumerate(value[1:].removesuffix("/").split("/")):
         if not step:
-            yield invalid(path, wanted, f"segment[{index}] may not be empty")
+            yield invalid(path, value, f"segment[{index}] may not be empty")
             continue
         for error in dns_subdomain_errors(step):
-            yield invalid(path, wanted, f"segment[{index}]: {error}")
+            yield invalid(path, value, f"segment[{index}]: {error}")

@@ -1,7 +1,7 @@
-"""What a webhook answers, and what the server makes of it, word for word.
+"""HTTP responses of webhooks, and the errors for unusable ones.
 
-The texts are those of the real server's HTTP client and decoder: they end up in the answers to users, and operators'
-tests match on them.
+The texts are exactly those of the real server's HTTP client and decoder: they appear in responses to users, and tests
+of operators match on them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Review = dict[str, Any]
 TYPE_META: Final = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 )
-_SHOWN: Final = 2048
+_MAX_TEXT: Final = 2048
 _KNOWN_VERSIONS: Final = ("v1", "v1beta1")
 _JSON_TYPES: Final = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}
 _CODES: Final = {
@@ -37,7 +37,7 @@ _CODES: Final = {
 
 
 class WebhookCallError(Exception):
-    """A webhook gave no usable answer; the text says why. `unsent`: there was not even a way to call it."""
+    """A webhook returned no usable response; the text is the reason. `no_client`: no client could be created."""
 
     def __init__(self, text: str, *, no_client: bool = False) -> None:
         super().__init__(text)
@@ -46,7 +46,7 @@ class WebhookCallError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """An HTTP answer."""
+    """An HTTP response."""
 
     status: int
     body: bytes
@@ -54,9 +54,9 @@ class HttpResponse:
 
 
 def read_response(response: HttpResponse, api_version: str, kind: str) -> Review:
-    """Read the review that was asked for: one of this kind, or one that says no kind at all.
+    """Decode the review in a response: of the requested kind, or without a kind.
 
-    Raises: CalloutFailure.
+    Raises: WebhookCallError.
     """
     if not 200 <= response.status <= 206:
         raise WebhookCallError(_status_text(response))
@@ -71,19 +71,19 @@ def read_response(response: HttpResponse, api_version: str, kind: str) -> Review
 def _decode(body: bytes) -> Review:
     value = _value(body)
     if not isinstance(value, dict):
-        shown = _JSON_TYPES.get(type(value), "null")
-        text = f"json: cannot unmarshal {shown} into Go value of type {TYPE_META}"
+        json_type = _JSON_TYPES.get(type(value), "null")
+        text = f"json: cannot unmarshal {json_type} into Go value of type {TYPE_META}"
         raise WebhookCallError(f"couldn't get version/kind; json parse error: {text}")
     return value
 
 
 def _value(body: bytes) -> Any:
-    # What does not begin as an object is taken for YAML, whatever its content type says.
+    # A body that does not start like a JSON object is decoded as YAML, whatever its content type.
     read = read_json if body.lstrip()[:1] == b"{" else read_yaml
     try:
         return read(body)[0]
-    except BodyDecodeError as fault:
-        raise WebhookCallError(f"couldn't get version/kind; json parse error: {fault}") from None
+    except BodyDecodeError as error:
+        raise WebhookCallError(f"couldn't get version/kind; json parse error: {error}") from None
 
 
 def _check_kind(review: Review, api_version: str, kind: str) -> None:
@@ -91,31 +91,31 @@ def _check_kind(review: Review, api_version: str, kind: str) -> None:
     if (found_version, found_kind) == (api_version, kind) or not found_kind:
         return
     group, version = split_api_version(str(found_version))
-    wanted_group, wanted_version = split_api_version(api_version)
-    sibling = group == wanted_group and found_kind == kind and version in _KNOWN_VERSIONS
+    expected_group, expected_version = split_api_version(api_version)
+    sibling = group == expected_group and found_kind == kind and version in _KNOWN_VERSIONS
     if sibling or (found_version, found_kind) == ("v1", "Status"):
-        source, target = f"({version}.{found_kind})", f"({wanted_version}.{kind})"
+        source, target = f"({version}.{found_kind})", f"({expected_version}.{kind})"
         raise WebhookCallError(f"converting {source} to {target}: unknown conversion")
     text = f'no kind "{found_kind}" is registered for version "{found_version}" in scheme "pkg/runtime/scheme.go:111"'
     raise WebhookCallError(text)
 
 
 def _status_text(response: HttpResponse) -> str:
-    own = _own_words(response)
-    if own is not None:
-        return own
+    message = _status_message(response)
+    if message is not None:
+        return message
     is_text = not response.content_type or response.content_type.lower().startswith("text/")
-    said = response.body[:_SHOWN].decode("utf-8", "replace").strip() if is_text else "unknown"
-    if response.status in (403, 406, 415) and said:
-        return said
+    text = response.body[:_MAX_TEXT].decode("utf-8", "replace").strip() if is_text else "unknown"
+    if response.status in (403, 406, 415) and text:
+        return text
     if response.status >= 500 and response.status not in _CODES:
-        return f"an error on the server ({quote(said)}) has prevented the request from succeeding"
+        return f"an error on the server ({quote(text)}) has prevented the request from succeeding"
     nothing = f"the server responded with the status code {response.status} but did not return more information"
     return _CODES.get(response.status, nothing)
 
 
-def _own_words(response: HttpResponse) -> str | None:
-    """The message of a Status that came as the body, if one did."""
+def _status_message(response: HttpResponse) -> str | None:
+    """Return the message of the Status in the body, None when the body is not a failed Status."""
     try:
         status = _value(response.body) if response.body else None
     except WebhookCallError:

@@ -1,4 +1,4 @@
-"""Where a webhook is, read from the `clientConfig` of a configuration."""
+"""The address of a webhook, from the `clientConfig` of its configuration."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ class Service:
 
     @property
     def host(self) -> str:
-        """The name that the service's certificate has to be for."""
+        """The host name that the service's certificate must be for."""
         return f"{self.name}.{self.namespace}.svc"
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One webhook: `server` is scheme and host, `path` is unescaped and clean, `ca_bundle` None trusts the system's.
+    """The address of one webhook: `server` is scheme and host, `path` is unescaped and normalized.
+
+    With `ca_bundle` None the system's certificate authorities are trusted.
 
     `service` is set when the configuration names a service instead of a URL.
     """
@@ -39,7 +41,7 @@ class Target:
 
     @classmethod
     def read(cls, config: Mapping[str, Any]) -> Target:
-        """Read a `clientConfig` that was found valid."""
+        """Read a valid `clientConfig`."""
         bundle = base64.b64decode(config.get("caBundle") or "") or None
         reference = config.get("service")
         if reference is not None:
@@ -51,12 +53,12 @@ class Target:
 
     @property
     def url(self) -> str:
-        """The address as errors show it."""
+        """The URL as error messages show it."""
         return self.server + self.path
 
 
 def _clean(path: str) -> str:
-    """Write a path as Go's path.Join does: one slash between steps, none at the end."""
+    """Normalize a path as Go's path.Join does: one slash between segments, none at the end."""
     steps: list[str] = []
     for step in path.split("/"):
         if step == "..":

@@ -1,7 +1,7 @@
-"""Admission webhooks: other programs that may change or refuse a write, called by the server.
+"""Admission webhooks: external programs that the server calls, and that may change or reject a write.
 
 `WebhookAdmission` is the plug-in of the admission chain. It reads the webhook configurations that are stored in the
-cluster at the moment of the write, so that a new one counts from its creation on.
+cluster at the time of the write, so a new configuration takes effect when it is created.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""The admission plug-in: first the webhooks that may change a write, one by one, then those that may refuse it.
+"""The admission plug-in for webhooks: first mutating webhooks, one after another, then validating webhooks.
 
 Rules that hold here:
 
-1. Mutating webhooks are called in the order of their configurations' names, then as listed. Each sees what the ones
-   before it made of the object.
-2. When a later one changed the object, an earlier one with reinvocation policy IfNeeded is called once more. There is
-   no third round, and nobody is called for the first time in the second.
-3. Validating webhooks are called all at the same time. Whoever refuses first is heard.
-4. Nothing is locked while a webhook is called. The writer looks again whether the object is still the one it read.
+1. Mutating webhooks are called in the order of their configurations' names, then as listed. Each sees the changes of
+   the ones before it.
+2. When a later webhook changed the object, an earlier one with reinvocation policy IfNeeded is called once more. There
+   is no third pass, and the second pass calls no webhook that the first did not call.
+3. Validating webhooks are called concurrently. The first rejection is returned.
+4. No lock is held while a webhook is called. The writer checks again that the stored object is the one it read.
 """
 
 from __future__ import annotations
@@ -41,29 +41,29 @@ class WebhookAdmission:
         self._webhook_client = webhook_client
 
     def handles(self, request: AdmissionRequest) -> bool:
-        """Whether any webhook is configured that might see this write."""
+        """Report whether any webhook is configured that could apply to this write."""
         storage = self._cluster.storage
         configured = len(storage.collection(MUTATING)) or len(storage.collection(VALIDATING))
         return bool(configured) and not is_exempt(request)
 
     async def mutate(self, request: AdmissionRequest) -> None:
-        """Let webhooks change the object.
+        """Call the mutating webhooks.
 
         Raises: StatusError.
         """
         webhooks = webhooks_of(self._cluster, MUTATING)
         if not webhooks:
             return
-        rounds = _Rounds()
-        subject = VersionedAttributes(request, now=self._cluster.now())
-        await self._mutate_once(webhooks, request, subject, rounds)
-        if rounds.changed:
-            rounds.second = True
-            await self._mutate_once(webhooks, request, subject, rounds)
-        await subject.update_request()
+        reinvocations = _Reinvocations()
+        attributes = VersionedAttributes(request, now=self._cluster.now())
+        await self._mutate_once(webhooks, request, attributes, reinvocations)
+        if reinvocations.changed:
+            reinvocations.second = True
+            await self._mutate_once(webhooks, request, attributes, reinvocations)
+        await attributes.update_request()
 
     async def validate(self, request: AdmissionRequest) -> None:
-        """Let webhooks refuse the object.
+        """Call the validating webhooks.
 
         Raises: StatusError.
         """
@@ -78,108 +78,122 @@ class WebhookAdmission:
                 await states[invocation.strategy].convert_to(invocation.strategy)
             if self._conditions_hold(invocation, request, states[invocation.strategy]):
                 invocations.append(invocation)
-        refusals_heard: list[StatusError] = []
+        errors: list[StatusError] = []
         async with asyncio.TaskGroup() as group:
             for invocation in invocations:
-                subject = states[invocation.strategy]
-                group.create_task(self._hear(invocation, request, subject, refusals_heard))
-        if refusals_heard:
-            raise refusals_heard[0]
+                attributes = states[invocation.strategy]
+                group.create_task(self._collect_error(invocation, request, attributes, errors))
+        if errors:
+            raise errors[0]
 
-    async def _hear(
-        self, invocation: Invocation, request: AdmissionRequest, subject: VersionedAttributes, heard: list[StatusError]
+    async def _collect_error(
+        self,
+        invocation: Invocation,
+        request: AdmissionRequest,
+        attributes: VersionedAttributes,
+        errors: list[StatusError],
     ) -> None:
-        """Call a validating webhook and note its refusal: the others are to finish."""
+        """Call a validating webhook and append its error, so that the other calls can finish."""
         try:
-            await self._call_webhook(invocation, request, subject, mutating=False)
+            await self._call_webhook(invocation, request, attributes, mutating=False)
         except CallingWebhookError as failure:
             if not invocation.webhook.ignores_failure:
-                heard.append(failure.status_error())
-        except StatusError as refusal:
-            heard.append(refusal)
+                errors.append(failure.status_error())
+        except StatusError as error:
+            errors.append(error)
 
     async def _mutate_once(
-        self, webhooks: list[Webhook], request: AdmissionRequest, subject: VersionedAttributes, rounds: _Rounds
+        self,
+        webhooks: list[Webhook],
+        request: AdmissionRequest,
+        attributes: VersionedAttributes,
+        reinvocations: _Reinvocations,
     ) -> None:
         for webhook in webhooks:
-            invocation = match(self._cluster, webhook, request, subject.new) if rounds.calls(webhook) else None
+            invocation = (
+                match(self._cluster, webhook, request, attributes.new) if reinvocations.is_invoked(webhook) else None
+            )
             if invocation is None:
                 continue
-            await subject.convert_to(invocation.strategy)
-            if not self._conditions_hold(invocation, request, subject):
+            await attributes.convert_to(invocation.strategy)
+            if not self._conditions_hold(invocation, request, attributes):
                 continue
             try:
-                changed = await self._change(invocation, request, subject)
+                changed = await self._call_mutating(invocation, request, attributes)
             except CallingWebhookError as failure:
                 if not webhook.ignores_failure:
                     raise failure.status_error() from failure
                 changed = False
-            rounds.note(webhook, changed=changed)
+            reinvocations.record(webhook, changed=changed)
 
-    async def _change(self, invocation: Invocation, request: AdmissionRequest, subject: VersionedAttributes) -> bool:
+    async def _call_mutating(
+        self, invocation: Invocation, request: AdmissionRequest, attributes: VersionedAttributes
+    ) -> bool:
         """Call a mutating webhook and apply its patch; return whether it changed anything."""
         name = invocation.webhook.name
-        verdict = await self._call_webhook(invocation, request, subject, mutating=True)
+        response = await self._call_webhook(invocation, request, attributes, mutating=True)
         try:
-            operations = verdict.operations()
-        except InvalidReview as fault:
-            raise CallingWebhookError(name, str(fault)) from fault
+            operations = response.operations()
+        except InvalidReview as error:
+            raise CallingWebhookError(name, str(error)) from error
         if not operations:
             return False
-        if subject.new is None:
+        if attributes.new is None:
             text = f"admission webhook {quote(name)} attempted to modify the object, which is not supported"
             raise status_errors.internal_error(f"{text} for this operation")
-        if verdict.patch_type != "JSONPatch":
-            raise CallingWebhookError(name, f"unsupported patch type {quote(verdict.patch_type)}")
-        before = subject.new
-        subject.new = _patched(invocation.strategy, before, operations)
-        return subject.new != before
+        if response.patch_type != "JSONPatch":
+            raise CallingWebhookError(name, f"unsupported patch type {quote(response.patch_type)}")
+        before = attributes.new
+        attributes.new = _apply_webhook_patch(invocation.strategy, before, operations)
+        return attributes.new != before
 
     async def _call_webhook(
-        self, invocation: Invocation, request: AdmissionRequest, subject: VersionedAttributes, *, mutating: bool
+        self, invocation: Invocation, request: AdmissionRequest, attributes: VersionedAttributes, *, mutating: bool
     ) -> AdmissionResponse:
         return await call_webhook(
             self._webhook_client,
             invocation,
             request,
-            (subject.new, subject.old),
+            (attributes.new, attributes.old),
             uid=self._cluster.new_uid(),
             mutating=mutating,
         )
 
-    def _conditions_hold(self, invocation: Invocation, request: AdmissionRequest, subject: VersionedAttributes) -> bool:
+    def _conditions_hold(
+        self, invocation: Invocation, request: AdmissionRequest, attributes: VersionedAttributes
+    ) -> bool:
         if not invocation.webhook.conditions:
             return True
-        states = (subject.new, subject.old)
-        described = request_of(invocation, request, states)
-        variables = {"object": subject.new, "oldObject": subject.old, "request": described}
+        states = (attributes.new, attributes.old)
+        admission_request = request_of(invocation, request, states)
+        variables = {"object": attributes.new, "oldObject": attributes.old, "request": admission_request}
         return match_conditions_hold(invocation.webhook, variables, request)
 
 
-class _Rounds:
-    """Who has been called, and who is to be called again because the object changed afterwards."""
+class _Reinvocations:
+    """The mutating webhooks that have been called, and those to reinvoke because the object changed afterwards."""
 
     def __init__(self) -> None:
         self.second = False
         self.changed = False
-        self._called: set[str] = set()
-        self._again: set[str] = set()
+        self._invoked: set[str] = set()
+        self._to_reinvoke: set[str] = set()
 
-    def calls(self, webhook: Webhook) -> bool:
-        """Whether a webhook is called in this round."""
-        return not self.second or webhook.uid in self._again
+    def is_invoked(self, webhook: Webhook) -> bool:
+        """Report whether a webhook is called in this pass."""
+        return not self.second or webhook.uid in self._to_reinvoke
 
-    def note(self, webhook: Webhook, *, changed: bool) -> None:
+    def record(self, webhook: Webhook, *, changed: bool) -> None:
         if changed:
             self.changed = True
-            self._again |= self._called
-            self._called.clear()
+            self._to_reinvoke |= self._invoked
+            self._invoked.clear()
         if webhook.reinvoke_if_needed:
-            self._called.add(webhook.uid)
+            self._invoked.add(webhook.uid)
 
 
-def _patched(strategy: Strategy, document: Document, operations: list[object]) -> Document:
-    """Apply the patch of a webhook and bring the result into the kind's shape.
+def _apply_webhook_patch(strategy: Strategy, document: Document, operations: list[object]) -> Document:
+    """Apply the patch of a webhook and decode the result as its kind.
 
     Raises: StatusError 500.
     """
@@ -193,5 +207,5 @@ def _patched(strategy: Strategy, document: Document, operations: list[object]) -
         return patched
     try:
         return decode_and_default(strategy, patched)[0]
-    except StatusError as refusal:
-        raise status_errors.internal_error(str(refusal).partition(": ")[2]) from None
+    except StatusError as error:
+        raise status_errors.internal_error(str(error).partition(": ")[2]) from None

@@ -1,4 +1,4 @@
-"""One call of one webhook: from the write to the verdict."""
+"""One call of one admission webhook: from the write to the AdmissionResponse."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from konverge_cluster.webhooks.reviews import (
 __all__ = ["CallingWebhookError", "call_webhook"]
 
 _STATUS_FIELDS: Final = ("message", "reason", "details")
-_HARMLESS: Final = ("None", "NoneOnDryRun")
+_DRY_RUN_SAFE: Final = ("None", "NoneOnDryRun")
 
 
 class CallingWebhookError(Exception):
-    """A webhook could not be called or gave no usable answer; whether that matters is up to its failure policy."""
+    """A webhook could not be called or returned no usable response; its failure policy decides whether that matters."""
 
-    def __init__(self, name: str, why: str) -> None:
-        super().__init__(f"failed calling webhook {quote(name)}: {why}")
+    def __init__(self, name: str, detail: str) -> None:
+        super().__init__(f"failed calling webhook {quote(name)}: {detail}")
 
     def status_error(self) -> StatusError:
-        """What the writer is told when it does matter."""
+        """Return the error for the client when the failure policy is Fail."""
         return status_errors.internal_error(str(self))
 
 
@@ -46,12 +46,12 @@ async def call_webhook(
     uid: str,
     mutating: bool,
 ) -> AdmissionResponse:
-    """Call a webhook with the new and the old object in its version; its warnings are added to the request's.
+    """Call a webhook with the new and the old object in its version; add its warnings to those of the request.
 
-    Raises: CallFailed; StatusError when the webhook says no, or when a rehearsal would have real effects.
+    Raises: CallingWebhookError; StatusError when the webhook denies the request, or has side effects on a dry run.
     """
     webhook = invocation.webhook
-    if request.dry_run and webhook.side_effects not in _HARMLESS:
+    if request.dry_run and webhook.side_effects not in _DRY_RUN_SAFE:
         raise status_errors.bad_request(f"admission webhook {quote(webhook.name)} does not support dry run")
     version = review_version(webhook.versions)
     if version is None:
@@ -59,27 +59,27 @@ async def call_webhook(
         raise CallingWebhookError(webhook.name, f"could not create admission objects: {text}")
     review = review_of(version, uid, request_of(invocation, request, states))
     try:
-        answer = await webhook_client.post(webhook.target, review, timeout=webhook.timeout)
-        verdict = read_response(answer, version, uid, mutating=mutating)
+        review_response = await webhook_client.post(webhook.target, review, timeout=webhook.timeout)
+        response = read_response(review_response, version, uid, mutating=mutating)
     except WebhookCallError as failure:
         stage = "could not get REST client" if failure.no_client else "failed to call webhook"
         raise CallingWebhookError(webhook.name, f"{stage}: {failure}") from failure
-    except InvalidReview as fault:
-        raise CallingWebhookError(webhook.name, str(fault)) from fault
-    request.warnings.extend(verdict.warnings)
-    if not verdict.allowed:
-        raise _denied(webhook.name, verdict.status or {})
-    return verdict
+    except InvalidReview as error:
+        raise CallingWebhookError(webhook.name, str(error)) from error
+    request.warnings.extend(response.warnings)
+    if not response.allowed:
+        raise _denied_error(webhook.name, response.status or {})
+    return response
 
 
-def _denied(name: str, status: dict[str, Any]) -> StatusError:
-    """The answer of a webhook that says no, made fit to be the server's own."""
-    shown: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": status.get("metadata") or {}}
-    given = status.get("status") or ""
-    shown["status"] = given if given not in ("", "Success") else "Failure"
-    shown.update({field: status[field] for field in _STATUS_FIELDS if status.get(field)})
-    why = status.get("message") or status.get("reason")
-    said = f": {why}" if why else " without explanation"
-    shown["message"] = f"admission webhook {quote(name)} denied the request{said}"
-    shown["code"] = max(400, status.get("code") or 0)
-    return StatusError(shown)
+def _denied_error(name: str, status: dict[str, Any]) -> StatusError:
+    """Return the error for a denied request, made from the webhook's status."""
+    status_document: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": status.get("metadata") or {}}
+    sent_status = status.get("status") or ""
+    status_document["status"] = sent_status if sent_status not in ("", "Success") else "Failure"
+    status_document.update({field: status[field] for field in _STATUS_FIELDS if status.get(field)})
+    detail = status.get("message") or status.get("reason")
+    explanation = f": {detail}" if detail else " without explanation"
+    status_document["message"] = f"admission webhook {quote(name)} denied the request{explanation}"
+    status_document["code"] = max(400, status.get("code") or 0)
+    return StatusError(status_document)

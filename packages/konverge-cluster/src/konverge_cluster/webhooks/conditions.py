@@ -1,4 +1,4 @@
-"""Evaluate match conditions: expressions that decide, last of all, whether a webhook is called."""
+"""Match conditions: CEL expressions that decide, after all other rules, whether a webhook is called."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["match_conditions_hold"]
 
 
 def match_conditions_hold(webhook: Webhook, variables: Mapping[str, Any], request: AdmissionRequest) -> bool:
-    """Whether all conditions of a webhook hold; one that is false decides, also beside one that fails.
+    """Report whether all match conditions of a webhook are true; a false one decides even if another one fails.
 
-    Raises: StatusError 403 when one fails and the webhook's failures are not ignored.
+    Raises: StatusError 403 when one fails, none is false, and the failure policy is Fail.
     """
     from konverge_cluster.cel.values import EvaluationError
 
@@ -25,8 +25,8 @@ def match_conditions_hold(webhook: Webhook, variables: Mapping[str, Any], reques
         try:
             if not compile_condition(expression.strip()).evaluate(variables):
                 return False
-        except EvaluationError as fault:
-            faults.append(f"expression '{expression}' resulted in error: {fault}")
+        except EvaluationError as error:
+            faults.append(f"expression '{expression}' resulted in error: {error}")
     if not faults:
         return True
     if webhook.ignores_failure:

@@ -1,4 +1,4 @@
-"""The webhooks of a cluster, read from the configuration objects that are stored in it."""
+"""The webhooks of a cluster, read from the stored webhook configurations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VALIDATING: Final = (GROUP, "validatingwebhookconfigurations")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a webhook wants to see; `*` means all, and a resource may be `pods`, `pods/status`, `pods/*` or `*/*`."""
+    """A rule of a webhook; `*` means all, and a resource may be `pods`, `pods/status`, `pods/*` or `*/*`."""
 
     operations: tuple[str, ...]
     groups: tuple[str, ...]
@@ -41,7 +41,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """One webhook as its configuration is stored, with defaults. `uid` tells it from all others of the cluster."""
+    """One webhook as stored in its configuration, with defaults. `uid` is unique in the cluster."""
 
     uid: str
     name: str
@@ -77,7 +77,7 @@ class Webhook:
 
 
 def webhooks_of(cluster: Cluster, collection: tuple[str, str]) -> list[Webhook]:
-    """All webhooks in the order in which they are called: by the name of their configuration, then as listed."""
+    """Return all webhooks in calling order: by the name of their configuration, then as listed."""
     found: list[Webhook] = []
     for entry in cluster.storage.collection(collection).entries():
         found.extend(_webhooks(entry))

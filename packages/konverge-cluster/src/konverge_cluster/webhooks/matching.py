@@ -1,7 +1,8 @@
-"""Which webhooks want to see a write, and in which version of its resource.
+"""Matching of webhooks: whether a webhook is called for a write, and with which version of the resource.
 
-A webhook is called when the namespace and the object are selected and a rule matches. With match policy Equivalent a
-rule may also match another served version of the same resource; the webhook then sees the object in that version.
+A webhook is called when its selectors match the namespace and the object, and a rule matches the request. With match
+policy Equivalent a rule may also match another served version of the same resource; the webhook then receives the
+object in that version.
 """
 
 from __future__ import annotations
@@ -29,35 +30,35 @@ _EXEMPT = {
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """A webhook that is to be called, and the version in which it sees the resource."""
+    """A webhook to call, and the version of the resource that it receives."""
 
     webhook: Webhook
     strategy: Strategy
 
 
 def is_exempt(request: AdmissionRequest) -> bool:
-    """Whether no webhook may see this write: it could otherwise forbid its own removal."""
+    """Report whether no webhook is called for this write; otherwise a webhook could forbid its own removal."""
     kind = request.strategy.info.kind
     return kind.group == GROUP and kind.kind in _EXEMPT
 
 
 def namespace_of(request: AdmissionRequest) -> str:
-    """The namespace of a write; a namespace is in itself."""
+    """Return the namespace of a write; for a write to a namespace, its own name."""
     return request.namespace or (request.name if _is_namespace(request.strategy) else "")
 
 
 def match(cluster: Cluster, webhook: Webhook, request: AdmissionRequest, current: Document | None) -> Invocation | None:
-    """Tell how a webhook is to be called for a write; None when it is not. `current` is the object as it is now.
+    """Return how to call a webhook for a write, None when it is not called. `current` is the current new object.
 
-    Raises: StatusError 404 when the selector asks about a namespace that is not there.
+    Raises: StatusError 404 when the namespace selector applies to a namespace that does not exist.
     """
     missing: StatusError | None = None
     try:
         if not _namespace_selected(cluster, webhook, request, current):
             return None
-    except StatusError as refusal:
-        # A webhook that does not care for the resource fails nothing.
-        missing = refusal
+    except StatusError as error:
+        # A webhook whose rules do not match must not fail the request.
+        missing = error
     if not _object_selected(webhook, current, request.old_object):
         return None
     strategy = _matched_version(cluster, webhook, request)
@@ -100,20 +101,20 @@ def _matched_version(cluster: Cluster, webhook: Webhook, request: AdmissionReque
         return request.strategy
     if not webhook.equivalent:
         return None
-    others = _equivalents(cluster, request)
-    # The first rule that fits any version decides, not the first version.
-    fitting = (other for rule in webhook.rules for other in others if _rule_matches(rule, request, other))
-    return next(fitting, None)
+    others = _equivalent_versions(cluster, request)
+    # The first rule that matches any version decides, not the first version.
+    matching = (other for rule in webhook.rules for other in others if _rule_matches(rule, request, other))
+    return next(matching, None)
 
 
-def _equivalents(cluster: Cluster, request: AdmissionRequest) -> list[Strategy]:
-    """The other served versions of the resource that have the same subresource."""
-    mine = request.strategy.info
+def _equivalent_versions(cluster: Cluster, request: AdmissionRequest) -> list[Strategy]:
+    """Return the other served versions of the resource that have the same subresource."""
+    info = request.strategy.info
     return [
         each
         for each in cluster.registry
-        if each.info.storage == mine.storage
-        and each.info.kind != mine.kind
+        if each.info.storage == info.storage
+        and each.info.kind != info.kind
         and (not request.subresource or each.info.subresource(request.subresource) is not None)
     ]
 
@@ -136,13 +137,13 @@ def _scope_matches(rule: Rule, request: AdmissionRequest, strategy: Strategy) ->
     return namespaced if rule.scope == "Namespaced" else not namespaced
 
 
-def _is_listed(wanted: tuple[str, ...], found: str) -> bool:
-    return "*" in wanted or found in wanted
+def _is_listed(allowed: tuple[str, ...], found: str) -> bool:
+    return "*" in allowed or found in allowed
 
 
 def _resource_matches(rule: Rule, plural: str, subresource: str) -> bool:
     for each in rule.resources:
-        wanted, _, wanted_subresource = each.partition("/")
-        if wanted in ("*", plural) and wanted_subresource in ("*", subresource):
+        allowed, _, subresource_pattern = each.partition("/")
+        if allowed in ("*", plural) and subresource_pattern in ("*", subresource):
             return True
     return False

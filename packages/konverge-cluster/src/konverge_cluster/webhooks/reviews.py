@@ -1,4 +1,4 @@
-"""AdmissionReview: what a webhook is sent, and what it may answer."""
+"""AdmissionReview: the request that is sent to a webhook, and the validation of its response."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ _PLAIN_TYPES: Final = {str: "string", bool: "bool", int: "int32"}
 
 
 class InvalidReview(ValueError):
-    """An answer that the server cannot use; the text says why."""
+    """A response that the server cannot use; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionResponse:
-    """What a webhook decided. `patch` is the text of its patch, `status` what it says about a refusal."""
+    """The response of a webhook. `patch` is the decoded bytes of its patch, `status` describes a denial."""
 
     allowed: bool
     patch: bytes
@@ -66,16 +66,16 @@ class AdmissionResponse:
     warnings: tuple[str, ...]
 
     def operations(self) -> list[Any]:
-        """The JSON patch, decoded; none when nothing is to be changed.
+        """Return the operations of the JSON patch; an empty list when there is none.
 
-        Raises: BadReview.
+        Raises: InvalidReview.
         """
         if not self.patch:
             return []
         try:
             value, _ = read_json(self.patch)
-        except BodyDecodeError as fault:
-            raise InvalidReview(f"received undecodable patch in webhook response: {fault}") from None
+        except BodyDecodeError as error:
+            raise InvalidReview(f"received undecodable patch in webhook response: {error}") from None
         if value is not None and not isinstance(value, list):
             text = f"json: cannot unmarshal {json_type(value)} into Go value of type jsonpatch.Patch"
             raise InvalidReview(f"received undecodable patch in webhook response: {text}")
@@ -83,17 +83,21 @@ class AdmissionResponse:
 
 
 def review_version(versions: tuple[str, ...]) -> str | None:
-    """The first version that a webhook understands and the server speaks."""
+    """Return the first version of AdmissionReview that both the webhook and the server support."""
     return next((version for version in versions if version in _VERSIONS), None)
 
 
 def endpoint_kind(strategy: Strategy, subresource: str) -> dict[str, str]:
-    """The kind of the objects that an endpoint takes: a subresource may have its own (Scale)."""
+    """Return the kind of the objects at an endpoint: a subresource may have its own (Scale)."""
     kind = strategy.info.kind
-    part = strategy.info.subresource(subresource) if subresource else None
-    if part is not None and part.version:
-        return {"group": part.group, "version": part.version, "kind": part.kind}
-    return {"group": kind.group, "version": kind.version, "kind": part.kind if part else kind.kind}
+    subresource_info = strategy.info.subresource(subresource) if subresource else None
+    if subresource_info is not None and subresource_info.version:
+        return {"group": subresource_info.group, "version": subresource_info.version, "kind": subresource_info.kind}
+    return {
+        "group": kind.group,
+        "version": kind.version,
+        "kind": subresource_info.kind if subresource_info else kind.kind,
+    }
 
 
 def _resource(strategy: Strategy) -> dict[str, str]:
@@ -104,53 +108,53 @@ def _resource(strategy: Strategy) -> dict[str, str]:
 def request_of(
     invocation: Invocation, request: AdmissionRequest, states: tuple[Document | None, Document | None]
 ) -> Document:
-    """The request as a webhook sees it, without its uid; `states` are the new and the old object in its version."""
+    """Return the request of the review, without uid; `states` are the new and the old object in its version."""
     strategy, subresource = invocation.strategy, request.subresource
-    described: Document = {"kind": endpoint_kind(strategy, subresource), "resource": _resource(strategy)}
+    document: Document = {"kind": endpoint_kind(strategy, subresource), "resource": _resource(strategy)}
     if subresource:
-        described["subResource"] = subresource
-    described["requestKind"] = endpoint_kind(request.strategy, subresource)
-    described["requestResource"] = _resource(request.strategy)
+        document["subResource"] = subresource
+    document["requestKind"] = endpoint_kind(request.strategy, subresource)
+    document["requestResource"] = _resource(request.strategy)
     if subresource:
-        described["requestSubResource"] = subresource
-    named = {"name": request.name, "namespace": namespace_of(request)}
-    described.update({key: value for key, value in named.items() if value})
-    described["operation"] = request.operation
-    described["userInfo"] = dict(request.user)
-    described["object"], described["oldObject"] = states
-    described["dryRun"] = request.dry_run
-    described["options"] = dict(request.options) or None
-    return described
+        document["requestSubResource"] = subresource
+    identity = {"name": request.name, "namespace": namespace_of(request)}
+    document.update({key: value for key, value in identity.items() if value})
+    document["operation"] = request.operation
+    document["userInfo"] = dict(request.user)
+    document["object"], document["oldObject"] = states
+    document["dryRun"] = request.dry_run
+    document["options"] = dict(request.options) or None
+    return document
 
 
-def review_of(version: str, uid: str, described: Document) -> Document:
-    """Wrap a request as the review that goes out."""
+def review_of(version: str, uid: str, document: Document) -> Document:
+    """Return the AdmissionReview to send."""
     return {
         "kind": "AdmissionReview",
         "apiVersion": f"{GROUP}/{version}",
-        "request": {"uid": uid, **described},
+        "request": {"uid": uid, **document},
     }
 
 
 def read_response(review: Document, version: str, uid: str, *, mutating: bool) -> AdmissionResponse:
-    """Read the answer to a review.
+    """Read and check the response to a review.
 
-    Raises: BadReview.
+    Raises: InvalidReview.
     """
     response = review.get("response")
     if response is None:
         raise _invalid("webhook response was absent")
     if not isinstance(response, dict):
-        raise _wrong(response, "AdmissionReview.response", f"{version}.AdmissionResponse")
+        raise _unmarshal_error(response, "AdmissionReview.response", f"{version}.AdmissionResponse")
     _check_types(response, _RESPONSE_FIELDS, "AdmissionResponse.response")
     _check_types(response.get("status") or {}, _STATUS_FIELDS, "Status.response.status")
-    patch = _decoded(response.get("patch") or "")
+    patch = _decode_patch(response.get("patch") or "")
     patch_type = response.get("patchType")
     if version == "v1":
         _check_identity(review, response, uid)
         _check_patch(patch, patch_type, mutating=mutating)
     elif patch:
-        # The old version of the review had one kind of patch only, and never said which.
+        # In v1beta1 JSONPatch is the only patch type, and it is implied.
         patch_type = "JSONPatch"
     return AdmissionResponse(
         allowed=response.get("allowed") or False,
@@ -188,10 +192,10 @@ def _check_types(holder: Document, fields: dict[str, type], where: str) -> None:
         if value is None:
             continue
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise _wrong(value, f"{where}.{name}", _GO_TYPES.get(name) or _PLAIN_TYPES[kind])
-        odd = [each for each in holder[name] if not isinstance(each, str)] if name == "warnings" else []
-        if odd:
-            raise _wrong(odd[0], f"{where}.{name}", "string")
+            raise _unmarshal_error(value, f"{where}.{name}", _GO_TYPES.get(name) or _PLAIN_TYPES[kind])
+        invalid = [each for each in holder[name] if not isinstance(each, str)] if name == "warnings" else []
+        if invalid:
+            raise _unmarshal_error(invalid[0], f"{where}.{name}", "string")
 
 
 def _invalid(text: str) -> InvalidReview:
@@ -202,11 +206,11 @@ def _undecodable(text: str) -> InvalidReview:
     return InvalidReview(f"failed to call webhook: {text}")
 
 
-def _wrong(value: Any, where: str, wanted: str) -> InvalidReview:
-    return _undecodable(f"json: cannot unmarshal {json_type(value)} into Go struct field {where} of type {wanted}")
+def _unmarshal_error(value: Any, where: str, go_type: str) -> InvalidReview:
+    return _undecodable(f"json: cannot unmarshal {json_type(value)} into Go struct field {where} of type {go_type}")
 
 
-def _decoded(text: str) -> bytes:
+def _decode_patch(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:

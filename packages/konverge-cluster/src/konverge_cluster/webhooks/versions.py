@@ -1,4 +1,4 @@
-"""The object of a write in the version that a webhook asked for."""
+"""The objects of a write, converted to the version that a webhook expects (apiserver: VersionedAttributes)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["VersionedAttributes", "convert"]
 
 
 async def convert(document: Document, source: Strategy, target: Strategy) -> Document:
-    """The same object in another version of its resource, as a copy; what a subresource speaks is the same in all."""
+    """Return a copy of an object in another version of its resource; a subresource's kind is not converted."""
     copy: Document = decode(encode(document))
     if source is target or copy.get("kind") != source.info.kind.kind:
         return copy
@@ -25,23 +25,23 @@ async def convert(document: Document, source: Strategy, target: Strategy) -> Doc
 
 
 class VersionedAttributes:
-    """A write on its way past webhooks that want different versions.
+    """The new and the old object of a write, for webhooks that expect different versions.
 
-    `new` and `old` are in the version of `strategy`; of a scale they are the Scale objects. A change that a webhook
-    made is carried from version to version, and `give_back` puts it into the request.
+    `new` and `old` are in the version of `strategy`; for the scale subresource they are Scale objects. A webhook's
+    change is converted from version to version, and `update_request` copies it to the request.
     """
 
     def __init__(self, request: AdmissionRequest, *, now: str = "") -> None:
-        """Take the objects from a request. With `now` a Scale shows its managed fields, a new owner with that time."""
+        """Copy the objects of a request. With `now` a Scale has managedFields; a new manager gets that time."""
         self._request = request
-        self._scales = request.subresource == "scale" and request.strategy.scaling is not None
+        self._is_scale = request.subresource == "scale" and request.strategy.scaling is not None
         self.strategy = request.strategy
         self.old: Document | None = None
-        self._first = self.old = self._shown(request.old_object, now)
-        self.new = self._shown(request.object, now)
+        self._original_old = self.old = self._to_scale(request.old_object, now)
+        self.new = self._to_scale(request.object, now)
 
-    def _shown(self, document: Document | None, now: str) -> Document | None:
-        if document is None or not self._scales:
+    def _to_scale(self, document: Document | None, now: str) -> Document | None:
+        if document is None or not self._is_scale:
             return document
         scale = scale_of(self._request.strategy, document)
         if not now:
@@ -53,19 +53,19 @@ class VersionedAttributes:
         return scale
 
     async def convert_to(self, strategy: Strategy) -> None:
-        """Convert both objects, unless they are in this version already."""
+        """Convert both objects, unless they are already in this version."""
         if strategy is self.strategy:
             return
         if self.new is not None:
             self.new = await convert(self.new, self.strategy, strategy)
-        if self._first is not None:
-            self.old = await convert(self._first, self._request.strategy, strategy)
+        if self._original_old is not None:
+            self.old = await convert(self._original_old, self._request.strategy, strategy)
         self.strategy = strategy
 
     async def update_request(self) -> None:
-        """Make the new object, in the version of the request, what the request is about."""
+        """Set the request's object to the new object, converted to the version of the request."""
         await self.convert_to(self._request.strategy)
-        if not self._scales:
+        if not self._is_scale:
             self._request.object = self.new
         elif self.new is not None and self._request.object is not None:
             set_replicas(self._request.strategy, self._request.object, self.new)

@@ -45,7 +45,7 @@ def test_times_are_stored_in_seconds_of_utc() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "text"),
+    ("invalid", "text"),
     [
         ({"operation": "Delete"}, "operation must be `Apply` or `Update`"),
         ({"apiVersion": ""}, "apiVersion must not be empty"),
@@ -54,9 +54,9 @@ def test_times_are_stored_in_seconds_of_utc() -> None:
         ({"fieldsV1": {"x": {}}}, "key must be 2 characters long"),
     ],
 )
-def test_what_is_no_entry_is_refused(wrong: Json, text: str) -> None:
+def test_what_is_no_entry_is_refused(invalid: Json, text: str) -> None:
     with pytest.raises(PathElementError, match=text):
-        read_managers([entry("a"), {**entry("b"), **wrong}])
+        read_managers([entry("a"), {**entry("b"), **invalid}])
 
 
 def test_messages_name_manager_subresource_and_version() -> None:
