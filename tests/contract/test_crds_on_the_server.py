@@ -30,7 +30,7 @@ from konverge.schema import (
     validate,
 )
 from konverge.schema.defaults import prune_and_default
-from konverge.testing import HttpResponse, ControlPlane
+from konverge.testing import ControlPlane, HttpResponse
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 Kind = type[CustomResource[Any, Any]]
@@ -228,11 +228,11 @@ def test_an_embedded_object_is_checked_as_one(wide_kinds: ControlPlane, spec: An
 @pytest.mark.parametrize(
     ("spec", "path", "message"),
     [
-        ({"source": {}}, ".spec.source", "exactly one of git, image, namespace is wanted"),
+        ({"source": {}}, ".spec.source", "exactly one of git, image, namespace is required"),
         (
             {"source": {"image": "a", "namespace": "b"}},
             ".spec.source",
-            "exactly one of git, image, namespace is wanted",
+            "exactly one of git, image, namespace is required",
         ),
         ({"source": {"image": "a"}, "range": {"low": 5, "high": 1}}, ".spec.range.low", "low is above high"),
         ({"source": {"image": "a"}, "even": 3}, ".spec.even", "odd"),

@@ -17,9 +17,9 @@ from konverge.objects.durations import Duration
 from konverge.objects.models import field
 from konverge.objects.quantities import Quantity
 from konverge.schema import CustomResource, Default, Format, ListMap, ListSet, Meta, Nullable, Spec, schema_of
-from konverge.schema.leaves import FRACTIONS
 from konverge.schema.patterns import matches
-from konverge.schema.structural import SchemaMaker
+from konverge.schema.primitives import FRACTIONS
+from konverge.schema.structural import SchemaBuilder
 
 T = TypeVar("T")
 
@@ -133,13 +133,13 @@ def any_annotations(draw: st.DrawFn, depth: int) -> Any:
 def declarations(draw: st.DrawFn, depth: int) -> tuple[Any, Any]:
     """A field: its annotation and its default, `...` for a required one."""
     annotation = draw(any_annotations(depth))
-    schema = SchemaMaker().of(annotation, "")
-    sort = draw(st.sampled_from(["required", "optional", "default", "filled in", "null"]))
+    schema = SchemaBuilder().of(annotation, "")
+    sort = draw(st.sampled_from(["required", "optional", "default", "server default", "null"]))
     if sort == "required":
         return annotation, ...
     if sort == "null" and "enum" not in schema:
         return Annotated[annotation | None, Nullable()], None
-    if sort == "filled in" and schema != PLAIN_ANY:
+    if sort == "server default" and schema != PLAIN_ANY:
         return Annotated[annotation | None, Default(draw(values_for(schema).filter(lambda v: v is not None)))], None
     if sort == "default" and schema.get("type") not in ("array", "object", None):
         value = from_wire(annotation, draw(values_for(schema)))

@@ -1,4 +1,4 @@
-"""From Python classes to CRDs: `CustomResource` is checked when the class is made, `crd_for` gives what to apply."""
+"""CRDs from Python classes: a `CustomResource` is checked when its class is created, `crd_for` returns the CRD."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from konverge.schema.markers import (
     PreserveUnknown,
     Rule,
 )
-from konverge.schema.parts import NoStatus, Spec, Status
+from konverge.schema.structs import NoStatus, Spec, Status
 from konverge.schema.structural import schema_of
-from konverge.schema.values import Problem, problems_of
+from konverge.schema.values import Violation, find_violations
 
 __all__ = [
     "AGE",
@@ -40,15 +40,15 @@ __all__ = [
     "Nullable",
     "Opaque",
     "PreserveUnknown",
-    "Problem",
     "Rule",
     "Scale",
     "Spec",
     "Status",
+    "Violation",
     "WebhookConversion",
     "crd_for",
     "definition_of",
-    "problems_of",
+    "find_violations",
     "root_schema",
     "schema_of",
     "to_yaml",

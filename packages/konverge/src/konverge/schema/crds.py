@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions from classes: one object to apply, and the same as YAML."""
+"""CustomResourceDefinitions from classes, as objects and as YAML."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from konverge.objects.codec import to_wire
 from konverge.objects.resources import AnyObject, Unstructured
 from konverge.schema.custom_resource import CustomResource, definition_of, root_schema
 from konverge.schema.definitions import Definition
-from konverge.schema.refusals import refused_value
-from konverge.schema.rules import published
+from konverge.schema.rules import strip_private
+from konverge.schema.schema_errors import invalid_value
 
 __all__ = ["WebhookConversion", "crd_for", "to_yaml"]
 
 
 @dataclass(frozen=True)
 class WebhookConversion:
-    """Versions are converted by a webhook, given by the service in the cluster or by a URL.
+    """The address of the conversion webhook: a service in the cluster, or a URL.
 
     Raises: ValueError unless exactly one of the two is given.
     """
@@ -35,7 +35,7 @@ class WebhookConversion:
         if bool(self.url) == bool(self.service_name) or bool(self.service_name) != bool(self.service_namespace):
             raise ValueError("a WebhookConversion has either a url, or a service_name and a service_namespace")
         if self.url and not self.url.startswith("https://"):
-            raise ValueError(f"{self.url!r} is no address for a webhook: write https://...")
+            raise ValueError(f"{self.url!r} is not a webhook URL: write https://...")
 
     def to_wire(self) -> dict[str, Any]:
         """Return `.spec.conversion` of the CRD."""
@@ -50,21 +50,21 @@ class WebhookConversion:
 
 
 def crd_for(
-    *versions: type[CustomResource[Any, Any]], conversion: WebhookConversion | None = None, described: bool = True
+    *versions: type[CustomResource[Any, Any]], conversion: WebhookConversion | None = None, descriptions: bool = True
 ) -> Unstructured:
-    """Make the CustomResourceDefinition of a kind from the classes of its versions.
+    """Return the CustomResourceDefinition of a kind, built from the classes of its versions.
 
     Without a conversion the strategy is None: the server changes the apiVersion and nothing else. Without descriptions
-    a CRD that embeds large kinds stays within what `kubectl apply` can note on it (256 KiB).
+    a CRD that embeds large kinds stays below the limit of the annotation that `kubectl apply` writes (256 KiB).
 
-    Raises: ValueError when the classes are not versions of one kind, or not exactly one of them is stored.
+    Raises: ValueError if the classes are not versions of one kind, or if not exactly one of them is stored.
     """
     definitions = [definition_of(version) for version in versions]
     stored = _stored(definitions)
     _check_versions(definitions)
     for definition in definitions:
         _check_same_kind(stored, definition)
-    schemas = [published(root_schema(version, described=described)) for version in versions]
+    schemas = [strip_private(root_schema(version, descriptions=descriptions)) for version in versions]
     entries = [definition.version_entry(schema) for definition, schema in zip(definitions, schemas, strict=True)]
     spec: dict[str, Any] = {"group": stored.group, "names": stored.names(), "scope": stored.scope.value}
     if conversion is not None:
@@ -79,34 +79,34 @@ def crd_for(
 
 
 def to_yaml(*objects: AnyObject) -> str:
-    """Write objects as YAML documents that kubectl applies; the same objects give the same text.
+    """Return objects as YAML documents for kubectl; the same objects give the same text.
 
-    The fields of a CRD stand in the order in which the classes declare them.
+    The fields of a CRD are in the order in which the classes declare them.
     """
     documents = [dict(obj) if isinstance(obj, Unstructured) else to_wire(obj) for obj in objects]
-    return str(yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
+    return str(yaml.dump_all(documents, Dumper=_YamlWriter, sort_keys=False, allow_unicode=True, width=120))
 
 
-class _Dumper(yaml.SafeDumper):
-    """Writes what parts share in full, and text of several lines as a block."""
+class _YamlWriter(yaml.SafeDumper):
+    """Writes no aliases, and multi-line strings as blocks."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
         return True
 
 
-def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+def _represent_str(writer: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return writer.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
 
 
-_Dumper.add_representer(str, _write_text)
+_YamlWriter.add_representer(str, _represent_str)
 
 
 def _stored(definitions: list[Definition]) -> Definition:
     stored = [definition for definition in definitions if definition.storage]
     if len(stored) != 1:
         names = ", ".join(definition.version for definition in stored) or "none"
-        what = f"exactly one version is stored, not {names}"
-        raise refused_value(".spec.versions", what, "write storage=False on the others")
+        what = f"exactly one version must be stored, got {names}"
+        raise invalid_value(".spec.versions", what, "write storage=False on the others")
     return stored[0]
 
 
@@ -114,15 +114,15 @@ def _check_versions(definitions: list[Definition]) -> None:
     names = [definition.version for definition in definitions]
     for name in names:
         if names.count(name) > 1:
-            raise refused_value(".spec.versions", f"the version {name} is there twice", "give each its own")
+            raise invalid_value(".spec.versions", f"the version {name} is declared twice", "pass each version once")
 
 
 def _check_same_kind(stored: Definition, other: Definition) -> None:
     for key, at in _SHARED.items():
-        mine, theirs = getattr(stored, key), getattr(other, key)
-        if mine != theirs and not (theirs == () and isinstance(mine, tuple)):
-            what = f"{stored.version} has {key}={mine!r} and {other.version} has {key}={theirs!r}"
-            raise refused_value(at, what, "all versions of a kind share it")
+        expected, found = getattr(stored, key), getattr(other, key)
+        if expected != found and not (found == () and isinstance(expected, tuple)):
+            what = f"{stored.version} has {key}={expected!r} and {other.version} has {key}={found!r}"
+            raise invalid_value(at, what, "use the same value in all versions of a kind")
 
 
 _SHARED = {

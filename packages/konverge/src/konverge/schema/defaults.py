@@ -1,4 +1,4 @@
-"""Defaults: what a Python field has, what the schema says, and what the server makes of an object with them."""
+"""Defaults: from a Python field to the schema, and how the server applies them to an object."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from typing import Any, Final
 import msgspec
 
 from konverge.objects.codec import to_wire
-from konverge.schema.leaves import OBJECT_FIELDS, PRESERVE, Schema
-from konverge.schema.parts import Constant
-from konverge.schema.refusals import refused_value
+from konverge.schema.primitives import OBJECT_FIELDS, PRESERVE, Schema
+from konverge.schema.schema_errors import invalid_value
+from konverge.schema.structs import Constant
 
-__all__ = ["ABSENT", "default_of", "filled"]
+__all__ = ["ABSENT", "default_of", "prune_and_default"]
 
 ABSENT: Final = object()
-"""The field has no default on the wire: it is left out."""
+"""The field has no default on the wire: it is omitted."""
 
-_NOW_TYPES: Final = (datetime.datetime, datetime.date, uuid.UUID)
+_GENERATED_TYPES: Final = (datetime.datetime, datetime.date, uuid.UUID)
 
 
 def default_of(info: msgspec.structs.FieldInfo, path: str) -> Any:
-    """Give the default of a field as plain JSON, or ABSENT when an object leaves the field out by default.
+    """Return the default of a field as plain JSON, or ABSENT if an object omits the field by default.
 
-    Raises: ValueError when the default differs each time it is made, or cannot be written.
+    Raises: ValueError if the default is different for each object, or cannot be encoded.
     """
     value = _value_of(info, path)
     if value is None or value is msgspec.UNSET or value is ABSENT:
@@ -34,7 +34,7 @@ def default_of(info: msgspec.structs.FieldInfo, path: str) -> Any:
         return ABSENT
     wire = to_wire(value)
     if wire is None and isinstance(value, float):
-        raise refused_value(path, f"the default {value} is no JSON number", "write a number")
+        raise invalid_value(path, f"the default {value} is not a JSON number", "write a number")
     return ABSENT if wire is None else wire
 
 
@@ -44,22 +44,22 @@ def _value_of(info: msgspec.structs.FieldInfo, path: str) -> Any:
     value = info.default_factory()
     if isinstance(info.default_factory, (Constant, type)):
         return value
-    if isinstance(value, _NOW_TYPES) or to_wire(value) != to_wire(info.default_factory()):
-        what = "the default is made anew for each object, and a schema holds one for all"
-        raise refused_value(path, what, "write `X | None = None` and let the operator fill it in")
+    if isinstance(value, _GENERATED_TYPES) or to_wire(value) != to_wire(info.default_factory()):
+        what = "the default is different for each object, and a schema has one default for all"
+        raise invalid_value(path, what, "write `X | None = None` and let the operator set it")
     return value
 
 
-def filled(schema: Schema, value: Any) -> Any:
-    """Return the value as the server sees it before it validates: nulls dropped, unknown fields pruned, defaults in."""
+def prune_and_default(schema: Schema, value: Any) -> Any:
+    """Return the value as the server validates it: without nulls and unknown fields, and with defaults."""
     if isinstance(value, dict):
-        return _filled_object(schema, value)
+        return _prune_and_default_object(schema, value)
     if isinstance(value, list) and "items" in schema:
         return [_or_default(schema["items"], item) for item in value]
     return value
 
 
-def _filled_object(schema: Schema, value: dict[str, Any]) -> dict[str, Any]:
+def _prune_and_default_object(schema: Schema, value: dict[str, Any]) -> dict[str, Any]:
     properties: dict[str, Schema] = schema.get("properties", {})
     others: Schema | None = schema.get("additionalProperties")
     result: dict[str, Any] = {}
@@ -75,11 +75,11 @@ def _filled_object(schema: Schema, value: dict[str, Any]) -> dict[str, Any]:
             result[key] = _or_default(part, item)
     for key, part in properties.items():
         if key not in result and "default" in part:
-            result[key] = filled(part, copy.deepcopy(part["default"]))
+            result[key] = prune_and_default(part, copy.deepcopy(part["default"]))
     return result
 
 
 def _or_default(schema: Schema, value: Any) -> Any:
     if value is None and not schema.get("nullable") and "default" in schema:
         value = copy.deepcopy(schema["default"])
-    return filled(schema, value)
+    return prune_and_default(schema, value)

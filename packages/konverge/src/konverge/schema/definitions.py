@@ -1,7 +1,7 @@
-"""What a class says about its kind beside the schema: names, scope, subresources, columns.
+"""The definition of a kind apart from its schema: names, scope, subresources, columns.
 
-`Definition` is made from the class keywords of a `CustomResource` and checked against the schema at once, so that a
-mistake shows where it was made and not when somebody applies the CRD.
+`Definition` is built from the class keywords of a `CustomResource` and checked against the schema immediately. So an
+error is raised where the class is written, and not when the CRD is applied.
 """
 
 from __future__ import annotations
@@ -12,25 +12,26 @@ from types import UnionType
 from typing import Any, Final
 
 from konverge.objects.kinds import Kind, Scope
-from konverge.schema.leaves import Schema
 from konverge.schema.markers import Rule
 from konverge.schema.names import check_group, check_label, plural_of
 from konverge.schema.paths import column_type, schema_at
-from konverge.schema.refusals import refused_value
+from konverge.schema.primitives import Schema
+from konverge.schema.schema_errors import invalid_value
 
 __all__ = ["AGE", "Column", "Definition", "Scale"]
 
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS: Final = ("binary", "byte", "date", "date-time", "double", "float", "int32", "int64", "password")
-_MOST_SELECTABLE: Final = 8
-_LONGEST_WARNING: Final = 256
+_MAX_SELECTABLE: Final = 8
+_MAX_WARNING: Final = 256
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of `kubectl get`: `Column("Replicas", ".spec.replicas")`. The type is read from the schema.
+    """A column of `kubectl get`: `Column("Replicas", ".spec.replicas")`. The type is that of the schema by default.
 
-    Columns with a priority above 0 are shown with `-o wide` only. A kind with columns has no Age by itself: add `AGE`.
+    Columns with a priority above 0 are shown with `-o wide` only. A kind with columns has no Age column unless it lists
+    `AGE`.
     """
 
     name: str
@@ -42,12 +43,12 @@ class Column:
 
 
 AGE: Final = Column("Age", ".metadata.creationTimestamp", type="date")
-"""The column that every kind has which names none."""
+"""The column that a kind without columns has by default."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The scale subresource, by the wire paths that `kubectl scale` and autoscalers read and write."""
+    """The scale subresource: the JSON paths that `kubectl scale` and autoscalers read and write."""
 
     replicas: str = ".spec.replicas"
     status_replicas: str = ".status.replicas"
@@ -71,9 +72,9 @@ _SINGLE: Final[dict[str, type | UnionType]] = {
 
 @dataclass(frozen=True)
 class Definition:
-    """A kind as its class keywords describe it.
+    """A kind as described by its class keywords.
 
-    `status` says whether there is a status subresource; `deprecated` is False, True, or the warning that clients see.
+    `status` enables the status subresource. `deprecated` is False, True, or the warning that clients receive.
     """
 
     group: str
@@ -96,9 +97,9 @@ class Definition:
 
     @classmethod
     def of(cls, name: str, keywords: Mapping[str, Any]) -> Definition:
-        """Make the definition of the class `name`; a lone string for a tuple is taken as the one entry it is.
+        """Return the definition of the class `name`; a single value for a tuple counts as its only entry.
 
-        Raises: ValueError for a name that the server refuses, TypeError for a keyword of another type.
+        Raises: ValueError for a name that the server rejects, TypeError for a keyword of the wrong type.
         """
         values = dict(keywords)
         for key, type_ in _ENTRIES.items():
@@ -114,11 +115,11 @@ class Definition:
         values["list_kind"] = values.get("list_kind") or f"{kind}List"
         scope = values.get("scope", Scope.NAMESPACED)
         if scope not in tuple(Scope):
-            raise refused_value(".spec.scope", f"{scope!r} is no scope", "write Scope.NAMESPACED or Scope.CLUSTER")
+            raise invalid_value(".spec.scope", f"{scope!r} is not a scope", "write Scope.NAMESPACED or Scope.CLUSTER")
         values["scope"] = Scope(scope)
-        made = cls(**values)
-        made._check_names()
-        return made
+        definition = cls(**values)
+        definition._check_names()
+        return definition
 
     @property
     def identity(self) -> Kind:
@@ -147,29 +148,27 @@ class Definition:
             for place, name in enumerate(getattr(self, key)):
                 check_label(f".spec.names.{wire}[{place}]", name)
         if self.kind == self.list_kind:
-            raise refused_value(".spec.names.listKind", "kind and list_kind are the same", "leave list_kind out")
+            raise invalid_value(".spec.names.listKind", "kind and list_kind are the same", "omit list_kind")
         self._check_warning()
 
     def _check_warning(self) -> None:
         text = self.deprecated
-        if isinstance(text, str) and not (text and text.isprintable() and len(text.encode()) <= _LONGEST_WARNING):
-            what = f"{text!r} is no deprecation warning"
-            raise refused_value(
-                ".spec.versions[].deprecationWarning", what, "write one printable line of 256 bytes at most"
+        if isinstance(text, str) and not (text and text.isprintable() and len(text.encode()) <= _MAX_WARNING):
+            what = f"{text!r} is not a valid deprecation warning"
+            raise invalid_value(
+                ".spec.versions[].deprecationWarning", what, "write one printable line of at most 256 bytes"
             )
 
     def check_paths(self, root: Schema) -> None:
-        """Follow every path of the definition through the schema.
+        """Check every path of the definition against the schema.
 
-        Raises: ValueError for one that leads nowhere, or to a field of the wrong type.
+        Raises: ValueError for a path that is not in the schema, or that leads to a field of the wrong type.
         """
         for place, column in enumerate(self.columns):
             _check_column(root, column, f".spec.versions[].additionalPrinterColumns[{place}]")
-        if len(self.selectable) > _MOST_SELECTABLE:
+        if len(self.selectable) > _MAX_SELECTABLE:
             at = ".spec.versions[].selectableFields"
-            raise refused_value(
-                at, f"{len(self.selectable)} fields are selectable", f"write {_MOST_SELECTABLE} at most"
-            )
+            raise invalid_value(at, f"{len(self.selectable)} fields are selectable", f"write at most {_MAX_SELECTABLE}")
         for place, path in enumerate(self.selectable):
             self._check_selectable(root, path, f".spec.versions[].selectableFields[{place}]")
         if self.scale is not None:
@@ -179,25 +178,25 @@ class Definition:
         found = schema_at(root, path, at)
         if path.startswith(".metadata.") or "[" in path or found.get("type") not in ("string", "boolean", "integer"):
             what = f"{path!r} is not selectable"
-            raise refused_value(at, what, "write a path of names to a str, bool, int or enum in the spec or status")
+            raise invalid_value(at, what, "write a path of names to a str, bool, int or enum in the spec or status")
         if self.selectable.count(path) > 1:
-            raise refused_value(at, f"{path!r} is there twice", "name it once")
+            raise invalid_value(at, f"{path!r} is listed twice", "list it once")
 
     def _check_scale(self, root: Schema, scale: Scale) -> None:
         at = ".spec.versions[].subresources.scale"
-        wanted = {
+        rules = {
             "specReplicasPath": (scale.replicas, (".spec.",), "integer"),
             "statusReplicasPath": (scale.status_replicas, (".status.",), "integer"),
             "labelSelectorPath": (scale.selector, (".spec.", ".status."), "string"),
         }
-        for wire, (path, starts, kind) in wanted.items():
+        for wire, (path, prefixes, type_name) in rules.items():
             if not path and wire == "labelSelectorPath":
                 continue
             found = schema_at(root, path, f"{at}.{wire}")
-            if not path.startswith(starts) or found.get("type") != kind or "[" in path:
+            if not path.startswith(prefixes) or found.get("type") != type_name or "[" in path:
                 what = f"{path!r} does not fit"
-                raise refused_value(
-                    f"{at}.{wire}", what, f"write a path under {' or '.join(starts)} to an {kind} field"
+                raise invalid_value(
+                    f"{at}.{wire}", what, f"write a path under {' or '.join(prefixes)} to an {type_name} field"
                 )
 
     def version_entry(self, root: Schema) -> dict[str, Any]:
@@ -222,11 +221,11 @@ class Definition:
 
 def _check_column(root: Schema, column: Column, at: str) -> None:
     schema_at(root, column.path, at)
-    for given, known in ((column.type, _COLUMN_TYPES), (column.format, _COLUMN_FORMATS)):
-        if given and given not in known:
-            raise refused_value(at, f"a column cannot be {given!r}", f"write one of {', '.join(known)}")
+    for value, known in ((column.type, _COLUMN_TYPES), (column.format, _COLUMN_FORMATS)):
+        if value and value not in known:
+            raise invalid_value(at, f"a column cannot be {value!r}", f"write one of {', '.join(known)}")
     if not column.name:
-        raise refused_value(at, "a column needs a name", "write Column('Replicas', '.spec.replicas')")
+        raise invalid_value(at, "a column needs a name", "write Column('Replicas', '.spec.replicas')")
 
 
 def _scale_entry(scale: Scale) -> dict[str, str]:
@@ -248,5 +247,5 @@ def _column_entry(column: Column, root: Schema) -> dict[str, Any]:
 
 def _check_type(keyword: str, value: object, type_: type | UnionType) -> None:
     if not isinstance(value, type_):
-        wanted = type_.__name__ if isinstance(type_, type) else str(type_).replace(f"{__name__}.", "")
-        raise TypeError(f"{keyword} takes {wanted}, got {value!r:.100}")
+        expected = type_.__name__ if isinstance(type_, type) else str(type_).replace(f"{__name__}.", "")
+        raise TypeError(f"{keyword} must be {expected}, got {value!r:.100}")

@@ -1,7 +1,7 @@
-"""Descriptions from the source: the docstring of a class, and the string that stands below a field.
+"""Descriptions from the source: the docstring of a class, and the string below a field.
 
-Python keeps the docstring of a class but forgets strings below fields, so those are read from the source file, once per
-module, and only when a CRD is made. Without a source (a shell, a frozen program) there are simply no descriptions.
+Python keeps the docstring of a class but not the strings below fields, so those are read from the source file, once per
+module, and only when a CRD is built. Without a source file (a shell, a frozen program) there are no descriptions.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ __all__ = ["class_doc", "field_docs"]
 
 
 def class_doc(cls: type) -> str:
-    """Give the docstring that the class itself has, not one that it inherits."""
+    """Return the docstring of the class itself, not an inherited one."""
     return inspect.cleandoc(vars(cls).get("__doc__") or "")
 
 
 def field_docs(struct: type) -> Mapping[str, str]:
-    """Give the strings below the fields of a class and of the classes it derives from, by attribute."""
+    """Return the strings below the fields of a class and of its base classes, by attribute."""
     cls = get_origin(struct) or struct
     found: dict[str, str] = {}
     for base in reversed(cls.__mro__):
@@ -44,7 +44,7 @@ def _module_docs(module: str) -> Mapping[str, Mapping[str, str]]:
 
 
 def _classes(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.ClassDef]]:
-    """Walk to every class with its qualified name, as Python would write it."""
+    """Yield every class with its qualified name."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.ClassDef):
             yield f"{prefix}{child.name}", child

@@ -1,7 +1,7 @@
-"""Formats of strings that the API server checks, and the same checks here where they can be exact.
+"""The string formats that the API server checks, with the same checks here where they can be exact.
 
-A format whose rules live in a large parser of its own (`uri`, `email`, card and book numbers) is left to the server:
-its entry is None. A check that is nearly right would refuse what the server takes.
+A format that needs a large parser (`uri`, `email`, card and book numbers) is left to the server: its entry is None. A
+check that is only nearly right would reject values that the server accepts.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _MAC: Final = (
 
 
 def has_format(name: str, text: str) -> bool:
-    """Tell whether the text has the format, as far as it can be told here; what is left to the server passes."""
+    """Report whether the text has the format; a format that only the server checks always passes."""
     check = FORMATS.get(name)
     return check is None or check(text)
 
 
-def _matching(pattern: str, longest: int | None = None) -> Check:
+def _matching(pattern: str, max_length: int | None = None) -> Check:
     compiled = re.compile(pattern)
 
     def check(text: str) -> bool:
-        return compiled.fullmatch(text) is not None and (longest is None or len(text) <= longest)
+        return compiled.fullmatch(text) is not None and (max_length is None or len(text) <= max_length)
 
     return check
 
@@ -51,7 +51,7 @@ def _uuid(third: str = "[0-9a-f]{4}", fourth: str = "[0-9a-f]{4}") -> Check:
 def _is_date(text: str) -> bool:
     if not _DAY.fullmatch(text):
         return False
-    # Python knows no year 0; the server does, and it is a leap year there as 2000 is here.
+    # Python has no year 0. The server has, and it is a leap year like 2000.
     year, rest = text[:4], text[4:]
     try:
         date.fromisoformat(("2000" if year == "0000" else year) + rest)
@@ -123,8 +123,8 @@ FORMATS: Final[Mapping[str, Check | None]] = {
     "isbn": None,
     "isbn10": None,
     "isbn13": None,
-    "k8s-long-name": _matching(rf"{_SHORT_NAME}(?:\.{_SHORT_NAME})*", longest=253),
-    "k8s-short-name": _matching(_SHORT_NAME, longest=63),
+    "k8s-long-name": _matching(rf"{_SHORT_NAME}(?:\.{_SHORT_NAME})*", max_length=253),
+    "k8s-short-name": _matching(_SHORT_NAME, max_length=63),
     "mac": _matching(_MAC),
     "password": None,
     "rgbcolor": None,
@@ -135,4 +135,4 @@ FORMATS: Final[Mapping[str, Check | None]] = {
     "uuid4": _uuid("4[0-9a-f]{3}", "[89ab][0-9a-f]{3}"),
     "uuid5": _uuid("5[0-9a-f]{3}", "[89ab][0-9a-f]{3}"),
 }
-"""Every format that the server checks, with the check; None where only the server can tell."""
+"""Every format that the server checks, with the check; None if only the server can check it."""

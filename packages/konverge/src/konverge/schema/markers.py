@@ -1,7 +1,7 @@
-"""What an author puts into `Annotated[...]` to say more than a Python type can.
+"""Markers for `Annotated[...]`: what a schema needs beyond the Python type, as kubebuilder's markers do.
 
-Bounds, lengths and patterns are said with `msgspec.Meta`, exported here as `Meta`; what Kubernetes adds is said
-with the classes here. Each is frozen, so one marker can serve many fields.
+Bounds, lengths and patterns are written with `msgspec.Meta`, exported here as `Meta`. The classes here express what
+Kubernetes adds. Each is frozen, so one marker can be used on many fields.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _REASONS = ("FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "F
 
 
 def uses_old_self(rule: str) -> bool:
-    """Tell whether an expression compares with the value before the update."""
+    """Report whether an expression refers to the value before the update."""
     return re.search(r"\boldSelf\b", rule) is not None
 
 
@@ -44,7 +44,7 @@ class Rule:
 
     The server compiles and evaluates it; konverge does neither. A rule that uses `oldSelf` is checked on updates only.
 
-    Raises: ValueError for what the server refuses whatever the expression says.
+    Raises: ValueError for a rule that the server rejects whatever its expression is.
     """
 
     rule: str
@@ -58,16 +58,16 @@ class Rule:
         if not self.rule.strip():
             raise ValueError("a Rule needs an expression: Rule('self.min <= self.max', message='min is above max')")
         if re.search(r"[\n\r]", self.message.strip()):
-            raise ValueError(f"the message of a Rule is one line, not {self.message!r}")
+            raise ValueError(f"the message of a Rule must be one line, got {self.message!r}")
         if re.search(r"[\n\r]", self.rule.strip()) and not self.message.strip():
-            raise ValueError("a Rule of several lines needs a message")
+            raise ValueError("a multi-line Rule needs a message")
         if self.optional_old_self and not uses_old_self(self.rule):
             raise ValueError("optional_old_self is for a Rule that uses oldSelf")
         if self.reason and self.reason not in _REASONS:
-            raise ValueError(f"{self.reason!r} is no reason for a Rule: write one of {', '.join(_REASONS)}")
+            raise ValueError(f"{self.reason!r} is not a valid reason of a Rule: write one of {', '.join(_REASONS)}")
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the rule as it stands in `x-kubernetes-validations`."""
+        """Return the entry for `x-kubernetes-validations`."""
         entries = {
             "rule": self.rule,
             "message": self.message,
@@ -80,23 +80,23 @@ class Rule:
 
 
 IMMUTABLE: Final = Rule("self == oldSelf", message="the value cannot be changed")
-"""The field keeps the value it first got."""
+"""The field keeps its first value."""
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format that the server checks, such as `Format("hostname")`; an unknown one it would silently ignore."""
+    """A format that the server checks, such as `Format("hostname")`. The server would ignore an unknown format."""
 
     name: str
 
     def __post_init__(self) -> None:
         if self.name not in FORMATS:
-            raise ValueError(f"the server knows no format {self.name!r}: write one of {', '.join(sorted(FORMATS))}")
+            raise ValueError(f"the server has no format {self.name!r}: write one of {', '.join(sorted(FORMATS))}")
 
 
 @dataclass(frozen=True, init=False)
 class ListMap:
-    """A list whose items are told apart by these wire names, as containers are by `name`."""
+    """A list whose items are identified by these wire names, as containers are by `name`."""
 
     keys: tuple[str, ...]
 
@@ -108,39 +108,39 @@ class ListMap:
 
 @dataclass(frozen=True)
 class ListSet:
-    """A list without duplicates, merged item by item; `set[...]` has it by itself."""
+    """A list without duplicates, merged item by item. `set[...]` has this marker implicitly."""
 
 
 @dataclass(frozen=True)
 class Atomic:
-    """A list, map or struct that is replaced as a whole, never merged by field managers."""
+    """A list, map or struct that is replaced as a whole and never merged."""
 
 
 @dataclass(frozen=True)
 class PreserveUnknown:
-    """The server keeps fields of this struct or map that the schema does not name."""
+    """The server preserves fields of this struct or map that are not in the schema."""
 
 
 @dataclass(frozen=True)
 class Opaque:
-    """The server sees any JSON object here and checks nothing, whatever the Python type says."""
+    """The server accepts any JSON here without validation, whatever the Python type is."""
 
 
 @dataclass(frozen=True)
 class EmbeddedResource:
-    """The value is a whole Kubernetes object: the server checks its apiVersion, kind and metadata."""
+    """The value is a complete Kubernetes object: the server checks its apiVersion, kind and metadata."""
 
 
 @dataclass(frozen=True)
 class Nullable:
-    """An explicit null is kept by the server instead of being dropped."""
+    """The server preserves an explicit null instead of dropping it."""
 
 
 @dataclass(frozen=True)
 class Default:
-    """The default that the server fills in, where it is not the one of the Python field.
+    """The default that the server sets, if it differs from that of the Python field.
 
-    `Annotated[int | None, Default(1)] = None` leaves the field out of what konverge writes, and the server puts 1.
+    With `Annotated[int | None, Default(1)] = None` konverge omits the field, and the server sets it to 1.
     """
 
     value: Any

@@ -1,4 +1,4 @@
-"""JSON paths of columns, scale and selectable fields: they are followed through the schema when the class is made."""
+"""JSON paths of columns, scale and selectable fields, checked against the schema when the class is created."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from konverge.schema.leaves import PRESERVE, Schema
-from konverge.schema.refusals import refused_value
+from konverge.schema.primitives import PRESERVE, Schema
+from konverge.schema.schema_errors import invalid_value
 
 __all__ = ["column_type", "follow", "schema_at"]
 
-# A name (dots in it escaped), a quoted name, or a choice among items: all, by place, by a filter.
+# A name with escaped dots, a quoted name, or a selection of items: all, by index, by a filter.
 _STEP: Final = re.compile(r"\.((?:\\.|[^.\[\]\\])+)|\['([^']+)'\]|\[(\*|-?[0-9:]+|\?\(.*?\))\]")
 _ANYTHING: Final[Mapping[str, Any]] = {PRESERVE: True}
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
@@ -38,31 +38,31 @@ _METADATA: Final[Mapping[str, Any]] = {
 
 
 def schema_at(root: Schema, path: str, place: str) -> Schema:
-    """Follow a JSON path from the root of a kind; `place` is where the path is written, for the message.
+    """Return the schema at a JSON path from the root of a kind; `place` is the location of the path, for the message.
 
-    Raises: ValueError when the path is malformed or leads to no field.
+    Raises: ValueError if the path is malformed or not in the schema.
     """
     metadata = {"type": "object", "properties": _METADATA}
     return follow({**root, "properties": {**root["properties"], "metadata": metadata}}, path, place)
 
 
 def follow(schema: Schema, path: str, place: str) -> Schema:
-    """Follow a JSON path from any schema; see `schema_at`."""
+    """Return the schema at a JSON path from any schema; see `schema_at`."""
     steps = list(_STEP.finditer(path))
     if not path.startswith(".") or "".join(step[0] for step in steps) != path:
-        raise refused_value(place, f"{path!r} is no JSON path", "write it as '.spec.replicas'")
+        raise invalid_value(place, f"{path!r} is not a JSON path", "write a path such as '.spec.replicas'")
     for step in steps:
         name, quoted, selector = step.groups()
         found = _items(schema) if selector else _property(schema, quoted or re.sub(r"\\(.)", r"\1", name))
         if found is None:
             so_far = path[: step.end()]
-            raise refused_value(place, f"{path!r} leads nowhere: there is no {so_far}", _hint(schema))
+            raise invalid_value(place, f"{path!r} is not in the schema: there is no {so_far}", _hint(schema))
         schema = found
     return schema
 
 
 def column_type(schema: Schema) -> str:
-    """Give the type of a printer column for a field of this schema."""
+    """Return the type of a printer column for a field with this schema."""
     if schema.get("format") == "date-time":
         return "date"
     kind = str(schema.get("type", "string"))

@@ -1,12 +1,12 @@
-"""Patterns mean the same here and on the server, or they are refused.
+"""Patterns that mean the same in Python and on the server; others are refused.
 
-The server reads patterns as RE2; msgspec, which reads objects, as Python's `re`. The two share most of their syntax.
-Rules of this file:
+The server uses RE2. msgspec, which decodes objects, uses Python's `re`. The two share most of their syntax. Rules of
+this file:
 
-1. What RE2 lacks (lookaround, backreferences, possessive and atomic groups, conditionals) is refused.
-2. What Python reads more narrowly than RE2 is refused too: an object that the server took must always be readable
-   here. So no `\\b`, `\\D`, `\\W`, `\\S` and no `[^\\d]`, which Python takes for Unicode and RE2 for ASCII.
-3. `matches` answers as the server does, with RE2: a search, `$` only at the very end, `\\d` and `\\w` in ASCII.
+1. Constructs that RE2 lacks (lookaround, backreferences, possessive and atomic groups, conditionals) are refused.
+2. Constructs that match less in Python than in RE2 are refused too: every object that the server accepted must decode
+   here. So `\\b`, `\\D`, `\\W`, `\\S` and `[^\\d]` are refused, which are Unicode in Python and ASCII in RE2.
+3. `matches` behaves like the server, with RE2: a search, `$` only at the very end, `\\d` and `\\w` in ASCII.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ _NEGATIVE: Final = {name.upper(): f"[^{characters}]" for name, characters in _PO
 
 
 def check_pattern(pattern: str) -> None:
-    """Check that Python and the server read the pattern alike.
+    """Check that the pattern means the same in Python and on the server.
 
-    Raises: ValueError that names the construct and says what to write.
+    Raises: ValueError that names the construct and what to write instead.
     """
     for difference in _differences(pattern):
         raise ValueError(difference)
     try:
         re.compile(pattern)
     except re.error as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
     _compiled(pattern)
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Tell whether the server would find the pattern in the text."""
+    """Report whether the pattern matches the text on the server."""
     return _compiled(pattern).search(text) is not None
 
 
 @lru_cache(maxsize=512)
 def _compiled(pattern: str) -> Any:
-    # Loaded with the first pattern: most programs that import this room have none.
+    # Imported with the first pattern, because most programs have none.
     import re2  # type: ignore[import-untyped]
 
     options = re2.Options()
@@ -52,13 +52,13 @@ def _compiled(pattern: str) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        said = error.args[0].decode() if isinstance(error.args[0], bytes) else error.args[0]
-        lacks = "it has no lookaround, backreferences, possessive repeats or atomic groups"
-        raise ValueError(f"RE2, which the server uses, does not read {pattern!r}: {said} ({lacks})") from None
+        message = error.args[0].decode() if isinstance(error.args[0], bytes) else error.args[0]
+        hint = "it has no lookaround, backreferences, possessive repeats or atomic groups"
+        raise ValueError(f"RE2, which the server uses, rejects {pattern!r}: {message} ({hint})") from None
 
 
 def _differences(pattern: str) -> Iterator[str]:
-    """Walk a pattern once and name what the two read differently."""
+    """Yield a message for each construct that Python and RE2 interpret differently."""
     inside = ""
     for match in _TOKEN.finditer(pattern):
         token = match[0]
@@ -70,7 +70,7 @@ def _differences(pattern: str) -> Iterator[str]:
         elif token.startswith("["):
             inside = token
         elif token.startswith("{,"):
-            yield f"RE2 takes {token!r} literally: write {{0{token[1:]}"
+            yield f"RE2 matches {token!r} literally: write {{0{token[1:]}"
 
 
 def _escape_differences(char: str, inside: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""CEL rules, as far as they can be judged without compiling them.
+"""Checks of CEL rules that need no compiler.
 
-Only the server compiles an expression. What can be told here is told here: a rule that looks back (`oldSelf`) where the
-server cannot tell which old value belongs to which new one, and a `field_path` that leads nowhere.
+Only the server compiles an expression. Two errors are found here: a transition rule (`oldSelf`) where the server cannot
+match old values with new ones, and a `field_path` that is not in the schema.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from konverge.schema.leaves import PRIVATE, Schema
 from konverge.schema.markers import Rule, uses_old_self
 from konverge.schema.paths import follow
-from konverge.schema.refusals import refused_value
+from konverge.schema.primitives import PRIVATE, Schema
+from konverge.schema.schema_errors import invalid_value
 
-__all__ = ["check_rules", "exactly_one_rule", "published"]
+__all__ = ["check_rules", "exactly_one_rule", "strip_private"]
 
 _RESERVED: Final = frozenset(
     {
@@ -24,42 +24,46 @@ _RESERVED: Final = frozenset(
 )
 
 
-def check_rules(schema: Schema, path: str, *, lost: str = "") -> None:
-    """Check the rules of a schema and of all its parts; `lost` is the list or struct in which old values are lost.
+def check_rules(schema: Schema, path: str, *, uncorrelated: str = "") -> None:
+    """Check the rules of a schema and of all schemas in it.
 
-    Raises: ValueError for a rule that the server would refuse.
+    `uncorrelated` is the path of an enclosing list or struct where the server cannot match old values with new ones.
+
+    Raises: ValueError for a rule that the server would reject.
     """
     for rule in schema.get("x-kubernetes-validations", ()):
-        if lost and uses_old_self(rule["rule"]):
+        if uncorrelated and uses_old_self(rule["rule"]):
             what = f"the rule {rule['rule']!r} uses oldSelf where the server cannot match old items with new ones"
-            raise refused_value(path, what, f"make {lost} a ListMap, or move the rule up to it")
+            raise invalid_value(path, what, f"make {uncorrelated} a ListMap, or move the rule up to it")
         if "fieldPath" in rule:
             follow(schema, rule["fieldPath"], path)
-    inside = lost or (path if schema.get("x-kubernetes-map-type") == "atomic" else "")
+    nested = uncorrelated or (path if schema.get("x-kubernetes-map-type") == "atomic" else "")
     for name, part in schema.get("properties", {}).items():
-        check_rules(part, f"{path}.{name}", lost=inside)
+        check_rules(part, f"{path}.{name}", uncorrelated=nested)
     if "additionalProperties" in schema:
-        check_rules(schema["additionalProperties"], f"{path}.*", lost=lost)
+        check_rules(schema["additionalProperties"], f"{path}.*", uncorrelated=uncorrelated)
     if "items" in schema:
         keyed = schema.get("x-kubernetes-list-type") == "map"
-        check_rules(schema["items"], f"{path}[]", lost=lost or ("" if keyed else path))
+        check_rules(schema["items"], f"{path}[]", uncorrelated=uncorrelated or ("" if keyed else path))
 
 
 def exactly_one_rule(names: Sequence[str]) -> Rule:
-    """Give the rule that exactly one of the fields is set."""
-    given = ", ".join(f"has(self.{_escaped(name)})" for name in names)
-    return Rule(f"[{given}].filter(given, given).size() == 1", message=f"exactly one of {', '.join(names)} is wanted")
+    """Return the rule that exactly one of the fields is set."""
+    fields = ", ".join(f"has(self.{_escape(name)})" for name in names)
+    return Rule(
+        f"[{fields}].filter(given, given).size() == 1", message=f"exactly one of {', '.join(names)} is required"
+    )
 
 
-def published(schema: Any) -> Any:
-    """Return a copy of a schema without what only konverge reads in it."""
+def strip_private(schema: Any) -> Any:
+    """Return a copy of a schema without the keys that only konverge reads."""
     if isinstance(schema, dict):
-        return {key: published(value) for key, value in schema.items() if not key.startswith(PRIVATE)}
-    return [published(value) for value in schema] if isinstance(schema, list) else schema
+        return {key: strip_private(value) for key, value in schema.items() if not key.startswith(PRIVATE)}
+    return [strip_private(value) for value in schema] if isinstance(schema, list) else schema
 
 
-def _escaped(name: str) -> str:
-    """Write a field name as CEL wants it."""
+def _escape(name: str) -> str:
+    """Return a field name escaped for CEL."""
     escaped = name.replace("__", "__underscores__").replace(".", "__dot__").replace("-", "__dash__")
     escaped = escaped.replace("/", "__slash__")
     return f"__{escaped}__" if escaped in _RESERVED else escaped

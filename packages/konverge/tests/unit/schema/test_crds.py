@@ -46,7 +46,7 @@ spec:
           metadata:
             type: object
           spec:
-            description: What the author of a WebApp wants.
+            description: The desired state of the application.
             type: object
             properties:
               image:
@@ -54,7 +54,7 @@ spec:
                 type: string
                 minLength: 1
               replicas:
-                description: How many copies run at a time.
+                description: The number of replicas.
                 type: integer
                 format: int64
                 minimum: 0
@@ -63,11 +63,11 @@ spec:
             required:
             - image
           status:
-            description: What the operator found.
+            description: The observed state of the application.
             type: object
             properties:
               availableReplicas:
-                description: How many copies are ready to serve.
+                description: The number of available replicas.
                 type: integer
                 format: int64
                 default: 0
@@ -124,7 +124,7 @@ class ThingV1Alpha1(
 ): ...
 
 
-def test_the_sample_becomes_this_yaml() -> None:
+def test_the_sample_has_this_yaml() -> None:
     assert to_yaml(crd_for(WebApp)) == GOLDEN
 
 
@@ -136,14 +136,14 @@ def test_a_crd_is_an_object_like_any_other() -> None:
     assert crd.kind == "CustomResourceDefinition"
 
 
-def test_a_crd_is_made_anew_each_time() -> None:
+def test_each_call_returns_a_new_crd() -> None:
     crd_for(WebApp)["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clear()
 
     assert to_yaml(crd_for(WebApp)) == GOLDEN
     assert root_schema(WebApp)["required"] == ["spec"]
 
 
-def test_several_versions_make_one_crd() -> None:
+def test_several_versions_are_one_crd() -> None:
     crd = crd_for(ThingV1Alpha1, ThingV1Beta1, Thing)
 
     assert crd["spec"]["names"]["shortNames"] == ["th"]
@@ -157,20 +157,20 @@ def test_several_versions_make_one_crd() -> None:
 def test_exactly_one_version_is_stored() -> None:
     class AlsoStored(CustomResource[OldSpec], group="example.com", version="v2", kind="Thing"): ...
 
-    with pytest.raises(ValueError, match=r"exactly one version is stored, not v1, v2, at \.spec\.versions \("):
+    with pytest.raises(ValueError, match=r"exactly one version must be stored, got v1, v2, at \.spec\.versions \("):
         crd_for(Thing, AlsoStored)
-    with pytest.raises(ValueError, match="exactly one version is stored, not none"):
+    with pytest.raises(ValueError, match="exactly one version must be stored, got none"):
         crd_for(ThingV1Beta1)
-    with pytest.raises(ValueError, match="exactly one version is stored, not none"):
+    with pytest.raises(ValueError, match="exactly one version must be stored, got none"):
         crd_for()
 
 
-def test_a_version_stands_once() -> None:
+def test_a_version_is_listed_once() -> None:
     class Again(CustomResource[OldSpec], group="example.com", version="v1", kind="Thing", storage=False): ...
 
-    with pytest.raises(ValueError, match=r"the version v1 is there twice, at \.spec\.versions"):
+    with pytest.raises(ValueError, match=r"the version v1 is declared twice, at \.spec\.versions"):
         crd_for(Thing, Again)
-    with pytest.raises(ValueError, match=r"the version v1beta1 is there twice"):
+    with pytest.raises(ValueError, match=r"the version v1beta1 is declared twice"):
         crd_for(Thing, ThingV1Beta1, ThingV1Beta1)
 
 
@@ -188,11 +188,11 @@ def test_versions_of_one_kind_share_its_names(keywords: dict[str, Any], where: s
     given = {"group": "example.com", "version": "v2", "kind": "Thing", "storage": False, **keywords}
     other = types.new_class("Other", (CustomResource[OldSpec],), given)
 
-    with pytest.raises(ValueError, match=rf", at {where} \(all versions of a kind share it\)"):
+    with pytest.raises(ValueError, match=rf", at {where} \(use the same value in all versions of a kind\)"):
         crd_for(Thing, other)
 
 
-def test_a_conversion_is_a_webhook_at_a_service_or_an_address() -> None:
+def test_a_conversion_webhook_has_a_service_or_a_url() -> None:
     by_service = WebhookConversion(service_name="hook", service_namespace="shop", ca_bundle="YQ==")
     by_address = WebhookConversion(url="https://example.com/convert")
 
@@ -220,12 +220,12 @@ def test_a_conversion_is_a_webhook_at_a_service_or_an_address() -> None:
         {"url": "https://a", "service_name": "a", "service_namespace": "b"},
     ],
 )
-def test_a_conversion_that_leads_nowhere_is_refused(wrong: dict[str, str]) -> None:
+def test_an_invalid_conversion_is_refused(wrong: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=r"webhook|WebhookConversion"):
         WebhookConversion(**wrong)  # type: ignore[arg-type]
 
 
-def test_what_only_konverge_reads_is_not_published() -> None:
+def test_private_keys_are_not_in_the_crd() -> None:
     class Source(Spec, exactly_one=("a", "b")):
         a: str | None = None
         b: Annotated[float, Meta(ge=0.5)] | None = None
@@ -236,14 +236,14 @@ def test_what_only_konverge_reads_is_not_published() -> None:
     assert "x-konverge" not in str(crd_for(Kept))
 
 
-def test_rules_of_the_whole_object_stand_at_the_root() -> None:
+def test_rules_of_the_whole_object_are_at_the_root() -> None:
     class Ruled(CustomResource[NewSpec], group="example.com", version="v1", rules=Rule("self.spec.size > 0")): ...
 
     schema = crd_for(Ruled)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     assert schema["x-kubernetes-validations"] == [{"rule": "self.spec.size > 0"}]
 
 
-def test_shared_parts_are_written_in_full_and_long_texts_as_blocks() -> None:
+def test_yaml_has_no_aliases_and_long_texts_are_blocks() -> None:
     class Part(Spec):
         """A part.
 
@@ -305,7 +305,7 @@ class Found(Status):
 class Docs(CustomResource[Inherited, Found], group="example.com", version="v1"):
     """A documented kind."""
 
-    note: str = ""
+    marker: str = ""
     """Beside the spec."""
 
 
@@ -314,7 +314,7 @@ def test_descriptions_come_from_docstrings() -> None:
     spec = root["properties"]["spec"]
 
     assert root["description"] == "A documented kind."
-    assert root["properties"]["note"]["description"] == "Beside the spec."
+    assert root["properties"]["marker"]["description"] == "Beside the spec."
     assert root["properties"]["status"]["properties"]["size"]["description"] == "How large."
     assert "description" not in spec
     assert {name: part.get("description") for name, part in spec["properties"].items()} == {
@@ -330,21 +330,21 @@ def test_descriptions_come_from_docstrings() -> None:
 
 def test_a_class_without_source_has_no_descriptions_of_fields() -> None:
     names: dict[str, Any] = {"Spec": Spec, "__name__": "nowhere"}
-    exec('class Made(Spec):\n    """The class."""\n    size: int = 1\n    """The field."""', names)
+    exec('class Generated(Spec):\n    """The class."""\n    size: int = 1\n    """The field."""', names)
 
-    spec = crd_for(kind_for(names["Made"], "Sourceless"))["spec"]["versions"][0]["schema"]["openAPIV3Schema"][
+    spec = crd_for(kind_for(names["Generated"], "Sourceless"))["spec"]["versions"][0]["schema"]["openAPIV3Schema"][
         "properties"
     ]["spec"]
     assert spec["description"] == "The class."
     assert "description" not in spec["properties"]["size"]
 
 
-def test_a_crd_can_be_made_without_descriptions() -> None:
-    assert "description" not in str(crd_for(WebApp, described=False))
+def test_a_crd_can_omit_descriptions() -> None:
+    assert "description" not in str(crd_for(WebApp, descriptions=False))
 
 
 def test_only_a_custom_resource_has_a_crd() -> None:
-    with pytest.raises(TypeError, match="is no custom resource"):
+    with pytest.raises(TypeError, match="is not a custom resource"):
         crd_for(Spec)  # type: ignore[arg-type]
 
 

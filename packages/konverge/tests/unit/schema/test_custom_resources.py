@@ -1,4 +1,4 @@
-"""Classes of custom resources: what they hold, read and write."""
+"""Classes of custom resources: their fields, decoding and encoding."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from konverge.schema import (
     CustomResource,
     Meta,
     NoStatus,
-    Problem,
     Rule,
     Spec,
     Status,
+    Violation,
     definition_of,
     root_schema,
     validate,
@@ -37,7 +37,7 @@ class ShopSpec(Spec):
     image: str
     replicas: Annotated[int, Meta(ge=0, le=100)] = 1
     ports: list[PortSpec] = field(default_factory=list)
-    note: str | None = None
+    marker: str | None = None
 
 
 class ShopStatus(Status):
@@ -58,7 +58,7 @@ class OptionalSpec(Spec):
 
 
 class Relaxed(CustomResource[OptionalSpec], group="example.com", version="v1"):
-    notes: dict[str, str] = field(default_factory=dict)
+    markers: dict[str, str] = field(default_factory=dict)
 
 
 def shop(**spec: Any) -> Shop:
@@ -73,17 +73,17 @@ def test_a_class_is_a_kind() -> None:
 
 
 def test_spec_and_status_have_their_own_types() -> None:
-    made = shop()
-    assert_type(made.spec, ShopSpec)
-    assert_type(made.spec.replicas, int)
-    assert_type(made.spec.ports, list[PortSpec])
-    assert_type(made.status, ShopStatus)
-    assert_type(made.status.available_replicas, int)
+    created = shop()
+    assert_type(created.spec, ShopSpec)
+    assert_type(created.spec.replicas, int)
+    assert_type(created.spec.ports, list[PortSpec])
+    assert_type(created.status, ShopStatus)
+    assert_type(created.status.available_replicas, int)
     assert_type(Settings(spec=ShopSpec(image="a")).status, NoStatus)
-    assert made.spec.replicas == 1
+    assert created.spec.replicas == 1
 
 
-def test_a_status_is_there_on_an_object_that_came_without_one() -> None:
+def test_an_object_without_a_status_has_an_empty_one() -> None:
     read = decode(Shop, b'{"apiVersion":"example.com/v1","kind":"Shop","spec":{"image":"a"}}')
 
     read.status.available_replicas = 2
@@ -91,14 +91,14 @@ def test_a_status_is_there_on_an_object_that_came_without_one() -> None:
     assert difference(read) == {"status": {"availableReplicas": 2}}
 
 
-def test_an_object_that_is_made_is_written_without_a_status() -> None:
+def test_a_new_object_is_encoded_without_a_status() -> None:
     assert encode(shop()) == (
         b'{"apiVersion":"example.com/v1","kind":"Shop","metadata":{"name":"one","namespace":"default"},'
         b'"spec":{"image":"a","replicas":1}}'
     )
 
 
-def test_a_status_that_returns_to_its_defaults_is_not_taken_away() -> None:
+def test_a_status_that_returns_to_its_defaults_is_not_removed() -> None:
     source = b'{"spec":{"image":"a"},"status":{"availableReplicas":3,"phase":"Pending","unknown":1}}'
     read = decode(Shop, source)
 
@@ -107,7 +107,7 @@ def test_a_status_that_returns_to_its_defaults_is_not_taken_away() -> None:
     assert difference(read)["status"] == {"availableReplicas": None}
 
 
-def test_an_empty_status_that_nobody_edits_is_left_alone() -> None:
+def test_an_empty_status_that_is_not_edited_does_not_change() -> None:
     read = decode(Shop, b'{"apiVersion":"example.com/v1","kind":"Shop","spec":{"image":"a"},"status":{"unknown":1}}')
 
     read.spec.replicas = 2
@@ -115,13 +115,13 @@ def test_an_empty_status_that_nobody_edits_is_left_alone() -> None:
     assert difference(read) == {"spec": {"replicas": 2}}
 
 
-def test_a_spec_writes_its_defaults_and_nothing_that_is_absent() -> None:
+def test_a_spec_encodes_its_defaults_and_omits_absent_fields() -> None:
     written = to_wire(shop(ports=[PortSpec(number=80)]).spec)
 
     assert written == {"image": "a", "replicas": 1, "ports": [{"number": 80, "protocol": "TCP"}]}
 
 
-def test_a_status_and_a_plain_model_leave_their_defaults_out() -> None:
+def test_a_status_and_a_plain_model_omit_their_defaults() -> None:
     class Plain(Model):
         size: int = 3
 
@@ -138,13 +138,13 @@ def test_a_default_of_a_spec_may_have_its_own_wire_name() -> None:
     assert Named().cpu == "1"
 
 
-def test_a_spec_without_required_fields_need_not_be_given() -> None:
+def test_a_spec_without_required_fields_is_optional() -> None:
     assert decode(Relaxed, b"{}").spec == OptionalSpec()
     assert root_schema(Relaxed)["properties"]["spec"]["default"] == {"size": 3}
     assert "required" not in root_schema(Relaxed)
 
 
-def test_a_spec_with_rules_must_be_given() -> None:
+def test_a_spec_with_rules_is_required() -> None:
     class Ruled(Spec, rules=[Rule("self.size > 5")]):
         size: int = 3
 
@@ -154,13 +154,13 @@ def test_a_spec_with_rules_must_be_given() -> None:
 
 
 def test_a_field_beside_the_spec_belongs_to_the_kind_and_the_status_stays_last() -> None:
-    assert list(root_schema(Relaxed)["properties"]) == ["apiVersion", "kind", "metadata", "spec", "notes"]
+    assert list(root_schema(Relaxed)["properties"]) == ["apiVersion", "kind", "metadata", "spec", "markers"]
     assert Relaxed.__struct_fields__[-1] == "status"
 
 
-def test_a_field_cannot_hide_what_the_machinery_asks_of_an_object() -> None:
+def test_a_field_cannot_hide_an_attribute_of_every_object() -> None:
     with pytest.raises(
-        TypeError, match=r"'name' is what every object has \(write name_: its wire name is 'name' too\)"
+        TypeError, match=r"'name' is an attribute of every object \(write name_: its wire name is 'name' too\)"
     ):
 
         class Hiding(CustomResource[OptionalSpec], group="example.com", version="v1"):
@@ -173,18 +173,18 @@ def test_a_field_cannot_hide_what_the_machinery_asks_of_an_object() -> None:
     assert (named.name, to_wire(named)["name"]) == ("real", "shown")
 
 
-def test_an_object_is_checked_without_a_server() -> None:
+def test_an_object_is_validated_without_a_server() -> None:
     wrong = shop(replicas=101, ports=[PortSpec(number=80), PortSpec(number="x")])  # type: ignore[arg-type]
 
     assert validate(shop()) == []
     assert validate(wrong) == [
-        Problem(".spec.replicas", "101 is not at most 100"),
-        Problem(".spec.ports[1].number", "expected integer, got string"),
+        Violation(".spec.replicas", "101 is not at most 100"),
+        Violation(".spec.ports[1].number", "expected integer, got string"),
     ]
     assert str(validate(wrong)[0]) == "101 is not at most 100, at .spec.replicas"
 
 
-def test_types_of_a_function_may_refer_to_each_other_in_any_order() -> None:
+def test_classes_in_a_function_may_refer_to_each_other_in_any_order() -> None:
     class Outer(Spec):
         inners: list[Inner]
         by_name: dict[str, Inner] = field(default_factory=dict)
@@ -212,7 +212,7 @@ def test_rules_and_options_are_inherited() -> None:
     assert list(spec["properties"]) == ["size", "name"]
 
 
-def test_making_a_class_is_fast() -> None:
+def test_creating_a_class_is_fast() -> None:
     # Measured at 0.5 ms on a quiet machine; the limit leaves room for a busy one.
     best = min(_time_to_make_a_class() for _ in range(5))
 
@@ -228,6 +228,6 @@ def _time_to_make_a_class() -> float:
 
 
 @pytest.mark.parametrize("wrong", ["available", "replica"])
-def test_a_wrong_attribute_of_a_status_is_answered(wrong: str) -> None:
+def test_the_error_for_an_unknown_attribute_names_the_status(wrong: str) -> None:
     with pytest.raises(AttributeError, match=f"ShopStatus has no {wrong!r}"):
         getattr(shop().status, wrong)

@@ -1,4 +1,4 @@
-"""Names, columns, scale and selectable fields of a kind, checked when the class is made."""
+"""Names, columns, scale and selectable fields of a kind, checked when the class is created."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class WideStatus(Status):
 
 def kind(name: str = "Wide", **keywords: Any) -> type[CustomResource[WideSpec, WideStatus]]:
     given = {"group": "example.com", "version": "v1", **keywords}
-    made = types.new_class(name, (CustomResource[WideSpec, WideStatus],), given)
-    assert issubclass(made, CustomResource)
-    return made
+    cls = types.new_class(name, (CustomResource[WideSpec, WideStatus],), given)
+    assert issubclass(cls, CustomResource)
+    return cls
 
 
 def version(**keywords: Any) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def test_the_plural_follows_english(name: str, plural: str) -> None:
     assert plural_of(name) == plural
 
 
-def test_names_have_usual_values() -> None:
+def test_names_have_defaults() -> None:
     definition = definition_of(kind())
 
     assert definition.names() == {"kind": "Wide", "listKind": "WideList", "plural": "wides", "singular": "wide"}
@@ -77,7 +77,7 @@ def test_names_have_usual_values() -> None:
     assert definition.served
 
 
-def test_every_name_can_be_given() -> None:
+def test_every_name_can_be_set() -> None:
     names = {"kind": "Thing", "plural": "stuff", "singular": "piece", "list_kind": "Heap"}
 
     definition = definition_of(kind(**names, short_names=("a", "b"), categories="all", scope="Cluster"))
@@ -119,34 +119,34 @@ def test_every_name_can_be_given() -> None:
         ({"deprecated": ""}, ".spec.versions[].deprecationWarning"),
     ],
 )
-def test_a_name_that_the_server_refuses_is_refused_here(keywords: dict[str, Any], where: str) -> None:
-    with pytest.raises(ValueError) as refused:
+def test_a_name_that_the_server_rejects_is_refused(keywords: dict[str, Any], where: str) -> None:
+    with pytest.raises(ValueError) as raised:
         kind(**keywords)
 
-    assert str(refused.value).startswith("class Wide: ")
-    assert f", at {where} (" in str(refused.value)
+    assert str(raised.value).startswith("class Wide: ")
+    assert f", at {where} (" in str(raised.value)
 
 
 @pytest.mark.parametrize(
     ("keywords", "says"),
     [
-        ({"group": None}, "group takes str, got None"),
-        ({"short_names": (1,)}, "short_names takes str, got 1"),
-        ({"columns": ".spec.name"}, "columns takes Column, got '.spec.name'"),
-        ({"rules": ["self.x"]}, "rules takes Rule, got 'self.x'"),
-        ({"scale": ".spec.replicas"}, "scale takes Scale | None, got '.spec.replicas'"),
-        ({"storage": "yes"}, "storage takes bool, got 'yes'"),
-        ({"deprecated": 5}, "deprecated takes bool | str, got 5"),
+        ({"group": None}, "group must be str, got None"),
+        ({"short_names": (1,)}, "short_names must be str, got 1"),
+        ({"columns": ".spec.name"}, "columns must be Column, got '.spec.name'"),
+        ({"rules": ["self.x"]}, "rules must be Rule, got 'self.x'"),
+        ({"scale": ".spec.replicas"}, "scale must be Scale | None, got '.spec.replicas'"),
+        ({"storage": "yes"}, "storage must be bool, got 'yes'"),
+        ({"deprecated": 5}, "deprecated must be bool | str, got 5"),
     ],
 )
-def test_a_keyword_of_another_type_is_refused(keywords: dict[str, Any], says: str) -> None:
-    with pytest.raises(TypeError) as refused:
+def test_a_keyword_of_the_wrong_type_is_refused(keywords: dict[str, Any], says: str) -> None:
+    with pytest.raises(TypeError) as raised:
         kind(**keywords)
 
-    assert str(refused.value) == f"class Wide: {says}"
+    assert str(raised.value) == f"class Wide: {says}"
 
 
-def test_a_class_name_that_is_no_kind_is_refused() -> None:
+def test_a_class_name_that_is_not_a_kind_is_refused() -> None:
     with pytest.raises(ValueError, match="'Web_App' is not a DNS label"):
         kind("Web_App")
 
@@ -189,30 +189,30 @@ def test_columns_take_their_type_from_the_schema() -> None:
 @pytest.mark.parametrize(
     ("column", "what"),
     [
-        (Column("A", ".spec.replica"), "'.spec.replica' leads nowhere: there is no .spec.replica"),
+        (Column("A", ".spec.replica"), "'.spec.replica' is not in the schema: there is no .spec.replica"),
         (Column("A", ".spec.inner.size"), "there is no .spec.inner.size"),
         (Column("A", ".spec.name.first"), "there is no .spec.name.first"),
         (Column("A", ".spec.name[0]"), "there is no .spec.name[0]"),
         (Column("A", ".spec.words.first"), "there is no .spec.words.first"),
         (Column("A", ".metadata.nothing"), "there is no .metadata.nothing"),
-        (Column("A", "spec.replicas"), "is no JSON path"),
-        (Column("A", ".spec..replicas"), "is no JSON path"),
-        (Column("A", ".spec.words[x]"), "is no JSON path"),
-        (Column("A", ""), "is no JSON path"),
+        (Column("A", "spec.replicas"), "is not a JSON path"),
+        (Column("A", ".spec..replicas"), "is not a JSON path"),
+        (Column("A", ".spec.words[x]"), "is not a JSON path"),
+        (Column("A", ""), "is not a JSON path"),
         (Column("", ".spec.replicas"), "a column needs a name"),
         (Column("A", ".spec.replicas", type="int"), "a column cannot be 'int'"),
         (Column("A", ".spec.replicas", format="int16"), "a column cannot be 'int16'"),
     ],
 )
-def test_a_column_that_shows_nothing_is_refused(column: Column, what: str) -> None:
-    with pytest.raises(ValueError) as refused:
+def test_an_invalid_column_is_refused(column: Column, what: str) -> None:
+    with pytest.raises(ValueError) as raised:
         kind(columns=(AGE, column))
 
-    assert what in str(refused.value)
-    assert ", at .spec.versions[].additionalPrinterColumns[1] (" in str(refused.value)
+    assert what in str(raised.value)
+    assert ", at .spec.versions[].additionalPrinterColumns[1] (" in str(raised.value)
 
 
-def test_scale_and_selectable_fields_are_written() -> None:
+def test_scale_and_selectable_fields_are_in_the_crd() -> None:
     entry = version(scale=Scale(selector=".status.selector"), selectable=(".spec.name", ".spec.inner.color"))
 
     assert entry["subresources"] == {
@@ -240,10 +240,10 @@ def test_scale_and_selectable_fields_are_written() -> None:
     ],
 )
 def test_a_scale_path_that_does_not_fit_is_refused(scale: Scale, where: str) -> None:
-    with pytest.raises(ValueError) as refused:
+    with pytest.raises(ValueError) as raised:
         kind(scale=scale)
 
-    assert f", at .spec.versions[].subresources.scale.{where} (" in str(refused.value)
+    assert f", at .spec.versions[].subresources.scale.{where} (" in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -255,8 +255,8 @@ def test_a_field_that_is_not_selectable_is_refused(path: str) -> None:
         kind(selectable=path)
 
 
-def test_selectable_fields_are_few_and_different() -> None:
-    with pytest.raises(ValueError, match=r"is there twice, at \.spec\.versions\[\]\.selectableFields\[0\]"):
+def test_selectable_fields_are_limited_and_unique() -> None:
+    with pytest.raises(ValueError, match=r"is listed twice, at \.spec\.versions\[\]\.selectableFields\[0\]"):
         kind(selectable=(".spec.name", ".spec.name"))
     with pytest.raises(ValueError, match="9 fields are selectable"):
         kind(selectable=[".spec.name"] * 9)
@@ -270,6 +270,6 @@ def test_a_status_can_be_a_field_like_any_other() -> None:
 
 
 def test_a_status_subresource_needs_a_status() -> None:
-    with pytest.raises(ValueError, match=r"there is a status subresource and no status, at \.status"):
+    with pytest.raises(ValueError, match=r"the kind has a status subresource but no status, at \.status"):
 
         class Thing(CustomResource[WideSpec], group="example.com", version="v1", status=True): ...

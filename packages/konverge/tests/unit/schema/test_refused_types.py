@@ -1,4 +1,4 @@
-"""Types that cannot become a CRD are refused when the class is made, with the wire path and what to write instead."""
+"""Types that cannot become a CRD are refused, with the wire path and what to write instead, when the class is created."""
 
 from __future__ import annotations
 
@@ -80,16 +80,16 @@ class Plain(Spec):
 
 
 def refusal(annotation: Any, *defaults: Any, **options: Any) -> str:
-    """Give the refusal of a kind whose spec has one field, `part`, of this type."""
+    """Return the error for a kind whose spec has one field, `part`, of this type."""
     default = {"part": defaults[0]} if defaults else {}
-    with pytest.raises((TypeError, ValueError)) as refused:
+    with pytest.raises((TypeError, ValueError)) as raised:
         kind_for(spec_of({"part": annotation}, **default, **options), "Refused")
-    assert str(refused.value).startswith("class Refused: ")
-    return str(refused.value)
+    assert str(raised.value).startswith("class Refused: ")
+    return str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("annotation", "where", "instead"),
+    ("annotation", "where", "suggestion"),
     [
         (complex, ".spec.part", "a struct with two floats"),
         (object, ".spec.part", "write Any"),
@@ -116,30 +116,30 @@ def refusal(annotation: Any, *defaults: Any, **options: Any) -> str:
         (Literal["a", None], ".spec.part", "write choices of one type"),
         (Literal["a"] | None, ".spec.part", "`X | None = None`"),
         (list[Literal["a"] | None], ".spec.part[]", "`X | None = None`"),
-        (Empty, ".spec.part", "give it members"),
+        (Empty, ".spec.part", "add members"),
         (Mixed, ".spec.part", "write choices of one type"),
         (Tagged, ".spec.part", "write a Model without these options"),
         (set[Port], ".spec.part[]", "Annotated[list[...], ListSet()]"),
         (set[list[str]], ".spec.part[]", "Annotated[list[...], ListSet()]"),
-        (set[str | None], ".spec.part[]", "take None out"),
+        (set[str | None], ".spec.part[]", "remove None"),
         (list[Annotated[int, Default("x")]], ".spec.part[]", "change one of the two"),
-        (set[Any], ".spec.part[]", "take None out"),
+        (set[Any], ".spec.part[]", "remove None"),
         (Annotated[list[Port], ListSet()], ".spec.part[]", "atomic=True"),
         (Annotated[list[set[str]], ListSet()], ".spec.part[]", "write Atomic()"),
         (Annotated[list[str], ListMap("name")], ".spec.part[]", "write list[...] of a Spec"),
         (Annotated[list[Port], ListMap("title")], ".spec.part[].title", "a wire name of the item"),
-        (Annotated[list[Port], ListMap("name", "name")], ".spec.part", "name each key once"),
-        (Annotated[list[Port], ListMap("nickname")], ".spec.part[].nickname", "make it required or give a default"),
-        (Annotated[list[Port], ListMap("level")], ".spec.part[].level", "take None out"),
+        (Annotated[list[Port], ListMap("name", "name")], ".spec.part", "list each key once"),
+        (Annotated[list[Port], ListMap("nickname")], ".spec.part[].nickname", "make it required or add a default"),
+        (Annotated[list[Port], ListMap("level")], ".spec.part[].level", "remove None"),
         (Annotated[list[Port], ListMap("tags")], ".spec.part[].tags", "write a field of type str, int or bool"),
-        (Annotated[list[Port | None], ListMap("name")], ".spec.part[]", "take None out"),
+        (Annotated[list[Port | None], ListMap("name")], ".spec.part[]", "remove None"),
     ],
 )
-def test_a_type_without_a_structural_schema_is_refused(annotation: Any, where: str, instead: str) -> None:
+def test_a_type_without_a_structural_schema_is_refused(annotation: Any, where: str, suggestion: str) -> None:
     message = refusal(annotation)
 
     assert f", at {where} (" in message
-    assert instead in message
+    assert suggestion in message
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_type_without_a_structural_schema_is_refused(annotation: Any, where: s
         Annotated[int, Default(None)],
     ],
 )
-def test_a_note_that_does_not_fit_is_refused_at_its_path(annotation: Any) -> None:
+def test_a_marker_that_does_not_fit_is_refused_at_its_path(annotation: Any) -> None:
     assert re.search(r", at \.spec\.part \(.+\)$", refusal(annotation))
 
 
@@ -187,23 +187,23 @@ def test_a_note_that_does_not_fit_is_refused_at_its_path(annotation: Any) -> Non
         (Annotated[int, Meta(le=3)], 5, ".spec.part", "5 is not at most 3"),
         (Annotated[str, Meta(min_length=1)], "", ".spec.part", "0 characters are fewer than 1"),
         (Annotated[str, Meta(pattern="^a$")], "a\n", ".spec.part", "does not match"),
-        (Annotated[str, Format("ipv4")], "1.2.3", ".spec.part", "is no ipv4"),
+        (Annotated[str, Format("ipv4")], "1.2.3", ".spec.part", "is not a valid ipv4"),
         (Literal["a", "b"], "c", ".spec.part", '"c" is not one of "a", "b"'),
         (str, 5, ".spec.part", "expected string, got integer"),
-        (bytes, b"", ".spec.part", "is no byte"),
-        (float, float("nan"), ".spec.part", "nan is no JSON number"),
+        (bytes, b"", ".spec.part", "is not a valid byte"),
+        (float, float("nan"), ".spec.part", "nan is not a JSON number"),
         (list[int], field(default_factory=lambda: [1, "x"]), ".spec.part[1]", "expected integer, got string"),
         (
             Annotated[list[str], ListSet()],
             field(default_factory=lambda: ["a", "a"]),
             ".spec.part[1]",
-            '"a" is there twice',
+            '"a" is duplicated',
         ),
         (
             Annotated[list[Plain], ListMap("size")],
             field(default_factory=lambda: [Plain(), Plain(size=1)]),
             ".spec.part[1]",
-            "is there twice",
+            "is duplicated",
         ),
         (
             Annotated[list[Any], Meta(max_length=1)],
@@ -218,11 +218,13 @@ def test_a_note_that_does_not_fit_is_refused_at_its_path(annotation: Any) -> Non
             ".spec.part.size",
             "expected integer, got string",
         ),
-        (datetime, field(default_factory=lambda: datetime.now(UTC)), ".spec.part", "made anew for each object"),
-        (str, field(default_factory=lambda: str(uuid4())), ".spec.part", "made anew for each object"),
+        (datetime, field(default_factory=lambda: datetime.now(UTC)), ".spec.part", "different for each object"),
+        (str, field(default_factory=lambda: str(uuid4())), ".spec.part", "different for each object"),
     ],
 )
-def test_a_default_that_breaks_its_own_type_is_refused(annotation: Any, default: Any, where: str, what: str) -> None:
+def test_a_default_that_does_not_match_its_own_type_is_refused(
+    annotation: Any, default: Any, where: str, what: str
+) -> None:
     message = refusal(annotation, default)
 
     assert f", at {where} (" in message
@@ -269,17 +271,17 @@ def test_a_status_with_a_required_field_is_refused() -> None:
 
 
 @pytest.mark.parametrize("spec", [int, dict[str, Any], None, Any])
-def test_a_spec_that_is_no_model_is_refused(spec: Any) -> None:
+def test_a_spec_that_is_not_a_model_is_refused(spec: Any) -> None:
     with pytest.raises(TypeError, match=r"has no schema, at \.spec \(write a class that derives from Spec or Status\)"):
         kind_for(spec, "Thing")
 
 
-def test_a_class_that_says_too_little_is_told_what_to_write() -> None:
+def test_the_error_for_an_incomplete_class_says_what_to_write() -> None:
     with pytest.raises(TypeError, match=r"class Thing: it has no group \(write class WebApp\(CustomResource\["):
 
         class Thing(CustomResource[Plain]): ...
 
-    with pytest.raises(TypeError, match="it does not say what its spec is"):
+    with pytest.raises(TypeError, match="it declares no spec"):
 
         class Bare(CustomResource, group="example.com", version="v1"): ...  # type: ignore[type-arg]
 
@@ -296,9 +298,9 @@ def test_a_class_that_says_too_little_is_told_what_to_write() -> None:
 @pytest.mark.parametrize(
     ("names", "where", "what"),
     [
-        (("git", "images"), ".spec.part", "exactly_one names 'images', which is no field"),
-        (("git", "size"), ".spec.part.size", "exactly_one names 'size', which is always there"),
-        (("git", "name"), ".spec.part.name", "exactly_one names 'name', which is always there"),
+        (("git", "images"), ".spec.part", "exactly_one names 'images', which is not a field"),
+        (("git", "size"), ".spec.part.size", "exactly_one names 'size', which is always set"),
+        (("git", "name"), ".spec.part.name", "exactly_one names 'name', which is always set"),
     ],
 )
 def test_the_fields_of_a_union_are_optional(names: tuple[str, ...], where: str, what: str) -> None:
@@ -321,14 +323,14 @@ def test_the_fields_of_a_union_are_optional(names: tuple[str, ...], where: str, 
         (Annotated[list[Annotated[str, IMMUTABLE]], ListSet()], ".spec.part[]"),
     ],
 )
-def test_a_rule_that_looks_back_is_refused_where_items_cannot_be_followed(annotation: Any, where: str) -> None:
+def test_a_transition_rule_is_refused_where_items_cannot_be_matched(annotation: Any, where: str) -> None:
     message = refusal(annotation)
 
     assert "uses oldSelf where the server cannot match old items with new ones" in message
     assert f", at {where} (" in message
 
 
-def test_a_rule_that_looks_back_is_taken_in_a_list_map_and_in_a_map() -> None:
+def test_a_transition_rule_is_accepted_in_a_list_map_and_in_a_map() -> None:
     class Fixed(Spec):
         name: str
         value: Annotated[str, IMMUTABLE]
@@ -337,15 +339,15 @@ def test_a_rule_that_looks_back_is_taken_in_a_list_map_and_in_a_map() -> None:
     assert "make .spec.part" in refusal(list[Fixed])
 
 
-def test_the_field_of_a_rule_must_be_there() -> None:
+def test_the_field_path_of_a_rule_must_be_in_the_schema() -> None:
     class Range(Spec, rules=[Rule("self.low < self.high", field_path=".lowest")]):
         low: int
         high: int
 
-    assert "'.lowest' leads nowhere: there is no .lowest, at .spec.part (there are low, high)" in refusal(Range)
+    assert "'.lowest' is not in the schema: there is no .lowest, at .spec.part (there are low, high)" in refusal(Range)
 
 
-def test_a_type_that_msgspec_cannot_read_is_refused() -> None:
+def test_a_type_that_msgspec_cannot_decode_is_refused() -> None:
     class Strict(msgspec.Struct, array_like=True):
         size: int
 

@@ -1,4 +1,4 @@
-"""Formats that are checked here as the server checks them; a real server judges them in tests/contract."""
+"""Formats, checked as the server checks them; tests/contract compares with a real server."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_text_has_a_format_or_not(name: str, good: list[str], bad: list[str]) 
 
 @settings(max_examples=50)
 @given(st.datetimes(timezones=st.just(UTC)), st.uuids(), st.binary(min_size=1), st.dates())
-def test_what_konverge_writes_has_the_format_of_its_type(
+def test_encoded_values_have_the_format_of_their_type(
     at: datetime, identity: uuid.UUID, data: bytes, day: date
 ) -> None:
     written = {"date-time": at, "uuid": identity, "byte": data, "date": day}
@@ -46,6 +46,6 @@ def test_what_konverge_writes_has_the_format_of_its_type(
     assert all(has_format(name, to_wire(value)) for name, value in written.items())
 
 
-def test_every_format_is_named_as_the_server_names_it() -> None:
+def test_formats_have_the_names_of_the_server() -> None:
     assert "date-time" in FORMATS
     assert all(name == name.lower() for name in FORMATS)

@@ -1,4 +1,4 @@
-"""Values against a schema, and what the server fills in; a real server judges the same in tests/contract."""
+"""Validation and defaulting of values; tests/contract compares with a real server."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from konverge.schema import (
     Nullable,
     PreserveUnknown,
     Spec,
-    problems_of,
+    find_violations,
     root_schema,
     validate,
 )
-from konverge.schema.defaults import filled
-from konverge.schema.structural import SchemaMaker
+from konverge.schema.defaults import prune_and_default
+from konverge.schema.structural import SchemaBuilder
 
 
 class Port(Spec):
@@ -42,8 +42,8 @@ class Source(Spec, exactly_one=("git", "image")):
 
 
 def problems(annotation: Any, value: Any) -> list[str]:
-    schema = SchemaMaker().of(annotation, "")
-    return [str(problem) for problem in problems_of(schema, filled(schema, value), ".x")]
+    schema = SchemaBuilder().of(annotation, "")
+    return [str(violation) for violation in find_violations(schema, prune_and_default(schema, value), ".x")]
 
 
 @pytest.mark.parametrize(
@@ -72,15 +72,15 @@ def problems(annotation: Any, value: Any) -> list[str]:
         (Annotated[int, Meta(ge=0, le=9)], 10, ["10 is not at most 9, at .x"]),
         (Annotated[int, Meta(gt=0, lt=9)], 0, ["0 is not above 0, at .x"]),
         (Annotated[int, Meta(gt=0, lt=9)], 9, ["9 is not below 9, at .x"]),
-        (Annotated[int, Meta(multiple_of=3)], 4, ["4 is no multiple of 3, at .x"]),
-        (Annotated[float, Meta(multiple_of=3)], 4.5, ["4.5 is no multiple of 3, at .x"]),
+        (Annotated[int, Meta(multiple_of=3)], 4, ["4 is not a multiple of 3, at .x"]),
+        (Annotated[float, Meta(multiple_of=3)], 4.5, ["4.5 is not a multiple of 3, at .x"]),
         (Annotated[float, Meta(multiple_of=3)], 6.0, []),
         (Annotated[float, Meta(lt=1.5)], 1, []),
         (Annotated[float, Meta(ge=0.5)], 0, ["0 is not at least 0.5, at .x"]),
         (Annotated[str, Meta(min_length=2)], "a", ["1 characters are fewer than 2, at .x"]),
         (Annotated[str, Meta(max_length=2)], "äöü", ["3 characters are more than 2, at .x"]),
         (Annotated[str, Meta(pattern="^a$")], "b", ['"b" does not match ^a$, at .x']),
-        (Annotated[str, Format("ipv4")], "b", ['"b" is no ipv4, at .x']),
+        (Annotated[str, Format("ipv4")], "b", ['"b" is not a valid ipv4, at .x']),
         (Literal["a", "b"], "c", ['"c" is not one of "a", "b", at .x']),
         (Literal[1, 2], 2.0, []),
         (Literal[1, 2], True, ["expected integer, got boolean, at .x"]),
@@ -89,12 +89,12 @@ def problems(annotation: Any, value: Any) -> list[str]:
         (list[int | None], [None], []),
         (Annotated[list[int], Meta(min_length=1)], [], ["0 items are fewer than 1, at .x"]),
         (Annotated[list[int], Meta(max_length=1)], [1, 2], ["2 items are more than 1, at .x"]),
-        (set[str], ["a", "b", "a", "a"], ['"a" is there twice, at .x[2]']),
-        (Annotated[list[list[int]], ListSet()], [[1], [1]], ["[1] is there twice, at .x[1]"]),
+        (set[str], ["a", "b", "a", "a"], ['"a" is duplicated, at .x[2]']),
+        (Annotated[list[list[int]], ListSet()], [[1], [1]], ["[1] is duplicated, at .x[1]"]),
         (
             Annotated[list[Port], ListMap("name", "number")],
             [{"name": "a"}, {"name": "a", "number": 80}],
-            ['{"name": "a", "number": 80} is there twice, at .x[1]'],
+            ['{"name": "a", "number": 80} is duplicated, at .x[1]'],
         ),
         (dict[str, int], {"a": "b"}, ["expected integer, got string, at .x.a"]),
         (dict[str, int], {"a": None}, []),
@@ -103,14 +103,14 @@ def problems(annotation: Any, value: Any) -> list[str]:
         (Port, {"name": None}, ["a value is required, at .x.name"]),
         (Port, {"name": "a", "number": None}, []),
         (Source, {"git": "a"}, []),
-        (Source, {}, ["exactly one of git, image is wanted, got none, at .x"]),
-        (Source, {"git": "a", "image": "b"}, ["exactly one of git, image is wanted, got git, image, at .x"]),
+        (Source, {}, ["exactly one of git, image is required, got none, at .x"]),
+        (Source, {"git": "a", "image": "b"}, ["exactly one of git, image is required, got git, image, at .x"]),
         (Unstructured, {"kind": "A"}, ["a value is required, at .x.apiVersion"]),
         (Annotated[dict[str, Any], EmbeddedResource()], {"apiVersion": "v1", "kind": "A"}, []),
         (Annotated[str, Meta(pattern="^a*$")], "b" * 100, [f'"{"b" * 76}... does not match ^a*$, at .x']),
     ],
 )
-def test_a_value_is_judged(annotation: Any, value: Any, found: list[str]) -> None:
+def test_a_value_is_validated(annotation: Any, value: Any, found: list[str]) -> None:
     assert problems(annotation, value) == found
 
 
@@ -130,40 +130,40 @@ def test_a_value_is_judged(annotation: Any, value: Any, found: list[str]) -> Non
         (Unstructured, {"metadata": {"name": "a"}}, {"metadata": {"name": "a"}}),
     ],
 )
-def test_what_the_server_fills_in_and_prunes(annotation: Any, value: Any, result: Any) -> None:
-    assert filled(SchemaMaker().of(annotation, ""), value) == result
+def test_defaulting_and_pruning(annotation: Any, value: Any, result: Any) -> None:
+    assert prune_and_default(SchemaBuilder().of(annotation, ""), value) == result
 
 
-def test_a_default_is_filled_in_afresh_each_time() -> None:
+def test_each_object_gets_its_own_copy_of_a_default() -> None:
     class Words(Spec):
         words: list[str] = field(default_factory=lambda: ["a"])
 
-    schema = SchemaMaker().of(Words, "")
-    filled(schema, {})["words"].append("b")
+    schema = SchemaBuilder().of(Words, "")
+    prune_and_default(schema, {})["words"].append("b")
 
-    assert filled(schema, {}) == {"words": ["a"]}
+    assert prune_and_default(schema, {}) == {"words": ["a"]}
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_a_value_drawn_from_a_drawn_type_is_read_and_judged_good(data: st.DataObject) -> None:
+def test_a_generated_value_of_a_generated_type_decodes_and_is_valid(data: st.DataObject) -> None:
     kind = kind_for(data.draw(structs(1)), "Drawn")
     spec = data.draw(values_for(root_schema(kind)["properties"]["spec"]))
 
     read = from_wire(kind, {"spec": spec})
 
     assert validate(read) == []
-    again = filled(root_schema(kind), to_wire(read))
-    assert again == filled(root_schema(kind), again)
+    again = prune_and_default(root_schema(kind), to_wire(read))
+    assert again == prune_and_default(root_schema(kind), again)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_a_broken_constraint_is_found_where_it_was_broken(data: st.DataObject) -> None:
+def test_a_violation_is_found_at_its_path(data: st.DataObject) -> None:
     kind = kind_for(data.draw(structs(1)), "Drawn")
     root = root_schema(kind)
     spec = data.draw(values_for(root["properties"]["spec"]))
 
     for path, broken in list(mistakes_in(root["properties"]["spec"], spec))[:5]:
-        paths = {problem.path for problem in problems_of(root, filled(root, {"spec": broken}))}
+        paths = {violation.path for violation in find_violations(root, prune_and_default(root, {"spec": broken}))}
         assert f".spec{path}" in paths

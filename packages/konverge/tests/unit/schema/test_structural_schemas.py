@@ -1,4 +1,4 @@
-"""Which schema a Python type has."""
+"""The schemas of Python types."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ INT_OR_STRING = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernet
     ],
 )
 def test_a_type_has_its_schema(annotation: Any, schema: dict[str, Any]) -> None:
-    assert schema_of(annotation, described=False) == schema
+    assert schema_of(annotation, descriptions=False) == schema
 
 
 @pytest.mark.parametrize(
@@ -160,10 +160,10 @@ def test_a_type_has_its_schema(annotation: Any, schema: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_a_note_is_written_into_the_schema(annotation: Any, added: dict[str, Any]) -> None:
-    bare = schema_of(annotation.__origin__ if hasattr(annotation, "__metadata__") else annotation, described=False)
+def test_a_marker_is_applied_to_the_schema(annotation: Any, added: dict[str, Any]) -> None:
+    bare = schema_of(annotation.__origin__ if hasattr(annotation, "__metadata__") else annotation, descriptions=False)
 
-    assert schema_of(annotation, described=False) == {**_without_list_type(bare, added), **added}
+    assert schema_of(annotation, descriptions=False) == {**_without_list_type(bare, added), **added}
 
 
 def _without_list_type(schema: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def _without_list_type(schema: dict[str, Any], added: dict[str, Any]) -> dict[st
     return {key: value for key, value in schema.items() if key not in dropped}
 
 
-def test_notes_inside_a_union_count_too() -> None:
+def test_markers_inside_a_union_are_applied_too() -> None:
     number_or_share = Annotated[int, Meta(ge=1)] | Annotated[str, Meta(pattern="%$")]
 
     share_or_number = Annotated[str, Meta(pattern="%$")] | Annotated[int, Meta(ge=1)]
@@ -181,7 +181,7 @@ def test_notes_inside_a_union_count_too() -> None:
     assert schema_of(Annotated[int, Meta(ge=1)] | None) == {**INT, "minimum": 1, "nullable": True}
 
 
-def test_a_bound_that_is_no_whole_number_becomes_a_rule() -> None:
+def test_a_bound_that_is_not_an_integer_becomes_a_rule() -> None:
     # The server would compare the whole number 0 with the bound 0.
     assert schema_of(Annotated[float, Meta(gt=0.5)]) == {
         "type": "number",
@@ -215,7 +215,7 @@ def test_defaults_and_examples_may_be_python_values() -> None:
     assert schema_of(Annotated[Port, Default(Port(name="a"))])["default"] == {"name": "a", "number": 80}
 
 
-def test_none_as_a_default_leaves_a_field_out_and_none_elsewhere_is_null() -> None:
+def test_none_as_a_default_omits_a_field_and_none_elsewhere_is_null() -> None:
     class Nulls(Spec):
         absent: int | None = None
         required: int | None
@@ -233,7 +233,7 @@ def test_none_as_a_default_leaves_a_field_out_and_none_elsewhere_is_null() -> No
     assert schema["required"] == ["required"]
 
 
-def test_defaults_are_in_the_schema_complete_with_those_of_their_parts() -> None:
+def test_defaults_in_the_schema_include_those_of_nested_structs() -> None:
     class Defaults(Spec):
         color: Color = Color.RED
         amount: Quantity = Quantity("1Gi")
@@ -266,7 +266,7 @@ def test_a_union_in_structural_form_is_a_rule() -> None:
     assert schema_of(Source)["x-kubernetes-validations"] == [
         {
             "rule": "[has(self.git), has(self.__namespace__)].filter(given, given).size() == 1",
-            "message": "exactly one of git, namespace is wanted",
+            "message": "exactly one of git, namespace is required",
         }
     ]
 
@@ -280,10 +280,10 @@ def test_wire_names_are_in_the_schema() -> None:
     assert list(schema_of(Named)["properties"]) == ["podCIDR", "from", "x-y"]
 
 
-def test_the_markers_answer_for_themselves() -> None:
+def test_markers_check_their_arguments() -> None:
     with pytest.raises(ValueError, match="a Rule needs an expression"):
         Rule(" ")
-    with pytest.raises(ValueError, match="is one line"):
+    with pytest.raises(ValueError, match="must be one line"):
         Rule("self", message="a\nb")
     with pytest.raises(ValueError, match="needs a message"):
         Rule("self\n> 1")
@@ -291,7 +291,7 @@ def test_the_markers_answer_for_themselves() -> None:
         Rule("self", reason="Wrong")
     with pytest.raises(ValueError, match="for a Rule that uses oldSelf"):
         Rule("self > 1", optional_old_self=True)
-    with pytest.raises(ValueError, match="the server knows no format 'phone': write one of bsonobjectid"):
+    with pytest.raises(ValueError, match="the server has no format 'phone': write one of bsonobjectid"):
         Format("phone")
     with pytest.raises(ValueError, match="a ListMap needs its keys"):
         ListMap()

@@ -1,4 +1,4 @@
-"""Python types that have no parts, with their schemas."""
+"""The schemas of primitive Python types."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from konverge.objects.metadata import ObjectMeta
 from konverge.objects.quantities import Quantity
 from konverge.objects.resources import Unstructured
 from konverge.objects.times import MicroTime
-from konverge.schema.refusals import refused_type
+from konverge.schema.schema_errors import unsupported_type
 
 __all__ = [
     "EXACTLY_ONE",
     "FRACTIONS",
     "INT_OR_STRING",
-    "LEAVES",
     "OBJECT_FIELDS",
     "PRESERVE",
+    "PRIMITIVES",
     "PRIVATE",
     "SUGGESTIONS",
     "Schema",
@@ -34,11 +34,11 @@ Schema: TypeAlias = dict[str, Any]
 
 PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 PRIVATE: Final = "x-konverge-"
-"""How the keys of a schema start that `values` reads and the server never sees: it gets a CEL rule instead."""
+"""Prefix of schema keys that only `values` reads. The server never receives them; it gets a CEL rule instead."""
 EXACTLY_ONE: Final = f"{PRIVATE}exactly-one"
 """Groups of fields of which exactly one is set."""
 FRACTIONS: Final = f"{PRIVATE}fractions"
-"""Bounds that are no whole numbers."""
+"""Bounds that are not integers."""
 
 _QUANTITY: Final = (
     r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
@@ -51,14 +51,14 @@ OBJECT_FIELDS: Final[Mapping[str, Schema]] = {
     "kind": {"type": "string"},
     "metadata": {"type": "object"},
 }
-"""What every object has; the server knows it better and lets a schema say no more about it."""
+"""The fields of every object. The server validates them itself, and a schema must not say more about them."""
 
 INT_OR_STRING: Final[Mapping[str, Any]] = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
     "x-kubernetes-int-or-string": True,
 }
 
-LEAVES: Final[Mapping[Any, Mapping[str, Any]]] = {
+PRIMITIVES: Final[Mapping[Any, Mapping[str, Any]]] = {
     str: {"type": "string"},
     int: {"type": "integer", "format": "int64"},
     float: {"type": "number", "format": "double"},
@@ -71,7 +71,7 @@ LEAVES: Final[Mapping[Any, Mapping[str, Any]]] = {
     Duration: {"type": "string", "format": "duration", "pattern": _DURATION},
     Quantity: {**INT_OR_STRING, "pattern": _QUANTITY},
     Unstructured: {"type": "object", "x-kubernetes-embedded-resource": True, PRESERVE: True},
-    # Metadata inside a spec, as pod templates have it: what people write there, and room for the rest.
+    # Metadata inside a spec, as in pod templates: the common fields, and any others.
     ObjectMeta: {
         "type": "object",
         "properties": {
@@ -82,7 +82,7 @@ LEAVES: Final[Mapping[Any, Mapping[str, Any]]] = {
         },
         PRESERVE: True,
     },
-    # Without a type: any JSON value. Null is one, so it is kept.
+    # No type means any JSON value, including null.
     Any: {"nullable": True, PRESERVE: True},
     msgspec.Raw: {"nullable": True, PRESERVE: True},
 }
@@ -99,19 +99,19 @@ SUGGESTIONS: Final[Mapping[str, str]] = {
     "Mapping": "write dict[str, ...]",
     "frozenset": "write set[...]",
 }
-"""What to write instead of a type that has no schema, by the name of the type."""
+"""What to write instead of a type without a schema, by type name."""
 
 
 def schema_of_choices(choices: tuple[Any, ...], path: str) -> Schema:
-    """Give the schema of an enum or a Literal: all choices are texts, or all are whole numbers.
+    """Return the schema of an enum or a Literal whose choices are all strings or all integers.
 
     Raises: TypeError for anything else.
     """
     values = [choice.value if isinstance(choice, enum.Enum) else choice for choice in choices]
     if not values:
-        raise refused_type(path, "an enum without members has no schema", "give it members")
+        raise unsupported_type(path, "an enum without members has no schema", "add members")
     if all(type(value) is str for value in values):
         return {"type": "string", "enum": values}
     if all(type(value) is int for value in values):
         return {"type": "integer", "format": "int64", "enum": values}
-    raise refused_type(path, "the choices are not all str or all int", "write choices of one type")
+    raise unsupported_type(path, "the choices are not all str or all int", "write choices of one type")
