@@ -104,7 +104,7 @@ generate: $(STAMP) ## make the generated files anew: built-in kinds, data of the
 golden: $(STAMP) ## record anew what a real API server answers, for the tests of the embedded one
 	$(BIN)/python tools/record_golden.py
 	$(BIN)/python tools/record_exchanges.py
-	$(BIN)/python tools/record_answers.py
+	$(BIN)/python tools/record_responses.py
 	KONVERGE_RECORD=1 $(BIN)/pytest tests/contract/test_crds_on_both.py
 
 fuzz: $(STAMP) ## thousands of generated requests on the embedded and the real server, compared

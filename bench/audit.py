@@ -1,11 +1,10 @@
-"""Who asked a real API server for what, and when: its audit log, read as it grows."""
+"""The audit log of a real API server, read while it grows: users, requests and times."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -15,7 +14,7 @@ WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
 class Request(msgspec.Struct, frozen=True):
-    """One request that was answered, or whose answer is a stream that began."""
+    """A request whose response is complete, or a watch whose response has started."""
 
     user: str
     verb: str
@@ -23,7 +22,7 @@ class Request(msgspec.Struct, frozen=True):
     name: str
     code: int
     received: float
-    answered: float
+    responded: float
 
     @property
     def is_write(self) -> bool:
@@ -34,13 +33,13 @@ class _User(msgspec.Struct):
     username: str = ""
 
 
-class _Subject(msgspec.Struct):
+class _ObjectRef(msgspec.Struct):
     resource: str = ""
     subresource: str = ""
     name: str = ""
 
 
-class _Answer(msgspec.Struct):
+class _ResponseStatus(msgspec.Struct):
     code: int = 0
 
 
@@ -50,36 +49,36 @@ class _Line(msgspec.Struct, rename="camel"):
     user: _User
     request_received_timestamp: str
     stage_timestamp: str
-    object_ref: _Subject = msgspec.field(default_factory=_Subject)
-    response_status: _Answer = msgspec.field(default_factory=_Answer)
+    object_ref: _ObjectRef = msgspec.field(default_factory=_ObjectRef)
+    response_status: _ResponseStatus = msgspec.field(default_factory=_ResponseStatus)
 
 
 _decode = msgspec.json.Decoder(_Line).decode
 
 
 class Audit:
-    """The requests of one log since the last `forget`, in the order in which they were answered.
+    """The requests of one log since the last `clear`, in the order of their responses.
 
-    A watch counts once, when it begins.
+    A watch counts once, when it starts.
     """
 
     def __init__(self, log: Path) -> None:
         self._file = log.open("rb")
-        self._rest = b""
+        self._partial_line = b""
         self.requests: list[Request] = []
 
     def read(self) -> None:
-        """Take in what is new."""
-        *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
+        """Read new lines."""
+        *lines, self._partial_line = (self._partial_line + self._file.read()).split(b"\n")
         self.requests += (_request(line) for line in map(_decode, lines) if _counts(line))
 
-    def forget(self) -> None:
-        """Begin anew: what was read so far is not of interest any more."""
+    def clear(self) -> None:
+        """Discard all requests so far."""
         self.read()
         self.requests.clear()
 
     def of(self, user: str, *, since: float = 0.0, until: float = float("inf")) -> list[Request]:
-        """Give what a user asked for in a time, by when the request was received."""
+        """Return the requests of a user that the server received in a period."""
         return [one for one in self.requests if one.user == user and since <= one.received < until]
 
     def close(self) -> None:
@@ -100,16 +99,15 @@ def _request(line: _Line) -> Request:
         name=subject.name,
         code=line.response_status.code,
         received=_seconds(line.request_received_timestamp),
-        answered=_seconds(line.stage_timestamp),
+        responded=_seconds(line.stage_timestamp),
     )
 
 
-def _named(subject: _Subject) -> Iterator[str]:
+def _named(subject: _ObjectRef) -> Iterator[str]:
     yield subject.resource
     if subject.subresource:
         yield subject.subresource
 
 
-def _seconds(moment: str) -> float:
-    found: Any = datetime.fromisoformat(moment)
-    return float(found.timestamp())
+def _seconds(timestamp: str) -> float:
+    return datetime.fromisoformat(timestamp).timestamp()

@@ -1,7 +1,7 @@
-"""A cache that follows 2,000 changes a second for a minute: does it fall behind, does it grow?
+"""A cache under 2,000 changes per second for a minute: whether its lag or its memory grows.
 
-Run by `make bench-cache-events`. The changes come from a replaying server in a process of its own. Lag is from the
-moment that a frame was sent to the moment that a subscriber was told, for one change in twenty.
+Run by `make bench-cache-events`. The changes come from `replay_server.py` in its own process. Lag is the time from
+sending a frame to the call of a subscriber, measured for one change in twenty.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from measuring import keep, verdict
-from process import cpu_seconds, memory
-from replaying import SENT
+from measurement import save_result, verdict
+from process_stats import cpu_seconds, memory
+from replay_server import SENT
 
 from konverge.cache import Cache, Event
 from konverge.client import Client, ClientConfig
 from konverge.k8s.core.v1 import Pod
 
 WINDOW = 5.0
-_EACH = 20
+_SAMPLED = 20
 
 
 @dataclass
 class Window:
-    """What happened in a few seconds."""
+    """The measurements of a few seconds."""
 
     events: int = 0
     lags: list[float] = field(default_factory=list)
@@ -48,9 +48,9 @@ class Window:
 
 
 @contextlib.contextmanager
-def replaying(rate: int, seconds: float) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Run the server, and give its port."""
-    command = [sys.executable, str(Path(__file__).parent / "replaying.py"), "--rate", str(rate)]
+def replay_server(rate: int, seconds: float) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Run the server; yield its process and its port."""
+    command = [sys.executable, str(Path(__file__).parent / "replay_server.py"), "--rate", str(rate)]
     with subprocess.Popen([*command, "--seconds", str(seconds)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -61,35 +61,35 @@ def replaying(rate: int, seconds: float) -> Iterator[tuple[subprocess.Popen[str]
 
 @dataclass
 class Observer:
-    """A subscriber that counts. Each change has the version after the one before it, so a gap is a change not told."""
+    """A subscriber that counts. Versions are consecutive, so a gap is a change that was not delivered."""
 
     windows: list[Window] = field(default_factory=lambda: [Window()])
-    told: int = 0
+    delivered: int = 0
     gaps: int = 0
     version: int = 0
 
-    def tell(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         if event.listed:
             return
         version = int(event.entry.version)
         self.gaps += self.version not in (0, version - 1)
         self.version = version
-        self.told += 1
+        self.delivered += 1
         window = self.windows[-1]
         window.events += 1
-        if self.told % _EACH == 0:
+        if self.delivered % _SAMPLED == 0:
             pod = event.entry.read(Pod)
             window.lags.append(time.time() - float(pod.metadata.annotations[SENT]))
 
 
-async def follow(port: int, seconds: float, last: Callable[[], tuple[int, int]]) -> tuple[Observer, int]:
-    """Follow the collection to the end; give what was seen, and how many changes were sent."""
+async def observe(port: int, seconds: float, last: Callable[[], tuple[int, int]]) -> tuple[Observer, int]:
+    """Watch the collection to the end; return the observer and the number of changes that were sent."""
     observer = Observer()
     windows = observer.windows
-    way = Client.connect(ClientConfig(server=f"http://127.0.0.1:{port}"))
-    async with way as client, Cache(client.collection) as cache:
-        view = cache.declare(Pod)
-        await view.subscribe(observer.tell)
+    connection = Client.connect(ClientConfig(server=f"http://127.0.0.1:{port}"))
+    async with connection as client, Cache(client.collection) as cache:
+        lister = cache.declare(Pod)
+        await lister.subscribe(observer.on_event)
         await cache.wait_for_sync(timeout=30)
         for _ in range(int(seconds / WINDOW)):
             before = cpu_seconds()
@@ -99,7 +99,7 @@ async def follow(port: int, seconds: float, last: Callable[[], tuple[int, int]])
             windows.append(Window())
         sent, version = await asyncio.to_thread(last)
         async with asyncio.timeout(30):
-            while observer.version < version:  # noqa: ASYNC110 - a few turns at the end, outside of what is measured
+            while observer.version < version:  # noqa: ASYNC110 - a short poll after the measurement
                 await asyncio.sleep(0.05)
         windows.pop()
         return observer, sent
@@ -109,9 +109,9 @@ def report(observer: Observer, sent: int, rate: int) -> str:
     windows = observer.windows
     rows = [f"{rate:,} changes a second of pods of 4.5 kB, {sent:,} in all.", ""]
     rows += ["| until s | changes | lag ms, median | lag ms, worst | cpu | RSS MB |", "|--:|--:|--:|--:|--:|--:|"]
-    for place, window in enumerate(windows, 1):
+    for number, window in enumerate(windows, 1):
         rows.append(
-            f"| {place * WINDOW:.0f} | {window.events:,} | {window.median * 1e3:.1f} | {window.worst * 1e3:.0f} "
+            f"| {number * WINDOW:.0f} | {window.events:,} | {window.median * 1e3:.1f} | {window.worst * 1e3:.0f} "
             f"| {window.cpu:.0%} | {window.rss / 1e6:.1f} |"
         )
     half = len(windows) // 2
@@ -120,7 +120,10 @@ def report(observer: Observer, sent: int, rate: int) -> str:
     growth = max(one.rss for one in late) - max(one.rss for one in early)
     rows += [
         "",
-        verdict(f"every change was told ({observer.told:,} of {sent:,}, {observer.gaps} gaps)", observer.told == sent),
+        verdict(
+            f"every change was delivered ({observer.delivered:,} of {sent:,}, {observer.gaps} gaps)",
+            observer.delivered == sent,
+        ),
         verdict(f"lag does not grow ({lag:.2f}x in the second half)", lag <= 1.5 or late[-1].median < 0.05),
         verdict(f"memory does not grow ({growth / 1e6:+.1f} MB in the second half)", growth < 3e6),
     ]
@@ -128,20 +131,20 @@ def report(observer: Observer, sent: int, rate: int) -> str:
 
 
 def main(rate: int, seconds: float) -> None:
-    with replaying(rate, seconds) as (process, port):
+    with replay_server(rate, seconds) as (process, port):
 
         def last() -> tuple[int, int]:
             assert process.stdout is not None
             sent, version = process.stdout.readline().split()
             return int(sent), int(version)
 
-        observer, sent = asyncio.run(follow(port, seconds, last))
-    keep("cache-events", report(observer, sent, rate))
+        observer, sent = asyncio.run(observe(port, seconds, last))
+    save_result("cache-events", report(observer, sent, rate))
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rate", type=int, default=2000)
-    parser.add_argument("--seconds", type=float, default=60, help="20 at least")
-    asked = parser.parse_args()
-    main(asked.rate, asked.seconds)
+    parser.add_argument("--seconds", type=float, default=60, help="at least 20")
+    args = parser.parse_args()
+    main(args.rate, args.seconds)

@@ -1,7 +1,7 @@
-"""The client side by side with its peers, on one real API server: get, create, list of 5,000, watch of 10,000 events.
+"""The client compared with its peers on one real API server: get, create, list of 5,000, watch of 10,000 events.
 
-Run by `make bench-client`. Each contender runs in a process of its own, in shuffled rounds against the same server; the
-figure is CPU time of that process (user and system), since the server's share is the same for all.
+Run by `make bench-client`. Each contender runs in its own process, in shuffled rounds against the same server. The
+measured value is the CPU time of that process (user and system), since the server's share is the same for all.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from measuring import in_rounds, keep, table, verdict
+from measurement import measure_rounds, save_result, table, verdict
 
 GETS = 400
 CREATES = 200
@@ -27,7 +27,7 @@ PAYLOAD = {"config.yaml": "key: value\n" * 60, "mode": "fast"}
 Rows = dict[str, float]
 
 
-# One contender each: a function that does all four jobs and gives the CPU microseconds per get, create, listed object
+# Each contender is a function that runs all four jobs and returns the CPU microseconds per get, create, listed object
 # and watched event.
 
 
@@ -133,8 +133,8 @@ async def kr8s(kubeconfig: str, tag: str) -> Rows:
         await (await ConfigMap(body, api=api)).create()
 
     async def list_all() -> int:
-        found = api.get("configmaps", namespace=NAMESPACE, label_selector="bench=item")
-        return len([item async for item in found])
+        listing = api.get("configmaps", namespace=NAMESPACE, label_selector="bench=item")
+        return len([item async for item in listing])
 
     async def watch() -> int:
         seen = 0
@@ -161,7 +161,7 @@ async def rows(
     list_all: Callable[[], Awaitable[int]],
     watch: Callable[[], Awaitable[int]],
 ) -> Rows:
-    """Do the four jobs, each warmed up, and give CPU microseconds for each unit."""
+    """Run the four jobs and return CPU microseconds per unit."""
     for _ in range(10):
         await get()
     begin = cpu()
@@ -189,22 +189,22 @@ def one_process(name: str, kubeconfig: str, tag: str) -> Rows:
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     if done.returncode != 0:
         raise SystemExit(f"{name} failed:\n{done.stderr[-3000:]}")
-    figures: Rows = json.loads(done.stdout.splitlines()[-1])
-    return figures
+    metrics: Rows = json.loads(done.stdout.splitlines()[-1])
+    return metrics
 
 
 async def prepare(kubeconfig: str) -> None:
-    """Fill the server: 5,000 objects to list, 10,000 to be told by a watch that starts with what is there."""
+    """Create 5,000 objects to list, and 10,000 that a watch delivers as initial events."""
     from konverge.client import Client, load_config
     from konverge.k8s.core.v1 import ConfigMap, Namespace
     from konverge.objects import ObjectMeta
 
     async with Client.connect(load_config(kubeconfig=kubeconfig)) as client:
-        gate = asyncio.Semaphore(32)
+        limit = asyncio.Semaphore(32)
 
         async def put(namespace: str, number: int) -> None:
             metadata = ObjectMeta(name=f"item-{number}", namespace=namespace, labels={"bench": "item"})
-            async with gate:
+            async with limit:
                 await client.create(ConfigMap(metadata=metadata, data=PAYLOAD))
 
         for namespace, count in ((NAMESPACE, LISTED), ("events", EVENTS)):
@@ -219,25 +219,25 @@ def main(rounds: int) -> None:
 
     with ControlPlane() as plane:
         asyncio.run(prepare(str(plane.kubeconfig)))
-        figures: dict[str, list[Rows]] = {name: [] for name in CONTENDERS}
+        metrics: dict[str, list[Rows]] = {name: [] for name in CONTENDERS}
 
         def measure(name: str) -> float:
-            tag = f"{name.replace('_', '-')}-{len(figures[name])}"
-            figures[name].append(one_process(name, str(plane.kubeconfig), tag))
+            tag = f"{name.replace('_', '-')}-{len(metrics[name])}"
+            metrics[name].append(one_process(name, str(plane.kubeconfig), tag))
             return 0.0
 
-        in_rounds({name: lambda name=name: measure(name) for name in CONTENDERS}, rounds=rounds)  # type: ignore[misc]
-    report(figures, rounds)
+        measure_rounds({name: lambda name=name: measure(name) for name in CONTENDERS}, rounds=rounds)  # type: ignore[misc]
+    report(metrics, rounds)
 
 
-def report(figures: dict[str, list[Rows]], rounds: int) -> None:
+def report(metrics: dict[str, list[Rows]], rounds: int) -> None:
     jobs = {"get": "us per get", "create": "us per create", "list": "us per listed object", "watch": "us per event"}
     text = f"CPU time of the client process, median of {rounds} shuffled rounds; ConfigMaps of 0.9 kB.\n\n"
     verdicts = []
     for job, unit in jobs.items():
-        measured = in_rounds({})
-        for name, runs in figures.items():
-            measured |= in_rounds({name: iter([run[job] for run in runs]).__next__}, rounds=len(runs))
+        measured = measure_rounds({})
+        for name, runs in metrics.items():
+            measured |= measure_rounds({name: iter([run[job] for run in runs]).__next__}, rounds=len(runs))
         text += table(job, unit, measured, "konverge") + "\n"
         ours = measured["konverge"].median
         best = min(one.median for name, one in measured.items() if name != "konverge")
@@ -249,7 +249,7 @@ def report(figures: dict[str, list[Rows]], rounds: int) -> None:
             verdicts.append(verdict(f"list: 5x faster than kubernetes_asyncio ({slow:.1f}x)", slow >= 5))
             light = ours / measured["lightkube"].median
             verdicts.append(verdict(f"list: no slower than lightkube ({light:.2f}x)", light <= 1))
-    keep("client", text + "\n".join(verdicts) + "\n")
+    save_result("client", text + "\n".join(verdicts) + "\n")
 
 
 if __name__ == "__main__":
@@ -258,9 +258,9 @@ if __name__ == "__main__":
     parser.add_argument("--contender", choices=CONTENDERS)
     parser.add_argument("--kubeconfig", default="")
     parser.add_argument("--tag", default="")
-    asked = parser.parse_args()
-    if asked.contender:
-        result: Any = asyncio.run(CONTENDERS[asked.contender](asked.kubeconfig, asked.tag))  # type: ignore[arg-type]
+    args = parser.parse_args()
+    if args.contender:
+        result: Any = asyncio.run(CONTENDERS[args.contender](args.kubeconfig, args.tag))  # type: ignore[arg-type]
         print(json.dumps(result))
     else:
-        main(asked.rounds)
+        main(args.rounds)

@@ -1,8 +1,8 @@
-"""The embedded cluster: how soon a first Deployment is ready, and what 500 of them cost.
+"""The embedded cluster: time to the first ready Deployment, and the cost of 500 Deployments.
 
-Run by `make bench-cluster`. The first is measured from the shell: from the start of the process `konverge cluster`
-until what `kubectl rollout status` waits for is so, against the same with the real etcd, kube-apiserver and
-kube-controller-manager and konverge's nodes beside them. The second is one process, without a socket.
+Run by `make bench-cluster`. The first is measured from the start of the process `konverge cluster` until the condition
+of `kubectl rollout status` holds, compared with the real etcd, kube-apiserver and kube-controller-manager together with
+konverge's nodes. The second runs in one process, without a socket.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from measuring import Measured, keep, table, verdict
+from measurement import Measurement, save_result, table, verdict
 
 from konverge import Client, ObjectMeta
-from konverge.client import load_config, rolled_out
+from konverge.client import is_deployment_complete, load_config
 from konverge.errors import KonvergeError
 from konverge.k8s.apps.v1 import Deployment, DeploymentSpec
 from konverge.k8s.core.v1 import Container, Namespace, PodSpec, PodTemplateSpec, ServiceAccount
@@ -47,7 +47,7 @@ def deployment(name: str) -> Deployment:
 
 
 async def first_ready(kubeconfig: Path) -> None:
-    """Create a Deployment as soon as the cluster takes it, and wait until it has rolled out."""
+    """Create a Deployment as soon as the cluster accepts it, and wait for its rollout."""
     async with Client.connect(load_config(kubeconfig=kubeconfig)) as client:
         while True:
             try:
@@ -57,63 +57,63 @@ async def first_ready(kubeconfig: Path) -> None:
                 break
             except KonvergeError:
                 await asyncio.sleep(0.02)
-        await client.wait_for(Deployment, "web", rolled_out(), timeout=120)
+        await client.wait_for(Deployment, "web", is_deployment_complete(), timeout=120)
 
 
-def compiled(directory: Path) -> dict[str, str]:
-    """An environment in which modules are compiled once and kept, as they are where pip installed them."""
+def bytecode_environment(directory: Path) -> dict[str, str]:
+    """Return an environment in which byte code is cached, as for modules that pip installed."""
     return {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(directory / "compiled")}
 
 
 def embedded(directory: Path) -> float:
-    """Seconds from the start of the process to a ready Deployment."""
+    """Return the seconds from the start of the process to a ready Deployment."""
     kubeconfig = directory / "embedded.kubeconfig"
-    began = time.perf_counter()
+    start = time.perf_counter()
     process = subprocess.Popen(
         [*KONVERGE, "cluster", "--quiet", "--kubeconfig", str(kubeconfig)],
         stdout=subprocess.DEVNULL,
-        env=compiled(directory),
+        env=bytecode_environment(directory),
     )
     try:
         while not kubeconfig.exists() or not kubeconfig.stat().st_size:
             time.sleep(0.005)
         asyncio.run(first_ready(kubeconfig))
-        return time.perf_counter() - began
+        return time.perf_counter() - start
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(20)
 
 
 def real(directory: Path) -> float:
-    """The same with the real programs, and konverge's nodes in a process of their own."""
-    began = time.perf_counter()
+    """Return the same with the real programs, and konverge's nodes in their own process."""
+    start = time.perf_counter()
     with ControlPlane(controller_manager=True) as plane:
         nodes = subprocess.Popen(
             [*KONVERGE, "nodes", "--kubeconfig", str(plane.kubeconfig)],
             stdout=subprocess.DEVNULL,
-            env=compiled(directory),
+            env=bytecode_environment(directory),
         )
         try:
             asyncio.run(first_ready(Path(plane.kubeconfig)))
-            return time.perf_counter() - began
+            return time.perf_counter() - start
         finally:
             nodes.send_signal(signal.SIGINT)
             nodes.wait(20)
 
 
 async def many() -> dict[str, float]:
-    """Let 500 Deployments of three pods become ready, in this process."""
+    """Create 500 Deployments of three pods in this process and wait until all are ready; return the cost."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     async with EmbeddedCluster(nodes=20) as cluster:
         client = cluster.client()
-        while not await _furnished(client):  # noqa: ASYNC110 - a benchmark looks from outside
+        while not await _has_default_account(client):  # noqa: ASYNC110 - a benchmark polls from outside
             await asyncio.sleep(0.01)
-        cpu, began = time.process_time(), time.perf_counter()
+        cpu, start = time.process_time(), time.perf_counter()
         for number in range(MANY):
             await client.create(deployment(f"web-{number}"))
         while await _available(client) < 3 * MANY:  # noqa: ASYNC110
             await asyncio.sleep(0.25)
-        wall, used = time.perf_counter() - began, time.process_time() - cpu
+        wall, used = time.perf_counter() - start, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {"wall s": wall, "cpu s": used, "peak MB": peak / 1024, "grown MB": (peak - before) / 1024}
 
@@ -122,7 +122,7 @@ async def _available(client: Client) -> int:
     return sum(one.status.available_replicas or 0 for one in await client.list(Deployment))
 
 
-async def _furnished(client: Client) -> bool:
+async def _has_default_account(client: Client) -> bool:
     try:
         await client.get(ServiceAccount, "default", namespace="default")
     except KonvergeError:
@@ -131,7 +131,7 @@ async def _furnished(client: Client) -> bool:
 
 
 def main() -> None:
-    shells = {"konverge cluster": Measured("konverge cluster"), "real programs": Measured("real programs")}
+    shells = {"konverge cluster": Measurement("konverge cluster"), "real programs": Measurement("real programs")}
     with tempfile.TemporaryDirectory(prefix="konverge-") as directory:
         for warm_up in (embedded, real):
             warm_up(Path(directory))
@@ -140,16 +140,16 @@ def main() -> None:
             for name, measure in order if number % 2 else reversed(order):
                 shells[name].rounds.append(measure(Path(directory)))
                 print(f"round {number + 1}: {name} {shells[name].rounds[-1]:.2f} s", flush=True)
-    figures = asyncio.run(many())
+    metrics = asyncio.run(many())
     ratio = shells["real programs"].median / shells["konverge cluster"].median
     claim = f"a first ready Deployment at least 4x sooner than with the real programs ({ratio:.1f}x)"
-    names = " | ".join(figures)
-    values = " | ".join(f"{value:,.1f}" for value in figures.values())
-    keep(
+    names = " | ".join(metrics)
+    values = " | ".join(f"{value:,.1f}" for value in metrics.values())
+    save_result(
         "cluster",
         table("From the shell to a first ready Deployment", "s", shells, "real programs")
         + f"\n### {MANY} Deployments of 3 pods become ready, in one process\n\n"
-        + f"| {names} |\n|{'--:|' * len(figures)}\n| {values} |\n\n"
+        + f"| {names} |\n|{'--:|' * len(metrics)}\n| {values} |\n\n"
         + verdict(claim, ratio >= 4)
         + "\n",
     )

@@ -1,8 +1,8 @@
-"""The embedded control plane against the real etcd and kube-apiserver, in one run.
+"""The embedded server compared with the real etcd and kube-apiserver.
 
-Run by `make bench-controlplane`. Time to ready, creates and gets a second over HTTPS, a list of 10,000 objects, a watch
-fanned out to 100 watchers, memory; and creates a second in-process, without a socket. The embedded server runs in a
-process of its own on one core; the load comes from this process on the other. The real one has both.
+Run by `make bench-controlplane`. It measures time to ready, creates and gets per second over HTTPS, a list of 10,000
+objects, a watch with 100 watchers, memory, and creates per second in-process, without a socket. The embedded server
+runs in its own process on one core; the load comes from this process on the other core. The real server uses both.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from measuring import Measured, keep, table, verdict
+from measurement import Measurement, save_result, table, verdict
 
 from konverge.client import HttpTransport, load_config
 from konverge.objects import encode
@@ -35,7 +35,7 @@ LISTED = 10_000
 WATCHERS = 100
 WATCHED = 100
 
-Figures = dict[str, float]
+Metrics = dict[str, float]
 
 
 def body(name: str) -> bytes:
@@ -47,7 +47,7 @@ def body(name: str) -> bytes:
 
 @contextmanager
 def embedded(directory: Path) -> Iterator[tuple[float, str, list[int]]]:
-    """Run the embedded server in a process on the first core; give the time to ready after import."""
+    """Run the embedded server in a process on the first core; yield the time to ready after import, and the process."""
     kubeconfig = directory / "kubeconfig"
     command = [sys.executable, __file__, "--serve", str(kubeconfig)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True) as process:
@@ -84,11 +84,11 @@ def real(_: Path) -> Iterator[tuple[float, str, list[int]]]:
 
 
 async def many(transport: HttpTransport, requests: list[Request]) -> float:
-    """Send requests, 16 at a time; give how many were answered a second."""
-    waiting = iter(requests)
+    """Send requests, 16 concurrently; return the responses per second."""
+    remaining = iter(requests)
 
     async def worker() -> None:
-        for request in waiting:
+        for request in remaining:
             async with await transport.send(request) as response:
                 await response.read()
                 assert response.status < 300, response.status
@@ -115,14 +115,14 @@ async def list_seconds(transport: HttpTransport) -> float:
 
 
 async def fan_out(transport: HttpTransport) -> float:
-    """Have 100 watchers be told 100 creates; give the events a second that arrived, all watchers together."""
+    """Create 100 objects with 100 watchers; return the events per second that all watchers received."""
     query = (("watch", "true"), ("fieldSelector", "metadata.namespace=kube-public"))
     path = "/api/v1/namespaces/kube-public/configmaps"
     opened = [
         await transport.send(Request("GET", path, query=query, headers=JSON, stream=True)) for _ in range(WATCHERS)
     ]
 
-    async def follow(response: object) -> None:
+    async def consume(response: object) -> None:
         seen = 0
         async for chunk in response.chunks():  # type: ignore[attr-defined]
             seen += chunk.count(b"\n")
@@ -132,19 +132,19 @@ async def fan_out(transport: HttpTransport) -> float:
     begin = time.perf_counter()
     async with asyncio.TaskGroup() as group:
         for response in opened:
-            group.create_task(follow(response))
+            group.create_task(consume(response))
         for number in range(WATCHED):
-            request = Request("POST", path, headers=JSON, body=body(f"told-{number}"), timeout=60)
-            async with await transport.send(request) as answer:
-                await answer.read()
-    took = time.perf_counter() - begin
+            request = Request("POST", path, headers=JSON, body=body(f"watched-{number}"), timeout=60)
+            async with await transport.send(request) as created:
+                await created.read()
+    seconds = time.perf_counter() - begin
     for response in opened:
         await response.close()
-    return WATCHERS * WATCHED / took
+    return WATCHERS * WATCHED / seconds
 
 
 async def in_process(count: int = 5_000) -> float:
-    """Create objects through the in-process transport; give how many a second of CPU: nothing there waits."""
+    """Create objects through the in-process transport; return creates per CPU second, since nothing waits for I/O."""
     from konverge.client import InProcessTransport
     from konverge_cluster.embedded_server import EmbeddedServer
 
@@ -158,13 +158,13 @@ async def in_process(count: int = 5_000) -> float:
 
 
 def resident(pids: list[int]) -> float:
-    """Give the memory that processes hold, in MB."""
+    """Return the resident memory of processes in MB."""
     pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
     return pages * resource.getpagesize() / 1e6
 
 
 def cpu_seconds(pids: list[int]) -> float:
-    """Give the CPU time that processes have used, user and system."""
+    """Return the CPU time that processes have used, user and system."""
     ticks = 0
     for pid in pids:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -178,35 +178,35 @@ async def connected(kubeconfig: str) -> AsyncIterator[HttpTransport]:
         yield transport
 
 
-async def jobs(kubeconfig: str, pids: list[int]) -> Figures:
+async def jobs(kubeconfig: str, pids: list[int]) -> Metrics:
     async with connected(kubeconfig) as transport:
         await many(transport, creates("warm", 50))
         spent = cpu_seconds(pids)
-        figures = {"creates/s": await many(transport, creates("item", CREATES))}
-        figures["server CPU of a create, us"] = (cpu_seconds(pids) - spent) / CREATES * 1e6
+        metrics = {"creates/s": await many(transport, creates("item", CREATES))}
+        metrics["server CPU of a create, us"] = (cpu_seconds(pids) - spent) / CREATES * 1e6
         get = Request("GET", f"{COLLECTION}/item-0", headers=JSON, timeout=60)
-        figures["gets/s"] = await many(transport, [get] * GETS)
-        figures["watch events/s to 100 watchers"] = await fan_out(transport)
+        metrics["gets/s"] = await many(transport, [get] * GETS)
+        metrics["watch events/s to 100 watchers"] = await fan_out(transport)
         await many(transport, creates("more", LISTED - CREATES - 50))
-        figures["list of 10,000, s"] = await list_seconds(transport)
-        figures["memory with 10,000 objects, MB"] = resident(pids)
-    return figures
+        metrics["list of 10,000, s"] = await list_seconds(transport)
+        metrics["memory with 10,000 objects, MB"] = resident(pids)
+    return metrics
 
 
-def measure(rounds: int) -> dict[str, dict[str, Measured]]:
-    measured: dict[str, dict[str, Measured]] = {}
+def measure(rounds: int) -> dict[str, dict[str, Measurement]]:
+    measured: dict[str, dict[str, Measurement]] = {}
     for _ in range(rounds):
         for name, server in (("embedded", embedded), ("real", real)):
             with tempfile.TemporaryDirectory() as directory, server(Path(directory)) as (ready, kubeconfig, pids):
-                figures = {"ready, s": ready, **asyncio.run(jobs(kubeconfig, pids))}
-            for job, figure in figures.items():
-                measured.setdefault(job, {}).setdefault(name, Measured(name)).rounds.append(figure)
+                metrics = {"ready, s": ready, **asyncio.run(jobs(kubeconfig, pids))}
+            for job, metric in metrics.items():
+                measured.setdefault(job, {}).setdefault(name, Measurement(name)).rounds.append(metric)
     return measured
 
 
 def main(rounds: int) -> None:
     os.sched_setaffinity(0, {1})
-    direct = Measured("in-process creates/s", [asyncio.run(in_process()) for _ in range(rounds)])
+    direct = Measurement("in-process creates/s", [asyncio.run(in_process()) for _ in range(rounds)])
     measured = measure(rounds)
     text = f"ConfigMaps of 1 kB; median of {rounds} rounds; 16 requests in flight.\n\n"
     text += "".join(table(job, job, by_server, "real") + "\n" for job, by_server in measured.items())
@@ -219,15 +219,15 @@ def main(rounds: int) -> None:
         verdict(f"twice its creates/s over HTTPS with one core ({faster:.2f}x)", faster >= 2),
         verdict(f"5,000 creates/s in-process ({direct.median:,.0f})", direct.median >= 5_000),
     ]
-    keep("controlplane", text + "\n".join(verdicts) + "\n")
+    save_result("controlplane", text + "\n".join(verdicts) + "\n")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--serve", type=Path)
-    asked = parser.parse_args()
-    if asked.serve:
-        asyncio.run(serve(asked.serve))
+    args = parser.parse_args()
+    if args.serve:
+        asyncio.run(serve(args.serve))
     else:
-        main(asked.rounds)
+        main(args.rounds)

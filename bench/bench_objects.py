@@ -1,6 +1,6 @@
-"""Decoding, encoding and holding a Pod of 4.5 kB: konverge's typed models against dicts and the peers' models.
+"""Time to decode and encode a Pod of 4.5 kB, and its memory: konverge's typed models, dicts and the peers' models.
 
-Run by `make bench-objects`. Each contender reads JSON bytes and writes JSON bytes; what lies in between is its own.
+Run by `make bench-objects`. Each contender decodes JSON bytes into its own model and encodes that into JSON bytes.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from kubernetes_asyncio.client import ApiClient
 from kubernetes_asyncio.client.configuration import Configuration
 from lightkube.core.decoders import decode_object
 from lightkube.resources.core_v1 import Pod as LightkubePod
-from measuring import in_rounds, keep, microseconds, table, verdict
+from measurement import measure_rounds, microseconds, save_result, table, verdict
 from sample_pod import pod_bytes
 
 from konverge.k8s.core.v1 import Pod
-from konverge.objects import decode, encode, whole
+from konverge.objects import decode, encode, full_object
 
 HELD = 500
-"""So many pods are held at once to see what one takes."""
+"""Number of pods that are held in memory to measure the size of one."""
 
 DATA = pod_bytes()
 
@@ -41,40 +41,40 @@ class Contender:
     encode: Callable[[Any], bytes]
 
 
-class _Answer:
-    """What kubernetes_asyncio's deserializer takes for the answer of a server."""
+class _Response:
+    """A response as kubernetes_asyncio's deserializer expects it."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data.decode()
 
 
 def _kubernetes_asyncio() -> Contender:
-    # Without its connection pool: only its models are used here.
+    # Without a connection pool: only the models are used here.
     client = ApiClient.__new__(ApiClient)
     client.configuration = Configuration()
     return Contender(
         "kubernetes_asyncio",
-        lambda data: client.deserialize(_Answer(data), "V1Pod"),
+        lambda data: client.deserialize(_Response(data), "V1Pod"),
         lambda pod: json.dumps(client.sanitize_for_serialization(pod)).encode(),
     )
 
 
 def _pydantic() -> Contender:
-    """The same fields as konverge's models, made into pydantic's by walking the classes."""
-    made: dict[Any, Any] = {}
+    """Return a contender with pydantic models that have the same fields as konverge's models."""
+    models: dict[Any, Any] = {}
 
     def model_of(cls: Any) -> Any:
-        if cls in made:
-            return made[cls]
-        made[cls] = None  # a cycle would show as None; the Pod has none
+        if cls in models:
+            return models[cls]
+        models[cls] = None  # a recursive type would appear as None; the Pod has none
         fields: dict[str, Any] = {}
         for one in msgspec.structs.fields(cls):
             required = one.required
             default = pydantic.Field(alias=one.encode_name) if required else pydantic.Field(None, alias=one.encode_name)
             kind = translate(one.type)
             fields[one.name] = (kind if required else kind | None, default)
-        made[cls] = pydantic.create_model(cls.__name__, **fields)
-        return made[cls]
+        models[cls] = pydantic.create_model(cls.__name__, **fields)
+        return models[cls]
 
     def translate(kind: Any) -> Any:
         if kind is msgspec.Raw:
@@ -104,7 +104,7 @@ def _pydantic() -> Contender:
 def contenders() -> list[Contender]:
     return [
         Contender("konverge", lambda data: decode(Pod, data), encode),
-        Contender("konverge, edited", lambda data: decode(Pod, data), lambda pod: encode(whole(pod))),
+        Contender("konverge, edited", lambda data: decode(Pod, data), lambda pod: encode(full_object(pod))),
         Contender("json to dict", json.loads, lambda pod: json.dumps(pod).encode()),
         Contender("orjson to dict", orjson.loads, orjson.dumps),
         Contender("lightkube", lambda data: decode_object(data, LightkubePod), msgspec.json.encode),
@@ -114,7 +114,7 @@ def contenders() -> list[Contender]:
 
 
 def bytes_held(contender: Contender) -> float:
-    """Give the bytes that one decoded pod holds, its source text included where the contender keeps it."""
+    """Return the memory of one decoded pod in bytes, including its source text if the contender keeps it."""
     copies = [pod_bytes(f"web-7c5ddbdf54-{number:05}") for number in range(HELD)]
     contender.decode(copies[0])
     gc.collect()
@@ -128,38 +128,40 @@ def bytes_held(contender: Contender) -> float:
 
 
 def import_milliseconds(module: str) -> float:
-    """Give the CPU time that an import takes in a fresh interpreter whose byte code is warm."""
+    """Return the CPU time of an import in a new interpreter with cached byte code."""
     code = f"import time; begin = time.process_time(); import {module}; print((time.process_time() - begin) * 1e3)"
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    return float(done.stdout)
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    return float(process.stdout)
 
 
 def imports() -> tuple[str, list[str]]:
-    """Measure what importing costs; every group is imported with all that it needs."""
+    """Measure the cost of imports; every group is imported with its dependencies."""
     groups = [f"konverge.k8s.{group}.v1" for group in ("core", "apps", "batch", "networking", "rbac")]
     modules = ["konverge", *groups]
     for module in modules:
         import_milliseconds(module)
-    measured = in_rounds({module: lambda module=module: import_milliseconds(module) for module in modules}, rounds=9)  # type: ignore[misc]
+    measured = measure_rounds(
+        {module: lambda module=module: import_milliseconds(module) for module in modules}, rounds=9
+    )  # type: ignore[misc]
     slowest = max(measured[group].median for group in groups)
-    front = measured["konverge"].median
+    top_level = measured["konverge"].median
     return table("Import", "ms", measured, "konverge"), [
-        verdict(f"import konverge under 150 ms ({front:.0f} ms)", front < 150),
+        verdict(f"import konverge under 150 ms ({top_level:.0f} ms)", top_level < 150),
         verdict(f"one group under 60 ms ({slowest:.0f} ms at most)", slowest < 60),
     ]
 
 
 def main() -> None:
-    all_of_them = contenders()
-    typed = [one for one in all_of_them if one.name != "konverge, edited"]
-    decoding = in_rounds({one.name: lambda one=one: microseconds(lambda: one.decode(DATA)) for one in typed})  # type: ignore[misc]
-    objects = {one.name: one.decode(DATA) for one in all_of_them}
+    everyone = contenders()
+    typed = [one for one in everyone if one.name != "konverge, edited"]
+    decoding = measure_rounds({one.name: lambda one=one: microseconds(lambda: one.decode(DATA)) for one in typed})  # type: ignore[misc]
+    objects = {one.name: one.decode(DATA) for one in everyone}
     objects["konverge, edited"].metadata.labels["edited"] = "yes"
-    encoding = in_rounds(
-        {one.name: lambda one=one: microseconds(lambda: one.encode(objects[one.name])) for one in all_of_them}  # type: ignore[misc]
+    encoding = measure_rounds(
+        {one.name: lambda one=one: microseconds(lambda: one.encode(objects[one.name])) for one in everyone}  # type: ignore[misc]
     )
-    holding = in_rounds({one.name: lambda one=one: bytes_held(one) for one in typed}, rounds=1)  # type: ignore[misc]
+    holding = measure_rounds({one.name: lambda one=one: bytes_held(one) for one in typed}, rounds=1)  # type: ignore[misc]
     fast = {name: one.median for name, one in decoding.items()}
     written = {name: one.median for name, one in encoding.items()}
     verdicts = [
@@ -189,13 +191,13 @@ def main() -> None:
     ]
     import_table, import_verdicts = imports()
     verdicts += import_verdicts
-    keep(
+    save_result(
         "objects",
         f"One Pod of {len(DATA)} bytes; CPU time, median of 15 shuffled rounds.\n\n"
         + table("Decode", "us", decoding, "orjson to dict")
         + "\n"
         + table("Encode", "us", encoding, "orjson to dict")
-        + "\n'konverge, edited' is an object that was read, edited, and is written with all it came with.\n\n"
+        + "\n'konverge, edited' is an object that was decoded and changed, and is encoded with its unknown fields.\n\n"
         + table("Held by one decoded Pod (konverge keeps the source text)", "bytes", holding, "orjson to dict")
         + "\n"
         + import_table

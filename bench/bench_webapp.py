@@ -1,7 +1,7 @@
-"""The WebApp operator with 1,000 applications: how soon all are ready, how many requests that takes, how much memory.
+"""The WebApp operator with 1,000 applications: time until all are ready, requests, memory.
 
-Run by `make bench-webapp`. The operator is a process of its own, started as in production (`konverge run`), and looked
-at from outside: by its /metrics and by /proc. The cluster is the embedded one, in this process, behind a socket; so the
+Run by `make bench-webapp`. The operator runs in its own process, started as in production (`konverge run`), and is
+observed from outside: through its /metrics and /proc. The embedded cluster runs in this process, behind a socket; the
 times are those of both together on one machine.
 """
 
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import urlopen
 
-from measuring import keep, verdict
+from measurement import save_result, verdict
 from operator_process import OperatorProcess
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -31,28 +31,28 @@ from konverge_operators.webapp.api import Phase, WebApp, WebAppSpec
 ROOT = Path(__file__).parent.parent
 MANY = 1000
 READS = ("get", "list", "watch")
-MOST_WRITES = 10.0
-"""So many writes may an application cost until it is ready: finalizer, two children, three of status, its events."""
+MAX_WRITES = 10.0
+"""Writes per application until it is ready: the finalizer, two children, three status updates, its events."""
 
 
 @dataclass(frozen=True)
-class Figures:
-    """What one run was."""
+class Metrics:
+    """The metrics of one run."""
 
     applications: int
     observed: float
     ready: float
     requests: Counter[str]
-    quiet: Counter[str]
+    idle: Counter[str]
     restarted: float
-    again: Counter[str]
+    after_restart: Counter[str]
     memory: float
     cpu: float
     cluster: float
 
 
 class Operator:
-    """The operator's process, and what it says about itself."""
+    """The operator's process and its own metrics."""
 
     def __init__(self, kubeconfig: Path, directory: Path) -> None:
         self._port = free_port()
@@ -69,17 +69,17 @@ class Operator:
         self.process = OperatorProcess(command, kubeconfig=kubeconfig, resync=0, directory=directory)
 
     def requests(self) -> Counter[str]:
-        """Give how many requests it has made, by verb; questions about its own rights aside."""
-        found: Counter[str] = Counter()
-        with urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=30) as answer:
-            for family in text_string_to_metric_families(answer.read().decode()):
+        """Return the number of its requests by verb, without access reviews."""
+        requests: Counter[str] = Counter()
+        with urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=30) as response:
+            for family in text_string_to_metric_families(response.read().decode()):
                 for sample in family.samples:
-                    asked = sample.name == "konverge_client_requests_total"
-                    if asked and not sample.labels["kind"].endswith("Review"):
-                        found[sample.labels["verb"]] += int(sample.value)
-        return found
+                    is_request = sample.name == "konverge_client_requests_total"
+                    if is_request and not sample.labels["kind"].endswith("Review"):
+                        requests[sample.labels["verb"]] += int(sample.value)
+        return requests
 
-    async def until_up(self) -> None:
+    async def wait_until_up(self) -> None:
         while True:
             self.process.check()
             try:
@@ -95,76 +95,77 @@ def application(number: int) -> WebApp:
     return WebApp(metadata=ObjectMeta(name=f"web-{number}", namespace="default"), spec=spec)
 
 
-async def waited(client: Client, count: int, *, ready: bool) -> None:
-    """Wait until so many applications are observed, or ready."""
+async def wait_for_applications(client: Client, count: int, *, ready: bool) -> None:
+    """Wait until `count` applications are observed, or ready."""
     while True:
-        found = await client.list(WebApp, namespace="default")
-        done = [one for one in found if one.status.observed_generation == one.metadata.generation]
+        applications = await client.list(WebApp, namespace="default")
+        done = [one for one in applications if one.status.observed_generation == one.metadata.generation]
         if sum(one.status.phase is Phase.READY or not ready for one in done) >= count:
             return
         await asyncio.sleep(0.5)
 
 
 @asynccontextmanager
-async def operating(kubeconfig: Path, directory: Path) -> AsyncGenerator[Operator]:
+async def running_operator(kubeconfig: Path, directory: Path) -> AsyncGenerator[Operator]:
     operator = Operator(kubeconfig, directory)
     await asyncio.to_thread(operator.process.__enter__)
     try:
-        await operator.until_up()
+        await operator.wait_until_up()
         yield operator
     finally:
         await asyncio.to_thread(operator.process.__exit__, None, None, None)
 
 
-async def measured(count: int, directory: Path) -> Figures:
-    """Create so many applications under an operator, let it rest, and start it again."""
+async def measure(count: int, directory: Path) -> Metrics:
+    """Create `count` applications with a running operator, wait while it is idle, and restart it."""
     kubeconfig = directory / "kubeconfig"
     async with EmbeddedCluster(nodes=10, heartbeat=0.0) as cluster:
         await cluster.listen()
         cluster.write_kubeconfig(kubeconfig)
         client = cluster.client()
         await client.create(crd_for(WebApp))
-        async with operating(kubeconfig, directory) as operator:
-            before, began, cluster_began = operator.requests(), time.perf_counter(), time.process_time()
+        async with running_operator(kubeconfig, directory) as operator:
+            before, start, cluster_start = operator.requests(), time.perf_counter(), time.process_time()
             for number in range(count):
                 await client.create(application(number))
-            await waited(client, count, ready=False)
-            observed = time.perf_counter() - began
-            await waited(client, count, ready=True)
-            ready, cluster_cpu = time.perf_counter() - began, time.process_time() - cluster_began
+            await wait_for_applications(client, count, ready=False)
+            observed = time.perf_counter() - start
+            await wait_for_applications(client, count, ready=True)
+            ready, cluster_cpu = time.perf_counter() - start, time.process_time() - cluster_start
             await asyncio.sleep(10)  # events are sent in the background
             requests = await asyncio.to_thread(operator.requests)
-            await asyncio.sleep(35)  # each is looked at once more
-            quiet = await asyncio.to_thread(operator.requests) - requests
+            await asyncio.sleep(35)  # each is reconciled once more
+            idle = await asyncio.to_thread(operator.requests) - requests
             memory, cpu = operator.process.peak(), operator.process.cpu()
-        began = time.perf_counter()
-        async with operating(kubeconfig, directory) as operator:
+        start = time.perf_counter()
+        async with running_operator(kubeconfig, directory) as operator:
             await asyncio.sleep(35)
-            again, restarted = await asyncio.to_thread(operator.requests), time.perf_counter() - began
-    return Figures(count, observed, ready, requests - before, quiet, restarted, again, memory, cpu, cluster_cpu)
+            after_restart, restarted = await asyncio.to_thread(operator.requests), time.perf_counter() - start
+    return Metrics(count, observed, ready, requests - before, idle, restarted, after_restart, memory, cpu, cluster_cpu)
 
 
-def report(found: Figures) -> str:
-    """Write the figures down."""
-    each = {verb: number / found.applications for verb, number in sorted(found.requests.items())}
-    whole = sum(number for verb, number in found.requests.items() if verb not in READS)
+def report(metrics: Metrics) -> str:
+    """Return the metrics as a table."""
+    each = {verb: number / metrics.applications for verb, number in sorted(metrics.requests.items())}
+    writes = sum(number for verb, number in metrics.requests.items() if verb not in READS)
+    cpu_each = metrics.cpu / metrics.applications
     rows = [
-        f"| until all are observed | {found.observed:.1f} s |",
-        f"| until all are ready | {found.ready:.1f} s |",
-        f"| writes per application | {whole / found.applications:.2f} |",
+        f"| until all are observed | {metrics.observed:.1f} s |",
+        f"| until all are ready | {metrics.ready:.1f} s |",
+        f"| writes per application | {writes / metrics.applications:.2f} |",
         f"| requests per application, by verb | {', '.join(f'{verb} {number:.2f}' for verb, number in each.items())} |",
-        f"| writes in 35 s at rest | {_writes(found.quiet)} |",
-        f"| writes in {found.restarted:.0f} s after a restart | {_writes(found.again)} |",
-        f"| peak RSS of the operator | {found.memory / 2**20:.0f} MiB |",
-        f"| CPU of the operator | {found.cpu:.1f} s, {found.cpu / found.applications * 1000:.1f} ms an application |",
-        f"| CPU of the cluster until all were ready | {found.cluster:.1f} s |",
+        f"| writes in 35 s while idle | {_writes(metrics.idle)} |",
+        f"| writes in {metrics.restarted:.0f} s after a restart | {_writes(metrics.after_restart)} |",
+        f"| peak RSS of the operator | {metrics.memory / 2**20:.0f} MiB |",
+        f"| CPU of the operator | {metrics.cpu:.1f} s, {cpu_each * 1000:.1f} ms per application |",
+        f"| CPU of the cluster until all were ready | {metrics.cluster:.1f} s |",
     ]
     checks = [
-        verdict(f"at most {MOST_WRITES:g} writes an application", whole / found.applications <= MOST_WRITES),
-        verdict("no write at rest", _writes(found.quiet) == 0),
-        verdict("no write after a restart", _writes(found.again) == 0),
+        verdict(f"at most {MAX_WRITES:g} writes per application", writes / metrics.applications <= MAX_WRITES),
+        verdict("no write while idle", _writes(metrics.idle) == 0),
+        verdict("no write after a restart", _writes(metrics.after_restart) == 0),
     ]
-    head = f"### {found.applications} WebApps\n\n| | |\n|---|--:|"
+    head = f"### {metrics.applications} WebApps\n\n| | |\n|---|--:|"
     return "\n".join([head, *rows, "", *checks, ""])
 
 
@@ -177,9 +178,9 @@ def main() -> None:
     parser.add_argument("--applications", type=int, default=MANY)
     count = parser.parse_args().applications
     with tempfile.TemporaryDirectory() as directory:
-        text = report(asyncio.run(measured(count, Path(directory))))
+        text = report(asyncio.run(measure(count, Path(directory))))
     if count >= MANY:
-        keep("webapp", text)
+        save_result("webapp", text)
     else:
         print(text)
 

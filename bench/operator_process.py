@@ -1,4 +1,4 @@
-"""An operator as a process of its own, looked at from outside: CPU time, memory, and when its reconciles began."""
+"""An operator in its own process, observed from outside: CPU time, memory, and the start times of its reconciles."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Contender = tuple[str, list[str]]
 
 
 def cpu_of(pid: int) -> float:
-    """Give the CPU seconds that a process has used, user and system."""
+    """Return the CPU seconds that a process has used, user and system."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 class OperatorProcess:
-    """Runs while the `with` block runs, and is then asked to end by SIGTERM.
+    """A process that runs during a `with` block; at the end it gets SIGTERM.
 
-    Its files are in `directory`: what it prints, and the moments at which its reconciles began.
+    `directory` contains its files: its output, and the start times of its reconciles.
     """
 
     def __init__(self, command: list[str], *, kubeconfig: Path, resync: float, directory: Path) -> None:
@@ -39,13 +39,13 @@ class OperatorProcess:
             "KUBECONFIG": str(kubeconfig),
             "SHOP_RESYNC": f"{resync:g}",
             "SHOP_STAMPS": str(self._stamps),
-            # Compiled once, as an installed operator is, whatever the environment of the benchmark says.
+            # Byte code is compiled once, as for an installed operator, regardless of the benchmark's environment.
             "PYTHONDONTWRITEBYTECODE": "",
             "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir()) / "konverge-bench-compiled"),
         }
 
     def __enter__(self) -> OperatorProcess:
-        self.began = time.time()
+        self.start_time = time.time()
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 self._command, env=self._environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL
@@ -61,7 +61,7 @@ class OperatorProcess:
             self._process.wait()
 
     def check(self) -> None:
-        """Make sure that it still runs.
+        """Check that the process still runs.
 
         Raises: SystemExit with the end of its log.
         """
@@ -69,18 +69,18 @@ class OperatorProcess:
             raise SystemExit(f"{self._command} ended with {self._process.returncode}:\n{self._log.read_text()[-3000:]}")
 
     def cpu(self) -> float:
-        """Give the CPU seconds that it has used, user and system."""
+        """Return the CPU seconds that the process has used, user and system."""
         return cpu_of(self._process.pid)
 
     def peak(self) -> float:
-        """Give the most memory that it ever had, in bytes."""
+        """Return the peak memory of the process in bytes."""
         lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
         return next(float(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
 
     def stamps(self, *, since: float = 0.0) -> list[tuple[str, int, float]]:
-        """Give name, generation and moment of each reconcile that began, in order."""
+        """Return name, generation and start time of each reconcile, in order."""
         if not self._stamps.exists():
             return []
         lines = (line.split() for line in self._stamps.read_text().splitlines())
-        found = ((name, int(generation), float(moment)) for name, generation, moment in lines)
-        return [one for one in found if one[2] >= since]
+        stamps = ((name, int(generation), float(start)) for name, generation, start in lines)
+        return [one for one in stamps if one[2] >= since]

@@ -75,7 +75,7 @@ def _metadata(name: str) -> dict[str, Any]:
 
 
 def pod(name: str = "web-7c5ddbdf54-abcde") -> dict[str, Any]:
-    """Give the Pod as plain JSON values."""
+    """Return the Pod as plain JSON values."""
     conditions = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"]
     return {
         "kind": "Pod",
@@ -123,5 +123,5 @@ def pod(name: str = "web-7c5ddbdf54-abcde") -> dict[str, Any]:
 
 
 def pod_bytes(name: str = "web-7c5ddbdf54-abcde") -> bytes:
-    """Give the Pod as compact JSON."""
+    """Return the Pod as compact JSON."""
     return json.dumps(pod(name), separators=(",", ":")).encode()

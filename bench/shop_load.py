@@ -1,12 +1,12 @@
-"""The shops of the controller benchmark on a real server: made, changed at a steady pace, looked at, cleared away."""
+"""The shops of the controller benchmark on a real server: create, change at a constant rate, check, delete."""
 
 from __future__ import annotations
 
 import asyncio
 
-from load import each, unless_there
+from load import each, ignore_existing
 
-from konverge.client import Client, condition
+from konverge.client import Client, has_condition
 from konverge.k8s.apiextensions.v1 import CustomResourceDefinition
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Namespace, Service
@@ -22,12 +22,12 @@ _SPEC = {"type": "object", "properties": {"image": {"type": "string"}, "replicas
 _STATUS = {
     "type": "object",
     "properties": {"observedGeneration": _INTEGER, "ready": _INTEGER},
-    "x-kubernetes-preserve-unknown-fields": True,  # kopf keeps its progress there
+    "x-kubernetes-preserve-unknown-fields": True,  # kopf stores its progress there
 }
 
 
 async def prepare(client: Client) -> None:
-    """Make the kind and the namespace."""
+    """Create the CRD and the namespace."""
     version = {
         "name": "v1",
         "served": True,
@@ -47,14 +47,14 @@ async def prepare(client: Client) -> None:
         metadata={"name": "shops.bench.example.com"},
         spec=spec,
     )
-    await unless_there(client.create(Namespace(metadata=ObjectMeta(name=NAMESPACE))))
-    await unless_there(client.create(crd))
-    await client.wait_for(CustomResourceDefinition, "shops.bench.example.com", condition("Established"))
-    await asyncio.sleep(3)  # the server answers for a new kind only after a while
+    await ignore_existing(client.create(Namespace(metadata=ObjectMeta(name=NAMESPACE))))
+    await ignore_existing(client.create(crd))
+    await client.wait_for(CustomResourceDefinition, "shops.bench.example.com", has_condition("Established"))
+    await asyncio.sleep(3)  # the server serves a new kind only after a delay
 
 
 async def load(client: Client, count: int) -> None:
-    """Create so many shops."""
+    """Create `count` shops."""
 
     async def put(number: int) -> None:
         metadata = {"name": f"shop-{number}", "namespace": NAMESPACE}
@@ -65,43 +65,43 @@ async def load(client: Client, count: int) -> None:
 
 
 async def change(client: Client, numbers: range, *, replicas: int, per_second: float) -> None:
-    """Change each of these shops once, so many a second, whether or not the server keeps up."""
+    """Change each of these shops once, at a constant rate, whether or not the server keeps up."""
     clock = asyncio.get_running_loop().time
     begin = clock()
     async with asyncio.TaskGroup() as group:
-        for place, number in enumerate(numbers):
-            await asyncio.sleep(max(0.0, begin + place / per_second - clock()))
+        for index, number in enumerate(numbers):
+            await asyncio.sleep(max(0.0, begin + index / per_second - clock()))
             key = Key(NAMESPACE, f"shop-{number}")
             group.create_task(client.patch(SHOP, key, {"spec": {"replicas": replicas}}))
 
 
 async def check(client: Client, count: int) -> None:
-    """Make sure that every shop has its children as it wants them, and a status that says so.
+    """Check that every shop has its children as specified, and a current status.
 
-    Raises: SystemExit with the first few that are wrong.
+    Raises: SystemExit with the first few that do not.
     """
     shops = await client.list(SHOP, namespace=NAMESPACE)
     deployments = {one.name: one for one in await client.list(Deployment, namespace=NAMESPACE)}
     services = {one.name for one in await client.list(Service, namespace=NAMESPACE)}
-    wrong = [shop.name for shop in shops if not _is_done(shop, deployments.get(shop.name), services)]
-    if len(shops) != count or wrong:
-        raise SystemExit(f"{len(shops)} shops of {count}, {len(wrong)} not done: {wrong[:5]}")
+    incomplete = [shop.name for shop in shops if not _is_done(shop, deployments.get(shop.name), services)]
+    if len(shops) != count or incomplete:
+        raise SystemExit(f"{len(shops)} shops of {count}, {len(incomplete)} not done: {incomplete[:5]}")
 
 
 def _is_done(shop: Unstructured, deployment: Deployment | None, services: set[str]) -> bool:
     observed = shop.get("status", {}).get("observedGeneration")
     replicas = deployment.spec.replicas if deployment is not None and deployment.spec else None
-    wanted = (shop["metadata"]["generation"], shop["spec"]["replicas"])
-    return (observed, replicas) == wanted and shop.name in services
+    desired = (shop["metadata"]["generation"], shop["spec"]["replicas"])
+    return (observed, replicas) == desired and shop.name in services
 
 
 async def clear(client: Client) -> None:
-    """Delete all shops and all their children: without a controller manager nobody else does."""
+    """Delete all shops and their children; without a controller manager there is no garbage collection."""
     for kind in (SHOP, Deployment, Service):
         await client.delete_collection(kind, namespace=NAMESPACE)
-    held = [shop.key for shop in await client.list(SHOP, namespace=NAMESPACE)]
+    remaining = [shop.key for shop in await client.list(SHOP, namespace=NAMESPACE)]
 
-    async def release(place: int) -> None:
-        await client.patch(SHOP, held[place], {"metadata": {"finalizers": None}})
+    async def remove_finalizers(index: int) -> None:
+        await client.patch(SHOP, remaining[index], {"metadata": {"finalizers": None}})
 
-    await each(range(len(held)), release)
+    await each(range(len(remaining)), remove_finalizers)

@@ -1,6 +1,6 @@
-"""Make the generated files anew, from what a real API server says about itself: `make generate`.
+"""Regenerate `konverge.k8s` from the OpenAPI documents of a real API server: `make generate`.
 
-It starts the control plane that tests use, reads its OpenAPI v3 documents and its discovery, and writes
+It starts the control plane for tests, reads its OpenAPI v3 documents and its discovery, and writes
 `packages/konverge/src/konverge/k8s` and the schemas that tests compare it with.
 """
 
@@ -28,12 +28,12 @@ def main() -> None:
         description, version = describe(plane)
     write_package(package_files(description, server_version=version))
     SCHEMAS.parent.mkdir(parents=True, exist_ok=True)
-    SCHEMAS.write_bytes(schemas_of(description))
+    SCHEMAS.write_bytes(compressed_schemas(description))
     sys.stdout.write(f"{len(description.generated)} classes of Kubernetes {version}, {len(description.kinds)} kinds\n")
 
 
 def describe(plane: ControlPlane) -> tuple[ApiDescription, str]:
-    """Ask a server for all it says about itself, and for its version."""
+    """Return the OpenAPI documents and discovery of a server, and its version."""
     paths = filter(_is_built_in, _get(plane, "/openapi/v3")["paths"])
     documents = {path: _get(plane, f"/openapi/v3/{path}") for path in paths}
     discoveries = [_get(plane, path, accept=AGGREGATED) for path in ("/api", "/apis")]
@@ -41,7 +41,7 @@ def describe(plane: ControlPlane) -> tuple[ApiDescription, str]:
 
 
 def write_package(files: dict[str, str]) -> None:
-    """Replace the package: what is no longer served goes."""
+    """Replace the package; files of kinds that are no longer served are removed."""
     shutil.rmtree(PACKAGE, ignore_errors=True)
     for path, text in sorted(files.items()):
         target = PACKAGE / path
@@ -51,33 +51,37 @@ def write_package(files: dict[str, str]) -> None:
         subprocess.run([Path(sys.executable).with_name("ruff"), *command, PACKAGE], check=True)
 
 
-def schemas_of(description: ApiDescription) -> bytes:
-    """Pack the schemas without their descriptions, for the tests; the same input gives the same bytes."""
-    kept = {name: _bare(schema) for name, schema in description.schemas.items()}
-    text = json.dumps(kept, sort_keys=True, separators=(",", ":"))
+def compressed_schemas(description: ApiDescription) -> bytes:
+    """Return the compressed schemas without descriptions. The same input gives the same bytes."""
+    schemas = {name: _without_descriptions(schema) for name, schema in description.schemas.items()}
+    text = json.dumps(schemas, sort_keys=True, separators=(",", ":"))
     return gzip.compress(text.encode(), mtime=0)
 
 
 def _is_built_in(path: str) -> bool:
-    """Leave out the groups of custom resources, should the server have any."""
+    """Report whether a document belongs to a built-in group, not to custom resources."""
     group = path.removeprefix("apis/").partition("/")[0]
     return "." not in group or group.endswith(".k8s.io")
 
 
-def _bare(schema: Any) -> Any:
+def _without_descriptions(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_bare(each) for each in schema]
+        return [_without_descriptions(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    # A property may be called "description": only a text is one.
-    return {key: _bare(value) for key, value in schema.items() if not (key == "description" and isinstance(value, str))}
+    # A property may be called "description"; a description is always a string.
+    return {
+        key: _without_descriptions(value)
+        for key, value in schema.items()
+        if not (key == "description" and isinstance(value, str))
+    }
 
 
 def _get(plane: ControlPlane, path: str, *, accept: str = "application/json") -> Any:
-    answer = plane.request("GET", path, headers={"Accept": accept})
-    if answer.status != 200:
-        raise SystemExit(f"GET {path}: the server answered {answer.status}")
-    return answer.json()
+    response = plane.request("GET", path, headers={"Accept": accept})
+    if response.status != 200:
+        raise SystemExit(f"GET {path}: status {response.status}")
+    return response.json()
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Regenerate the data of the built-in kinds: `python tools/generate_builtins.py`, run by hand.
 
-All of it comes from a real Kubernetes. `tools/structs`, run in the Go module of the control plane's programs, prints how
-the Go types decode and encode JSON and protobuf. The API server provides discovery, the OpenAPI schemas and the columns
-of its tables.
+All of it comes from a real Kubernetes. `tools/structs`, run in the Go module of the control plane's programs, prints
+how the Go types decode and encode JSON and protobuf. The API server provides discovery, the OpenAPI schemas and the
+columns of its tables.
 """
 
 from __future__ import annotations
@@ -125,7 +125,11 @@ def _without_descriptions(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     # A property may be called "description"; a description is always a string.
-    return {key: _without_descriptions(value) for key, value in schema.items() if not (key == "description" and isinstance(value, str))}
+    return {
+        key: _without_descriptions(value)
+        for key, value in schema.items()
+        if not (key == "description" and isinstance(value, str))
+    }
 
 
 def _get(plane: ControlPlane, path: str, *, accept: str = "application/json") -> Any:

@@ -1,8 +1,8 @@
-"""Record the exchanges in tests/data/golden anew: send the requests to a real API server, write down what it answers.
+"""Record the exchanges in tests/data/golden: send the requests to a real API server and write its responses.
 
     python tools/record_exchanges.py [name ...]
 
-Each recording gets a control plane of its own, so that none depends on another.
+Each recording uses its own control plane, so that none depends on another.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from konverge.testing import ControlPlane
 
 
 def sender(server: RealServer) -> Send:
-    """A way to the server, as the player wants it."""
+    """Return a function that sends a request to the server."""
 
     def send(
         method: str, path: str, headers: dict[str, str], body: bytes
     ) -> tuple[int, Mapping[str, str], tuple[str, ...], bytes]:
-        heard = server.ask(method, path, body or None, headers=headers)
-        return heard.status, heard.headers, heard.warnings, heard.body
+        response = server.ask(method, path, body or None, headers=headers)
+        return response.status, response.headers, response.warnings, response.body
 
     return send
 
@@ -47,7 +47,7 @@ def record(name: str) -> int:
 
 def main(names: list[str]) -> None:
     for name in names or sorted(path.stem for path in RECORDINGS.glob("*.jsonl")):
-        sys.stdout.write(f"{name}: {record(name)} answers of a real server\n")
+        sys.stdout.write(f"{name}: {record(name)} responses of a real server\n")
 
 
 if __name__ == "__main__":

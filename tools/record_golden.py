@@ -1,6 +1,6 @@
-"""Record what a real API server answers to the cases of the built-in kinds: `make golden`, by hand.
+"""Record the responses of a real API server to the cases of the built-in kinds: `make golden`, run by hand.
 
-The unit tests hold the embedded control plane against these recordings, so they need no real server.
+The unit tests compare the embedded server with these recordings, so they need no real server.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from two_servers import RealApi, with_namespace  # noqa: E402
 
 def main() -> None:
     with ControlPlane() as plane:
-        answers = RealApi(plane)
-        answers.namespace = "golden-builtins"
-        with_namespace(answers)
-        write(RECORDED, {case.title: case.run(answers) for case in cases()})
+        builtins = RealApi(plane)
+        builtins.namespace = "golden-builtins"
+        with_namespace(builtins)
+        write(RECORDED, {case.title: case.run(builtins) for case in cases()})
         tables = RealApi(plane)
         tables.namespace = "golden-rows"
         write(RECORDED_ROWS, rows(with_namespace(tables)))
 
 
 def write(target: Path, content: Any) -> None:
-    """Write JSON that can be read and compared line by line."""
+    """Write JSON with one entry per line, so that recordings can be diffed."""
     lines = (f"{json.dumps(key)}: {json.dumps(value, sort_keys=True)}" for key, value in content.items())
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-    sys.stdout.write(f"{target.relative_to(ROOT)}: {len(content)} answers\n")
+    sys.stdout.write(f"{target.relative_to(ROOT)}: {len(content)} responses\n")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """The shop operator of the benchmark on konverge; see bench/bench_controller.py.
 
-Called as: konverge_operator.py [workers]. The cluster is that of KUBECONFIG; SHOP_RESYNC is how many seconds after a
-reconcile an object is looked at again, 0 for never; SHOP_STAMPS is a file that the start of each reconcile goes to.
-With SHOP_PROFILE a profile of each run goes to a file whose name begins so.
+Usage: konverge_operator.py [workers]. KUBECONFIG selects the cluster. SHOP_RESYNC is the number of seconds after which
+an object is reconciled again, 0 for never. SHOP_STAMPS is the file to which the start of each reconcile is written.
+With SHOP_PROFILE, a profile of each run is written to a file with this prefix.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The shop operator of the benchmark on kopf; see bench/bench_controller.py.
 
-The cluster is that of KUBECONFIG; SHOP_RESYNC is how many seconds pass between two looks at an object, 0 for none;
-SHOP_STAMPS is a file that the start of each reconcile goes to. Children are written with kubernetes_asyncio, which is
-what an asynchronous operator uses beside kopf. Events about objects are off, to its favour. kopf has no limit on
-handlers that run at once which suits this: one of its workers stays with its object for seconds after the last change.
-So handlers wait for each other here, with eight at a time as in the others.
+KUBECONFIG selects the cluster. SHOP_RESYNC is the number of seconds between two reconciles of an object, 0 for none.
+SHOP_STAMPS is the file to which the start of each reconcile is written. Children are written with kubernetes_asyncio,
+the usual client of asynchronous operators with kopf. Events about objects are disabled, in favour of kopf. kopf has no
+suitable limit on concurrent handlers: its workers stay with their object for seconds after the last change. Therefore a
+semaphore limits the handlers to eight, as in the other operators.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from stamps import stamp
 RESYNC = float(os.environ["SHOP_RESYNC"])
 SHOPS = ("bench.example.com", "v1", "shops")
 
-eight_at_once = asyncio.Semaphore(8)
+concurrency_limit = asyncio.Semaphore(8)
 
 
 @kopf.on.login()
@@ -45,7 +45,7 @@ async def disconnect(memo: kopf.Memo, **_: object) -> None:
 @kopf.on.update(*SHOPS, field="spec")
 @kopf.on.resume(*SHOPS)
 async def reconcile(body: kopf.Body, spec: kopf.Spec, patch: kopf.Patch, memo: kopf.Memo, **_: object) -> None:
-    async with eight_at_once:
+    async with concurrency_limit:
         stamp(body["metadata"]["name"], body["metadata"]["generation"])
         deployment = await put_deployment(memo.apps, deployment_for(body, spec))
         await put_service(memo.core, service_for(body))
@@ -58,24 +58,24 @@ if RESYNC:
     kopf.on.timer(*SHOPS, interval=RESYNC, initial_delay=RESYNC)(reconcile)
 
 
-async def put_deployment(apps: AppsV1Api, wanted: dict) -> client.V1Deployment:
-    name, namespace = wanted["metadata"]["name"], wanted["metadata"]["namespace"]
+async def put_deployment(apps: AppsV1Api, desired: dict) -> client.V1Deployment:
+    name, namespace = desired["metadata"]["name"], desired["metadata"]["namespace"]
     try:
-        return await apps.create_namespaced_deployment(namespace, wanted)
+        return await apps.create_namespaced_deployment(namespace, desired)
     except ApiException as error:
         if error.status != 409:
             raise
-    return await apps.patch_namespaced_deployment(name, namespace, wanted)
+    return await apps.patch_namespaced_deployment(name, namespace, desired)
 
 
-async def put_service(core: CoreV1Api, wanted: dict) -> None:
-    name, namespace = wanted["metadata"]["name"], wanted["metadata"]["namespace"]
+async def put_service(core: CoreV1Api, desired: dict) -> None:
+    name, namespace = desired["metadata"]["name"], desired["metadata"]["namespace"]
     try:
-        await core.create_namespaced_service(namespace, wanted)
+        await core.create_namespaced_service(namespace, desired)
     except ApiException as error:
         if error.status != 409:
             raise
-        await core.patch_namespaced_service(name, namespace, wanted)
+        await core.patch_namespaced_service(name, namespace, desired)
 
 
 def child_of(body: kopf.Body, **more: object) -> dict:
@@ -93,13 +93,13 @@ def deployment_for(body: kopf.Body, spec: kopf.Spec) -> dict:
     labels = labels_of(body)
     container = {"name": "web", "image": spec["image"], "ports": [{"name": "http", "containerPort": 8080}]}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
-    wanted = {"replicas": spec["replicas"], "selector": {"matchLabels": labels}, "template": template}
-    return child_of(body, apiVersion="apps/v1", kind="Deployment", spec=wanted)
+    desired = {"replicas": spec["replicas"], "selector": {"matchLabels": labels}, "template": template}
+    return child_of(body, apiVersion="apps/v1", kind="Deployment", spec=desired)
 
 
 def service_for(body: kopf.Body) -> dict:
-    wanted = {"selector": labels_of(body), "ports": [{"name": "http", "port": 80, "targetPort": "http"}]}
-    return child_of(body, apiVersion="v1", kind="Service", spec=wanted)
+    desired = {"selector": labels_of(body), "ports": [{"name": "http", "port": 80, "targetPort": "http"}]}
+    return child_of(body, apiVersion="v1", kind="Service", spec=desired)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""kopf with a handler that keeps every object in dicts, measured from inside.
+"""kopf with a handler that stores every object in dicts, measured in its own process.
 
-Called as: kopf_peer.py <kubeconfig> <pods|widgets> <count>. Prints one line of JSON; see bench/bench_cache.py for what
-each figure means. kopf has no cache. Its own in-memory indices are not used here: with 10,000 objects their first
-filling takes many minutes of CPU time. Readers get what is held, not a copy.
+Usage: kopf_peer.py <kubeconfig> <pods|widgets> <count>. Prints one line of JSON; bench/bench_cache.py explains the
+metrics. kopf has no cache. Its in-memory indices are not used here: with 10,000 objects, filling them takes minutes of
+CPU time. Readers get the stored object, not a copy.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ import yaml
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from process import a_second, cpu_seconds, memory, settle
+from process_stats import cpu_seconds, memory, per_second, trim_memory
 
 RESOURCES = {"pods": ("v1", "pods"), "widgets": ("bench.example.com/v1", "widgets")}
 
 
 def main(kubeconfig: str, what: str, count: int) -> None:
-    held = Held(count)
+    store = ObjectStore(count)
     registry = kopf.OperatorRegistry()
 
     @kopf.on.login(registry=registry)
@@ -34,14 +34,14 @@ def main(kubeconfig: str, what: str, count: int) -> None:
         return connection(kubeconfig)
 
     @kopf.on.event(*RESOURCES[what], registry=registry)
-    async def keep(namespace: str, name: str, body: kopf.Body, **_: object) -> None:
-        held.keep((namespace, name), body)
+    async def save_result(namespace: str, name: str, body: kopf.Body, **_: object) -> None:
+        store.save_result((namespace, name), body)
 
-    asyncio.run(measure(registry, held))
+    asyncio.run(measure(registry, store))
 
 
-class Held:
-    """What an author would write: objects by name, names by app and by node."""
+class ObjectStore:
+    """The dicts that an operator author would write: objects by name, names by app and by node."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -50,7 +50,7 @@ class Held:
         self.apps: dict = {}
         self.nodes: dict = {}
 
-    def keep(self, key: tuple, body: kopf.Body) -> None:
+    def save_result(self, key: tuple, body: kopf.Body) -> None:
         self.bodies[key] = body
         self.apps.setdefault(body["metadata"]["labels"]["app"], set()).add(key)
         self.nodes.setdefault(body["spec"]["nodeName"], set()).add(key)
@@ -58,34 +58,34 @@ class Held:
             self.complete.set()
 
 
-async def measure(registry: kopf.OperatorRegistry, held: Held) -> None:
+async def measure(registry: kopf.OperatorRegistry, store: ObjectStore) -> None:
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
-    settle()
-    base, began, cpu_before = memory("VmRSS"), time.perf_counter(), cpu_seconds()
+    trim_memory()
+    base, start, cpu_before = memory("VmRSS"), time.perf_counter(), cpu_seconds()
     operator = asyncio.create_task(
         kopf.operator(registry=registry, settings=settings, standalone=True, clusterwide=True)
     )
-    if held.count:
-        await held.complete.wait()
-    wall, cpu, peak = time.perf_counter() - began, cpu_seconds() - cpu_before, memory("VmHWM")
+    if store.count:
+        await store.complete.wait()
+    wall, cpu, peak = time.perf_counter() - start, cpu_seconds() - cpu_before, memory("VmHWM")
     await asyncio.sleep(10)
-    settle()
-    figures = {"wall": wall, "cpu": cpu, "base": base, "peak": peak, "settled": memory("VmRSS")}
-    if held.count:
-        figures |= reading(held)
-    sys.stdout.write(json.dumps(figures) + "\n")
+    trim_memory()
+    metrics = {"wall": wall, "cpu": cpu, "base": base, "peak": peak, "settled": memory("VmRSS")}
+    if store.count:
+        metrics |= read_rates(store)
+    sys.stdout.write(json.dumps(metrics) + "\n")
     sys.stdout.flush()
     operator.cancel()
     await asyncio.wait([operator], timeout=5)
 
 
-def reading(held: Held) -> dict:
-    keys, choose = list(held.bodies), random.Random(1).choice
+def read_rates(store: ObjectStore) -> dict:
+    keys, choose = list(store.bodies), random.Random(1).choice
     return {
-        "get": a_second(lambda: held.bodies[choose(keys)]),
-        "list": a_second(lambda: [held.bodies[key] for key in held.apps["app-7"]]),
-        "index": a_second(lambda: [held.bodies[key] for key in held.nodes["node-7"]]),
+        "get": per_second(lambda: store.bodies[choose(keys)]),
+        "list": per_second(lambda: [store.bodies[key] for key in store.apps["app-7"]]),
+        "index": per_second(lambda: [store.bodies[key] for key in store.nodes["node-7"]]),
     }
 
 
@@ -93,14 +93,14 @@ def connection(kubeconfig: str) -> kopf.ConnectionInfo:
     config = yaml.safe_load(Path(kubeconfig).read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
 
-    def file(holder: dict, name: str) -> str | None:
-        if name in holder:
-            return holder[name]
-        if f"{name}-data" not in holder:
+    def file(section: dict, name: str) -> str | None:
+        if name in section:
+            return section[name]
+        if f"{name}-data" not in section:
             return None
-        with tempfile.NamedTemporaryFile(delete=False) as kept:
-            kept.write(base64.b64decode(holder[f"{name}-data"]))
-        return kept.name
+        with tempfile.NamedTemporaryFile(delete=False) as file_:
+            file_.write(base64.b64decode(section[f"{name}-data"]))
+        return file_.name
 
     return kopf.ConnectionInfo(
         server=cluster["server"],

@@ -1,4 +1,4 @@
-"""The custom resource of the controller benchmark, as konverge's users write it."""
+"""The custom resource of the controller benchmark, written with konverge."""
 
 from __future__ import annotations
 

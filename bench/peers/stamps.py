@@ -1,4 +1,4 @@
-"""When each reconcile began: a line of name, generation and wall clock in the file of SHOP_STAMPS."""
+"""Start times of reconciles: a line with name, generation and wall clock in the file SHOP_STAMPS."""
 
 import os
 import time
@@ -9,5 +9,5 @@ _file = os.open(os.environ["SHOP_STAMPS"], os.O_APPEND | os.O_CREAT | os.O_WRONL
 
 
 def stamp(name: str, generation: int | None) -> None:
-    """Note that a reconcile begins now."""
+    """Record the start of a reconcile."""
     os.write(_file, f"{name} {generation} {time.time():.6f}\n".encode())

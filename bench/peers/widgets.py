@@ -1,4 +1,4 @@
-"""The custom resource of the benchmark, as konverge's users write it."""
+"""The custom resource of the cache benchmark, written with konverge."""
 
 from __future__ import annotations
 
@@ -40,4 +40,4 @@ class WidgetStatus(Status):
 
 
 class Widget(CustomResource[WidgetSpec, WidgetStatus], group="bench.example.com", version="v1"):
-    """A thing that is made of parts."""
+    """A widget with parts."""

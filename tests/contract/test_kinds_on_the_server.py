@@ -112,7 +112,7 @@ def test_the_package_is_what_make_generate_would_write() -> None:
 
     written = {path.relative_to(PACKAGE).as_posix(): path.read_text() for path in sorted(PACKAGE.rglob("*.py"))}
     assert package_files(description, server_version=version) == written
-    assert generate.schemas_of(description) == generate.SCHEMAS.read_bytes()
+    assert generate.compressed_schemas(description) == generate.SCHEMAS.read_bytes()
 
 
 def test_kinds_of_subresources_are_written_there(control_plane: ControlPlane, namespace: str) -> None:

@@ -1,4 +1,4 @@
-"""The embedded server answers as a real one did when it was recorded (`python tools/record_answers.py`)."""
+"""The embedded server answers as a real one did when it was recorded (`python tools/record_responses.py`)."""
 
 from __future__ import annotations
 

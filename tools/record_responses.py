@@ -1,7 +1,7 @@
-"""Record what a real server answers to the scripts of the tests: `python tools/record_answers.py`, by hand.
+"""Record the responses of a real server to the scripts of the tests: `python tools/record_responses.py`, run by hand.
 
-The recordings let the embedded server be held against the real one where no real one is at hand. What may differ (uids,
-versions, times) is masked before it is written, so that the same server gives the same file.
+The tests compare the embedded server with the recordings where no real server is available. Values that differ between
+runs (uids, versions, times) are masked, so that the same server gives the same file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main() -> None:
             recorded[name] = [answer(api, step) for step in steps]
     text = json.dumps(recorded, sort_keys=True, separators=(",", ":")).encode()
     RECORDINGS.write_bytes(gzip.compress(text, mtime=0))
-    sys.stdout.write(f"{sum(map(len, recorded.values()))} answers, {RECORDINGS.stat().st_size} bytes\n")
+    sys.stdout.write(f"{sum(map(len, recorded.values()))} responses, {RECORDINGS.stat().st_size} bytes\n")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What the benchmarks share: contenders measured in shuffled rounds, tables with the spread, results that are kept.
+"""Shared parts of the benchmarks: measurement in shuffled rounds, tables with the spread, result files.
 
-The machine is shared and noisy, so every contender runs in every round, in another order each time. The figure is the
-median of the rounds; the spread is how far the middle half of them lies apart.
+The machine is shared and noisy, so every contender runs in every round, in a different order each time. A result is the
+median of the rounds; the spread is the interquartile range.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ RESULTS = Path(__file__).parent / "results"
 
 
 @dataclass
-class Measured:
-    """The figures of one contender, one for each round."""
+class Measurement:
+    """The values of one contender, one for each round."""
 
     name: str
     rounds: list[float] = field(default_factory=list)
@@ -42,9 +42,9 @@ class Measured:
 
 
 def microseconds(run: Callable[[], object], seconds: float = 0.05) -> float:
-    """Give the CPU time of one call, in microseconds, over about that many seconds of calls."""
-    once = _timed(run, 1)
-    count = max(1, int(seconds / max(once, 1e-7)))
+    """Return the CPU time of one call in microseconds, measured over about `seconds` of calls."""
+    duration = _timed(run, 1)
+    count = max(1, int(seconds / max(duration, 1e-7)))
     return _timed(run, count) / count * 1e6
 
 
@@ -55,10 +55,12 @@ def _timed(run: Callable[[], object], count: int) -> float:
     return time.process_time() - begin
 
 
-def in_rounds(contenders: dict[str, Callable[[], float]], rounds: int = 15, seed: int = 1) -> dict[str, Measured]:
-    """Measure every contender in every round, shuffled; give the figures by name."""
+def measure_rounds(
+    contenders: dict[str, Callable[[], float]], rounds: int = 15, seed: int = 1
+) -> dict[str, Measurement]:
+    """Measure every contender in every round, in shuffled order; return the measurements by name."""
     shuffle = random.Random(seed).shuffle
-    measured = {name: Measured(name) for name in contenders}
+    measured = {name: Measurement(name) for name in contenders}
     for _ in range(rounds):
         order = list(contenders)
         shuffle(order)
@@ -67,8 +69,8 @@ def in_rounds(contenders: dict[str, Callable[[], float]], rounds: int = 15, seed
     return measured
 
 
-def table(title: str, unit: str, measured: dict[str, Measured], against: str) -> str:
-    """Show the figures, fastest first, each with its ratio to one contender."""
+def table(title: str, unit: str, measured: dict[str, Measurement], against: str) -> str:
+    """Return a table of the measurements, fastest first, each with its ratio to the contender `against`."""
     base = measured[against].median
     rows = [f"### {title}", "", f"| | {unit} | spread | x {against} |", "|---|--:|--:|--:|"]
     rows += [
@@ -79,12 +81,12 @@ def table(title: str, unit: str, measured: dict[str, Measured], against: str) ->
 
 
 def verdict(claim: str, holds: bool) -> str:
-    """Say whether a target is met, in one line."""
+    """Return a line that says whether a target is met."""
     return f"- {'met' if holds else '**missed**'}: {claim}"
 
 
-def keep(name: str, text: str) -> None:
-    """Print a result and keep it in bench/results, with the machine and the commit."""
+def save_result(name: str, text: str) -> None:
+    """Print a result and write it to bench/results, with the machine and the commit."""
     head = f"# {name}\n\n{machine()}\n\n"
     sys.stdout.write(head + text)
     RESULTS.mkdir(exist_ok=True)
@@ -92,7 +94,7 @@ def keep(name: str, text: str) -> None:
 
 
 def machine() -> str:
-    """Say what was measured, on what."""
+    """Return a line that describes the machine and the commit."""
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
     facts = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -101,7 +103,7 @@ def machine() -> str:
         "processor": _processor(),
         "python": platform.python_version(),
     }
-    return "Measured on: " + json.dumps(facts)
+    return "Measurement on: " + json.dumps(facts)
 
 
 def _processor() -> str:

@@ -1,7 +1,7 @@
-"""Copies of stored objects, made in etcd itself: tens of thousands in a minute, where creating them takes half an hour.
+"""Copies of stored objects, written to etcd directly: tens of thousands per minute, where creating takes half an hour.
 
-A copy is the stored object with another name, uid and container ids, each as long as before, so that the same bytes are
-right in JSON and in protobuf. An API server shows copies as it shows what it stored itself.
+A copy is the stored object with another name, uid and container ids of the same length, so that the result is valid in
+JSON and in protobuf. An API server returns copies like objects that it stored itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["copy_stored"]
 
 _STORED = {"widgets": b"/registry/bench.example.com/widgets/", "pods": b"/registry/pods/"}
 _PAGE = 200
-_AT_ONCE = 50
+_BATCH = 50
 _NAME = re.compile(rb"item-(?=\d)")
 _UID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 _CONTAINER = re.compile(rb"(?<=containerd://)[0-9a-f]{64}")
@@ -27,20 +27,20 @@ Stored = tuple[bytes, bytes]
 
 
 def copy_stored(plane: ControlPlane, what: str, count: int) -> None:
-    """Add so many copies of what `load` stored; up to nine of each object."""
+    """Add `count` copies of the objects that `load` stored, up to nine of each object."""
     random = Random(count)
     copies = (_copy(one, number, random) for number in range(1, 10) for one in _stored(plane, _STORED[what]))
-    wanted = itertools.islice(copies, count)
-    while some := list(itertools.islice(wanted, _AT_ONCE)):
-        puts = [{"requestPut": {"key": _text(key), "value": _text(value)}} for key, value in some]
-        plane.ask_etcd("kv/txn", {"success": puts})
+    remaining = itertools.islice(copies, count)
+    while batch := list(itertools.islice(remaining, _BATCH)):
+        puts = [{"requestPut": {"key": _text(key), "value": _text(value)}} for key, value in batch]
+        plane.call_etcd("kv/txn", {"success": puts})
 
 
 def _stored(plane: ControlPlane, prefix: bytes) -> Iterator[Stored]:
     begin, end = prefix, prefix[:-1] + bytes([prefix[-1] + 1])
     while True:
-        asked = {"key": _text(begin), "range_end": _text(end), "limit": _PAGE}
-        page = plane.ask_etcd("kv/range", asked).get("kvs", [])
+        request = {"key": _text(begin), "range_end": _text(end), "limit": _PAGE}
+        page = plane.call_etcd("kv/range", request).get("kvs", [])
         for one in page:
             begin = base64.b64decode(one["key"]) + b"\0"
             if _NAME.search(begin):

@@ -1,8 +1,8 @@
-"""A server that replays: it lists pods of 4.5 kB and then changes one after the other, so many a second.
+"""A server that lists pods of 4.5 kB and then sends changes at a constant rate.
 
-Run as a process of its own: `python replaying.py --objects 2000 --rate 2000 --seconds 60`. Its first line of output is
-its port. It knows lists as streams only; the first watch that asks for one gets all changes. Every frame carries the
-moment at which it was sent, as an annotation.
+Run it in its own process: `python replay_server.py --objects 2000 --rate 2000 --seconds 60`. It prints its port first.
+It supports streaming lists only; the first watch with `sendInitialEvents` gets all changes. Every frame has an
+annotation with the time at which it was sent.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _BOOKMARK = (
     b'{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"%d",'
     b'"annotations":{"k8s.io/initial-events-end":"true"}}}}\n'
 )
-_TURN = 0.01
-"""Frames of this many seconds are sent together."""
+_INTERVAL = 0.01
+"""Seconds between two batches of frames."""
 
 
 class Replay:
@@ -38,11 +38,11 @@ class Replay:
         template = template.replace(b'"annotations":{', b'"annotations":{"%b":"TIME",' % SENT.encode())
         template = template.replace(b"6f1de6c1d001", b"UID")
         before, after = template.split(b"NAME", 1)
-        self._pieces = [before, *_cut(after, b"UID", b"VERSION", b"TIME")]
+        self._pieces = [before, *_split(after, b"UID", b"VERSION", b"TIME")]
         self._version = 1000
 
     def frame(self, kind: bytes, number: int) -> bytes:
-        """Give the next change, of the object with this number."""
+        """Return the next change, of the object with this number."""
         self._version += 1
         a, b, c, d, e = self._pieces
         values = (b"pod-%d" % number, b"%012d" % number, b"%d" % self._version, b"%.6f" % time.time())
@@ -52,7 +52,7 @@ class Replay:
         )
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request, the only one of its connection."""
+        """Respond to one request, the only one of its connection."""
         line = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1].decode()
         query = parse_qs(urlsplit(line).query)
         writer.write(_HEAD)
@@ -65,19 +65,19 @@ class Replay:
             await _send(writer, self.frame(b"ADDED", number))
         await _send(writer, _BOOKMARK % self._version)
         await asyncio.sleep(1)
-        began, sent = time.perf_counter(), 0
-        while (passed := time.perf_counter() - began) < self.seconds:
-            due = int(passed * self.rate) - sent
+        start, sent = time.perf_counter(), 0
+        while (elapsed := time.perf_counter() - start) < self.seconds:
+            due = int(elapsed * self.rate) - sent
             await _send(writer, b"".join(self.frame(b"MODIFIED", (sent + one) % self.objects) for one in range(due)))
             sent += due
-            await asyncio.sleep(_TURN)
+            await asyncio.sleep(_INTERVAL)
         sys.stdout.write(f"{sent} {self._version}\n")
         sys.stdout.flush()
 
 
-def _cut(text: bytes, *marks: bytes) -> Iterator[bytes]:
-    for mark in marks:
-        before, text = text.split(mark, 1)
+def _split(text: bytes, *separators: bytes) -> Iterator[bytes]:
+    for separator in separators:
+        before, text = text.split(separator, 1)
         yield before
     yield text
 
@@ -101,5 +101,5 @@ if __name__ == "__main__":
     parser.add_argument("--objects", type=int, default=2000)
     parser.add_argument("--rate", type=int, default=2000)
     parser.add_argument("--seconds", type=float, default=60)
-    asked = parser.parse_args()
-    asyncio.run(main(Replay(asked.objects, asked.rate, asked.seconds)))
+    args = parser.parse_args()
+    asyncio.run(main(Replay(args.objects, args.rate, args.seconds)))
