@@ -51,7 +51,12 @@ def test(version: str) -> bool:
     folder = ROOT / f".venv-{version}"
     subprocess.run([python, "-m", "venv", str(folder)], check=True)
     editable = [argument for project in PACKAGES for argument in ("--editable", str(project.parent))]
-    pins = ["--constraint", str(ROOT / "constraints" / "dev.txt"), "--requirement", str(ROOT / "constraints" / "dev.in")]
+    pins = [
+        "--constraint",
+        str(ROOT / "constraints" / "dev.txt"),
+        "--requirement",
+        str(ROOT / "constraints" / "dev.in"),
+    ]
     install = [str(folder / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*install, *pins, *editable], check=True)
     sys.stdout.write(f"Python {version}\n")

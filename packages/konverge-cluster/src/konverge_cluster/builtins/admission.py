@@ -173,18 +173,18 @@ class Priority(_MutatingPlugin):
             _restore_fields(spec, request.old_object["spec"])
             return
         name = spec.get("priorityClassName", "")
-        found = self._class_of(name, request) if name else self._default_class()
-        value, policy = found.get("value", 0), found.get("preemptionPolicy", "PreemptLowerPriority")
-        if not name and found:
-            spec["priorityClassName"] = found["metadata"]["name"]
+        priority_class = self._class_of(name, request) if name else self._default_class()
+        value, policy = priority_class.get("value", 0), priority_class.get("preemptionPolicy", "PreemptLowerPriority")
+        if not name and priority_class:
+            spec["priorityClassName"] = priority_class["metadata"]["name"]
         self._check(request, "integer value of priority", spec.get("priority"), value)
         self._check(request, "string value of PreemptionPolicy", spec.get("preemptionPolicy"), policy)
         spec["priority"], spec["preemptionPolicy"] = value, policy
 
     def _class_of(self, name: str, request: AdmissionRequest) -> Document:
-        found = self._lookup(*_PRIORITY_CLASSES, "", name)
-        if found is not None:
-            return found
+        priority_class = self._lookup(*_PRIORITY_CLASSES, "", name)
+        if priority_class is not None:
+            return priority_class
         if name in _SYSTEM_PRIORITIES:
             return {"value": _SYSTEM_PRIORITIES[name], "metadata": {"name": name}}
         reason = f"no PriorityClass with name {name} was found"
@@ -240,11 +240,11 @@ class RuntimeClass(_MutatingPlugin):
     async def mutate(self, request: AdmissionRequest) -> None:
         spec = _object(request)["spec"]
         name = spec["runtimeClassName"]
-        found = self._lookup("node.k8s.io", "runtimeclasses", "", name)
-        if found is None:
+        runtime_class = self._lookup("node.k8s.io", "runtimeclasses", "", name)
+        if runtime_class is None:
             reason = f'pod rejected: RuntimeClass "{name}" not found'
             raise status_errors.forbidden("", "pods", _name_of(request), reason)
-        overhead = found.get("overhead", {}).get("podFixed")
+        overhead = runtime_class.get("overhead", {}).get("podFixed")
         if overhead:
             spec["overhead"] = dict(overhead)
 

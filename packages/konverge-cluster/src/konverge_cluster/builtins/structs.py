@@ -163,10 +163,10 @@ def _list_decoder(entry: Any) -> Decoder:
         for at, item in enumerate(value):
             if type(item) is plain:
                 continue
-            known = len(unknown)
+            count = len(unknown)
             value[at] = _zero(entry["element"]) if item is None else decode_element(item, unknown)
-            if len(unknown) > known:
-                unknown[known:] = [_join_path(f"[{at}]", path) for path in unknown[known:]]
+            if len(unknown) > count:
+                unknown[count:] = [_join_path(f"[{at}]", path) for path in unknown[count:]]
         return value
 
     return decode
@@ -184,10 +184,10 @@ def _map_decoder(entry: Any) -> Decoder:
         for key, item in value.items():
             if type(item) is plain:
                 continue
-            known = len(unknown)
+            count = len(unknown)
             value[key] = _zero(entry["element"]) if item is None else decode_element(item, unknown)
-            if len(unknown) > known:
-                unknown[known:] = [_join_path(key, path) for path in unknown[known:]]
+            if len(unknown) > count:
+                unknown[count:] = [_join_path(key, path) for path in unknown[count:]]
         return value
 
     return decode
@@ -211,22 +211,22 @@ def _struct_decoder(index: int, *, skipped: tuple[str, ...] = ()) -> Decoder:
     def decode(value: Any, unknown: list[str]) -> Any:
         if type(value) is not dict:
             raise UnmarshalTypeError(json_type(value), name)
-        dropped = []
+        removed = []
         for key, item in value.items():
             field = find(key)
             if field is None:
                 if key not in skipped:
                     unknown.append(key)
-                    dropped.append(key)
+                    removed.append(key)
                 continue
             if item is None:
-                dropped.append(key)
+                removed.append(key)
                 continue
             if type(item) is not field.plain:
                 item = value[key] = _decode_field(short, field, item, unknown)
             if not item and not field.keep_empty:
-                dropped.append(key)
-        for key in dropped:
+                removed.append(key)
+        for key in removed:
             del value[key]
         for key, inner in always:
             if key not in value:
@@ -237,14 +237,14 @@ def _struct_decoder(index: int, *, skipped: tuple[str, ...] = ()) -> Decoder:
 
 
 def _decode_field(struct: str, field: _Field, item: Any, unknown: list[str]) -> Any:
-    known = len(unknown)
+    count = len(unknown)
     try:
         decoded = field.decode(item, unknown)
     except UnmarshalError as error:
         error.add_context(struct, field.keys)
         raise
-    if len(unknown) > known:
-        unknown[known:] = [_join_path(field.keys[-1], path) for path in unknown[known:]]
+    if len(unknown) > count:
+        unknown[count:] = [_join_path(field.keys[-1], path) for path in unknown[count:]]
     return decoded
 
 

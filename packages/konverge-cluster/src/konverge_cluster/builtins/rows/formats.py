@@ -56,8 +56,8 @@ def join_first(values: Iterable[str], limit: int = 3, empty: str = UNSET) -> str
     items = list(values)
     if not items:
         return empty
-    shown = ",".join(items[:limit])
-    return f"{shown} + {len(items) - limit} more..." if len(items) > limit else shown
+    text = ",".join(items[:limit])
+    return f"{text} + {len(items) - limit} more..." if len(items) > limit else text
 
 
 def access_modes(modes: Iterable[str]) -> str:

@@ -65,22 +65,22 @@ class _Summary:
 
     def _count_restarts(self, status: Document) -> None:
         self.restarts += status.get("restartCount", 0)
-        ended = status.get("lastState", {}).get("terminated", {}).get("finishedAt") or ""
-        self.last_restart = max(self.last_restart, ended)
+        terminated = status.get("lastState", {}).get("terminated", {}).get("finishedAt") or ""
+        self.last_restart = max(self.last_restart, terminated)
 
     def _initializing(self) -> bool:
         """Inspect the init containers up to the first unfinished one; report whether there is one."""
         statuses = self._status.get("initContainerStatuses", ())
         for index, status in enumerate(statuses):
             self._count_restarts(status)
-            ended, waiting = status["state"].get("terminated"), status["state"].get("waiting", {})
-            if ended is not None and ended["exitCode"] == 0:
+            terminated, waiting = status["state"].get("terminated"), status["state"].get("waiting", {})
+            if terminated is not None and terminated["exitCode"] == 0:
                 continue
             if status["name"] in self._sidecars and status.get("started"):
                 self.ready += bool(status.get("ready"))
                 continue
-            if ended is not None:
-                self.reason = f"Init:{_termination_reason(ended)}"
+            if terminated is not None:
+                self.reason = f"Init:{_termination_reason(terminated)}"
             elif waiting.get("reason") and waiting["reason"] != "PodInitializing":
                 self.reason = f"Init:{waiting['reason']}"
             else:
@@ -97,12 +97,12 @@ class _Summary:
         for status in reversed(self._status.get("containerStatuses", ())):
             self._count_restarts(status)
             state = status["state"]
-            ended, waiting = state.get("terminated"), state.get("waiting", {}).get("reason")
+            terminated, waiting = state.get("terminated"), state.get("waiting", {}).get("reason")
             if waiting:
                 self.reason = waiting
-            elif ended is not None:
-                self.reason = _termination_reason(ended)
-                failure = self.reason if ended["exitCode"] else failure
+            elif terminated is not None:
+                self.reason = _termination_reason(terminated)
+                failure = self.reason if terminated["exitCode"] else failure
             elif status["ready"] and "running" in state:
                 running = True
                 self.ready += 1
@@ -123,9 +123,9 @@ class _Summary:
             self.reason = "Terminating"
 
 
-def _termination_reason(ended: Document) -> str:
-    if ended.get("reason"):
-        return str(ended["reason"])
-    if ended.get("signal"):
-        return f"Signal:{ended['signal']}"
-    return f"ExitCode:{ended['exitCode']}"
+def _termination_reason(terminated: Document) -> str:
+    if terminated.get("reason"):
+        return str(terminated["reason"])
+    if terminated.get("signal"):
+        return f"Signal:{terminated['signal']}"
+    return f"ExitCode:{terminated['exitCode']}"

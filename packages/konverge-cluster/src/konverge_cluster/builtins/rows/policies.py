@@ -50,9 +50,9 @@ def autoscaler_cells(autoscaler: Document, now: float) -> list[Any]:
 def _metrics(specs: list[Document], statuses: list[Document]) -> str:
     if not specs:
         return NONE
-    shown = [_metric(spec, statuses[at] if at < len(statuses) else {}) for at, spec in enumerate(specs)]
-    text = ", ".join(shown[:2])
-    return f"{text} + {len(shown) - 2} more..." if len(shown) > 2 else text
+    metrics = [_metric(spec, statuses[at] if at < len(statuses) else {}) for at, spec in enumerate(specs)]
+    text = ", ".join(metrics[:2])
+    return f"{text} + {len(metrics) - 2} more..." if len(metrics) > 2 else text
 
 
 def _metric(spec: Document, status: Document) -> str:
@@ -100,8 +100,8 @@ def certificate_request_cells(request: Document, now: float) -> list[Any]:
     spec = request["spec"]
     seconds = spec.get("expirationSeconds")
     lifetime = NONE if seconds is None else human_duration(seconds)
-    shown = [_name(request), age(request, now), spec.get("signerName") or NONE, spec.get("username", "")]
-    return [*shown, lifetime, _certificate_state(request["status"])]
+    cells = [_name(request), age(request, now), spec.get("signerName") or NONE, spec.get("username", "")]
+    return [*cells, lifetime, _certificate_state(request["status"])]
 
 
 def _certificate_state(status: Document) -> str:
@@ -119,15 +119,15 @@ def policy_cells(policy: Document, now: float) -> list[Any]:
     spec = policy["spec"]
     rules = spec.get("validations", spec.get("mutations", ()))
     kind = spec.get("paramKind")
-    shown = UNSET if kind is None else f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}"
-    return [_name(policy), len(rules), shown, age(policy, now)]
+    parameter_kind = UNSET if kind is None else f"{kind.get('apiVersion', '')}/{kind.get('kind', '')}"
+    return [_name(policy), len(rules), parameter_kind, age(policy, now)]
 
 
 def policy_binding_cells(binding: Document, now: float) -> list[Any]:
-    reference, shown = binding["spec"].get("paramRef"), UNSET
+    reference, parameter = binding["spec"].get("paramRef"), UNSET
     if reference is not None and reference.get("name"):
-        shown = f"{reference.get('namespace') or '*'}/{reference['name']}"
-    return [_name(binding), binding["spec"].get("policyName", ""), shown, age(binding, now)]
+        parameter = f"{reference.get('namespace') or '*'}/{reference['name']}"
+    return [_name(binding), binding["spec"].get("policyName", ""), parameter, age(binding, now)]
 
 
 def priority_class_cells(priority: Document, now: float) -> list[Any]:

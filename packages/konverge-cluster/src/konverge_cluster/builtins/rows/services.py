@@ -23,8 +23,8 @@ def service_cells(service: Document, now: float) -> list[Any]:
     spec = service["spec"]
     address = (spec.get("clusterIPs") or [NONE])[0]
     ports = ",".join(_port(each) for each in spec.get("ports", ())) or NONE
-    shown = [service["metadata"]["name"], spec["type"], address, _external(service), ports]
-    return [*shown, age(service, now), labels_text(spec.get("selector"))]
+    cells = [service["metadata"]["name"], spec["type"], address, _external(service), ports]
+    return [*cells, age(service, now), labels_text(spec.get("selector"))]
 
 
 def _port(port: Document) -> str:
@@ -59,8 +59,8 @@ def endpoints_cells(endpoints: Document, now: float) -> list[Any]:
         for port in subset.get("ports") or [None]
         for text in _addresses(subset, port)
     ]
-    shown = join_first(addresses, empty="") if endpoints.get("subsets") else NONE
-    return [endpoints["metadata"]["name"], shown, age(endpoints, now)]
+    text = join_first(addresses, empty="") if endpoints.get("subsets") else NONE
+    return [endpoints["metadata"]["name"], text, age(endpoints, now)]
 
 
 def _addresses(subset: Document, port: Document | None) -> list[str]:
@@ -73,42 +73,42 @@ def _addresses(subset: Document, port: Document | None) -> list[str]:
 def endpoint_slice_cells(endpoint_slice: Document, now: float) -> list[Any]:
     ports = [str(each.get("port") or each.get("name") or "*") for each in endpoint_slice["ports"] or ()]
     addresses = [address for each in endpoint_slice["endpoints"] or () for address in each["addresses"] or ()]
-    shown = [
+    cells = [
         endpoint_slice["metadata"]["name"],
         endpoint_slice["addressType"],
         join_first(ports),
         join_first(addresses),
     ]
-    return [*shown, age(endpoint_slice, now)]
+    return [*cells, age(endpoint_slice, now)]
 
 
 def ingress_cells(ingress: Document, now: float) -> list[Any]:
     spec = ingress["spec"]
     ports = "80, 443" if spec.get("tls") else "80"
-    shown = [ingress["metadata"]["name"], spec.get("ingressClassName", NONE), _hosts(spec.get("rules", []))]
-    return [*shown, ",".join(_load_balancer_addresses(ingress["status"])), ports, age(ingress, now)]
+    cells = [ingress["metadata"]["name"], spec.get("ingressClassName", NONE), _hosts(spec.get("rules", []))]
+    return [*cells, ",".join(_load_balancer_addresses(ingress["status"])), ports, age(ingress, now)]
 
 
 def _hosts(rules: list[Document]) -> str:
-    shown: list[str] = []
+    hosts: list[str] = []
     more = False
     for rule in rules:
-        more = more or len(shown) == 3
+        more = more or len(hosts) == 3
         if not more and rule.get("host"):
-            shown.append(rule["host"])
-    text = ",".join(shown) or "*"
+            hosts.append(rule["host"])
+    text = ",".join(hosts) or "*"
     return f"{text} + {len(rules) - 3} more..." if more else text
 
 
 def ingress_class_cells(ingress_class: Document, now: float) -> list[Any]:
     metadata, spec = ingress_class["metadata"], ingress_class["spec"]
     default = metadata.get("annotations", {}).get("ingressclass.kubernetes.io/is-default-class") == "true"
-    parameters, shown = spec.get("parameters"), NONE
+    parameters, text = spec.get("parameters"), NONE
     if parameters is not None:
         group = f".{parameters['apiGroup']}" if parameters.get("apiGroup") is not None else ""
-        shown = f"{parameters['kind']}{group}/{parameters['name']}"
+        text = f"{parameters['kind']}{group}/{parameters['name']}"
     name = f"{metadata['name']} (default)" if default else metadata["name"]
-    return [name, spec.get("controller", ""), shown, age(ingress_class, now)]
+    return [name, spec.get("controller", ""), text, age(ingress_class, now)]
 
 
 def network_policy_cells(policy: Document, now: float) -> list[Any]:
@@ -116,13 +116,13 @@ def network_policy_cells(policy: Document, now: float) -> list[Any]:
 
 
 def ip_address_cells(address: Document, now: float) -> list[Any]:
-    parent, shown = address["spec"].get("parentRef"), NONE
+    parent, text = address["spec"].get("parentRef"), NONE
     if parent is not None:
         resource, group = parent.get("resource", ""), parent.get("group", "")
         path = [f"{resource}.{group}".lower() if group else resource.lower()]
         path += [parent["namespace"]] if parent.get("namespace") else []
-        shown = "/".join([*path, parent.get("name", "")])
-    return [address["metadata"]["name"], shown, age(address, now)]
+        text = "/".join([*path, parent.get("name", "")])
+    return [address["metadata"]["name"], text, age(address, now)]
 
 
 def service_cidr_cells(cidr: Document, now: float) -> list[Any]:

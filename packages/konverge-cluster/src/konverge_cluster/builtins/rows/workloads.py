@@ -80,12 +80,12 @@ def pod_template_cells(template: Document, _now: float) -> list[Any]:
 def controller_revision_cells(revision: Document, now: float) -> list[Any]:
     owners = revision["metadata"].get("ownerReferences", ())
     owner = next((each for each in owners if each.get("controller")), None)
-    shown = NONE
+    owner_text = NONE
     if owner is not None:
         group = owner["apiVersion"].rpartition("/")[0]
         kind = f"{owner['kind']}.{group}" if group else owner["kind"]
-        shown = f"{kind.lower()}/{owner['name']}"
-    return [_name(revision), shown, revision["revision"], age(revision, now)]
+        owner_text = f"{kind.lower()}/{owner['name']}"
+    return [_name(revision), owner_text, revision["revision"], age(revision, now)]
 
 
 def job_cells(job: Document, now: float) -> list[Any]:

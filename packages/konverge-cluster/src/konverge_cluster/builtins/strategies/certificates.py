@@ -81,10 +81,10 @@ class CertificateApprovalEndpoint:
 
 
 def _set_condition_times(new: Document, old: Document, now: str) -> None:
-    known = {(each["type"], each["status"]): each for each in old["status"].get("conditions", ())}
+    old_conditions = {(each["type"], each["status"]): each for each in old["status"].get("conditions", ())}
     for condition in new["status"].get("conditions", ()):
         if not condition.get("lastUpdateTime"):
             condition["lastUpdateTime"] = now
         if not condition.get("lastTransitionTime"):
-            previous = known.get((condition["type"], condition["status"]), {})
+            previous = old_conditions.get((condition["type"], condition["status"]), {})
             condition["lastTransitionTime"] = previous.get("lastTransitionTime") or now

@@ -27,9 +27,9 @@ class EphemeralContainersEndpoint:
     reset_fields = ("status",)
 
     def prepare_update(self, new: Document, old: Document, context: RequestContext) -> None:
-        added = new["spec"].get("ephemeralContainers")
+        containers = new["spec"].get("ephemeralContainers")
         spec = {key: value for key, value in old["spec"].items() if key != "ephemeralContainers"}
-        new["spec"] = {**spec, "ephemeralContainers": added} if added else spec
+        new["spec"] = {**spec, "ephemeralContainers": containers} if containers else spec
         new["status"] = old["status"]
         reset_metadata(new, old)
         _update_generation(new, old)

@@ -72,8 +72,8 @@ def _normalize_data_sources(spec: Document, old: Document) -> None:
 
 def _is_supported_data_source(source: Document) -> bool:
     """Report whether `dataSource` supports the kind; the server has always dropped others there."""
-    known = ((None, "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
-    return (source.get("apiGroup") or None, source.get("kind")) in known
+    supported = ((None, "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
+    return (source.get("apiGroup") or None, source.get("kind")) in supported
 
 
 class PersistentVolumeStrategy(BuiltinStrategy):

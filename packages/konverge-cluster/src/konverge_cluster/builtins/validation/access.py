@@ -120,8 +120,8 @@ def _validate_subject(subject: Spec, path: str, *, namespaced: bool) -> FieldErr
 def validate_binding_update(new: Spec, old: Spec) -> FieldErrors:
     reference = new["roleRef"]
     if reference != old["roleRef"]:
-        shown = {"APIGroup": reference["apiGroup"], "Kind": reference["kind"], "Name": reference["name"]}
-        yield invalid("roleRef", shown, "cannot change roleRef")
+        value = {"APIGroup": reference["apiGroup"], "Kind": reference["kind"], "Name": reference["name"]}
+        yield invalid("roleRef", value, "cannot change roleRef")
 
 
 def validate_lease(new: Spec) -> FieldErrors:

@@ -217,13 +217,13 @@ def validate_disruption_budget(new: Spec) -> FieldErrors:
     spec = new["spec"]
     both = [name for name in ("minAvailable", "maxUnavailable") if name in spec]
     if len(both) == 2:
-        shown = {
+        value = {
             "MinAvailable": spec["minAvailable"],
             "Selector": spec.get("selector"),
             "MaxUnavailable": spec["maxUnavailable"],
             "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
         }
-        yield invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set")
+        yield invalid("spec", value, "minAvailable and maxUnavailable cannot be both set")
     for name in both:
         value, path = spec[name], f"spec.{name}"
         yield from validate_int_or_percent(value, path)

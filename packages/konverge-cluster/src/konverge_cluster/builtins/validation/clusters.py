@@ -114,9 +114,9 @@ def _validate_taints(taints: Iterable[Spec], path: str) -> FieldErrors:
             yield from validate_taint_effect(taint["effect"], f"{where}.effect")
         identity = (taint["key"], taint["effect"])
         if identity in seen:
-            shown = {"Key": identity[0], "Value": taint.get("value", ""), "Effect": identity[1]}
+            identity_value = {"Key": identity[0], "Value": taint.get("value", ""), "Effect": identity[1]}
             text = "taints must be unique by key and effect pair"
-            value = {**shown, "TimeAdded": taint.get("timeAdded")}
+            value = {**identity_value, "TimeAdded": taint.get("timeAdded")}
             yield FieldError("FieldValueDuplicate", where, value, text)
         seen.add(identity)
 
@@ -133,8 +133,8 @@ def validate_node_update(new: Spec, old: Spec) -> FieldErrors:
     seen: list[Spec] = []
     for index, address in enumerate(new["status"].get("addresses", ())):
         if address in seen:
-            shown = {"Type": address["type"], "Address": address["address"]}
-            yield duplicate(f"status.addresses[{index}]", shown)
+            value = {"Type": address["type"], "Address": address["address"]}
+            yield duplicate(f"status.addresses[{index}]", value)
         seen.append(address)
     if old_spec.get("podCIDRs") and old_spec["podCIDRs"] != spec.get("podCIDRs"):
         yield forbidden("spec.podCIDRs", _NO_CIDR_CHANGE)
@@ -199,11 +199,11 @@ def _validate_scope_selector(spec: Spec) -> FieldErrors:
 
 def _internal_selector(requirements: list[Spec]) -> Spec:
     """Return a selector with the field names of the server's internal type."""
-    shown = [
+    expressions = [
         {"ScopeName": each["scopeName"], "Operator": each["operator"], "Values": each.get("values")}
         for each in requirements
     ]
-    return {"MatchExpressions": shown}
+    return {"MatchExpressions": expressions}
 
 
 def _scope_fits(scope: str, name: str) -> bool:
@@ -279,9 +279,9 @@ def _validate_limit_bounds(item: Spec, name: str, path: str) -> FieldErrors:
         (low, default, "default", low, "min value {} is greater than default value {}"),
         (default, high, "default", high, "default value {} is greater than max value {}"),
     )
-    for smaller, larger, kind, shown, text in comparisons:
+    for smaller, larger, kind, value, text in comparisons:
         if smaller is not None and larger is not None and Quantity(smaller) > Quantity(larger):
-            yield invalid(f"{path}.{kind}[{name}]", shown, text.format(smaller, larger))
+            yield invalid(f"{path}.{kind}[{name}]", value, text.format(smaller, larger))
     if ratio is not None:
         yield from _validate_limit_ratio(ratio, low, high, f"{path}.maxLimitRequestRatio[{name}]")
     fixed = is_huge_pages(name) or not is_native(name)

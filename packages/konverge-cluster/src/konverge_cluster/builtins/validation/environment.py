@@ -147,11 +147,11 @@ def _validate_divisor(name: str, divisor: str, path: str) -> FieldErrors:
         if divisor not in ("1m", "1"):
             yield invalid(path, name, "only divisor's values 1m and 1 are supported with the cpu resource")
         return
-    shown = {"memory": "memory", "ephemeral-storage": "local ephemeral storage"}.get(kind)
-    shown = shown or ("hugepages" if kind.startswith("hugepages-") else None)
-    if shown and divisor not in _BYTE_DIVISORS:
+    resource_name = {"memory": "memory", "ephemeral-storage": "local ephemeral storage"}.get(kind)
+    resource_name = resource_name or ("hugepages" if kind.startswith("hugepages-") else None)
+    if resource_name and divisor not in _BYTE_DIVISORS:
         listed = ", ".join(_BYTE_DIVISORS)
-        yield invalid(path, name, f"only divisor's values {listed} are supported with the {shown} resource")
+        yield invalid(path, name, f"only divisor's values {listed} are supported with the {resource_name} resource")
 
 
 def validate_environment_sources(sources: Iterable[dict[str, Any]], path: str) -> FieldErrors:

@@ -89,5 +89,5 @@ def validate_event_update(new: Spec, old: Spec) -> FieldErrors:
     yield from validate_core_event(new, controller_field="reportingController")
     if new.get("series") != old.get("series"):
         yield from _validate_series(new)
-    for name, shown in _FIXED:
-        yield from validate_immutable(new.get(name), old.get(name), shown)
+    for name, path in _FIXED:
+        yield from validate_immutable(new.get(name), old.get(name), path)

@@ -87,24 +87,29 @@ def _validate_reasons(new: Job, old: Job) -> FieldErrors:
 
 
 def _validate_finished(new: Job, old: Job) -> FieldErrors:
-    status, ended = new["status"], _has_condition(new, "Complete", "Failed")
-    ends = ended != _has_condition(old, "Complete", "Failed")
+    status, is_finished = new["status"], _has_condition(new, "Complete", "Failed")
+    finished_changed = is_finished != _has_condition(old, "Complete", "Failed")
     active = status.get("active", 0)
-    if ended and active > 0 and (ends or _fields_changed(new, old, "active")):
+    if is_finished and active > 0 and (finished_changed or _fields_changed(new, old, "active")):
         yield invalid("status.active", active, "active>0 is invalid for finished job")
     empty = new["spec"].get("suspend") is True and new["spec"].get("completions") == 0
-    if ended and "startTime" not in status and (ends or _fields_changed(new, old, "startTime")) and not empty:
+    if (
+        is_finished
+        and "startTime" not in status
+        and (finished_changed or _fields_changed(new, old, "startTime"))
+        and not empty
+    ):
         yield required("status.startTime", "startTime is required for finished job")
     terminating = status.get("terminating", 0)
-    if ended and terminating > 0 and (ends or _fields_changed(new, old, "terminating")):
+    if is_finished and terminating > 0 and (finished_changed or _fields_changed(new, old, "terminating")):
         yield invalid("status.terminating", terminating, "terminating>0 is invalid for finished job")
     if "ready" in status and status["ready"] > active and _fields_changed(new, old, "ready", "active"):
         yield invalid("status.ready", status["ready"], "cannot set more ready pods than active")
     if _has_condition(new, "SuccessCriteriaMet"):
         for other in ("Failed", "FailureTarget"):
             if _has_condition(new, other):
-                shown = "Failed=true" if other == "Failed" else "FailureTarget=true"
-                yield invalid(_CONDITIONS, OMIT_VALUE, f"cannot set SuccessCriteriaMet=True and {shown} conditions")
+                condition = "Failed=true" if other == "Failed" else "FailureTarget=true"
+                yield invalid(_CONDITIONS, OMIT_VALUE, f"cannot set SuccessCriteriaMet=True and {condition} conditions")
 
 
 def _validate_transitions(new: Job, old: Job) -> FieldErrors:

@@ -191,8 +191,8 @@ def _validate_success_policy(spec: Spec, path: str) -> FieldErrors:
     rules = spec["successPolicy"]["rules"]
     if spec.get("completionMode") != "Indexed":
         names = (("SucceededIndexes", "succeededIndexes"), ("SucceededCount", "succeededCount"))
-        shown = rules and [{name: rule.get(key) for name, key in names} for rule in rules]
-        yield invalid(path, {"Rules": shown}, "requires indexed completion mode")
+        value = rules and [{name: rule.get(key) for name, key in names} for rule in rules]
+        yield invalid(path, {"Rules": value}, "requires indexed completion mode")
         return
     if not rules:
         text = "at least one rules must be specified when the successPolicy is specified"
@@ -268,8 +268,8 @@ def _is_idle(spec: Spec, status: Spec) -> bool:
 
 def _without_directives(template: Spec, old_template: Spec) -> Spec:
     """Return a pod spec without its mutable fields. Resources are mutable if the container names are unchanged."""
-    dropped = ("nodeSelector", "tolerations", "schedulingGates", "affinity")
-    spec = {k: v for k, v in template["spec"].items() if k not in dropped}
+    mutable = ("nodeSelector", "tolerations", "schedulingGates", "affinity")
+    spec = {k: v for k, v in template["spec"].items() if k not in mutable}
     affinity = {k: v for k, v in template["spec"].get("affinity", {}).items() if k != "nodeAffinity"}
     for name in ("containers", "initContainers"):
         containers, old_containers = spec.get(name) or [], old_template["spec"].get(name) or []

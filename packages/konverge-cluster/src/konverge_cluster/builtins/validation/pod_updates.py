@@ -113,8 +113,8 @@ def _validate_state_changes(new: dict[str, Any], old: dict[str, Any]) -> FieldEr
         return
     statuses = {each["name"]: each for each in new["status"].get("containerStatuses", ())}
     for index, old_status in enumerate(old["status"].get("containerStatuses", ())):
-        ended = old_status["state"].get("terminated")
-        if ended is None or (policy == "OnFailure" and ended["exitCode"] != 0):
+        terminated = old_status["state"].get("terminated")
+        if terminated is None or (policy == "OnFailure" and terminated["exitCode"] != 0):
             continue
         status = statuses.get(old_status["name"])
         if status is not None and "terminated" not in status["state"]:

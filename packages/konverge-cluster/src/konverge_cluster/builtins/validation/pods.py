@@ -133,11 +133,11 @@ def _validate_claim_source(claim: dict[str, Any], path: str) -> FieldErrors:
     names = ("resourceClaimName", "resourceClaimTemplateName")
     sources = [name for name in names if name in claim]
     if len(sources) != 1:
-        shown = {"Name": claim["name"], "ResourceClaimName": claim.get(names[0])}
+        value = {"Name": claim["name"], "ResourceClaimName": claim.get(names[0])}
         listed = " or ".join if sources else ", ".join
         text = "at most one of {} may be specified" if sources else "must specify one of: {}"
-        shown["ResourceClaimTemplateName"] = claim.get(names[1])
-        yield invalid(path, shown, text.format(listed(f"`{name}`" for name in names)))
+        value["ResourceClaimTemplateName"] = claim.get(names[1])
+        yield invalid(path, value, text.format(listed(f"`{name}`" for name in names)))
     for name in sources:
         yield from validate_dns_subdomain(claim[name], f"{path}.{name}")
 
@@ -199,9 +199,9 @@ def _validate_scheduling_gates(spec: Spec, path: str) -> FieldErrors:
 def _validate_host_users(spec: Spec, path: str) -> FieldErrors:
     if spec.get("hostUsers", True):
         return
-    for name, shown in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
+    for name, go_name in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
         if spec.get(name):
-            yield forbidden(f"{path}.{shown}", "when `hostUsers` is false")
+            yield forbidden(f"{path}.{go_name}", "when `hostUsers` is false")
 
 
 def _validate_hostname_override(spec: Spec, path: str) -> FieldErrors:

@@ -111,8 +111,8 @@ def _validate_seccomp(profile: dict[str, Any] | None, path: str) -> FieldErrors:
         else:
             yield from validate_relative_path(localhost_profile, f"{path}.localhostProfile")
     elif localhost_profile is not None:
-        shown = {"Type": kind, "LocalhostProfile": localhost_profile}
-        yield invalid(f"{path}.localhostProfile", shown, "can only be set when seccomp type is Localhost")
+        value = {"Type": kind, "LocalhostProfile": localhost_profile}
+        yield invalid(f"{path}.localhostProfile", value, "can only be set when seccomp type is Localhost")
 
 
 def _validate_app_armor(profile: dict[str, Any] | None, path: str) -> FieldErrors:

@@ -180,8 +180,8 @@ def _validate_unique_ports(ports: list[Spec]) -> FieldErrors:
     for index, port in enumerate(ports):
         identity = (port["protocol"], port["port"])
         if identity in seen:
-            shown = {"Name": "", "Protocol": identity[0], "AppProtocol": None, "Port": identity[1]}
-            yield duplicate(f"spec.ports[{index}]", {**shown, "TargetPort": 0, "NodePort": 0})
+            value = {"Name": "", "Protocol": identity[0], "AppProtocol": None, "Port": identity[1]}
+            yield duplicate(f"spec.ports[{index}]", {**value, "TargetPort": 0, "NodePort": 0})
         seen.add(identity)
 
 

@@ -61,8 +61,8 @@ def regex_error(rule: str, pattern: str, *examples: str) -> str:
     """Return the server's error text for a value that does not match a pattern."""
     if not examples:
         return f"{rule} (regex used for validation is '{pattern}')"
-    shown = " or ".join(f"'{example}', " for example in examples)
-    return f"{rule} (e.g. {shown}regex used for validation is '{pattern}')"
+    alternatives = " or ".join(f"'{example}', " for example in examples)
+    return f"{rule} (e.g. {alternatives}regex used for validation is '{pattern}')"
 
 
 def validate_immutable(new: Any, old: Any, path: str) -> FieldErrors:

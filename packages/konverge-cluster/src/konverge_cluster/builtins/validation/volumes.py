@@ -232,9 +232,9 @@ def _validate_projected_downward(source: dict[str, Any], used_paths: set[str], p
         yield from _validate_unique_path(item["path"], item["path"], used_paths, parent)
 
 
-def _validate_unique_path(file_path: str, shown: str, used_paths: set[str], path: str) -> FieldErrors:
+def _validate_unique_path(file_path: str, value: str, used_paths: set[str], path: str) -> FieldErrors:
     if file_path in used_paths:
-        yield invalid(path, shown, "conflicting duplicate paths")
+        yield invalid(path, value, "conflicting duplicate paths")
     if file_path:
         used_paths.add(file_path)
 

@@ -32,13 +32,13 @@ def validate_webhook_configuration(document: dict[str, Any], old: dict[str, Any]
 
 def _validate_configuration(document: dict[str, Any], old: dict[str, Any]) -> FieldErrors:
     webhooks, old_webhooks = document.get("webhooks") or [], old.get("webhooks") or []
-    known = [each.get("matchConditions") for each in old_webhooks]
-    checked = [each.get("matchConditions") for each in webhooks] != known
+    old_conditions = [each.get("matchConditions") for each in old_webhooks]
+    conditions_changed = [each.get("matchConditions") for each in webhooks] != old_conditions
     names: set[str] = set()
     for index, webhook in enumerate(webhooks):
         path = f"webhooks[{index}]"
         yield from _validate_webhook(webhook, path)
-        if checked:
+        if conditions_changed:
             yield from condition_errors(webhook.get("matchConditions") or [], f"{path}.matchConditions")
         yield from _validate_review_versions(
             webhook.get("admissionReviewVersions") or [], f"{path}.admissionReviewVersions"

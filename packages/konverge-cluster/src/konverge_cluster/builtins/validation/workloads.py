@@ -123,8 +123,8 @@ def _validate_restart_policy(spec: Spec, owner: str, path: str) -> FieldErrors:
 def _strategy_value(strategy: Spec) -> Spec:
     """Return a strategy as error messages print it, with the Go names of its fields."""
     rolling = strategy.get("rollingUpdate")
-    shown = rolling and {name: rolling.get(key, 0) for name, key in _ROLLING_NAMES}
-    return {"Type": strategy.get("type", ""), "RollingUpdate": rolling if rolling is None else shown or _NO_ROLLING}
+    value = rolling and {name: rolling.get(key, 0) for name, key in _ROLLING_NAMES}
+    return {"Type": strategy.get("type", ""), "RollingUpdate": rolling if rolling is None else value or _NO_ROLLING}
 
 
 def _validate_deployment_strategy(strategy: Spec, path: str) -> FieldErrors:
@@ -219,14 +219,14 @@ def _validate_stateful_set_policies(spec: Spec) -> FieldErrors:
 
 def _validate_stateful_set_strategy(strategy: Spec, path: str) -> FieldErrors:
     kind, rolling = strategy["type"], strategy.get("rollingUpdate")
-    shown = rolling
+    rolling_value = rolling
     if rolling is not None:
-        shown = {"Partition": rolling.get("partition", 0), "MaxUnavailable": rolling.get("maxUnavailable")}
+        rolling_value = {"Partition": rolling.get("partition", 0), "MaxUnavailable": rolling.get("maxUnavailable")}
     if kind == "OnDelete":
         if rolling is not None:
-            yield invalid(f"{path}.rollingUpdate", shown, "only allowed for updateStrategy 'RollingUpdate'")
+            yield invalid(f"{path}.rollingUpdate", rolling_value, "only allowed for updateStrategy 'RollingUpdate'")
     elif kind != "RollingUpdate":
-        value = {"Type": kind, "RollingUpdate": shown}
+        value = {"Type": kind, "RollingUpdate": rolling_value}
         yield invalid(path, value, "must be 'RollingUpdate' or 'OnDelete'")
     elif rolling is not None:
         yield from validate_nonnegative(rolling.get("partition"), f"{path}.rollingUpdate.partition")
@@ -253,10 +253,10 @@ def _validate_stateful_set_spec(spec: Spec, *, check_service: bool = True) -> Fi
 
 
 def _with_claims(template: Spec, claims: Any) -> Spec:
-    """Return the template with a volume for each claim template, as the controller will create its pods."""
-    added = [{"name": each["metadata"].get("name", "")} for each in claims]
-    volumes = [{**each, "persistentVolumeClaim": {"claimName": each["name"]}} for each in added]
-    names = {each["name"] for each in added}
+    """Return the template of the created pods: a volume for each claim; the controller sets hostname and subdomain."""
+    claim_names = [{"name": each["metadata"].get("name", "")} for each in claims]
+    volumes = [{**each, "persistentVolumeClaim": {"claimName": each["name"]}} for each in claim_names]
+    names = {each["name"] for each in claim_names}
     volumes += [each for each in template["spec"].get("volumes", ()) if each["name"] not in names]
     spec = {key: value for key, value in template["spec"].items() if key not in ("subdomain", "hostname")}
     return {**template, "spec": {**spec, "volumes": volumes}}
