@@ -1,4 +1,4 @@
-"""What is registered with the API server: admission webhooks and policies, flow control, roles, priorities."""
+"""Defaults of admission webhooks and policies, flow control, role bindings and priority classes."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from konverge_cluster.api.strategy import Document, RequestContext, WriteRules
 from konverge_cluster.builtins import warnings
 from konverge_cluster.builtins.defaults.pods import default_pod
 from konverge_cluster.builtins.qos import qos_class
-from konverge_cluster.builtins.strategies.pod_endpoints import EphemeralContainersEndpoint, ResizeEndpoint
+from konverge_cluster.builtins.strategies.pod_subresources import EphemeralContainersEndpoint, ResizeEndpoint
 from konverge_cluster.builtins.strategy import BuiltinStrategy, StatusEndpoint
 from konverge_cluster.builtins.validation import pod_updates, pods
 
