@@ -166,8 +166,8 @@ def _check_depth(text: str) -> None:
 
 def _yaml_text(error: yaml.YAMLError) -> str:
     message = getattr(error, "problem", None) or str(error)
-    cache_key, context = getattr(error, "problem_mark", None), getattr(error, "context_mark", None)
-    line = cache_key.line if cache_key is not None else 0
+    mark, context = getattr(error, "problem_mark", None), getattr(error, "context_mark", None)
+    line = mark.line if mark is not None else 0
     if line and isinstance(error, yaml.scanner.ScannerError):
         line += 1
     line = line or (context.line if context is not None else 0)
