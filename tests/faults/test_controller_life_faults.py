@@ -57,18 +57,18 @@ async def test_t20_reconnects_leave_no_task_no_stream_and_no_key_behind() -> Non
     async with virtual_widgets() as rig:
         keys = names(5)
         await rig.create(*keys)
-        way = rig.way()
-        async with rig.operating(way=way) as (manager, _):
+        transport = rig.transport()
+        async with rig.operating(transport=transport) as (manager, _):
             await rig.converges(within=10)
             await asyncio.sleep(10)
-            tasks, streams = len(asyncio.all_tasks()), way.streams
+            tasks, streams = len(asyncio.all_tasks()), transport.streams
             for number in range(15):
-                [way.reset_streams, way.close_streams, way.stall_streams][number % 3]()
+                [transport.reset_streams, transport.close_streams, transport.stall_streams][number % 3]()
                 await rig.change(*keys, payload=str(number))
                 await rig.converges(within=60)
             await asyncio.sleep(120)
 
-            assert (len(asyncio.all_tasks()), way.streams) == (tasks, streams)
+            assert (len(asyncio.all_tasks()), transport.streams) == (tasks, streams)
             (stats,) = manager.stats()
             assert (stats.queue.ready, stats.queue.delayed, stats.busy) == (0, 0, 0)
 
@@ -81,10 +81,10 @@ async def test_t24_a_leader_that_is_killed_is_followed_within_its_lease_and_with
 ) -> None:
     async with open_widgets() as rig:
         await rig.create("a", replicas=2)
-        first, second = rig.way("first"), rig.way("second")
-        async with rig.operating(way=first, leader_election=election(rig, "first")):
+        first, second = rig.transport("first"), rig.transport("second")
+        async with rig.operating(transport=first, leader_election=election(rig, "first")):
             await rig.converges(within=10)
-            async with rig.operating(way=second, leader_election=election(rig, "second")):
+            async with rig.operating(transport=second, leader_election=election(rig, "second")):
                 await asyncio.sleep(5)
                 first.die()
                 killed = rig.now()
@@ -101,9 +101,9 @@ async def test_t24_a_leader_that_is_killed_is_followed_within_its_lease_and_with
 async def test_t24_a_leader_that_is_stopped_is_followed_within_three_seconds(open_widgets: OpenWidgets) -> None:
     async with open_widgets() as rig:
         await rig.create("a", replicas=2)
-        first, second = rig.way("first"), rig.way("second")
-        async with rig.operating(way=second, leader_election=election(rig, "second")) as (_, standby):
-            async with rig.operating(way=first, leader_election=election(rig, "first")):
+        first, second = rig.transport("first"), rig.transport("second")
+        async with rig.operating(transport=second, leader_election=election(rig, "second")) as (_, standby):
+            async with rig.operating(transport=first, leader_election=election(rig, "first")):
                 # Whoever was first is first: the scenario is the same either way round.
                 await rig.converges(within=10)
                 leader = {write.who for write in rig.writes()}
@@ -151,13 +151,13 @@ async def test_t25_a_leader_whose_lease_calls_are_blocked_stops_writing_before_a
 ) -> None:
     async with open_widgets() as rig:
         await rig.create("a")
-        first, second = rig.way("first"), rig.way("second")
+        first, second = rig.transport("first"), rig.transport("second")
         busy = Busy(rig)
         lonely = controller_for(Widget).timeout(3600).build(busy)
-        async with rig.operating(lonely, way=first, leader_election=election(rig, "first")) as (_, process):
+        async with rig.operating(lonely, transport=first, leader_election=election(rig, "first")) as (_, process):
             await rig.until(lambda: rig.writes(who="first"), within=10)
             follower = controller_for(Widget).timeout(3600).build(Busy(rig))
-            async with rig.operating(follower, way=second, leader_election=election(rig, "second")):
+            async with rig.operating(follower, transport=second, leader_election=election(rig, "second")):
                 await asyncio.sleep(5)
                 blocked = rig.now()
                 with first.script.active(lambda asked: "leases" in asked.path, Fault(delay=3600.0)):
@@ -195,17 +195,17 @@ async def test_t28_rights_that_are_taken_away_are_named_and_it_recovers_when_the
     open_widgets: OpenWidgets,
 ) -> None:
     async with open_widgets() as rig:
-        way = rig.way()
+        transport = rig.transport()
         await rig.create("a")
-        async with rig.operating(way=way) as (_, process):
+        async with rig.operating(transport=transport) as (_, process):
             await rig.converges(within=10)
             ready = process.monitoring.health.ready
             assert ready().ok, ready().text()
             with (
-                way.script.active(watches_of("configmaps"), forbidden("watch configmaps")),
-                way.script.active(lists_of("configmaps"), forbidden("list configmaps")),
+                transport.script.active(watches_of("configmaps"), forbidden("watch configmaps")),
+                transport.script.active(lists_of("configmaps"), forbidden("list configmaps")),
             ):
-                way.close_streams()
+                transport.close_streams()
                 await rig.until(lambda: not ready().ok, within=60)
                 said = ready().text(verbose=True)
                 assert "ConfigMap" in said
@@ -386,10 +386,10 @@ async def test_t33_two_operators_take_off_their_own_finalizers_only(open_widgets
         here, there = SignsOffHere(rig, 1), SignsOffThere(rig, 2)
         async with (
             rig.operating(
-                controller_for(Widget).max_concurrent_reconciles(16).build(here), way=rig.way("here"), name="here"
+                controller_for(Widget).max_concurrent_reconciles(16).build(here), transport=rig.transport("here"), name="here"
             ),
             rig.operating(
-                controller_for(Widget).max_concurrent_reconciles(16).build(there), way=rig.way("there"), name="there"
+                controller_for(Widget).max_concurrent_reconciles(16).build(there), transport=rig.transport("there"), name="there"
             ),
         ):
             await rig.create(*keys)

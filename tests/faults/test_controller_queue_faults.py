@@ -18,7 +18,7 @@ from konverge.k8s.events.v1 import Event
 from konverge.testing.faults import RecordedRequest, Fault, status_response
 from delayed_watches import DelayedWatches
 from widget_operator import Widget, Widgets, widgets
-from widget_rigs import OpenWidgets, Way, WidgetRig, Write
+from widget_rigs import OpenWidgets, OperatorTransport, WidgetRig, Write
 
 MINUTE = 60.0
 
@@ -203,8 +203,8 @@ class OneChild(Reconciler[Widget]):
 async def test_t18_a_late_watch_does_not_make_a_second_child(open_widgets: OpenWidgets, late: tuple[str, ...]) -> None:
     async with open_widgets() as rig:
         controller = controller_for(Widget).watches(ConfigMap, lambda _: ()).build(OneChild())
-        way = Way(DelayedWatches(rig.way(), *late, by=3.0))
-        async with rig.operating(controller, way=way) as (manager, _):
+        transport = OperatorTransport(DelayedWatches(rig.transport(), *late, by=3.0))
+        async with rig.operating(controller, transport=transport) as (manager, _):
             await rig.create("a")
             await rig.until(rig.children, within=30)
             for number in range(2):
@@ -256,19 +256,19 @@ async def test_t21_nothing_is_asked_again_earlier_than_the_server_wishes(
     said = status_response(429, reason="TooManyRequests", details={"retryAfterSeconds": 5})
     too_many = Fault(status=429, headers={**said.headers, "retry-after": "5"}, body=said.body)
     async with open_widgets() as rig:
-        way = rig.way()
-        way.script.add(is_refused, too_many)
+        transport = rig.transport()
+        transport.script.add(is_refused, too_many)
         await rig.create(*names(rig.share(100, 8)), replicas=2)
-        async with rig.operating(way=way, retry=RetryPolicy(attempts=attempts)):
+        async with rig.operating(transport=transport, retry=RetryPolicy(attempts=attempts)):
             for number in range(5):
                 await asyncio.sleep(3)
                 await rig.change(*names(5), payload=f"p{number}")
-                way.close_streams()
+                transport.close_streams()
             await rig.converges(within=10 * MINUTE)
 
         assert sum(map(len, refused.values())) >= 20
         for what, times in refused.items():
-            asked = [one.time for one in way.script.log if _what(one) == what]
+            asked = [one.time for one in transport.script.log if _what(one) == what]
             for at in times:
                 later = [time for time in asked if time > at]
                 assert not later or later[0] - at >= 5 - 0.001, f"{what} again after {later[0] - at} s"

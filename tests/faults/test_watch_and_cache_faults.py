@@ -96,7 +96,7 @@ async def test_t02_a_version_that_expired_while_nobody_looked_costs_one_list(ope
             await rig.create(*come)
             await rig.change(*there[-changed:])
             await rig.delete(*gone)
-            rig.forget()
+            rig.compact()
             begin = rig.now()
             resume()
 
@@ -227,7 +227,7 @@ async def test_t08_deletes_in_the_gap_leave_no_dead_key_in_an_index(open_rig: Op
             await rig.becomes_equal(it, within=10)
             resume = await rig.pause()
             await rig.delete(*names(20)[::2])
-            rig.forget()
+            rig.compact()
             resume()
             await rig.becomes_equal(it, within=35)
 
@@ -252,7 +252,7 @@ async def test_t09_an_idle_kind_is_kept_by_bookmarks_through_cuts_and_compaction
                 await rig.server.create(_elsewhere(rig))
                 if dice.random() < 0.5:
                     rig.traffic.reset_streams()
-                rig.forget_old()
+                rig.compact_old()
             await rig.create("b")
 
             await rig.becomes_equal(it, within=35)
@@ -353,7 +353,7 @@ async def test_t13_an_object_deleted_and_made_again_in_a_gap_is_two_objects(open
             resume = await rig.pause()
             await rig.delete("a", "b")
             await rig.create("a")
-            rig.forget()
+            rig.compact()
             resume()
             await rig.becomes_equal(it, within=35)
 

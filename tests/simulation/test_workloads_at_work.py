@@ -15,7 +15,7 @@ from konverge.testing import settle
 from konverge.wire.messages import Request, Response
 from konverge_cluster.workloads.deployments.templates import set_name, template_hash
 from workload_scenarios import deployment, follow, image, job, service
-from workload_scene import NODE, EmbeddedScene, embedded_scene, seen
+from workload_clusters import NODE, EmbeddedWorkloadCluster, embedded_workload_cluster, seen
 
 ROLLOUTS = ("deployments.apps", "replicasets.apps")
 
@@ -23,8 +23,8 @@ ROLLOUTS = ("deployments.apps", "replicasets.apps")
 class Counting:
     """A transport that notes writes, and refuses all of them after so many."""
 
-    def __init__(self, scene: EmbeddedScene, most: int = 10**9) -> None:
-        self._inner = InProcessTransport(scene.server.handle)
+    def __init__(self, cluster: EmbeddedWorkloadCluster, most: int = 10**9) -> None:
+        self._inner = InProcessTransport(cluster.server.handle)
         self._most = most
         self.writes: list[str] = []
 
@@ -40,18 +40,18 @@ class Counting:
 
 
 async def test_what_is_as_it_should_be_costs_no_write_not_even_after_a_restart() -> None:
-    scene = EmbeddedScene()
-    await scene.client.create(Unstructured(NODE))
-    async with scene.controllers():
-        await scene.create(deployment())
-        await scene.create(service())
-        await scene.create(job(parallelism=2, completions=5))
-        await scene.settle()
-        await follow(scene)
-    counting = Counting(scene)
-    async with scene.controllers(counting):
+    cluster = EmbeddedWorkloadCluster()
+    await cluster.client.create(Unstructured(NODE))
+    async with cluster.controllers():
+        await cluster.create(deployment())
+        await cluster.create(service())
+        await cluster.create(job(parallelism=2, completions=5))
+        await cluster.settle()
+        await follow(cluster)
+    counting = Counting(cluster)
+    async with cluster.controllers(counting):
         await settle()
-        await scene.merge("pods", (await scene.pods())[0].name, {"metadata": {"annotations": {"a": "b"}}})
+        await cluster.merge("pods", (await cluster.pods())[0].name, {"metadata": {"annotations": {"a": "b"}}})
         await settle()
     assert counting.writes == []
 
@@ -59,23 +59,23 @@ async def test_what_is_as_it_should_be_costs_no_write_not_even_after_a_restart()
 @pytest.mark.parametrize("most", range(1, 16, 3))
 async def test_controllers_that_stop_after_any_write_lead_to_the_same_end(most: int) -> None:
     async def world(cut: int | None) -> Any:
-        scene = EmbeddedScene()
-        await scene.client.create(Unstructured(NODE))
+        cluster = EmbeddedWorkloadCluster()
+        await cluster.client.create(Unstructured(NODE))
         if cut is not None:
-            async with scene.controllers(Counting(scene, cut)):
-                await scene.create(deployment())
-                await scene.create(job(parallelism=2, completions=2))
+            async with cluster.controllers(Counting(cluster, cut)):
+                await cluster.create(deployment())
+                await cluster.create(job(parallelism=2, completions=2))
                 await settle()
-                await scene.start()
-                await scene.end("Succeeded", labels="kind=work")
-        async with scene.controllers():
+                await cluster.start()
+                await cluster.end("Succeeded", labels="kind=work")
+        async with cluster.controllers():
             if cut is None:
-                await scene.create(deployment())
-                await scene.create(job(parallelism=2, completions=2))
+                await cluster.create(deployment())
+                await cluster.create(job(parallelism=2, completions=2))
             for _ in range(3):
-                await follow(scene)
-                await scene.end("Succeeded", labels="kind=work")
-        return await seen(scene, *ROLLOUTS, "jobs.batch", "pods")
+                await follow(cluster)
+                await cluster.end("Succeeded", labels="kind=work")
+        return await seen(cluster, *ROLLOUTS, "jobs.batch", "pods")
 
     end, expected = await world(most), await world(None)
     # How far the first run came shows in what a kubelet wrote, not in what the controllers made.
@@ -86,129 +86,129 @@ async def test_controllers_that_stop_after_any_write_lead_to_the_same_end(most: 
 
 
 async def test_a_pod_that_is_deleted_is_replaced() -> None:
-    async with embedded_scene() as scene:
-        await scene.create(deployment())
-        await follow(scene)
-        victim = (await scene.pods())[0]
-        await scene.client.delete("pods", victim.name)
-        await follow(scene)
-        names = [pod.name for pod in await scene.pods()]
+    async with embedded_workload_cluster() as cluster:
+        await cluster.create(deployment())
+        await follow(cluster)
+        victim = (await cluster.pods())[0]
+        await cluster.client.delete("pods", victim.name)
+        await follow(cluster)
+        names = [pod.name for pod in await cluster.pods()]
         assert len(names) == 3
         assert victim.name not in names
 
 
 async def test_a_replica_set_edited_by_hand_is_scaled_back() -> None:
-    async with embedded_scene() as scene:
-        await scene.create(deployment())
-        await follow(scene)
-        (one,) = await scene.all("replicasets.apps")
-        await scene.merge("replicasets.apps", one.name, {"spec": {"replicas": 7}})
-        await follow(scene)
-        assert len(await scene.pods()) == 3
+    async with embedded_workload_cluster() as cluster:
+        await cluster.create(deployment())
+        await follow(cluster)
+        (one,) = await cluster.all("replicasets.apps")
+        await cluster.merge("replicasets.apps", one.name, {"spec": {"replicas": 7}})
+        await follow(cluster)
+        assert len(await cluster.pods()) == 3
 
 
 async def test_pods_become_available_by_time_alone() -> None:
-    async with embedded_scene() as scene:
-        await scene.create(deployment(2, minReadySeconds=30))
-        await follow(scene)
-        before = (await scene.get("deployments.apps", "web"))["status"]
+    async with embedded_workload_cluster() as cluster:
+        await cluster.create(deployment(2, minReadySeconds=30))
+        await follow(cluster)
+        before = (await cluster.get("deployments.apps", "web"))["status"]
         assert (before["readyReplicas"], before.get("availableReplicas")) == (2, None)
         await asyncio.sleep(31)
         await settle()
-        assert (await scene.get("deployments.apps", "web"))["status"]["availableReplicas"] == 2
+        assert (await cluster.get("deployments.apps", "web"))["status"]["availableReplicas"] == 2
 
 
 async def test_a_name_that_is_taken_by_another_replica_set_counts_as_a_collision() -> None:
-    scene = EmbeddedScene()
-    await scene.client.create(Unstructured(NODE))
-    await scene.create(deployment(1))
-    web = await scene.client.get(Deployment, "web")
+    cluster = EmbeddedWorkloadCluster()
+    await cluster.client.create(Unstructured(NODE))
+    await cluster.create(deployment(1))
+    web = await cluster.client.get(Deployment, "web")
     taken = set_name("web", template_hash(web.spec.template, None))
     labels = {"matchLabels": {"x": "y"}}
     template = {"metadata": {"labels": {"x": "y"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     other = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": taken}}
-    await scene.create({**other, "spec": {"replicas": 0, "selector": labels, "template": template}})
-    async with scene.controllers():
-        await follow(scene)
-    status = (await scene.get("deployments.apps", "web"))["status"]
+    await cluster.create({**other, "spec": {"replicas": 0, "selector": labels, "template": template}})
+    async with cluster.controllers():
+        await follow(cluster)
+    status = (await cluster.get("deployments.apps", "web"))["status"]
     assert (status["collisionCount"], status["availableReplicas"]) == (1, 1)
 
 
-async def has_waiting(scene: EmbeddedScene) -> bool:
-    return any(pod.status.phase == "Pending" for pod in await scene.pods())
+async def has_waiting(cluster: EmbeddedWorkloadCluster) -> bool:
+    return any(pod.status.phase == "Pending" for pod in await cluster.pods())
 
 
 async def test_a_failed_pod_of_a_job_is_replaced_after_waits_that_double() -> None:
-    async with embedded_scene() as scene:
-        await scene.create(job(backoffLimit=3))
+    async with embedded_workload_cluster() as cluster:
+        await cluster.create(job(backoffLimit=3))
         await settle()
         loop = asyncio.get_running_loop()
         waits = []
         for _ in range(3):
-            await scene.start()
-            await scene.end("Failed", code=1)
+            await cluster.start()
+            await cluster.end("Failed", code=1)
             failed = loop.time()
-            await scene.until(lambda: has_waiting(scene), "another pod")
+            await cluster.until(lambda: has_waiting(cluster), "another pod")
             waits.append(round(loop.time() - failed))
         assert waits == [10, 20, 40]
 
 
 async def test_a_finished_job_is_deleted_after_its_time() -> None:
-    async with embedded_scene() as scene:
-        await scene.create(job(ttlSecondsAfterFinished=100))
+    async with embedded_workload_cluster() as cluster:
+        await cluster.create(job(ttlSecondsAfterFinished=100))
         await settle()
-        await scene.start()
-        await scene.end("Succeeded")
+        await cluster.start()
+        await cluster.end("Succeeded")
         await asyncio.sleep(99)
         await settle()
-        assert [one.metadata.get("deletionTimestamp") for one in await scene.all("jobs.batch")] == [None]
+        assert [one.metadata.get("deletionTimestamp") for one in await cluster.all("jobs.batch")] == [None]
         await asyncio.sleep(2)
         await settle()
-        (left,) = await scene.all("jobs.batch")
+        (left,) = await cluster.all("jobs.batch")
         assert left.metadata["finalizers"] == ["foregroundDeletion"]
 
 
 async def test_a_job_that_another_controller_manages_is_left_alone() -> None:
-    async with embedded_scene() as scene:
-        await scene.create(job(managedBy="example.com/queue"))
+    async with embedded_workload_cluster() as cluster:
+        await cluster.create(job(managedBy="example.com/queue"))
         await settle()
-        assert await scene.pods() == []
+        assert await cluster.pods() == []
 
 
 async def test_the_endpoints_of_a_pod_come_with_its_node() -> None:
-    async with embedded_scene() as scene:
-        await scene.create(service())
-        await scene.create(deployment(1))
+    async with embedded_workload_cluster() as cluster:
+        await cluster.create(service())
+        await cluster.create(deployment(1))
         await settle()
-        (pod,) = await scene.pods()
-        await scene.bind(pod, "late")
+        (pod,) = await cluster.pods()
+        await cluster.bind(pod, "late")
         ready = [{"type": "Ready", "status": "True", "lastTransitionTime": "2027-01-15T08:00:00Z"}]
-        await scene.tell(pod, "Running", podIP="10.1.0.1", podIPs=[{"ip": "10.1.0.1"}], conditions=ready)
+        await cluster.write_status(pod, "Running", podIP="10.1.0.1", podIPs=[{"ip": "10.1.0.1"}], conditions=ready)
         await settle()
-        (empty,) = await scene.all("endpointslices.discovery.k8s.io", "kubernetes.io/service-name=web")
+        (empty,) = await cluster.all("endpointslices.discovery.k8s.io", "kubernetes.io/service-name=web")
         assert not empty.get("endpoints")
-        await scene.client.create(Unstructured({**NODE, "metadata": {"name": "late"}}))
+        await cluster.client.create(Unstructured({**NODE, "metadata": {"name": "late"}}))
         await settle()
-        (filled,) = await scene.all("endpointslices.discovery.k8s.io", "kubernetes.io/service-name=web")
+        (filled,) = await cluster.all("endpointslices.discovery.k8s.io", "kubernetes.io/service-name=web")
         assert [one["addresses"] for one in filled["endpoints"]] == [["10.1.0.1"]]
 
 
 async def test_services_without_a_selector_are_left_to_others() -> None:
-    async with embedded_scene() as scene:
-        await scene.create(service(selector=None))
+    async with embedded_workload_cluster() as cluster:
+        await cluster.create(service(selector=None))
         await settle()
-        assert await scene.all("endpointslices.discovery.k8s.io", "kubernetes.io/service-name=web") == []
+        assert await cluster.all("endpointslices.discovery.k8s.io", "kubernetes.io/service-name=web") == []
 
 
 async def test_a_deployment_in_a_namespace_that_is_going_is_let_go_in_peace() -> None:
-    scene = EmbeddedScene()
-    await scene.client.create(Unstructured({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "going"}}))
+    cluster = EmbeddedWorkloadCluster()
+    await cluster.client.create(Unstructured({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "going"}}))
     wire = deployment()
     wire["metadata"]["namespace"] = "going"
-    await scene.client.create(Unstructured(wire))
-    await scene.client.delete("namespaces", "going")
-    counting = Counting(scene)
-    async with scene.controllers(counting):
+    await cluster.client.create(Unstructured(wire))
+    await cluster.client.delete("namespaces", "going")
+    counting = Counting(cluster)
+    async with cluster.controllers(counting):
         await settle()
         await asyncio.sleep(100)
         await settle()
@@ -217,40 +217,40 @@ async def test_a_deployment_in_a_namespace_that_is_going_is_let_go_in_peace() ->
 
 
 async def test_changes_of_an_image_go_through_every_revision() -> None:
-    async with embedded_scene() as scene:
-        await scene.create(deployment(2))
-        await follow(scene)
+    async with embedded_workload_cluster() as cluster:
+        await cluster.create(deployment(2))
+        await follow(cluster)
         for number in (2, 3, 2):
-            await scene.merge("deployments.apps", "web", image(f"i:{number}"))
-            await follow(scene)
-        web = await scene.get("deployments.apps", "web")
+            await cluster.merge("deployments.apps", "web", image(f"i:{number}"))
+            await follow(cluster)
+        web = await cluster.get("deployments.apps", "web")
         assert web.metadata["annotations"]["deployment.kubernetes.io/revision"] == "4"
         sets = {
             one.metadata["annotations"]["deployment.kubernetes.io/revision"]: one.metadata["annotations"].get(
                 "deployment.kubernetes.io/revision-history"
             )
-            for one in await scene.all("replicasets.apps")
+            for one in await cluster.all("replicasets.apps")
         }
         assert sets == {"1": None, "3": None, "4": "2"}
 
 
 @pytest.mark.parametrize("way", ["Foreground", "Background"])
-async def test_pods_of_a_job_that_is_deleted_are_held_by_nobody(way: Any) -> None:
-    async with embedded_scene() as scene:
-        await scene.create(job(parallelism=2, completions=2))
+async def test_pods_of_a_job_that_is_deleted_are_held_by_nobody(transport: Any) -> None:
+    async with embedded_workload_cluster() as cluster:
+        await cluster.create(job(parallelism=2, completions=2))
         await settle()
-        await scene.start(count=1)
-        assert all(pod.metadata.finalizers for pod in await scene.pods())
-        await scene.client.delete("jobs.batch", "work", propagation=way)
+        await cluster.start(count=1)
+        assert all(pod.metadata.finalizers for pod in await cluster.pods())
+        await cluster.client.delete("jobs.batch", "work", propagation=transport)
         await settle()
-        assert [pod.metadata.finalizers for pod in await scene.pods()] == [[], []]
+        assert [pod.metadata.finalizers for pod in await cluster.pods()] == [[], []]
 
 
 async def test_endpoints_that_someone_deletes_are_made_again() -> None:
-    async with embedded_scene() as scene:
-        await scene.create(service())
+    async with embedded_workload_cluster() as cluster:
+        await cluster.create(service())
         await settle()
-        (one,) = await scene.all("endpointslices.discovery.k8s.io", "kubernetes.io/service-name=web")
-        await scene.client.delete("endpointslices.discovery.k8s.io", one.name)
+        (one,) = await cluster.all("endpointslices.discovery.k8s.io", "kubernetes.io/service-name=web")
+        await cluster.client.delete("endpointslices.discovery.k8s.io", one.name)
         await settle()
-        assert len(await scene.all("endpointslices.discovery.k8s.io", "kubernetes.io/service-name=web")) == 1
+        assert len(await cluster.all("endpointslices.discovery.k8s.io", "kubernetes.io/service-name=web")) == 1

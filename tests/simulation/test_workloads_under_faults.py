@@ -19,7 +19,7 @@ from konverge.testing.fault_transport import FaultTransport
 from konverge.testing.faults import status_response
 from konverge.wire.messages import BufferedResponse, Request, Response
 from workload_scenarios import deployment, follow, image, job, service
-from workload_scene import NODE, EmbeddedScene, seen
+from workload_clusters import NODE, EmbeddedWorkloadCluster, seen
 
 SHARE = 0.25
 
@@ -27,8 +27,8 @@ SHARE = 0.25
 class BadLine:
     """A transport on which a quarter of all goes wrong, until it is mended."""
 
-    def __init__(self, scene: EmbeddedScene, seed: int) -> None:
-        self._inner = FaultTransport(InProcessTransport(scene.server.handle))
+    def __init__(self, cluster: EmbeddedWorkloadCluster, seed: int) -> None:
+        self._inner = FaultTransport(InProcessTransport(cluster.server.handle))
         self._random = Random(seed)
         self.bad = True
 
@@ -57,38 +57,38 @@ class BadLine:
 @pytest.mark.parametrize("seed", range(3))
 async def test_a_bad_line_delays_what_happens_and_changes_nothing(seed: int, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, logger="konverge")
-    scene = EmbeddedScene()
-    await scene.client.create(Unstructured(NODE))
-    line = BadLine(scene, seed)
-    async with scene.controllers(line):
-        await scene.create(deployment(3))
-        await scene.create(job(completions=4, parallelism=2))
-        await scene.create(service())
+    cluster = EmbeddedWorkloadCluster()
+    await cluster.client.create(Unstructured(NODE))
+    line = BadLine(cluster, seed)
+    async with cluster.controllers(line):
+        await cluster.create(deployment(3))
+        await cluster.create(job(completions=4, parallelism=2))
+        await cluster.create(service())
         for turn in range(6):
             await asyncio.sleep(10)
-            await scene.start()
-            await scene.end("Succeeded", labels="kind=work", count=1)
-            await scene.reap()
+            await cluster.start()
+            await cluster.end("Succeeded", labels="kind=work", count=1)
+            await cluster.remove_deleted()
             if turn == 2:
-                await scene.merge("deployments.apps", "web", image("i:2"))
+                await cluster.merge("deployments.apps", "web", image("i:2"))
         line.bad = False
         for _ in range(4):
             await asyncio.sleep(330)
             await settle()
-            await follow(scene)
-            await scene.end("Succeeded", labels="kind=work")
-    pods = await scene.pods("app=web")
+            await follow(cluster)
+            await cluster.end("Succeeded", labels="kind=work")
+    pods = await cluster.pods("app=web")
     assert {pod.spec.containers[0].image for pod in pods} == {"i:2"}
     assert len(pods) == 3
-    (web,) = (await seen(scene, "deployments.apps"))["deployments.apps"]
+    (web,) = (await seen(cluster, "deployments.apps"))["deployments.apps"]
     status = web["status"]
     assert (status["replicas"], status["updatedReplicas"], status["availableReplicas"]) == (3, 3, 3)
-    work = (await scene.get("jobs.batch", "work"))["status"]
+    work = (await cluster.get("jobs.batch", "work"))["status"]
     assert work["succeeded"] == 4
     assert [one["type"] for one in work["conditions"]] == ["SuccessCriteriaMet", "Complete"]
     assert work["uncountedTerminatedPods"] == {}
-    assert len(await scene.pods("kind=work")) == 4
-    slices = await scene.all("endpointslices.discovery.k8s.io", "kubernetes.io/service-name=web")
+    assert len(await cluster.pods("kind=work")) == 4
+    slices = await cluster.all("endpointslices.discovery.k8s.io", "kubernetes.io/service-name=web")
     assert sorted(address for one in slices for end in one["endpoints"] for address in end["addresses"]) == sorted(
         pod.status.pod_ip or "" for pod in pods
     )

@@ -1,4 +1,4 @@
-"""Objects as a server sends them, in one line each: what tests of the cache write."""
+"""Objects as a server sends them, for tests of the cache."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def at(name: str, namespace: str = "shop") -> Key:
 def widget(
     name: str, version: int | str, *, namespace: str = "shop", uid: str = "", spec: Any = None, **more: Any
 ) -> bytes:
-    """Give a widget as JSON; `more` are fields of its metadata, by wire name."""
+    """Return a widget as JSON; `more` are fields of its metadata, by wire name."""
     metadata = {"name": name, "namespace": namespace, "uid": uid or f"uid-{name}", "resourceVersion": str(version)}
     document = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata | more, "spec": spec or {}}
     return json.dumps(document, separators=(",", ":")).encode()
 
 
 def deleted(uid: str) -> bytes:
-    """Give what a server answers to a delete that is done."""
+    """Return the Status that a server sends for a completed delete."""
     status = {"kind": "Status", "apiVersion": "v1", "status": "Success", "details": {"kind": "widgets", "uid": uid}}
     return json.dumps(status).encode()

@@ -1,4 +1,4 @@
-"""Watches that are late: what the server says on them arrives so many seconds after it was said."""
+"""Delayed watches: their data arrives a number of seconds after the server sent it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["DelayedWatches"]
 
 
 class DelayedWatches:
-    """A transport whose watches of some collections are late; all else is as quick as it was.
+    """A transport that delays the watches of some collections, and nothing else.
 
-    A `by` that is called gives the seconds of each piece anew; the order of the pieces stays.
+    If `by` is a function, it returns the delay of each chunk; the order of the chunks stays.
     """
 
     def __init__(self, inner: Transport, *collections: str, by: float | Callable[[], float]) -> None:
@@ -27,14 +27,14 @@ class DelayedWatches:
         response = await self._inner.send(request)
         watches = ("watch", "true") in request.query or ("watch", "1") in request.query
         if watches and request.path.rpartition("/")[2] in self._collections:
-            return _Late(response, self._by)
+            return _DelayedResponse(response, self._by)
         return response
 
     async def close(self) -> None:
         await self._inner.close()
 
 
-class _Late:
+class _DelayedResponse:
     def __init__(self, inner: Response, by: Callable[[], float]) -> None:
         self._inner = inner
         self._by = by
@@ -46,9 +46,9 @@ class _Late:
         return await self._inner.read()
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        async for piece in self._inner.chunks():
+        async for chunk in self._inner.chunks():
             await asyncio.sleep(self._by())
-            yield piece
+            yield chunk
 
     async def close(self) -> None:
         await self._inner.close()

@@ -1,4 +1,4 @@
-"""The model of a collection as a server without sockets: lists in pages, streams that stay open, on any loop."""
+"""A model collection as a server without sockets: paged lists and open watches, on any event loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["LiveCollection"]
 
 
 class LiveCollection(ModelCollection):
-    """Answers requests for the collection. `handle` is for an `InProcessTransport`."""
+    """Handles requests for the collection. `handle` is for an `InProcessTransport`."""
 
     def __init__(self, *, offers_streaming: bool = True) -> None:
         super().__init__(offers_streaming=offers_streaming)
@@ -23,13 +23,13 @@ class LiveCollection(ModelCollection):
 
     def write(self, name: str) -> None:
         super().write(name)
-        self._wake()
+        self._notify()
 
     def delete(self, name: str) -> None:
         super().delete(name)
-        self._wake()
+        self._notify()
 
-    def _wake(self) -> None:
+    def _notify(self) -> None:
         self.changed.set()
         self.changed = asyncio.Event()
 
@@ -39,7 +39,7 @@ class LiveCollection(ModelCollection):
             if query.get("watch"):
                 return self._open(query)
             limit, token = int(query.get("limit", "0")), query.get("continue", "")
-            return BufferedResponse(200, self.answer(List(ListOptions(limit=limit, continue_=token))))
+            return BufferedResponse(200, self.respond(List(ListOptions(limit=limit, continue_=token))))
         except ApiError as error:
             status = {"kind": "Status", "code": error.status, "message": str(error)}
             return BufferedResponse(error.status, json.dumps(status).encode())
@@ -47,22 +47,22 @@ class LiveCollection(ModelCollection):
     def _open(self, query: dict[str, str]) -> Response:
         initial = "sendInitialEvents" in query
         options = WatchOptions(resource_version=query.get("resourceVersion", ""), send_initial_events=initial)
-        first = self.answer(Watch(options))
+        first = self.respond(Watch(options))
         if not initial:
-            # The model says how far it has come at the end of each answer; a server says so now and then.
+            # The model ends each response with a bookmark; a server sends one now and then.
             first = first.removesuffix(bookmark(self.version))
         end = asyncio.get_running_loop().time() + float(query["timeoutSeconds"])
         return _Stream(self, first, end)
 
 
 class _Stream(BufferedResponse):
-    """A watch: what is there to tell, and then what happens, until its time is over."""
+    """A watch: the changes so far, and then new ones, until its timeout."""
 
     def __init__(self, server: LiveCollection, first: bytes, end: float) -> None:
         super().__init__(200)
         self._server = server
         self._first = first
-        self._told = server.version
+        self._sent = server.version
         self._end = end
 
     async def chunks(self) -> AsyncIterator[bytes]:
@@ -78,9 +78,9 @@ class _Stream(BufferedResponse):
 
     async def _changes_until(self, end: float) -> AsyncIterator[bytes]:
         while True:
-            changed = self._server.changed  # what happens from here on is told in the next round
-            changes = [frame(type_, found) for version, type_, found in self._server.history if version > self._told]
-            self._told = self._server.version
+            changed = self._server.changed  # changes from here on are sent in the next iteration
+            changes = [frame(type_, found) for version, type_, found in self._server.history if version > self._sent]
+            self._sent = self._server.version
             if changes:
                 yield b"".join(changes)
             try:

@@ -1,5 +1,7 @@
-"""A collection as the API server keeps it, small enough to be obviously right: states, versions, a history that is
-compacted, pages that are snapshots, streams of frames."""
+"""A model of a collection of the API server, small enough to be obviously right.
+
+It has states, versions, a history with compaction, pages that are snapshots, and streams of frames.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from typing import Any
 
 from konverge.errors import Expired, Invalid
 from konverge.wire.frames import INITIAL_EVENTS_END
-from konverge.wire.options import ListOptions, WatchOptions
 from konverge.wire.list_watch import List, NextRequest
+from konverge.wire.options import ListOptions, WatchOptions
 
 __all__ = ["ModelCollection", "frame", "status_frame"]
 
@@ -30,7 +32,7 @@ def bookmark(version: int, **annotations: str) -> bytes:
 
 
 class ModelCollection:
-    """Objects by name, each change with a version of its own; `offers_streaming` says whether lists may be streams."""
+    """Objects by name; each change has its own version. `offers_streaming` allows streaming lists."""
 
     def __init__(self, *, offers_streaming: bool = True) -> None:
         self.offers_streaming = offers_streaming
@@ -42,45 +44,45 @@ class ModelCollection:
         self._uids = 0
 
     def write(self, name: str) -> None:
-        """Create the object, or change it."""
+        """Create or update an object."""
         before = self.objects.get(name)
         self.version += 1
         if before is None:
             self._uids += 1
         uid = before["metadata"]["uid"] if before else f"uid-{self._uids}"
         found = {"metadata": {"name": name, "uid": uid, "resourceVersion": str(self.version)}}
-        self._note("MODIFIED" if before else "ADDED", name, found)
+        self._record("MODIFIED" if before else "ADDED", name, found)
 
     def delete(self, name: str) -> None:
         before = self.objects.get(name)
         if before is not None:
             self.version += 1
             found = {"metadata": before["metadata"] | {"resourceVersion": str(self.version)}}
-            self._note("DELETED", name, found)
+            self._record("DELETED", name, found)
 
     def elsewhere(self) -> None:
-        """Change another collection: the version moves on, and only bookmarks tell."""
+        """Change another collection: the version increases, which only bookmarks show."""
         self.version += 1
         self._snapshots[self.version] = dict(self.objects)
 
     def compact(self) -> None:
-        """Forget all that can be forgotten."""
+        """Compact the whole history."""
         self.compacted = self.version
 
     def versions(self) -> dict[str, str]:
         return {f"/{name}": found["metadata"]["resourceVersion"] for name, found in self.objects.items()}
 
     def states(self, name: str) -> list[str]:
-        """The versions that an object has ever had, in order."""
+        """Return all versions of an object, in order."""
         return [str(version) for version, _, found in self.history if found["metadata"]["name"] == name]
 
-    def answer(self, question: NextRequest) -> bytes:
-        """Give the whole body of the answer, as far as it goes now."""
-        if isinstance(question, List):
-            return self._page(question.options)
-        return self._stream(question.options)
+    def respond(self, request: NextRequest) -> bytes:
+        """Return the body of the response, up to now."""
+        if isinstance(request, List):
+            return self._page(request.options)
+        return self._stream(request.options)
 
-    def _note(self, type_: str, name: str, found: Json) -> None:
+    def _record(self, type_: str, name: str, found: Json) -> None:
         if type_ == "DELETED":
             del self.objects[name]
         else:

@@ -1,6 +1,6 @@
-"""An API server as small as a model can be: every state that ever was, in order, and nothing else.
+"""A minimal model of an API server: every state of its history, in order, and nothing else.
 
-Each change has the next version. A watcher is told what its selector lets through; a list shows any version at all.
+Each change has the next version. A watch delivers what its selector matches; a list can show any version.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAMES = ("a", "b")
 
 @dataclass(frozen=True)
 class State:
-    """One object at one version, or, when `gone`, the version at which it went."""
+    """One object at one version; if `gone`, the version at which it was deleted."""
 
     version: int
     key: Key
@@ -25,7 +25,7 @@ class State:
     value: int
     selected: bool
     owner: str
-    writer: str = ""  # "" for somebody else
+    writer: str = ""  # "" for a foreign write
     gone: bool = False
 
     def json(self) -> bytes:
@@ -44,7 +44,7 @@ class State:
 
 @dataclass(frozen=True)
 class WatchEvent:
-    """What a watch says: a state that came or changed, or one that went."""
+    """An event of a watch: an added or updated state, or a deleted one."""
 
     state: State
     gone: bool
@@ -52,7 +52,7 @@ class WatchEvent:
 
 @dataclass(frozen=True)
 class Scope:
-    """What a cache looks at: a namespace, "" for all, and perhaps only what is selected."""
+    """What a cache watches: a namespace, "" for all, and optionally a selector."""
 
     namespace: str
     selected_only: bool
@@ -77,13 +77,13 @@ class ModelServer:
         self.history: list[State] = []
 
     def at(self, key: Key, version: int | None = None) -> State | None:
-        """Give an object as it was at a version, now when none is given; None where it is not there."""
+        """Return an object at a version, by default the current one; None when it does not exist."""
         version = self.version if version is None else version
         found = [state for state in self.history if state.key == key and state.version <= version]
         return found[-1] if found and not found[-1].gone else None
 
     def all_at(self, version: int, scope: Scope) -> dict[Key, State]:
-        """Give what a cache holds when it has seen everything up to a version."""
+        """Return the objects that a cache has after receiving everything up to a version."""
         states = [self.at(key, version) for key in sorted({state.key for state in self.history})]
         return {state.key: state for state in states if state is not None and scope.matches(state)}
 
@@ -94,7 +94,7 @@ class ModelServer:
         return state
 
     def change(self, key: Key, *, value: int, selected: bool, owner: str, writer: str = "") -> State:
-        """Write an object that is there; a write that changes nothing makes no version."""
+        """Update an existing object; a write that changes nothing creates no version."""
         old = self.at(key)
         assert old is not None
         if (old.value, old.selected, old.owner) == (value, selected, owner):
@@ -113,15 +113,15 @@ class ModelServer:
         return state
 
     def events_since(self, version: int, scope: Scope) -> list[WatchEvent]:
-        """Give what a watch tells from a version on."""
-        told = []
+        """Return the events of a watch from a version on."""
+        events = []
         for state in self.history:
             was_in = scope.matches(self.at(state.key, state.version - 1))
             is_in = scope.matches(state)
             if state.version > version and (is_in or was_in):
-                told.append(WatchEvent(state, gone=not is_in))
-        return told
+                events.append(WatchEvent(state, gone=not is_in))
+        return events
 
     def tick(self) -> None:
-        """Let something happen to other resources."""
+        """Change another resource."""
         self.version += 1

@@ -1,4 +1,4 @@
-"""The simplest thing that a reflector can write into: two dicts, and a list of all that was told."""
+"""The simplest sink of a reflector: two dicts, and a list of all events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class SinkEvent:
-    """One event as a subscriber sees it: what happened to which object, and its version."""
+    """One event as an event handler sees it."""
 
     type: str
     name: str
@@ -25,7 +25,7 @@ class SinkEvent:
 
 @dataclass
 class RecordingSink:
-    """A sink that keeps decoded objects by namespace and name, and tells what changes."""
+    """A sink that stores decoded objects by namespace and name, and records the changes."""
 
     objects: dict[str, Json] = field(default_factory=dict)
     events: list[SinkEvent] = field(default_factory=list)

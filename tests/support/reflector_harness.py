@@ -1,4 +1,4 @@
-"""A collection that is being followed: an embedded server, faults on the way, a reflector, and a sink at its end."""
+"""A reflector between an embedded server with injected faults and a recording sink."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from konverge.cache.reflector import Reflector
 from konverge.client import Client, InProcessTransport
 from konverge.objects import Kind
 from konverge.testing.fault_transport import FaultTransport
-from konverge.testing.faults import RecordedRequest, FaultScript, any_request, lists, watches
+from konverge.testing.faults import FaultScript, RecordedRequest, any_request, lists, watches
 from konverge.wire.list_watch import Selection
 from recording_sink import RecordingSink
 
-__all__ = ["CONFIG_MAP", "ReflectorHarness", "Plane", "config_map", "reflector_harness", "running"]
+__all__ = ["CONFIG_MAP", "Plane", "ReflectorHarness", "config_map", "reflector_harness", "running"]
 
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 
 
 @dataclass
 class ReflectorHarness:
-    """What a test looks at and turns."""
+    """The parts of the setup, and operations on the server."""
 
     plane: Plane
     transport: FaultTransport
@@ -58,21 +58,21 @@ class ReflectorHarness:
             await self.plane.good("DELETE", f"{CONFIG_MAPS}/{name}")
 
     async def elsewhere(self) -> None:
-        """Write to another collection, so that the server's version moves on."""
-        wish = {"metadata": {"generateName": "other-"}}
-        await self.plane.good("POST", "/api/v1/namespaces/default/serviceaccounts", wish)
+        """Write to another collection, so that the server's version increases."""
+        body = {"metadata": {"generateName": "other-"}}
+        await self.plane.good("POST", "/api/v1/namespaces/default/serviceaccounts", body)
 
     def compact(self) -> None:
         self.plane.server.cluster.storage.compact()
 
     async def versions(self) -> dict[str, str]:
-        """What the server has, as the sink should have it."""
+        """Return the objects of the server as the sink must have them."""
         listing = await self.plane.good("GET", CONFIG_MAPS)
         found = [item["metadata"] for item in listing["items"]]
         return {f"{each['namespace']}/{each['name']}": each["resourceVersion"] for each in found}
 
     async def check(self) -> None:
-        """The sink is equal to the server, and what was event replays to it."""
+        """Check that the sink and the replayed events equal the server."""
         expected = await self.versions()
         assert self.sink.versions() == expected
         replayed: dict[str, str] = {}
@@ -85,9 +85,9 @@ class ReflectorHarness:
         assert {f"default/{name}": version for name, version in replayed.items()} == expected
 
     def rate(self, *, since: float, until: float) -> float:
-        """Requests a second in a stretch of time, the pages of one list counted as one."""
-        asked = [each for each in self.script.requests(any_request, since=since) if each.time < until]
-        return len([each for each in asked if "continue" not in each.query]) / (until - since)
+        """Return the requests per second in a period; the pages of one list count as one request."""
+        requests = [each for each in self.script.requests(any_request, since=since) if each.time < until]
+        return len([each for each in requests if "continue" not in each.query]) / (until - since)
 
 
 @asynccontextmanager
@@ -112,7 +112,7 @@ async def reflector_harness(
     stagger: Stagger | None = None,
     **options: Any,
 ) -> AsyncIterator[ReflectorHarness]:
-    """Follow the config maps of an embedded server's default namespace, on virtual time."""
+    """Watch the config maps of an embedded server's default namespace, on virtual time."""
     plane = plane or Plane()
     transport = FaultTransport(InProcessTransport(plane.server.handle))
     sink = RecordingSink()

@@ -1,4 +1,4 @@
-"""A process of its own that follows one collection, so that its memory can be measured: prints one line of JSON.
+"""A process that lists and watches one collection, to measure its memory: it prints one line of JSON.
 
 Run as `python reflector_process.py <url of a server without TLS>`.
 """
@@ -21,13 +21,13 @@ WIDGET = Kind("example.com", "v1", "Widget", "widgets")
 
 
 def memory() -> dict[str, int]:
-    """Resident bytes of this process: now, and at the highest."""
+    """Return the resident bytes of this process: now and at the peak."""
     lines = Path("/proc/self/status").read_text().splitlines()
     found = {line.split(":")[0]: line.split()[1] for line in lines if line.startswith("Vm")}
     return {"now": int(found["VmRSS"]) * 1024, "peak": int(found["VmHWM"]) * 1024}
 
 
-async def follow(url: str) -> dict[str, int]:
+async def measure(url: str) -> dict[str, int]:
     async with Client.connect(ClientConfig(server=url)) as client:
         store = Store(WIDGET)
         reflector = Reflector(client.collection(WIDGET), store, kind="Widget", selection=Selection(streaming=False))
@@ -42,4 +42,4 @@ async def follow(url: str) -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(follow(sys.argv[1]))))  # noqa: T201
+    print(json.dumps(asyncio.run(measure(sys.argv[1]))))  # noqa: T201

@@ -1,9 +1,8 @@
-"""Where the fault scenarios are played: a server, faults on the way to it, and a cache's store at the end.
+"""The rigs of the fault scenarios: a server, injected faults, and the store of a cache.
 
-A scenario is written once and played on three rigs. *virtual*: the embedded server, no sockets, full durations in no
-time. *sockets*: the embedded server behind the fault proxy, with all times a twentieth. *real*: etcd and
-kube-apiserver behind the fault proxy, in real time. Judged is only what is in the store, what subscribers were told,
-and the proxy's log.
+A scenario is written once and runs on three rigs. *virtual*: the embedded server without sockets, on virtual time.
+*sockets*: the embedded server behind the fault proxy, with all times divided by twenty. *real*: etcd and kube-apiserver
+behind the fault proxy, in real time. Only the store, the events and the log of the proxy are checked.
 """
 
 from __future__ import annotations
@@ -17,11 +16,10 @@ from random import Random
 from typing import TypeAlias
 
 from konverge.cache.backoff import Stagger
-from konverge.cache.options import ReflectorOptions
 from konverge.cache.events import Event, EventType
-from konverge.cache.options import CacheOptions
+from konverge.cache.options import CacheOptions, ReflectorOptions
 from konverge.cache.reflector import Reflector
-from konverge.cache.reflector_stats import ReflectorStats, ReflectorState
+from konverge.cache.reflector_stats import ReflectorState, ReflectorStats
 from konverge.cache.store import Store
 from konverge.client import Client, ClientConfig, InProcessTransport, StaticCredentials, load_config
 from konverge.client.access.tls import Tls
@@ -29,17 +27,17 @@ from konverge.objects import Key, Kind, Unstructured
 from konverge.testing import ControlPlane
 from konverge.testing.fault_proxy import FaultProxy
 from konverge.testing.fault_transport import FaultTransport
-from konverge.testing.faults import RecordedRequest, FaultScript, any_request, lists, connection_refused, watches
+from konverge.testing.faults import FaultScript, RecordedRequest, any_request, connection_refused, lists, watches
 from konverge.wire.list_watch import Selection
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.storage import Storage
 
 __all__ = [
     "CONFIG_MAP",
-    "WatchedCollection",
+    "EventRecorder",
     "OpenRig",
     "Rig",
-    "EventRecorder",
+    "WatchedCollection",
     "embedded_config",
     "real_rig",
     "running",
@@ -54,7 +52,7 @@ CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 
 @asynccontextmanager
 async def running(*reflectors: Reflector) -> AsyncIterator[None]:
-    """Run reflectors while the block runs; they end by being cancelled, and in no other way."""
+    """Run reflectors while the block runs; they must end only by cancellation."""
     tasks = [asyncio.create_task(reflector.run()) for reflector in reflectors]
     try:
         yield
@@ -67,7 +65,7 @@ async def running(*reflectors: Reflector) -> AsyncIterator[None]:
 
 @dataclass
 class EventRecorder:
-    """A subscriber that replays what it is told, and notes whether it was told in order."""
+    """An event handler that replays the events, and checks that they are in order."""
 
     objects: dict[Key, str] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
@@ -88,7 +86,7 @@ class EventRecorder:
 
 @dataclass
 class WatchedCollection:
-    """One collection with all that follows it."""
+    """One collection with its reflector, its store and an event recorder."""
 
     store: Store
     recorder: EventRecorder
@@ -104,22 +102,22 @@ class WatchedCollection:
 
 @dataclass
 class Rig:
-    """A server with faults on the way. `scale` is how long a second of a scenario lasts."""
+    """A server with injected faults. `scale` is how long a second of a scenario lasts."""
 
     server: Client
     through: Client
-    played: FaultTransport | None
+    fault_transport: FaultTransport | None
     namespace: str
     scale: float
-    forget: Callable[[], object] = lambda: None
-    forget_old: Callable[[], object] = lambda: None
-    slack: float = 15.0  # real seconds that a busy machine may add to any limit; the virtual rig adds none
+    compact: Callable[[], object] = lambda: None
+    compact_old: Callable[[], object] = lambda: None
+    slack: float = 15.0  # real seconds that a loaded machine may add to any limit; the virtual rig adds none
     stagger: Stagger = field(default_factory=Stagger)
 
     @property
     def traffic(self) -> FaultTransport:
-        assert self.played is not None, "this rig breaks bare connections: ask its proxy"
-        return self.played
+        assert self.fault_transport is not None, "this rig breaks bare connections: use its proxy"
+        return self.fault_transport
 
     @property
     def script(self) -> FaultScript:
@@ -131,10 +129,10 @@ class Rig:
     async def pass_time(self, seconds: float) -> None:
         await asyncio.sleep(seconds * self.scale)
 
-    async def until(self, claim: Callable[[], bool], *, within: float) -> float:
-        """Wait until something is true; give how many of the scenario's seconds that took."""
+    async def until(self, condition: Callable[[], bool], *, within: float) -> float:
+        """Wait until a condition is true; return how many of the scenario's seconds that took."""
         begin = self.now()
-        while not claim():
+        while not condition():
             assert self.now() - begin < within * self.scale + self.slack, f"not true within {within} s"
             await asyncio.sleep(0.05 * self.scale)
         return (self.now() - begin) / self.scale
@@ -142,7 +140,7 @@ class Rig:
     def watched_collection(
         self, *, kind: Kind = CONFIG_MAP, selection: Selection | None = None, options: CacheOptions | None = None
     ) -> WatchedCollection:
-        """Make what follows a collection of the rig's namespace; it starts when it is run."""
+        """Return a reflector and store for a collection of the rig's namespace; it is not started."""
         store, recorder = Store(kind, namespace=self.namespace, options=options), EventRecorder()
         store.subscribe(recorder)
         reflector = Reflector(
@@ -158,13 +156,13 @@ class Rig:
 
     @asynccontextmanager
     async def watching(self, selection: Selection | None = None) -> AsyncIterator[WatchedCollection]:
-        """Follow the config maps while the block runs, from the moment that the first watch is open."""
+        """Watch the config maps while the block runs; return when the first watch is open."""
         it = self.watched_collection(selection=selection)
         async with running(it.reflector):
             await self.until(lambda: it.stats.state is ReflectorState.WATCHING, within=30)
             yield it
 
-    # What others do to the collection
+    # Foreign writes
 
     async def create(self, *names: str, labels: dict[str, str] | None = None) -> None:
         for part in _batches(names, 20):
@@ -188,22 +186,22 @@ class Rig:
         return Unstructured(apiVersion="v1", kind="ConfigMap", metadata=metadata)
 
     async def pause(self) -> Callable[[], None]:
-        """Cut every stream and let no request through, until the function that is given back is called."""
+        """Cut every stream and reject all requests until the returned function is called."""
         rule = self.script.add(any_request, connection_refused())
         self.traffic.reset_streams()
         await asyncio.sleep(0.1 * self.scale)
         return lambda: self.script.remove(rule)
 
-    # What is judged
+    # Checks
 
     async def is_equal(self, it: WatchedCollection, labels: str = "") -> bool:
-        """Whether the store, and what was told, are what the server has."""
+        """Report whether the store and the replayed events equal the server."""
         found = await self.server.list(CONFIG_MAP, namespace=self.namespace, labels=labels)
         expected = {each.key: each.resource_version for each in found}
         return expected == {entry.key: str(entry.version) for entry in it.store.list()} == it.recorder.objects
 
     async def becomes_equal(self, it: WatchedCollection, *, within: float, labels: str = "") -> float:
-        """Wait until it is; give how many of the scenario's seconds that took."""
+        """Wait until `is_equal`; return how many of the scenario's seconds that took."""
         begin = self.now()
         while not await self.is_equal(it, labels):
             late = self.now() - begin > within * self.scale + self.slack
@@ -212,38 +210,42 @@ class Rig:
         return (self.now() - begin) / self.scale
 
     def lists(self, since: float = 0.0) -> list[RecordedRequest]:
-        """The lists that were begun, as streams or in pages."""
-        streams = [asked for asked in self.script.requests(watches(), since=since) if "sendInitialEvents" in asked.query]
+        """Return the lists that were started, as streams or in pages."""
+        streams = [
+            request for request in self.script.requests(watches(), since=since) if "sendInitialEvents" in request.query
+        ]
         pages = [
-            asked for asked in self.script.requests(lists("configmaps"), since=since) if "continue" not in asked.query
+            request
+            for request in self.script.requests(lists("configmaps"), since=since)
+            if "continue" not in request.query
         ]
         return streams + pages
 
     def check_request_rate(self, since: float) -> None:
-        """At most a request a second from a time on, one in four seconds after a minute; pages of a list are one."""
-        asked = [each.time for each in self.script.requests(since=since) if "continue" not in each.query]
-        # Noted is when a request arrives: on a busy machine one may come late, and the next seem early.
+        """Check the rate: one request per second, after a minute one in four; the pages of a list count as one."""
+        times = [each.time for each in self.script.requests(since=since) if "continue" not in each.query]
+        # The recorded time is that of arrival: on a loaded machine a request may be late, and the next seem early.
         late = 0.5 if self.slack else 0.05
-        for one, other in itertools.pairwise(asked):
+        for one, other in itertools.pairwise(times):
             apart = (other - one) / self.scale
             assert apart >= (1 if (one - since) / self.scale < 60 else 4) - late, f"{apart} s apart at {one - since}"
 
 
 def reflector_options(scale: float) -> ReflectorOptions:
-    """The default reflector_options, with all times so many times as long."""
-    usual = ReflectorOptions()
-    return ReflectorOptions(**{name: getattr(usual, name) * scale for name in usual.__slots__})
+    """Return the default options with all times multiplied by `scale`."""
+    defaults = ReflectorOptions()
+    return ReflectorOptions(**{name: getattr(defaults, name) * scale for name in defaults.__slots__})
 
 
 @asynccontextmanager
 async def virtual(scale: float = 1.0) -> AsyncIterator[Rig]:
-    """The embedded server without sockets, on virtual time, which passes in no time at any scale."""
+    """The embedded server without sockets, on virtual time."""
     del scale
     plane = EmbeddedServer(seed=1)
     transport = FaultTransport(InProcessTransport(plane.handle))
     async with Client(transport) as through, Client(InProcessTransport(plane.handle)) as server:
         storage = plane.cluster.storage
-        yield Rig(server, through, transport, "default", 1.0, storage.compact, _Aging(storage).forget_old, slack=0)
+        yield Rig(server, through, transport, "default", 1.0, storage.compact, _Aging(storage).compact_old, slack=0)
 
 
 @asynccontextmanager
@@ -270,13 +272,13 @@ async def real_rig(plane: ControlPlane, namespace: str, scale: float = 1.0) -> A
 
 
 class _Aging:
-    """Forgets what is older than two minutes, each time it is asked; a real server does so by itself."""
+    """Compacts history older than two minutes when called; a real server does so by itself."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._known: list[tuple[float, int]] = []
 
-    def forget_old(self) -> None:
+    def compact_old(self) -> None:
         now = asyncio.get_running_loop().time()
         self._known.append((now, self._storage.revision))
         old = [revision for time, revision in self._known if time <= now - 120]
@@ -285,7 +287,7 @@ class _Aging:
 
 
 def embedded_config(plane: EmbeddedServer) -> ClientConfig:
-    """The way to an embedded server's port, as its admin."""
+    """Return the client configuration of an embedded server, as its admin."""
     tls = Tls(ca=plane.authority.certificate)
     return ClientConfig(server=plane.url, credentials=StaticCredentials.of_token(plane.admin_token), tls=tls)
 

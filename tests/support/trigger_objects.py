@@ -1,4 +1,4 @@
-"""Events as a cache tells them, in one line each: what tests of triggers write."""
+"""Events of a cache, for tests of triggers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from konverge.cache import Entry, Event, EventType
 from konverge.cache.decoder import Decoder
 from konverge.objects import Kind
 
-__all__ = ["POD", "added", "updated", "document", "entry", "deleted"]
+__all__ = ["POD", "added", "deleted", "document", "entry", "updated"]
 
 POD = Kind("", "v1", "Pod", "pods")
 
 
 def document(name: str = "web", *, version: int = 1, **fields: Any) -> dict[str, Any]:
-    """Give an object; `metadata` is merged into its own, `generation` included."""
+    """Return an object; `metadata` is merged into its own, `generation` included."""
     metadata = {"name": name, "namespace": "shop", "uid": f"uid-{name}", "resourceVersion": str(version)}
     return {
         "apiVersion": "v1",
@@ -27,8 +27,9 @@ def document(name: str = "web", *, version: int = 1, **fields: Any) -> dict[str,
 
 
 def entry(obj: dict[str, Any], *, metadata_only: bool = False) -> Entry:
-    """Give an object as the cache holds it."""
-    return Decoder(POD, manager="us", metadata_only=metadata_only).decode(json.dumps(obj, separators=(",", ":")).encode())
+    """Return the cache entry of an object."""
+    raw = json.dumps(obj, separators=(",", ":")).encode()
+    return Decoder(POD, manager="us", metadata_only=metadata_only).decode(raw)
 
 
 def added(obj: dict[str, Any], *, listed: bool = False, writer: Any = None) -> Event:
@@ -40,7 +41,7 @@ def deleted(obj: dict[str, Any]) -> Event:
 
 
 def updated(old: dict[str, Any], new: dict[str, Any], *, metadata_only: bool = False, writer: Any = None) -> Event:
-    """Give the change of an object; the new state has a later version."""
+    """Return the update of an object; the new state has a later version."""
     new = copy.deepcopy(new)
     new["metadata"]["resourceVersion"] = str(int(old["metadata"]["resourceVersion"]) + 1)
     before, after = (entry(one, metadata_only=metadata_only) for one in (old, new))

@@ -18,7 +18,7 @@ from konverge.errors import DecodeError, NotSynced
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Pod, ServiceAccount
 from konverge.objects import Key, Kind, Unstructured, encode, kind_of
 from konverge.testing.fault_transport import FaultTransport
-from konverge.testing.faults import Fault, status_response, lists, watches
+from konverge.testing.faults import Fault, lists, status_response, watches
 
 CONFIG_MAP = kind_of(ConfigMap)
 WIDGET = Kind("example.com", "v1", "Widget", "widgets")
@@ -26,7 +26,7 @@ WIDGET = Kind("example.com", "v1", "Widget", "widgets")
 
 @dataclass
 class Rig:
-    """A server, a client of it, and a cache that is open."""
+    """A server, a client, and an open cache."""
 
     plane: Plane
     transport: FaultTransport
@@ -67,15 +67,15 @@ async def settle() -> None:
     await asyncio.sleep(0.5)
 
 
-# Declaring and reading
+# Declarations and reads
 
 
-async def test_what_is_declared_is_read_from_memory() -> None:
+async def test_declared_kinds_are_read_from_memory() -> None:
     async with rig() as it:
         await it.create("a", value="1")
         maps = it.cache.declare(ConfigMap)
         await it.cache.wait_for_sync(timeout=5)
-        asked = len(it.transport.script.log)
+        requests = len(it.transport.script.log)
 
         found = maps.get("a", namespace="default")
         assert found is not None
@@ -84,7 +84,7 @@ async def test_what_is_declared_is_read_from_memory() -> None:
         assert [one.name for one in maps.list()] == ["a"]
         assert (await it.cache.get(ConfigMap, "a", namespace="default")) == found
         assert [one.name for one in await it.cache.list(ConfigMap)] == ["a"]
-        assert len(it.transport.script.log) == asked, "nothing was asked of the server"
+        assert len(it.transport.script.log) == requests, "no request was sent"
 
 
 async def test_a_kind_may_be_read_without_a_class() -> None:
@@ -97,7 +97,7 @@ async def test_a_kind_may_be_read_without_a_class() -> None:
         assert (found.api_version, found.kind, found["data"]) == ("v1", "ConfigMap", {"value": "1"})
 
 
-async def test_a_kind_that_nobody_declared_is_read_from_the_server_and_the_log_says_so_once(
+async def test_an_undeclared_kind_is_read_from_the_server_which_is_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with rig() as it:
@@ -107,19 +107,19 @@ async def test_a_kind_that_nobody_declared_is_read_from_the_server_and_the_log_s
                 assert (await it.cache.get(ConfigMap, "a", namespace="default")) is not None
             assert (await it.cache.get(ConfigMap, "b", namespace="default")) is None
             assert [one.name for one in await it.cache.list(CONFIG_MAP, namespace="default")] == ["a"]
-        said = [record for record in caplog.records if "not kept" in record.message]
-        assert [record.kind for record in said] == ["ConfigMap.v1"]  # type: ignore[attr-defined]
+        records = [record for record in caplog.records if "not cached" in record.message]
+        assert [record.kind for record in records] == ["ConfigMap.v1"]  # type: ignore[attr-defined]
         assert it.cache.stats().informers == ()
 
 
-async def test_without_a_server_to_ask_a_kind_must_be_declared() -> None:
+async def test_without_a_server_a_kind_must_be_declared() -> None:
     async with rig() as it:
         cache = Cache(it.client.collection)
         with pytest.raises(ValueError, match="ConfigMap is not declared"):
             await cache.get(ConfigMap, "a")
 
 
-async def test_views_alike_share_one_collection() -> None:
+async def test_equal_declarations_share_one_informer() -> None:
     async with rig() as it:
         listers = [it.cache.declare(kind) for kind in (ConfigMap, CONFIG_MAP, ConfigMap)]
         await it.cache.wait_for_sync(timeout=5)
@@ -136,7 +136,7 @@ async def test_views_alike_share_one_collection() -> None:
         assert it.cache.stats().informers == ()
 
 
-async def test_options_of_a_declaration_come_before_those_of_the_kind_before_those_of_the_cache() -> None:
+async def test_options_of_a_declaration_override_those_of_the_kind_and_those_of_the_cache() -> None:
     cache_wide = CacheOptions(manager="cache", labels="app=cache", namespaces=("cache",))
     by_kind = {CONFIG_MAP: CacheOptions(labels="app=kind", namespaces=("kind",))}
     async with rig(options=cache_wide, by_kind=by_kind) as it:
@@ -146,7 +146,7 @@ async def test_options_of_a_declaration_come_before_those_of_the_kind_before_tho
         assert (other.manager, other.labels, other.namespaces) == ("cache", "app=cache", ("cache",))
 
 
-async def test_a_view_of_a_part_does_not_answer_for_the_whole() -> None:
+async def test_a_lister_with_a_selector_does_not_serve_reads_of_the_whole_kind() -> None:
     async with rig() as it:
         await it.create("a")
         it.cache.declare(ConfigMap, CacheOptions(labels="app=web"))
@@ -154,7 +154,7 @@ async def test_a_view_of_a_part_does_not_answer_for_the_whole() -> None:
         assert (await it.cache.get(ConfigMap, "a", namespace="default")) is not None, "read from the server"
 
 
-async def test_selectors_are_the_servers_business() -> None:
+async def test_selectors_are_evaluated_by_the_server() -> None:
     async with rig() as it:
         path = "/api/v1/namespaces/default/configmaps"
         await it.plane.good("POST", path, config_map("a", {"app": "web"}))
@@ -166,7 +166,7 @@ async def test_selectors_are_the_servers_business() -> None:
         assert [one.name for one in named.list()] == ["b"]
 
 
-async def test_metadata_only_asks_for_no_more() -> None:
+async def test_metadata_only_requests_nothing_else() -> None:
     async with rig() as it:
         await it.create("a", value="1")
         maps = it.cache.declare(CONFIG_MAP, CacheOptions(metadata_only=True))
@@ -187,12 +187,12 @@ async def test_metadata_only_asks_for_no_more() -> None:
         ({"namespaces": "shop"}, "namespaces is a tuple"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(options: dict[str, Any], words: str) -> None:
+def test_invalid_cache_options_are_rejected(options: dict[str, Any], words: str) -> None:
     with pytest.raises((TypeError, ValueError), match=words):
         CacheOptions(**options)
 
 
-async def test_an_object_that_does_not_fit_its_type_is_left_out_of_lists_and_named_in_the_log(
+async def test_an_undecodable_object_is_omitted_from_lists_and_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with rig() as it:
@@ -232,7 +232,7 @@ async def test_a_write_is_seen_by_every_read_as_soon_as_it_has_returned() -> Non
         assert it.cache.stats().informers[0].store.pending == 0
 
 
-async def test_a_write_is_told_to_views_of_its_kind_only() -> None:
+async def test_a_write_is_recorded_for_its_kind_only() -> None:
     async with rig() as it:
         maps, accounts = it.cache.declare(ConfigMap), it.cache.declare(ServiceAccount)
         await it.cache.wait_for_sync(timeout=5)
@@ -241,16 +241,16 @@ async def test_a_write_is_told_to_views_of_its_kind_only() -> None:
         assert "a" not in [one.name for one in accounts.list()]
 
 
-# Being told
+# Being events
 
 
-async def test_a_subscriber_is_told_what_is_there_and_then_every_change() -> None:
+async def test_a_handler_receives_present_objects_and_then_every_change() -> None:
     async with rig() as it:
         await it.create("a")
         maps = it.cache.declare(ConfigMap)
         await it.cache.wait_for_sync(timeout=5)
-        told: list[tuple[str, str, bool]] = []
-        end = await maps.subscribe(lambda event: told.append((event.type, event.key.name, event.listed)))
+        events: list[tuple[str, str, bool]] = []
+        end = await maps.subscribe(lambda event: events.append((event.type, event.key.name, event.listed)))
         await it.create("b")
         await it.change("a", value="2")
         await it.delete("a")
@@ -258,7 +258,7 @@ async def test_a_subscriber_is_told_what_is_there_and_then_every_change() -> Non
         end()
         await it.delete("b")
         await settle()
-        assert told == [
+        assert events == [
             ("added", "a", True),
             ("added", "b", False),
             ("updated", "a", False),
@@ -266,7 +266,7 @@ async def test_a_subscriber_is_told_what_is_there_and_then_every_change() -> Non
         ]
 
 
-async def test_an_event_of_our_own_write_names_the_writer() -> None:
+async def test_an_event_of_an_own_write_has_its_writer() -> None:
     async with rig() as it:
         maps = it.cache.declare(ConfigMap)
         await it.cache.wait_for_sync(timeout=5)
@@ -278,17 +278,17 @@ async def test_an_event_of_our_own_write_names_the_writer() -> None:
         assert writers == ["me", None]
 
 
-async def test_one_function_subscribes_once() -> None:
+async def test_a_handler_can_subscribe_only_once() -> None:
     async with rig() as it:
         maps = it.cache.declare(ConfigMap)
-        told: list[Event] = []
-        append = told.append
+        events: list[Event] = []
+        append = events.append
         await maps.subscribe(append)
-        with pytest.raises(ValueError, match="subscribed already"):
+        with pytest.raises(ValueError, match="already subscribed"):
             await maps.subscribe(append)
 
 
-async def test_an_observer_that_is_slow_gets_the_last_state_of_every_object() -> None:
+async def test_a_slow_reader_receives_the_last_state_of_every_object() -> None:
     async with rig() as it:
         await it.create("a")
         await it.create("b")
@@ -317,7 +317,7 @@ async def test_an_observer_that_is_slow_gets_the_last_state_of_every_object() ->
 # Namespaces
 
 
-async def test_namespaces_may_be_joined_and_left_at_any_time() -> None:
+async def test_namespaces_can_be_added_and_removed_at_any_time() -> None:
     async with rig() as it:
         await it.namespaces("one", "two", "three")
         for namespace in ("one", "two", "three"):
@@ -325,10 +325,10 @@ async def test_namespaces_may_be_joined_and_left_at_any_time() -> None:
         maps = it.cache.declare(ConfigMap, CacheOptions(namespaces=("one", "two")))
         maps.add_index("name", ".metadata.name")
         await it.cache.wait_for_sync(timeout=5)
-        told: list[tuple[str, str]] = []
-        await maps.subscribe(lambda event: told.append((event.type, event.key.namespace)))
+        events: list[tuple[str, str]] = []
+        await maps.subscribe(lambda event: events.append((event.type, event.key.namespace)))
         assert {one.namespace for one in maps.list()} == {"one", "two"}
-        with pytest.raises(ValueError, match="not followed in namespace 'three'"):
+        with pytest.raises(ValueError, match="not cached in namespace 'three'"):
             maps.get("a", namespace="three")
 
         maps.set_namespaces(("two", "three"))
@@ -337,11 +337,11 @@ async def test_namespaces_may_be_joined_and_left_at_any_time() -> None:
         assert [one.namespace for one in maps.list(namespace="two")] == ["two"]
         await it.cache.wait_for_sync(timeout=5)
         assert {one.namespace for one in maps.find("name", "a")} == {"two", "three"}
-        assert told == [("added", "one"), ("added", "two"), ("deleted", "one"), ("added", "three")]
+        assert events == [("added", "one"), ("added", "two"), ("deleted", "one"), ("added", "three")]
         assert {one.namespace for one in it.cache.stats().informers} == {"two", "three"}
 
 
-async def test_a_namespace_that_two_views_share_stays_while_one_of_them_follows_it() -> None:
+async def test_a_namespace_shared_by_two_listers_stays_cached_while_one_uses_it() -> None:
     async with rig() as it:
         await it.namespaces("one", "two")
         await it.create("a", "one")
@@ -355,7 +355,7 @@ async def test_a_namespace_that_two_views_share_stays_while_one_of_them_follows_
         assert len(it.cache.stats().informers) == 1
 
 
-async def test_the_server_is_asked_for_namespaces_that_are_not_followed() -> None:
+async def test_namespaces_that_are_not_cached_are_read_from_the_server() -> None:
     async with rig() as it:
         await it.namespaces("one", "two")
         await it.create("a", "two")
@@ -364,19 +364,19 @@ async def test_the_server_is_asked_for_namespaces_that_are_not_followed() -> Non
         assert (await it.cache.get(ConfigMap, "a", namespace="two")) is not None
 
 
-async def test_namespaces_that_make_no_sense_are_refused() -> None:
+async def test_invalid_namespaces_are_rejected() -> None:
     async with rig() as it:
         maps = it.cache.declare(ConfigMap)
-        with pytest.raises(ValueError, match="give it alone"):
+        with pytest.raises(ValueError, match="pass it alone"):
             maps.set_namespaces(("", "shop"))
         with pytest.raises(ValueError, match="cluster-scoped"):
             it.cache.declare(Namespace, CacheOptions(namespaces=("shop",)))
 
 
-# Waiting
+# Sync
 
 
-async def test_reading_before_the_first_list_says_what_it_waits_for() -> None:
+async def test_a_read_before_the_first_list_raises_with_the_reason() -> None:
     async with rig() as it:
         maps = it.cache.declare(ConfigMap)
         with pytest.raises(NotSynced, match="ConfigMap cache not synced: it is not started"):
@@ -385,7 +385,7 @@ async def test_reading_before_the_first_list_says_what_it_waits_for() -> None:
             await it.cache.get(ConfigMap, "a", namespace="default")
 
 
-async def test_a_cache_that_does_not_sync_says_why_for_each_kind() -> None:
+async def test_a_cache_that_does_not_sync_reports_the_reason_for_each_kind() -> None:
     async with rig() as it:
         forbidden = status_response(403, reason="Forbidden", message="no")
         it.transport.script.add(lists("configmaps"), forbidden)
@@ -418,7 +418,7 @@ async def test_declarations_before_the_cache_is_opened_start_with_it() -> None:
         assert len(maps.list()) == 1, "what was read can still be read"
 
 
-async def test_a_cache_is_counted() -> None:
+async def test_stats_count_objects_and_bytes() -> None:
     async with rig() as it:
         await it.create("a", value="1")
         it.cache.declare(ConfigMap)
@@ -430,7 +430,7 @@ async def test_a_cache_is_counted() -> None:
         assert informer.reflector.watches == 1
 
 
-async def test_an_index_may_be_declared_for_a_view_by_function() -> None:
+async def test_an_index_by_function_can_be_added_to_a_lister() -> None:
     async with rig() as it:
         await it.create("a", value="1")
         maps = it.cache.declare(ConfigMap)
@@ -451,7 +451,7 @@ async def test_children_are_found_by_their_owner() -> None:
         assert [one.name for one in maps.owned_by(uid)] == ["child"]
 
 
-async def test_a_thread_that_reads_too_early_is_told_so() -> None:
+async def test_a_read_from_a_thread_before_sync_raises() -> None:
     async with rig() as it:
         it.transport.script.add(watches("configmaps"), Fault(delay=30))
         maps = it.cache.declare(ConfigMap)
@@ -460,7 +460,7 @@ async def test_a_thread_that_reads_too_early_is_told_so() -> None:
             await asyncio.to_thread(maps.list)
 
 
-async def test_nobody_waits_for_what_was_withdrawn() -> None:
+async def test_wait_for_sync_ignores_removed_listers() -> None:
     async with rig() as it:
         it.transport.script.add(watches("configmaps"), Fault(delay=3000))
         maps = it.cache.declare(ConfigMap)

@@ -20,18 +20,18 @@ def new_backoff(seed: int = 1) -> RequestBackoff:
 
 
 def test_without_failures_no_request_is_delayed() -> None:
-    steady = new_backoff()
-    steady.record_request(5.0)
+    backoff = new_backoff()
+    backoff.record_request(5.0)
 
-    assert steady.delay(5.0) == 0
+    assert backoff.delay(5.0) == 0
 
 
 def test_delays_double_and_have_jitter() -> None:
-    failing = new_backoff()
+    backoff = new_backoff()
     now, waits = 0.0, []
     for _ in range(6):
-        failing.record_failure(now)
-        waits.append(failing.delay(now))
+        backoff.record_failure(now)
+        waits.append(backoff.delay(now))
         now += 0.001
 
     for wait, step in zip(waits, [1, 2, 4, 8, 8, 8], strict=True):
@@ -40,51 +40,51 @@ def test_delays_double_and_have_jitter() -> None:
 
 
 def test_retry_after_is_a_lower_bound() -> None:
-    busy = new_backoff()
+    backoff = new_backoff()
 
-    busy.record_failure(10.0, retry_after=17.0)
+    backoff.record_failure(10.0, retry_after=17.0)
 
-    assert busy.delay(10.0) == 17.0
+    assert backoff.delay(10.0) == 17.0
 
 
 def test_an_excessive_retry_after_is_cut() -> None:
-    busy = new_backoff()
+    backoff = new_backoff()
 
-    busy.record_failure(10.0, retry_after=1e9)
+    backoff.record_failure(10.0, retry_after=1e9)
 
-    assert busy.delay(10.0) == 600.0
+    assert backoff.delay(10.0) == 600.0
 
 
 def test_after_a_minute_of_failures_delays_are_long_but_bounded() -> None:
-    failing = new_backoff()
-    failing.record_failure(0.0)
-    failing.record_failure(60.0)
+    backoff = new_backoff()
+    backoff.record_failure(0.0)
+    backoff.record_failure(60.0)
 
-    assert 24 <= failing.delay(60.0) <= 30
+    assert 24 <= backoff.delay(60.0) <= 30
 
 
 def test_reset_ends_the_backoff() -> None:
-    failing = new_backoff()
+    backoff = new_backoff()
     for now in range(100):
-        failing.record_failure(float(now))
-    failing.reset()
+        backoff.record_failure(float(now))
+    backoff.reset()
 
-    assert failing.delay(100.0) == 0
-    failing.record_failure(100.0)
-    assert failing.delay(100.0) < 1.3
+    assert backoff.delay(100.0) == 0
+    backoff.record_failure(100.0)
+    assert backoff.delay(100.0) < 1.3
 
 
 @given(st.lists(st.sampled_from(["fail", "work"]), max_size=200), st.integers(0, 1000))
 @settings(max_examples=100, deadline=None)
 def test_failing_requests_start_a_second_apart_and_four_after_a_minute(outcomes: list[str], seed: int) -> None:
-    failing = new_backoff(seed)
+    backoff = new_backoff(seed)
     now, started = 0.0, []
     for outcome in ["fail", *outcomes]:
-        now += failing.delay(now)
-        failing.record_request(now)
+        now += backoff.delay(now)
+        backoff.record_request(now)
         started.append(now)
         if outcome == "fail":
-            failing.record_failure(now)
+            backoff.record_failure(now)
 
     for one, other in itertools.pairwise(started):
         assert other - one >= (1 if one < 60 else 4) - 1e-9

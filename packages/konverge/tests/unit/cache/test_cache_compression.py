@@ -1,4 +1,4 @@
-"""Objects held compressed: a dictionary learned from the first list, the same answers, less memory."""
+"""Compressed objects: a dictionary built from the first list, the same results, less memory."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def filled(count: int, *, compress: bool) -> Store:
     return store
 
 
-async def test_a_compressed_store_answers_as_a_plain_one_and_holds_far_less() -> None:
+async def test_a_compressed_store_returns_the_same_objects_with_far_fewer_bytes() -> None:
     plain, packed = await filled(300, compress=False), await filled(300, compress=True)
     packed.put(widget("late", 400, spec=spec(7)))
     plain.put(widget("late", 400, spec=spec(7)))
@@ -50,18 +50,18 @@ async def test_a_compressed_store_answers_as_a_plain_one_and_holds_far_less() ->
         assert (twin.version, twin.uid, twin.key) == (entry.version, entry.uid, entry.key)
 
 
-async def test_what_unpacks_is_held_once_for_all_entries() -> None:
+async def test_all_entries_share_one_decompress_function() -> None:
     store = await filled(100, compress=True)
     assert len({id(entry.decompress) for entry in store.list() if isinstance(entry, CompressedEntry)}) == 1
 
 
-async def test_too_few_objects_are_held_as_they_are() -> None:
+async def test_too_few_objects_are_stored_uncompressed() -> None:
     store = await filled(5, compress=True)
     assert store.get(at("a-1")).json == widgets(2)[1]  # type: ignore[union-attr]
     assert store.stats().bytes == sum(map(len, widgets(5)))
 
 
-async def test_a_list_of_what_has_not_changed_keeps_the_entries() -> None:
+async def test_a_list_without_changes_keeps_the_entries() -> None:
     store = await filled(100, compress=True)
     before = store.get(at("a-1"))
     store.begin()
@@ -72,7 +72,7 @@ async def test_a_list_of_what_has_not_changed_keeps_the_entries() -> None:
 
 
 @pytest.mark.parametrize("documents", [[b"{}"] * 40, [b"x"] * 40, [b'{"same":"%b"}' % (b"y" * 500)] * 40])
-def test_samples_that_teach_nothing_still_give_a_dictionary(documents: list[bytes]) -> None:
+def test_samples_that_training_rejects_still_make_a_dictionary(documents: list[bytes]) -> None:
     compressor = Compressor()
     for document in documents:
         compressor.add_sample(document)
@@ -80,7 +80,7 @@ def test_samples_that_teach_nothing_still_give_a_dictionary(documents: list[byte
     assert [compressor.decompress(compressor.compress(document)) for document in documents] == documents
 
 
-def test_threads_may_unpack_at_the_same_time() -> None:
+def test_threads_may_decompress_at_the_same_time() -> None:
     compressor = Compressor()
     documents = [json.dumps(spec(number)).encode() for number in range(200)]
     for document in documents:
@@ -101,7 +101,7 @@ def test_threads_may_unpack_at_the_same_time() -> None:
     assert wrong == []
 
 
-def test_compression_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compression_without_its_package_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(ImportError, match=r"konverge\[zstd\]"):
         Store(WIDGET, options=CacheOptions(compress=True))

@@ -1,4 +1,4 @@
-"""What comes in: metadata read, managed fields cut out, everything else as it came."""
+"""The decoder: metadata is decoded, managedFields are dropped, everything else is unchanged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def manager(name: str, **fields: Any) -> dict[str, Any]:
     return {"manager": name, "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": fields}}
 
 
-def test_the_facts_of_an_object_are_read_from_its_metadata() -> None:
+def test_the_fields_of_an_entry_come_from_the_metadata() -> None:
     owner = {"apiVersion": "v1", "kind": "Owner", "name": "o", "uid": "uid-owner"}
     raw = widget(
         "a", 12, generation=3, labels={"app": "web"}, ownerReferences=[owner], deletionTimestamp="2026-01-01T00:00:00Z"
@@ -38,14 +38,14 @@ def test_the_facts_of_an_object_are_read_from_its_metadata() -> None:
     assert [reference.name for reference in entry.owner_references()] == ["o"]
 
 
-def test_equal_labels_and_owners_are_held_once() -> None:
-    intake = Decoder(WIDGET)
-    one, other = (intake.decode(widget(name, 1, labels={"app": "web", "tier": "front"})) for name in "ab")
+def test_equal_labels_and_owners_are_stored_once() -> None:
+    decoder = Decoder(WIDGET)
+    one, other = (decoder.decode(widget(name, 1, labels={"app": "web", "tier": "front"})) for name in "ab")
     assert one.labels is other.labels
     assert one.key.namespace is other.key.namespace
 
 
-def test_of_managed_fields_only_our_own_stay() -> None:
+def test_only_own_managed_fields_are_stored() -> None:
     raw = widget("a", 1, managedFields=[manager("kubectl", a={}), manager("ours", b={}), manager("hpa", c={})], x=1)
     entry = Decoder(WIDGET, manager="ours").decode(raw)
     assert json.loads(entry.json)["metadata"]["managedFields"] == [manager("ours", b={})]
@@ -60,18 +60,18 @@ def applied_child(number: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("listed", [False, True])
-def test_what_children_of_one_sort_own_is_held_once_and_each_is_read_as_it_came(listed: bool) -> None:
-    intake = Decoder(WIDGET, manager="ours")
+def test_managed_fields_of_similar_children_are_stored_once_and_each_child_reads_as_it_arrived(listed: bool) -> None:
+    decoder = Decoder(WIDGET, manager="ours")
     held = set()
     for number in range(50):
         raw = widget(f"c{number}", 1, **applied_child(number))
         document = json.loads(raw)
         if listed:
             raw = json.dumps({"metadata": document["metadata"], "spec": document.get("spec")}).encode()
-        entry = intake.decode(raw.replace(b": ", b":").replace(b", ", b","))
+        entry = decoder.decode(raw.replace(b": ", b":").replace(b", ", b","))
         found = json.loads(entry.json)
-        wanted = {k: v for k, v in document["metadata"]["managedFields"][0].items() if k != "time"}
-        assert found["metadata"] == document["metadata"] | {"managedFields": [wanted]}
+        expected = {k: v for k, v in document["metadata"]["managedFields"][0].items() if k != "time"}
+        assert found["metadata"] == document["metadata"] | {"managedFields": [expected]}
         assert found["kind"] == WIDGET.kind
         assert [owner.uid for owner in entry.owner_references()] == [f"uid-owner-{number}"]
         assert isinstance(entry, SharedFieldsEntry)
@@ -79,29 +79,31 @@ def test_what_children_of_one_sort_own_is_held_once_and_each_is_read_as_it_came(
     assert len(held) == 1
 
 
-def test_what_our_own_manager_did_not_apply_is_cut_out_too() -> None:
+def test_own_managed_fields_that_were_not_applied_are_dropped_too() -> None:
     updated = manager("ours", b={}) | {"operation": "Update"}
     of_status = manager("ours", b={}) | {"subresource": "status"}
     raw = widget("a", 1, managedFields=[updated, of_status], labels={"a": "b"})
     assert Decoder(WIDGET, manager="ours").decode(raw).json == widget("a", 1, labels={"a": "b"})
 
 
-def test_labels_are_shared_by_objects_that_come_one_after_the_other() -> None:
-    intake = Decoder(WIDGET)
+def test_consecutive_objects_share_their_labels() -> None:
+    decoder = Decoder(WIDGET)
     for number in range(2_000):
-        intake.decode(widget(f"t{number}", 1, labels={"app": f"app-{number}"}))
-    entries = [intake.decode(widget(f"t{number}", 2, labels={"app": f"app-{number // 10}"})) for number in range(2_000)]
+        decoder.decode(widget(f"t{number}", 1, labels={"app": f"app-{number}"}))
+    entries = [
+        decoder.decode(widget(f"t{number}", 2, labels={"app": f"app-{number // 10}"})) for number in range(2_000)
+    ]
     assert len({id(entry.labels) for entry in entries}) <= 201
 
 
 @pytest.mark.parametrize("name", ["", "nobody", "our"])
-def test_managed_fields_of_others_are_cut_out(name: str) -> None:
+def test_managed_fields_of_other_managers_are_dropped(name: str) -> None:
     raw = widget("a", 1, managedFields=[manager("ours", b={})], labels={"a": "b"})
     entry = Decoder(WIDGET, manager=name).decode(raw)
     assert entry.json == widget("a", 1, labels={"a": "b"})
 
 
-def test_managed_fields_that_are_a_value_elsewhere_stay_where_they_are() -> None:
+def test_a_value_that_looks_like_managed_fields_is_not_changed() -> None:
     fields = [manager("kubectl", a={})]
     spec = {"managedFields": fields, "template": {"metadata": {"managedFields": fields}}}
     annotations = {"note": '{"metadata":{"managedFields":[]}}', "managedFields": "x"}
@@ -122,23 +124,23 @@ managers = st.lists(st.builds(manager, st.sampled_from(["ours", "other", 'a"b'])
     metadata=st.dictionaries(st.sampled_from(["x", "zz"]), trees, max_size=2),
     found=managers,
     separators=st.sampled_from([(",", ":"), (", ", ": ")]),
-    ours=st.sampled_from(["", "ours", 'a"b']),
+    own=st.sampled_from(["", "ours", 'a"b']),
 )
-def test_the_cut_takes_the_managed_fields_and_nothing_else(
-    before: Any, metadata: Any, found: Any, separators: Any, ours: str
+def test_dropping_managed_fields_changes_nothing_else(
+    before: Any, metadata: Any, found: Any, separators: Any, own: str
 ) -> None:
     facts = {"name": "a", "uid": "u", "resourceVersion": "7"}
     document = {**before, "metadata": {**metadata, "managedFields": found, **facts}, "kind": "Widget", "tail": before}
     raw = json.dumps(document, separators=separators).encode()
-    kept = [entry for entry in found if ours and entry["manager"] == ours]
-    wanted = {**metadata, **facts} | ({"managedFields": kept} if kept else {})
+    own_fields = [entry for entry in found if own and entry["manager"] == own]
+    expected = {**metadata, **facts} | ({"managedFields": own_fields} if own_fields else {})
 
-    entry = Decoder(WIDGET, manager=ours).decode(raw)
+    entry = Decoder(WIDGET, manager=own).decode(raw)
 
-    assert json.loads(entry.json) == document | {"metadata": wanted}
+    assert json.loads(entry.json) == document | {"metadata": expected}
 
 
-def test_an_item_of_a_list_is_told_what_it_is() -> None:
+def test_list_items_get_their_kind_and_api_version() -> None:
     item = b'{"metadata":{"name":"a","resourceVersion":"1","managedFields":[]},"spec":{}}'
     found = json.loads(Decoder(POD).decode(item).json)
     assert found == {
@@ -162,12 +164,12 @@ def test_an_item_of_a_list_is_told_what_it_is() -> None:
         b"{" * 2000,
     ],
 )
-def test_what_has_no_name_or_version_is_refused(raw: bytes) -> None:
+def test_an_object_without_a_name_or_version_is_rejected(raw: bytes) -> None:
     with pytest.raises(DecodeError):
         Decoder(WIDGET).decode(raw)
 
 
-def test_a_refusal_shows_nothing_of_the_object() -> None:
+def test_a_decode_error_contains_no_value_of_the_object() -> None:
     with pytest.raises(DecodeError) as caught:
         Decoder(WIDGET).decode(b'{"metadata":{"resourceVersion":"1"},"data":{"password":"hunter2"}}')
     assert "hunter2" not in str(caught.value)
@@ -185,12 +187,12 @@ def test_a_refusal_shows_nothing_of_the_object() -> None:
         {"managedFields": "x"},
     ],
 )
-def test_whatever_else_is_odd_about_an_object_is_kept(odd: dict[str, Any]) -> None:
+def test_other_malformed_objects_are_stored_as_they_are(odd: dict[str, Any]) -> None:
     entry = Decoder(WIDGET).decode(widget("a", 5, **odd))
     assert (entry.key, entry.version) == (at("a"), 5)
 
 
-def test_metadata_only_keeps_nothing_else() -> None:
+def test_metadata_only_stores_nothing_else() -> None:
     raw = widget("a", 1, labels={"app": "web"}, spec={"big": "x" * 1000}, managedFields=[manager("kubectl")])
     found = json.loads(Decoder(WIDGET, metadata_only=True).decode(raw).json)
     assert "spec" not in found
@@ -198,7 +200,7 @@ def test_metadata_only_keeps_nothing_else() -> None:
     assert found["metadata"] == json.loads(widget("a", 1, labels={"app": "web"}))["metadata"]
 
 
-def test_a_transform_changes_what_is_kept_in_place_or_by_what_it_gives() -> None:
+def test_a_transform_changes_the_object_in_place_or_returns_another() -> None:
     def without_spec(obj: Unstructured) -> None:
         del obj["spec"]
 
@@ -212,7 +214,7 @@ def test_a_transform_changes_what_is_kept_in_place_or_by_what_it_gives() -> None
     assert (entry.version, entry.uid) == (1, "uid-a"), "the facts are those of the object that came"
 
 
-def test_a_transform_that_fails_leaves_the_object_as_it_came(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_transform_that_fails_leaves_the_object_unchanged(caplog: pytest.LogCaptureFixture) -> None:
     def broken(obj: Unstructured) -> None:
         raise KeyError(obj.name)
 
@@ -222,15 +224,15 @@ def test_a_transform_that_fails_leaves_the_object_as_it_came(caplog: pytest.LogC
     assert caplog.records[0].key == "shop/a"  # type: ignore[attr-defined]
 
 
-def test_a_state_that_is_known_already_is_not_made_again() -> None:
-    intake = Decoder(WIDGET)
-    known = intake.decode(widget("a", 3))
-    assert intake.decode(widget("a", 3), lambda _: known) is known
-    assert intake.decode(widget("a", 4), lambda _: known) is not known
-    assert intake.decode(widget("a", 3, uid="other"), lambda _: known) is not known
+def test_a_known_state_reuses_its_entry() -> None:
+    decoder = Decoder(WIDGET)
+    known = decoder.decode(widget("a", 3))
+    assert decoder.decode(widget("a", 3), lambda _: known) is known
+    assert decoder.decode(widget("a", 4), lambda _: known) is not known
+    assert decoder.decode(widget("a", 3, uid="other"), lambda _: known) is not known
 
 
-def test_what_is_read_is_the_readers_own() -> None:
+def test_every_read_returns_a_new_object() -> None:
     entry = Decoder(WIDGET).decode(widget("a", 1, labels={"app": "web"}, spec={"size": 3}))
     mine = entry.read(Unstructured)
     mine["spec"]["size"] = 4

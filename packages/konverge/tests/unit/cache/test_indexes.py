@@ -1,4 +1,4 @@
-"""Indexes: what they find, how they are declared, and what they do with objects that do not fit."""
+"""Indexes: what they find, how they are added, and objects without a value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cached_objects import WIDGET, at, widget
 from konverge.cache.decoder import Decoder
 from konverge.cache.entries import Entry
-from konverge.cache.indexes import Index, LabelIndex, IndexFunc, by_function, by_path
+from konverge.cache.indexes import Index, IndexFunc, LabelIndex, by_function, by_path
 from konverge.cache.options import CacheOptions
 from konverge.cache.store import Store
 from konverge.objects import LabelSelector, Unstructured
@@ -44,12 +44,12 @@ def values_of(values: IndexFunc, spec: object) -> list[object]:
         (".metadata.name", {}, ["a"]),
     ],
 )
-def test_a_wire_path_gives_the_field_or_its_elements(path: str, spec: object, values: list[object]) -> None:
+def test_a_wire_path_indexes_the_field_or_its_elements(path: str, spec: object, values: list[object]) -> None:
     assert values_of(by_path(path), spec) == values
 
 
 @pytest.mark.parametrize("path", ["", ".", "spec.node", ".spec..node", ".spec."])
-def test_what_is_no_path_is_refused_with_an_example(path: str) -> None:
+def test_an_invalid_path_is_rejected_with_an_example(path: str) -> None:
     with pytest.raises(ValueError, match=r"write one such as '\.spec\.nodeName'"):
         by_path(path)
 
@@ -58,11 +58,11 @@ def sizes(obj: Unstructured) -> Iterable[int]:
     return [obj["spec"]["size"]]
 
 
-def test_a_function_is_given_the_object_as_its_type() -> None:
+def test_an_index_function_receives_the_decoded_object() -> None:
     assert values_of(by_function(Unstructured, sizes), {"size": 3}) == [3]
 
 
-def test_an_object_that_a_function_fails_on_is_in_no_answer_and_the_log_says_so_once(
+def test_an_object_on_which_the_index_function_fails_is_not_found_and_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     index = Index("size", by_function(Unstructured, sizes))
@@ -75,7 +75,7 @@ def test_an_object_that_a_function_fails_on_is_in_no_answer_and_the_log_says_so_
     assert caplog.records[0].index == "size"  # type: ignore[attr-defined]
 
 
-def test_an_index_forgets_values_that_nobody_has() -> None:
+def test_an_index_drops_values_without_objects() -> None:
     index = Index("node", by_path(".spec.node"))
     states = [entry("a", {"node": "n1"}), entry("b", {"node": "n1"}), entry("c", {"node": "n1"})]
     for state in states:
@@ -87,7 +87,7 @@ def test_an_index_forgets_values_that_nobody_has() -> None:
     assert (index.count("n1"), index.find("n1")) == (0, ())
 
 
-def test_an_index_may_be_declared_before_or_after_what_it_finds() -> None:
+def test_an_index_can_be_added_before_or_after_the_objects() -> None:
     early = Store(WIDGET, options=CacheOptions(indexes=(("node", by_path(".spec.node")),)))
     late = Store(WIDGET)
     for store in (early, late):
@@ -98,7 +98,7 @@ def test_an_index_may_be_declared_before_or_after_what_it_finds() -> None:
         assert sorted(found.key.name for found in store.find("node", "n1")) == ["a", "b"]
 
 
-async def test_a_first_list_and_own_writes_before_it_are_found_alike() -> None:
+async def test_an_index_finds_the_first_list_and_earlier_own_writes() -> None:
     store = Store(WIDGET, options=CacheOptions(indexes=(("node", by_path(".spec.node")),)))
     store.record_write(widget("own", 20, spec={"node": "n1"}))
     store.record_write(widget("both", 21, spec={"node": "n2"}))
@@ -121,7 +121,7 @@ async def test_a_first_list_and_own_writes_before_it_are_found_alike() -> None:
     assert [len(store.find("name", name)) for name in ("a", "gone", "both", "late", "void")] == [1, 0, 1, 1, 0]
 
 
-def test_the_same_index_may_be_declared_twice_and_another_one_not() -> None:
+def test_an_equal_index_can_be_added_twice_but_not_a_different_one() -> None:
     store = Store(WIDGET)
     store.add_index("node", by_path(".spec.node"))
     store.add_index("node", by_path(".spec.node"))
@@ -130,14 +130,14 @@ def test_the_same_index_may_be_declared_twice_and_another_one_not() -> None:
             store.add_index(taken, values)
 
 
-def test_an_index_that_is_not_there_is_answered_with_those_that_are() -> None:
+def test_the_error_for_an_unknown_index_lists_the_known_ones() -> None:
     store = Store(WIDGET)
     store.add_index("node", by_path(".spec.node"))
     with pytest.raises(ValueError, match=r"no index 'nod'.*there are: node"):
         store.find("nod", "x")
 
 
-def test_an_index_is_asked_for_one_namespace() -> None:
+def test_an_index_lookup_can_be_limited_to_a_namespace() -> None:
     store = Store(WIDGET)
     store.add_index("node", by_path(".spec.node"))
     store.put(widget("a", 1, spec={"node": "n1"}))
@@ -145,7 +145,7 @@ def test_an_index_is_asked_for_one_namespace() -> None:
     assert [found.key.namespace for found in store.find("node", "n1", namespace="bank")] == ["bank"]
 
 
-def test_a_label_selector_that_an_index_serves_looks_at_few_objects() -> None:
+def test_a_label_selector_uses_the_label_index() -> None:
     index = LabelIndex()
     for number in range(100):
         index.move(None, entry(f"a-{number}", labels={"app": "web", "shard": str(number % 10)}))
@@ -163,11 +163,9 @@ selectors = st.sampled_from(
 
 @settings(max_examples=150, deadline=None)
 @given(states=st.lists(st.tuples(st.sampled_from("abcd"), st.none() | labels), max_size=12), selector=selectors)
-def test_a_list_by_labels_is_what_a_scan_would_give(
-    states: list[tuple[str, dict[str, str] | None]], selector: str
-) -> None:
+def test_a_list_by_labels_equals_a_full_scan(states: list[tuple[str, dict[str, str] | None]], selector: str) -> None:
     store = Store(WIDGET)
-    store.list(labels=LabelSelector.parse("app=a"))  # so that the index is kept from the start
+    store.list(labels=LabelSelector.parse("app=a"))  # so that the index exists from the start
     for version, (name, wanted) in enumerate(states, 1):
         if wanted is None:
             store.remove(widget(name, version))

@@ -1,4 +1,4 @@
-"""Objects that only our own writes told of, and that are gone before a watch or a list had them."""
+"""Objects known only from own writes that are gone before a watch or a list delivers them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def relist(store: Store, *widgets: bytes, version: int) -> None:
 
 
 async def listed(*widgets: bytes, **options: str) -> tuple[Store, list[Event]]:
-    """Give a store after its first list, and what is told from then on."""
+    """Return a store after its first list, and the events from then on."""
     store = Store(WIDGET, options=CacheOptions(**options))  # type: ignore[arg-type]
     await relist(store, *widgets, version=10)
     events: list[Event] = []
@@ -31,41 +31,41 @@ async def listed(*widgets: bytes, **options: str) -> tuple[Store, list[Event]]:
     return store, events
 
 
-def told(events: list[Event]) -> list[tuple[str, str, bool]]:
+def reported(events: list[Event]) -> list[tuple[str, str, bool]]:
     return [(event.type, event.entry.uid, event.listed) for event in events]
 
 
-async def test_an_own_object_that_a_list_does_not_have_is_told_as_removed() -> None:
+async def test_an_own_object_missing_from_a_list_is_reported_as_deleted() -> None:
     store, events = await listed()
     store.record_write(widget("a", 11), created=True, writer="us")
 
     await relist(store, version=20)
 
-    assert told(events) == [("deleted", "uid-a", True)]
+    assert reported(events) == [("deleted", "uid-a", True)]
     assert events[0].writer is None
     assert store.get(at("a")) is None
 
 
-async def test_it_is_told_before_another_of_the_name() -> None:
+async def test_it_is_reported_before_another_object_of_the_same_name() -> None:
     store, events = await listed(widget("a", 5, uid="first"))
     store.record_write(widget("a", 11, uid="ours"), created=True, writer="us")
 
     await relist(store, widget("a", 15, uid="third"), version=20)
 
-    assert told(events) == [("deleted", "ours", True), ("deleted", "first", True), ("added", "third", True)]
+    assert reported(events) == [("deleted", "ours", True), ("deleted", "first", True), ("added", "third", True)]
 
 
-async def test_an_answer_that_comes_after_the_list_tells_it_then() -> None:
+async def test_a_response_after_the_list_reports_the_deletion() -> None:
     store, events = await listed()
     await relist(store, version=20)
 
     store.record_write(widget("a", 11), created=True, writer="us")
 
-    assert told(events) == [("deleted", "uid-a", True)]
+    assert reported(events) == [("deleted", "uid-a", True)]
     assert store.get(at("a")) is None
 
 
-async def test_what_is_still_there_or_later_than_the_list_is_not_told() -> None:
+async def test_an_object_in_the_list_or_newer_than_it_is_not_reported() -> None:
     store, events = await listed(widget("b", 6), widget("c", 7))
     store.record_write(widget("a", 11), created=True, writer="us")
     store.record_write(widget("b", 12), base_version="6", writer="us")
@@ -74,34 +74,34 @@ async def test_what_is_still_there_or_later_than_the_list_is_not_told() -> None:
     await relist(store, widget("a", 11), widget("b", 13), widget("c", 7), version=20)
     store.record_write(widget("c", 7), writer="us")
 
-    assert told(events) == [("added", "uid-a", True), ("updated", "uid-b", True)]
+    assert reported(events) == [("added", "uid-a", True), ("updated", "uid-b", True)]
     assert store.get(at("late")) is not None
 
 
 @pytest.mark.parametrize("answer", [deleted("uid-a"), widget("a", 12, **GONE)])
-async def test_what_was_made_and_deleted_here_is_told_as_well(answer: bytes) -> None:
-    """Others in this process have seen it meanwhile."""
+async def test_an_object_created_and_deleted_by_this_process_is_reported_too(answer: bytes) -> None:
+    """Other controllers of this process have seen it meanwhile."""
     store, events = await listed()
     store.record_write(widget("a", 11), created=True, writer="us")
     store.record_delete(at("a"), answer, version="11", writer="us")
 
     await relist(store, version=20)
 
-    assert told(events) == [("deleted", "uid-a", True)]
+    assert reported(events) == [("deleted", "uid-a", True)]
 
 
-async def test_a_removal_that_the_watch_told_is_not_told_again_by_a_late_answer() -> None:
+async def test_a_deletion_delivered_by_the_watch_is_not_reported_again_by_a_late_response() -> None:
     store, events = await listed()
     store.put(widget("a", 11))
     store.remove(widget("a", 12))
 
     store.record_write(widget("a", 11), created=True, writer="us")
 
-    assert told(events) == [("added", "uid-a", False), ("deleted", "uid-a", False)]
+    assert reported(events) == [("added", "uid-a", False), ("deleted", "uid-a", False)]
 
 
 @pytest.mark.parametrize("late", [False, True])
-async def test_what_is_not_selected_is_not_missed(late: bool) -> None:
+async def test_an_object_outside_of_the_selector_is_not_reported(late: bool) -> None:
     store, events = await listed(labels="app=web")
     if late:
         await relist(store, version=20)
@@ -109,4 +109,4 @@ async def test_what_is_not_selected_is_not_missed(late: bool) -> None:
 
     await relist(store, version=30)
 
-    assert told(events) == []
+    assert reported(events) == []

@@ -1,4 +1,4 @@
-"""The reflector on virtual time, with an embedded server at the other end: lists, watches, ends, silence."""
+"""The reflector on virtual time, with an embedded server at the other end: lists, watches, closed and idle streams."""
 
 from __future__ import annotations
 
@@ -10,16 +10,27 @@ from random import Random
 import pytest
 
 from embedded_plane import CONFIG_MAPS
-from reflector_harness import CONFIG_MAP, Plane, config_map, reflector_harness, running
 from konverge.cache.backoff import Stagger
 from konverge.cache.options import ReflectorOptions
 from konverge.cache.reflector import Reflector
 from konverge.cache.reflector_stats import ReflectorState
 from konverge.client import Client, InProcessTransport
 from konverge.errors import DecodeError, Forbidden, NotFound, TransportError, Unauthorized
-from konverge.testing.faults import Fault, status_response, any_request, connection_reset, stream_closed, stream_stalled, lists, connection_refused, forbidden, watches
+from konverge.testing.faults import (
+    Fault,
+    any_request,
+    connection_refused,
+    connection_reset,
+    forbidden,
+    lists,
+    status_response,
+    stream_closed,
+    stream_stalled,
+    watches,
+)
 from konverge.wire.list_watch import Selection
 from recording_sink import RecordingSink
+from reflector_harness import CONFIG_MAP, Plane, config_map, reflector_harness, running
 
 PAGES_OF_TWO = Selection(page_size=2, streaming=False)
 
@@ -35,10 +46,10 @@ async def plane_with(*names: str) -> Plane:
     return plane
 
 
-# Listing
+# Lists
 
 
-async def test_a_collection_is_listed_by_a_stream_and_then_followed() -> None:
+async def test_a_collection_is_listed_by_a_stream_and_then_watched() -> None:
     async with reflector_harness(plane=await plane_with("a", "b")) as it:
         await asyncio.sleep(0.1)
         assert it.sink.names() == ["a", "b"]
@@ -53,10 +64,13 @@ async def test_a_collection_is_listed_by_a_stream_and_then_followed() -> None:
         assert len(it.script.log) == 1, "one request for all of it"
 
 
-async def test_a_server_without_streaming_lists_is_asked_for_pages_at_once_and_from_then_on() -> None:
-    async with reflector_harness(plane=await plane_with("a", "b", "c"), selection=Selection(page_size=2), start=False) as it:
+async def test_a_server_without_streaming_lists_gets_paged_requests_at_once_and_from_then_on() -> None:
+    async with reflector_harness(
+        plane=await plane_with("a", "b", "c"), selection=Selection(page_size=2), start=False
+    ) as it:
         unknown = it.script.add(
-            lambda asked: "sendInitialEvents" in asked.query, status_response(422, reason="Invalid", message="forbidden")
+            lambda request: "sendInitialEvents" in request.query,
+            status_response(422, reason="Invalid", message="forbidden"),
         )
         async with running(it.reflector):
             await asyncio.sleep(2)
@@ -72,12 +86,12 @@ async def test_a_server_without_streaming_lists_is_asked_for_pages_at_once_and_f
             await asyncio.sleep(10)
 
             await it.check()
-            streamed = [asked for asked in it.watches if "sendInitialEvents" in asked.query]
+            streamed = [request for request in it.watches if "sendInitialEvents" in request.query]
             assert len(streamed) == 1, "remembered"
             assert not it.reflector.stats().streaming
 
 
-async def test_a_first_list_is_stored_page_by_page_and_shown_at_once() -> None:
+async def test_a_first_list_is_staged_page_by_page_and_delivered_at_once() -> None:
     async with reflector_harness(plane=await plane_with(*"abcde"), selection=PAGES_OF_TWO, start=False) as it:
         it.script.add(lists("configmaps"), Fault(delay=1.0))
         async with running(it.reflector):
@@ -93,18 +107,18 @@ async def test_a_first_list_is_stored_page_by_page_and_shown_at_once() -> None:
 
 async def test_no_page_is_repeated_when_one_fails() -> None:
     async with reflector_harness(plane=await plane_with(*"abcde"), selection=PAGES_OF_TWO, start=False) as it:
-        it.script.add(lambda asked: "continue" in asked.query, connection_refused(), times=1)
+        it.script.add(lambda request: "continue" in request.query, connection_refused(), times=1)
         async with running(it.reflector):
             await asyncio.sleep(5)
 
         await it.check()
         assert len(it.lists) == 4
-        assert len([asked for asked in it.lists if "continue" not in asked.query]) == 1
+        assert len([request for request in it.lists if "continue" not in request.query]) == 1
 
 
-async def test_a_page_that_never_comes_is_given_up_after_45_seconds() -> None:
+async def test_a_page_request_times_out_after_45_seconds() -> None:
     async with reflector_harness(plane=await plane_with(*"abcde"), selection=PAGES_OF_TWO, start=False) as it:
-        it.script.add(lambda asked: "continue" in asked.query, stream_stalled(after=100), times=1)
+        it.script.add(lambda request: "continue" in request.query, stream_stalled(after=100), times=1)
         async with running(it.reflector):
             await asyncio.sleep(44)
             assert it.sink.names() == []
@@ -113,30 +127,30 @@ async def test_a_page_that_never_comes_is_given_up_after_45_seconds() -> None:
             await it.check()
 
 
-async def test_a_page_that_fails_for_ever_is_no_storm() -> None:
+async def test_a_page_that_always_fails_is_retried_with_backoff() -> None:
     async with reflector_harness(plane=await plane_with(*"abcde"), selection=PAGES_OF_TWO, start=False) as it:
-        rule = it.script.add(lambda asked: "continue" in asked.query, status_response(503))
+        rule = it.script.add(lambda request: "continue" in request.query, status_response(503))
         async with running(it.reflector):
             await asyncio.sleep(300)
-            asked = [each.time for each in it.lists[1:]]
-            assert all(other - one >= (1 if one < 60 else 4) for one, other in itertools.pairwise(asked))
+            times = [each.time for each in it.lists[1:]]
+            assert all(other - one >= (1 if one < 60 else 4) for one, other in itertools.pairwise(times))
 
             it.script.remove(rule)
             await asyncio.sleep(35)
             await it.check()
 
 
-async def test_an_expired_page_starts_the_list_again_and_the_second_time_it_is_asked_for_in_one_piece() -> None:
+async def test_an_expired_page_restarts_the_list_and_the_second_time_it_is_unpaged() -> None:
     async with reflector_harness(plane=await plane_with(*"abcde"), selection=PAGES_OF_TWO, start=False) as it:
-        it.script.add(lambda asked: "continue" in asked.query, status_response(410, reason="Expired"))
+        it.script.add(lambda request: "continue" in request.query, status_response(410, reason="Expired"))
         async with running(it.reflector):
             await asyncio.sleep(10)
 
             await it.check()
-            assert [asked.query.get("limit") for asked in it.lists] == ["2", "2", "2", "2", None]
+            assert [request.query.get("limit") for request in it.lists] == ["2", "2", "2", "2", None]
 
 
-async def test_what_is_deleted_between_two_readings_of_the_first_page_does_not_stay() -> None:
+async def test_an_object_deleted_between_two_reads_of_the_first_page_is_removed() -> None:
     async with reflector_harness(plane=await plane_with(*"abc"), selection=PAGES_OF_TWO, start=False) as it:
         it.script.add(lists(), connection_reset(after=2000), times=1)
         async with running(it.reflector):
@@ -147,9 +161,9 @@ async def test_what_is_deleted_between_two_readings_of_the_first_page_does_not_s
             assert it.sink.names() == ["b", "c"]
 
 
-async def test_initial_events_that_do_not_end_are_given_up_and_the_list_is_read_in_pages() -> None:
+async def test_initial_events_that_do_not_end_time_out_and_the_list_is_paged() -> None:
     async with reflector_harness(plane=await plane_with("a"), start=False) as it:
-        # A server that streams what is there and knows nothing of the bookmark.
+        # A server that streams the present objects but never sends the bookmark.
         without_end = Fault(rewrite=lambda chunk: chunk.replace(b"k8s.io/initial-events-end", b"k8s.io/something"))
         it.script.add(watches(), without_end, times=1)
         async with running(it.reflector):
@@ -162,7 +176,7 @@ async def test_initial_events_that_do_not_end_are_given_up_and_the_list_is_read_
             assert not it.reflector.stats().streaming
 
 
-async def test_a_stream_of_initial_events_that_goes_on_for_ever_is_given_up_too() -> None:
+async def test_an_endless_stream_of_initial_events_times_out_too() -> None:
     async with reflector_harness(start=False) as it:
         without_end = Fault(rewrite=lambda chunk: chunk.replace(b"k8s.io/initial-events-end", b"k8s.io/something"))
         it.script.add(watches(), without_end, times=1)
@@ -174,10 +188,10 @@ async def test_a_stream_of_initial_events_that_goes_on_for_ever_is_given_up_too(
             await it.check()
 
 
-# Ends of streams
+# Closed streams
 
 
-async def test_a_stream_that_ends_is_taken_up_from_the_last_version_without_a_list() -> None:
+async def test_a_closed_watch_resumes_from_the_last_version_without_a_list() -> None:
     async with reflector_harness(plane=await plane_with("a")) as it:
         await asyncio.sleep(10)
         await it.create("b")
@@ -190,7 +204,7 @@ async def test_a_stream_that_ends_is_taken_up_from_the_last_version_without_a_li
         assert it.reflector.stats().error is None
 
 
-async def test_what_changes_while_no_stream_is_open_is_told_afterwards() -> None:
+async def test_changes_while_no_watch_is_open_are_delivered_afterwards() -> None:
     async with reflector_harness(plane=await plane_with("a", "b")) as it:
         await asyncio.sleep(10)
         with it.script.active(watches(), connection_refused()):
@@ -206,7 +220,7 @@ async def test_what_changes_while_no_stream_is_open_is_told_afterwards() -> None
         assert it.reflector.stats().lists == 1
 
 
-async def test_what_vanished_while_the_history_was_forgotten_is_told_as_deleted() -> None:
+async def test_objects_deleted_before_a_compaction_are_reported_as_deleted() -> None:
     async with reflector_harness(plane=await plane_with("a", "b")) as it:
         await asyncio.sleep(10)
         with it.script.active(watches(), connection_refused()):
@@ -222,7 +236,7 @@ async def test_what_vanished_while_the_history_was_forgotten_is_told_as_deleted(
         assert it.reflector.stats().error is None
 
 
-async def test_an_object_deleted_and_made_again_in_a_gap_is_another_object() -> None:
+async def test_an_object_deleted_and_recreated_in_a_gap_is_another_object() -> None:
     async with reflector_harness(plane=await plane_with("a")) as it:
         await asyncio.sleep(10)
         with it.script.active(watches(), connection_refused()):
@@ -245,17 +259,17 @@ async def test_watches_last_between_five_and_ten_minutes_and_not_all_equally_lon
             await it.change("a", str(number))
             await asyncio.sleep(30)
 
-        asked = [int(each.query["timeoutSeconds"]) for each in it.watches]
-        assert 6 <= len(asked) <= 12
-        assert all(300 <= seconds <= 600 for seconds in asked)
-        assert len(set(asked)) > 3
+        timeouts = [int(each.query["timeoutSeconds"]) for each in it.watches]
+        assert 6 <= len(timeouts) <= 12
+        assert all(300 <= seconds <= 600 for seconds in timeouts)
+        assert len(set(timeouts)) > 3
         await it.check()
 
 
-# Silence
+# Idle streams
 
 
-async def test_a_stream_that_says_nothing_is_opened_anew_within_45_seconds_and_that_is_no_trouble() -> None:
+async def test_an_idle_watch_is_reopened_within_45_seconds_without_a_failure() -> None:
     async with reflector_harness(plane=await plane_with("a")) as it:
         await asyncio.sleep(10)
         assert it.transport.stall_streams() == 1
@@ -270,7 +284,7 @@ async def test_a_stream_that_says_nothing_is_opened_anew_within_45_seconds_and_t
         assert it.reflector.stats().lists == 1
 
 
-async def test_a_watch_that_is_never_answered_is_trouble_within_45_seconds() -> None:
+async def test_a_watch_without_a_response_fails_within_45_seconds() -> None:
     async with reflector_harness(plane=await plane_with("a")) as it:
         await asyncio.sleep(10)
         it.script.add(watches(), Fault(delay=1e6), times=1)
@@ -284,7 +298,7 @@ async def test_a_watch_that_is_never_answered_is_trouble_within_45_seconds() -> 
         assert it.reflector.stats().error is None or it.reflector.stats().state is ReflectorState.WATCHING
 
 
-async def test_a_way_that_lets_nothing_through_is_trouble_although_watches_open() -> None:
+async def test_watches_that_open_but_deliver_nothing_are_a_failure() -> None:
     async with reflector_harness(plane=await plane_with("a")) as it:
         await asyncio.sleep(10)
         with it.script.active(watches(), stream_stalled()):
@@ -293,7 +307,7 @@ async def test_a_way_that_lets_nothing_through_is_trouble_although_watches_open(
             assert it.reflector.stats().error is None, "it may just be quiet"
             await asyncio.sleep(50)
             for _ in range(10):
-                assert "nothing came for 45 s" in str(it.reflector.stats().error)
+                assert "stalled, no data and no end within 45 s" in str(it.reflector.stats().error)
                 await asyncio.sleep(10)
         await asyncio.sleep(110)
 
@@ -303,17 +317,17 @@ async def test_a_way_that_lets_nothing_through_is_trouble_although_watches_open(
         await it.check()
 
 
-async def test_an_idle_collection_keeps_a_young_version_by_bookmarks_and_is_never_listed_again() -> None:
-    dice = Random(3)
+async def test_bookmarks_keep_the_version_of_an_idle_collection_recent_and_it_is_never_relisted() -> None:
+    random = Random(3)
     async with reflector_harness(plane=await plane_with("a")) as it:
         versions = []
         for number in range(120):
             await asyncio.sleep(5)
             await it.elsewhere()
             versions.append(it.plane.server.cluster.storage.revision)
-            # A real server forgets what is older than five minutes; this one is more than twice as forgetful.
+            # A real server compacts after five minutes; this one does so more than twice as often.
             it.plane.server.cluster.storage.compact(versions[-25] if number >= 25 else 0)
-            if dice.random() < 0.1:
+            if random.random() < 0.1:
                 it.transport.reset_streams()
         await it.create("b")
         await asyncio.sleep(5)
@@ -325,7 +339,7 @@ async def test_an_idle_collection_keeps_a_young_version_by_bookmarks_and_is_neve
         assert (it.reflector.stats().bookmark_age or 600) < 120
 
 
-# Refusals
+# Error responses
 
 
 @pytest.mark.parametrize(
@@ -337,7 +351,7 @@ async def test_an_idle_collection_keeps_a_young_version_by_bookmarks_and_is_neve
     ],
     ids=["403", "401", "404"],
 )
-async def test_a_refusal_is_said_and_waited_out(fault: Fault, error: type[Exception], words: str) -> None:
+async def test_a_forbidden_watch_is_reported_and_retried(fault: Fault, error: type[Exception], words: str) -> None:
     async with reflector_harness(plane=await plane_with("a"), start=False) as it:
         refusal = it.script.add(any_request, fault)
         async with running(it.reflector):
@@ -356,7 +370,7 @@ async def test_a_refusal_is_said_and_waited_out(fault: Fault, error: type[Except
             assert it.reflector.stats().synced
 
 
-async def test_a_missing_right_is_named_for_a_program() -> None:
+async def test_a_forbidden_error_is_available_in_the_stats() -> None:
     async with reflector_harness(start=False) as it:
         it.script.add(any_request, forbidden("watch configmaps"))
         async with running(it.reflector):
@@ -366,7 +380,7 @@ async def test_a_missing_right_is_named_for_a_program() -> None:
             assert error.needs == "watch on configmaps"
 
 
-async def test_rights_that_are_taken_away_in_the_middle_and_given_back_lose_nothing() -> None:
+async def test_no_change_is_lost_when_permissions_are_revoked_and_restored() -> None:
     async with reflector_harness(plane=await plane_with("a")) as it:
         await asyncio.sleep(10)
         with it.script.active(any_request, forbidden("watch configmaps")):
@@ -381,7 +395,7 @@ async def test_rights_that_are_taken_away_in_the_middle_and_given_back_lose_noth
         assert it.reflector.stats().lists == 1
 
 
-# What nobody should send
+# Invalid responses
 
 
 @pytest.mark.parametrize(
@@ -398,7 +412,7 @@ async def test_rights_that_are_taken_away_in_the_middle_and_given_back_lose_noth
         b"\xff\xfe\n",
     ],
 )
-async def test_garbage_in_a_stream_ends_the_stream_and_nothing_else(garbage: bytes) -> None:
+async def test_invalid_data_in_a_stream_ends_only_that_stream(garbage: bytes) -> None:
     async with reflector_harness(plane=await plane_with("a")) as it:
         await asyncio.sleep(10)
         it.script.add(watches(), Fault(before=garbage), times=2)
@@ -413,7 +427,7 @@ async def test_garbage_in_a_stream_ends_the_stream_and_nothing_else(garbage: byt
         assert it.reflector.stats().lists == 1
 
 
-async def test_empty_lines_in_a_stream_are_nothing() -> None:
+async def test_empty_lines_in_a_stream_are_ignored() -> None:
     async with reflector_harness(plane=await plane_with("a")) as it:
         await asyncio.sleep(10)
         it.script.add(watches(), Fault(before=b"\n\r\n  \n"), times=1)
@@ -423,7 +437,7 @@ async def test_empty_lines_in_a_stream_are_nothing() -> None:
         assert it.reflector.stats().error is None
 
 
-async def test_an_answer_to_a_list_that_is_no_list_is_asked_for_again() -> None:
+async def test_an_invalid_list_response_is_requested_again() -> None:
     async with reflector_harness(plane=await plane_with("a"), selection=PAGES_OF_TWO, start=False) as it:
         for body in (b"<html>", b"[]", b""):
             it.script.add(lists(), status_response(200, body), times=1)
@@ -432,11 +446,11 @@ async def test_an_answer_to_a_list_that_is_no_list_is_asked_for_again() -> None:
             await it.check()
 
 
-# What is broken on our side
+# Errors in the sink
 
 
 class Flawed(RecordingSink):
-    """A sink whose put raises for one name, as often as event."""
+    """A sink whose `put` raises for one name, a number of times."""
 
     flaws = 2
 
@@ -447,7 +461,7 @@ class Flawed(RecordingSink):
         return super().put(raw)
 
 
-async def test_a_sink_that_raises_is_no_reason_to_stop(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_reflector_continues_when_the_sink_raises(caplog: pytest.LogCaptureFixture) -> None:
     plane, sink = await plane_with("a"), Flawed()
     async with Client(InProcessTransport(plane.server.handle)) as client:
         reflector = Reflector(client.collection(CONFIG_MAP), sink, kind="ConfigMap")
@@ -463,7 +477,7 @@ async def test_a_sink_that_raises_is_no_reason_to_stop(caplog: pytest.LogCapture
     assert any(record.exc_info for record in caplog.records)
 
 
-async def test_trouble_is_logged_once_and_its_end_too(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_is_logged_once_and_so_is_the_recovery(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="konverge.cache")
     async with reflector_harness(plane=await plane_with("a")) as it:
         await asyncio.sleep(10)
@@ -472,15 +486,15 @@ async def test_trouble_is_logged_once_and_its_end_too(caplog: pytest.LogCaptureF
             await asyncio.sleep(300)
         await asyncio.sleep(60)
 
-    said = [record.message for record in caplog.records if record.name == "konverge.cache"]
-    assert said == ["Following a collection failed", "Following a collection works again"]
+    messages = [record.message for record in caplog.records if record.name == "konverge.cache"]
+    assert messages == ["watch failed", "watch recovered"]
     assert caplog.records[-2].__dict__["kind"] == "ConfigMap"
 
 
-# What can be seen
+# Stats
 
 
-async def test_stats_say_what_it_does() -> None:
+async def test_stats_report_state_counters_and_error() -> None:
     async with reflector_harness(plane=await plane_with("a"), start=False) as it:
         before = it.reflector.stats()
         assert (before.state, before.synced, before.lists, before.error) == (ReflectorState.IDLE, False, 0, None)
@@ -497,7 +511,7 @@ async def test_stats_say_what_it_does() -> None:
                 1,
             )
             assert during.resource_version == it.sink.objects["default/b"]["metadata"]["resourceVersion"]
-            assert during.silent == pytest.approx(5)
+            assert during.idle_time == pytest.approx(5)
             assert during.state_age == pytest.approx(15)
             with it.script.active(any_request, connection_refused()):
                 it.transport.reset_streams()
@@ -506,7 +520,7 @@ async def test_stats_say_what_it_does() -> None:
         assert it.reflector.stats().state is ReflectorState.STOPPED
 
 
-async def test_metadata_only_collections_are_followed_in_the_same_way() -> None:
+async def test_metadata_only_collections_are_watched_in_the_same_way() -> None:
     async with reflector_harness(plane=await plane_with("a"), metadata_only=True) as it:
         await asyncio.sleep(0.1)
         await it.create("b")
@@ -516,7 +530,7 @@ async def test_metadata_only_collections_are_followed_in_the_same_way() -> None:
         assert all("data" not in found for found in it.sink.objects.values())
 
 
-async def test_a_selector_decides_what_is_followed() -> None:
+async def test_a_selector_limits_what_is_watched() -> None:
     plane = Plane()
     await plane.good("POST", CONFIG_MAPS, config_map("a", {"app": "web"}))
     await plane.good("POST", CONFIG_MAPS, config_map("b"))
@@ -530,26 +544,28 @@ async def test_a_selector_decides_what_is_followed() -> None:
         assert it.sink.names() == ["b"]
 
 
-async def test_nothing_is_left_running_when_it_is_stopped_at_any_moment() -> None:
+async def test_no_task_is_left_when_the_reflector_is_cancelled_at_any_moment() -> None:
     for moment in range(30):
         async with reflector_harness(plane=await plane_with("a", "b", "c"), selection=PAGES_OF_TWO) as it:
             it.script.add(any_request, Fault(delay=0.1), times=3)
             await asyncio.sleep(moment * 0.02)
 
 
-async def test_reflectors_that_lose_a_server_together_come_back_one_after_the_other() -> None:
+async def test_reflectors_that_lose_a_server_together_reconnect_one_after_the_other() -> None:
     plane, stagger = await plane_with("a"), Stagger()
     async with asyncio.TaskGroup() as tasks:
-        all_of_them = [tasks.create_task(_follow_for(plane, stagger, 60)) for _ in range(20)]
-    asked = sorted(time for task in all_of_them for time in task.result())
+        watching = [tasks.create_task(_watch_for(plane, stagger, 60)) for _ in range(20)]
+    times = sorted(time for task in watching for time in task.result())
 
     for begin in range(10, 60):
-        assert len([time for time in asked if begin <= time < begin + 1]) <= 5
+        assert len([time for time in times if begin <= time < begin + 1]) <= 5
 
 
-async def _follow_for(plane: Plane, stagger: Stagger, seconds: float) -> list[float]:
-    """Follow for a while, with a server that goes away after 10 s, for 10 s; give the times of the requests since."""
-    async with reflector_harness(plane=plane, stagger=stagger, reflector_options=ReflectorOptions(idle_timeout=500)) as it:
+async def _watch_for(plane: Plane, stagger: Stagger, seconds: float) -> list[float]:
+    """Watch for a while, with a server that is down from 10 s to 20 s; return the times of the requests since."""
+    async with reflector_harness(
+        plane=plane, stagger=stagger, reflector_options=ReflectorOptions(idle_timeout=500)
+    ) as it:
         await asyncio.sleep(10)
         with it.script.active(any_request, connection_refused()):
             it.transport.close_streams()
@@ -559,7 +575,7 @@ async def _follow_for(plane: Plane, stagger: Stagger, seconds: float) -> list[fl
         return [each.time for each in it.script.requests(since=10)]
 
 
-async def test_a_stream_cut_at_once_and_one_ended_at_once_are_the_same_trouble() -> None:
+async def test_a_stream_that_is_cut_or_closed_at_once_is_a_failure() -> None:
     for fault in (connection_reset(), stream_closed()):
         async with reflector_harness(plane=await plane_with("a")) as it:
             await asyncio.sleep(10)

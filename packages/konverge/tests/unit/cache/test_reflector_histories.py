@@ -1,4 +1,4 @@
-"""Random histories, broken anywhere: the store ends equal to the server, and what was told replays to the same."""
+"""Random histories with faults: the store ends equal to the server, and so do the replayed events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ from konverge.cache.store import Store
 from konverge.client import Client, InProcessTransport
 from konverge.objects import Kind
 from konverge.testing.fault_transport import FaultTransport
-from konverge.testing.faults import Fault, status_response, any_request, connection_reset, stream_closed, stream_stalled, extra_data, connection_refused
+from konverge.testing.faults import (
+    Fault,
+    any_request,
+    connection_refused,
+    connection_reset,
+    extra_data,
+    status_response,
+    stream_closed,
+    stream_stalled,
+)
 from konverge.testing.virtual_time import run_in_virtual_time
 from konverge.wire.list_watch import Selection
 from live_collection import LiveCollection
@@ -28,7 +37,9 @@ PLACES = st.integers(0, 1500)
 FAULTS = st.one_of(
     st.sampled_from([connection_refused(), Fault(delay=20.0), Fault(delay=70.0)]),
     st.sampled_from([status_response(code) for code in (400, 401, 403, 404, 410, 422, 429, 500, 503)]),
-    st.sampled_from([status_response(200, body) for body in (b"", b"<html>", b"{}", b'{"metadata":{"resourceVersion":"0"}}')]),
+    st.sampled_from(
+        [status_response(200, body) for body in (b"", b"<html>", b"{}", b'{"metadata":{"resourceVersion":"0"}}')]
+    ),
     st.builds(lambda place: connection_reset(after=place), PLACES),
     st.builds(lambda place: stream_closed(after=place), PLACES),
     st.builds(lambda place: stream_stalled(after=place), PLACES),
@@ -52,23 +63,23 @@ STEPS = st.lists(
 
 @given(STEPS, st.booleans(), st.integers(1, 3))
 @settings(max_examples=60, deadline=None)
-def test_whatever_happens_the_store_ends_equal_to_the_server(steps: list[Any], streaming: bool, page_size: int) -> None:
+def test_the_store_converges_to_the_server_after_any_history(steps: list[Any], streaming: bool, page_size: int) -> None:
     run_in_virtual_time(_live_through(steps, streaming, page_size))
 
 
 async def _live_through(steps: list[Any], streaming: bool, page_size: int) -> None:
     server = LiveCollection(offers_streaming=streaming)
-    way = FaultTransport(InProcessTransport(server.handle))
+    transport = FaultTransport(InProcessTransport(server.handle))
     store, recorder = Store(WIDGET), EventRecorder()
     store.subscribe(recorder)
-    async with Client(way) as client:
+    async with Client(transport) as client:
         selection = Selection(page_size=page_size)
         reflector = Reflector(client.collection(WIDGET), store, kind="Widget", selection=selection, random=Random(1))
         async with running(reflector):
             for what, *details in steps:
-                await _do(server, way, what, *details)
-            way.script.clear()
-            # As long as it takes at worst: a frozen list, its page's timeout, and the longest wait.
+                await _do(server, transport, what, *details)
+            transport.script.clear()
+            # The worst case: a stalled list, the timeout of its page, and the longest backoff.
             await asyncio.sleep(300)
 
             delivered = {f"/{entry.key.name}": str(entry.version) for entry in store.list()}
@@ -78,18 +89,18 @@ async def _live_through(steps: list[Any], streaming: bool, page_size: int) -> No
             _check_order(recorder, server)
 
 
-async def _do(server: LiveCollection, way: FaultTransport, what: str, *details: Any) -> None:
+async def _do(server: LiveCollection, transport: FaultTransport, what: str, *details: Any) -> None:
     match what:
         case "wait":
             await asyncio.sleep(*details)
         case "fault":
-            way.script.add(any_request, *details, times=1)
+            transport.script.add(any_request, *details, times=1)
         case "cut":
-            way.reset_streams()
+            transport.reset_streams()
         case "freeze":
-            way.stall_streams()
+            transport.stall_streams()
         case "end":
-            way.close_streams()
+            transport.close_streams()
         case _:
             getattr(server, what)(*details)
 

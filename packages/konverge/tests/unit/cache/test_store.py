@@ -33,7 +33,7 @@ async def relist(store: Store, *widgets: bytes, version: int) -> None:
     await store.swap(str(version))
 
 
-def heard(store: Store) -> list[Event]:
+def record_events(store: Store) -> list[Event]:
     events: list[Event] = []
     store.subscribe(events.append, at_once=True)
     events.clear()
@@ -47,7 +47,7 @@ def shape(events: list[Event]) -> list[tuple[str, str, object, object]]:
 # Versions
 
 
-async def test_a_list_is_staged_and_seen_all_at_once() -> None:
+async def test_a_list_is_staged_and_becomes_visible_at_once() -> None:
     store = Store(WIDGET)
     store.begin()
     store.put(widget("a", 1))
@@ -59,7 +59,7 @@ async def test_a_list_is_staged_and_seen_all_at_once() -> None:
     assert store.version == "10"
 
 
-async def test_a_list_that_is_begun_again_forgets_what_was_staged() -> None:
+async def test_a_restarted_list_discards_what_was_staged() -> None:
     store = Store(WIDGET)
     store.begin()
     store.put(widget("a", 1))
@@ -67,7 +67,7 @@ async def test_a_list_that_is_begun_again_forgets_what_was_staged() -> None:
     assert [entry.key.name for entry in store.list()] == ["b"]
 
 
-async def test_a_removal_while_a_list_is_staged_takes_the_object_out() -> None:
+async def test_a_removal_during_a_list_removes_the_staged_object() -> None:
     store = Store(WIDGET)
     store.begin()
     store.put(widget("a", 1))
@@ -76,16 +76,16 @@ async def test_a_removal_while_a_list_is_staged_takes_the_object_out() -> None:
     assert store.list() == []
 
 
-async def test_an_older_state_of_an_object_is_no_news() -> None:
+async def test_an_older_state_of_an_object_is_ignored() -> None:
     store = await listed(widget("a", 8))
-    events = heard(store)
+    events = record_events(store)
     store.put(widget("a", 5))
     store.put(widget("a", 8))
     assert store.get(at("a")).version == 8  # type: ignore[union-attr]
     assert events == []
 
 
-async def test_an_object_that_was_deleted_does_not_come_back_from_the_past() -> None:
+async def test_a_stale_state_does_not_restore_a_deleted_object() -> None:
     store = await listed(widget("a", 8))
     store.remove(widget("a", 12))
     store.put(widget("a", 9))
@@ -93,7 +93,7 @@ async def test_an_object_that_was_deleted_does_not_come_back_from_the_past() -> 
     assert store.get(at("a")) is None
 
 
-async def test_a_removal_that_carries_the_last_version_of_the_object_is_believed() -> None:
+async def test_a_removal_with_the_last_version_of_the_object_is_accepted() -> None:
     store = await listed(widget("a", 8), version=100)
     store.remove(widget("a", 8))
     assert store.get(at("a")) is None
@@ -107,7 +107,7 @@ async def test_several_removals_may_share_a_version() -> None:
     assert store.list() == []
 
 
-async def test_an_older_list_is_refused_and_changes_nothing() -> None:
+async def test_an_older_list_is_rejected_and_changes_nothing() -> None:
     store = await listed(widget("a", 8))
     store.put(widget("b", 20))
     with pytest.raises(Expired, match="list at version 15 is older than 20"):
@@ -117,7 +117,7 @@ async def test_an_older_list_is_refused_and_changes_nothing() -> None:
     assert store.get(at("c")) is not None, "no longer staging"
 
 
-async def test_a_history_that_keeps_being_older_has_started_over(caplog: pytest.LogCaptureFixture) -> None:
+async def test_repeatedly_older_lists_are_accepted_as_a_restarted_history(caplog: pytest.LogCaptureFixture) -> None:
     store = await listed(widget("a", 80), version=100)
     store.record_write(widget("own", 120))
     for _ in range(4):
@@ -131,16 +131,16 @@ async def test_a_history_that_keeps_being_older_has_started_over(caplog: pytest.
     assert "started over" in caplog.text
 
 
-async def test_a_list_reuses_what_has_not_changed() -> None:
+async def test_a_list_reuses_unchanged_entries() -> None:
     store = await listed(widget("a", 8), widget("b", 9))
     before = store.get(at("a"))
     await relist(store, widget("a", 8), widget("b", 11), version=12)
     assert store.get(at("a")) is before
 
 
-async def test_versions_that_are_no_numbers_compare_for_equality_only(caplog: pytest.LogCaptureFixture) -> None:
+async def test_versions_that_are_not_numbers_compare_only_for_equality(caplog: pytest.LogCaptureFixture) -> None:
     store = await listed(widget("a", "x1"), version=10)
-    events = heard(store)
+    events = record_events(store)
     store.put(widget("a", "x9"))
     store.put(widget("a", "x9"))
     store.put(widget("a", "x2"))
@@ -155,7 +155,7 @@ async def test_versions_that_are_no_numbers_compare_for_equality_only(caplog: py
     assert caplog.text.count("no numbers") == 1
 
 
-async def test_versions_may_be_declared_to_be_unordered() -> None:
+async def test_versions_can_be_configured_as_unordered() -> None:
     store = await listed(widget("a", 8), version=10, ordered=False)
     store.put(widget("a", 3))
     store.record_write(widget("b", 99))
@@ -163,7 +163,7 @@ async def test_versions_may_be_declared_to_be_unordered() -> None:
     assert store.get(at("b")) is None
 
 
-async def test_own_writes_are_forgotten_when_versions_turn_out_to_be_no_numbers() -> None:
+async def test_the_overlay_is_cleared_when_versions_are_not_numbers() -> None:
     store = await listed(widget("a", 8))
     store.record_write(widget("b", 20, labels={"app": "web"}))
     store.put(widget("c", "abc"))
@@ -171,7 +171,7 @@ async def test_own_writes_are_forgotten_when_versions_turn_out_to_be_no_numbers(
     assert sorted(entry.key.name for entry in store.list()) == ["a", "c"]
 
 
-def test_what_cannot_be_read_changes_nothing() -> None:
+def test_an_undecodable_object_changes_nothing() -> None:
     store = Store(WIDGET)
     with pytest.raises(DecodeError):
         store.put(b"{}")
@@ -183,7 +183,7 @@ def test_what_cannot_be_read_changes_nothing() -> None:
 # Overlay
 
 
-async def test_an_own_write_is_seen_by_every_read_until_it_is_delivered() -> None:
+async def test_an_own_write_is_visible_to_every_read_until_it_is_delivered() -> None:
     store = await listed(widget("a", 8, labels={"app": "web"}))
     owner = {"apiVersion": "v1", "kind": "O", "name": "o", "uid": "uid-o"}
     store.record_write(widget("b", 20, labels={"app": "db"}, ownerReferences=[owner]))
@@ -200,7 +200,7 @@ async def test_an_own_write_is_seen_by_every_read_until_it_is_delivered() -> Non
     assert {entry.version for entry in store.list()} == {20, 21}
 
 
-async def test_a_response_that_comes_after_its_own_event_is_no_news() -> None:
+async def test_a_response_after_its_own_event_is_ignored() -> None:
     store = await listed()
     store.put(widget("a", 11))
     store.remove(widget("a", 12))
@@ -208,7 +208,7 @@ async def test_a_response_that_comes_after_its_own_event_is_no_news() -> None:
     assert store.get(at("a")) is None
 
 
-async def test_a_bookmark_lets_go_of_an_own_write_that_never_came() -> None:
+async def test_a_bookmark_drops_a_pending_write_that_was_never_delivered() -> None:
     store = await listed(widget("a", 8))
     store.record_write(widget("a", 20))
     store.progress("25")
@@ -224,7 +224,7 @@ async def test_a_list_older_than_an_own_write_does_not_remove_it() -> None:
     assert store.get(at("a")) is None
 
 
-async def test_an_own_write_in_another_namespace_does_not_belong_here() -> None:
+async def test_an_own_write_in_another_namespace_is_ignored() -> None:
     store = Store(WIDGET, namespace="shop")
     await relist(store, version=10)
     store.record_write(widget("a", 20, namespace="bank"))
@@ -256,19 +256,19 @@ async def test_an_own_write_out_of_the_selector_hides_the_object() -> None:
         ("metadata.name=b", {}, False),
     ],
 )
-async def test_an_own_write_is_held_against_the_field_selector(fields: str, spec: object, seen: bool) -> None:
+async def test_an_own_write_is_matched_against_the_field_selector(fields: str, spec: object, seen: bool) -> None:
     store = await listed(fields=fields)
     store.record_write(widget("a", 20, spec=spec), created=True)
     assert (store.get(at("a")) is not None) is seen
 
 
-async def test_a_field_that_means_something_else_to_the_server_is_left_to_it() -> None:
+async def test_a_field_with_a_special_meaning_is_left_to_the_server() -> None:
     store = await listed(widget("a", 8, spec={"source": {"component": "kubelet"}}), fields="spec.source=kubelet")
     store.record_write(widget("a", 20, spec={"source": {"component": "scheduler"}}))
     assert store.get(at("a")).version == 8  # type: ignore[union-attr]
 
 
-async def test_an_own_write_passes_the_same_transform() -> None:
+async def test_an_own_write_goes_through_the_transform() -> None:
     def drop_spec(obj: Unstructured) -> None:
         del obj["spec"]
 
@@ -277,19 +277,19 @@ async def test_an_own_write_passes_the_same_transform() -> None:
     assert b"secret" not in store.get(at("a")).json  # type: ignore[union-attr]
 
 
-async def test_what_we_deleted_is_not_seen_again() -> None:
+async def test_an_own_delete_hides_the_object() -> None:
     store = await listed(widget("a", 8))
     store.record_delete(at("a"), deleted("uid-a"))
     assert store.get(at("a")) is None
     store.put(widget("a", 12))
-    assert store.get(at("a")) is None, "a change that was on its way"
+    assert store.get(at("a")) is None, "a change that was already sent"
     await relist(store, widget("a", 12), version=12)
     assert store.get(at("a")) is None, "a list from before the delete"
     store.remove(widget("a", 14))
     assert store.stats().pending == 0
 
 
-async def test_a_name_that_is_used_again_is_another_object() -> None:
+async def test_a_recreated_object_of_the_same_name_is_visible() -> None:
     store = await listed(widget("a", 8))
     store.record_delete(at("a"), deleted("uid-a"), version="8")
     store.record_write(widget("a", 20, uid="second"), created=True)
@@ -302,7 +302,7 @@ async def test_a_name_that_is_used_again_is_another_object() -> None:
     assert store.stats().pending == 0
 
 
-async def test_created_and_deleted_by_us_before_the_watch_knows() -> None:
+async def test_an_object_created_and_deleted_before_the_watch_delivers_it() -> None:
     store = await listed()
     store.record_write(widget("a", 20), created=True)
     store.record_delete(at("a"), deleted("uid-a"))
@@ -314,14 +314,14 @@ async def test_created_and_deleted_by_us_before_the_watch_knows() -> None:
 
 
 @pytest.mark.parametrize("version", ["8", ""])
-async def test_a_delete_noted_after_it_was_delivered_leaves_nothing_behind(version: str) -> None:
+async def test_a_delete_recorded_after_its_delivery_leaves_no_tombstone(version: str) -> None:
     store = await listed(widget("a", 8))
     store.remove(widget("a", 12))
     store.record_delete(at("a"), deleted("uid-a"), version=version)
     assert store.stats().pending == 0
 
 
-async def test_a_delete_that_is_answered_with_the_object_is_a_delete() -> None:
+async def test_a_delete_response_with_the_object_is_a_delete() -> None:
     store = await listed(widget("a", 8))
     store.record_delete(at("a"), widget("a", 12))
     assert store.get(at("a")) is None
@@ -331,14 +331,14 @@ async def test_a_delete_that_is_answered_with_the_object_is_a_delete() -> None:
     assert store.stats().pending == 0
 
 
-async def test_a_delete_that_has_to_wait_shows_the_object_marked() -> None:
+async def test_a_delete_that_waits_for_finalizers_shows_a_terminating_object() -> None:
     store = await listed(widget("a", 8, finalizers=["f"]))
     store.record_delete(at("a"), widget("a", 12, finalizers=["f"], **GONE))
     assert store.get(at("a")).terminating  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("answer", [b'{"kind":"Status"}', b"", b"<html>"])
-async def test_a_delete_that_does_not_say_whom_is_that_of_the_object_seen(answer: bytes) -> None:
+async def test_a_delete_response_without_a_uid_applies_to_the_visible_object(answer: bytes) -> None:
     store = await listed(widget("a", 8))
     store.record_delete(at("a"), answer)
     assert store.get(at("a")) is None
@@ -346,7 +346,7 @@ async def test_a_delete_that_does_not_say_whom_is_that_of_the_object_seen(answer
     assert store.get(at("a")) is not None
 
 
-async def test_deletes_of_objects_never_seen_are_forgotten_with_the_next_list() -> None:
+async def test_tombstones_of_unknown_objects_are_dropped_by_the_next_list() -> None:
     store = await listed()
     store.record_delete(at("a"), deleted("uid-a"))
     store.put(widget("a", 12))
@@ -355,7 +355,7 @@ async def test_deletes_of_objects_never_seen_are_forgotten_with_the_next_list() 
     assert store.stats().pending == 0
 
 
-async def test_deletes_of_objects_never_seen_do_not_pile_up() -> None:
+async def test_tombstones_of_unknown_objects_are_bounded() -> None:
     store = await listed()
     for number in range(1100):
         store.record_delete(at(f"a-{number}"), deleted(f"uid-{number}"))
@@ -376,18 +376,18 @@ async def test_a_response_without_the_last_finalizer_is_a_delete() -> None:
         (GONE, {"finalizers": ["kubernetes"]}),
     ],
 )
-async def test_an_object_that_waits_to_go_is_still_seen(metadata: dict[str, Any], spec: object) -> None:
+async def test_a_terminating_object_is_still_visible(metadata: dict[str, Any], spec: object) -> None:
     store = await listed(widget("a", 8))
     store.record_write(widget("a", 20, spec=spec, **metadata))
     assert store.get(at("a")).terminating  # type: ignore[union-attr]
 
 
-# Who is told
+# Events
 
 
-async def test_every_change_is_told_from_delivered_to_delivered() -> None:
+async def test_every_change_is_reported_from_delivered_to_delivered() -> None:
     store = await listed(widget("a", 8))
-    events = heard(store)
+    events = record_events(store)
     store.record_write(widget("a", 30))
     assert events == [], "an own write is no event"
     store.put(widget("a", 20))
@@ -402,9 +402,9 @@ async def test_every_change_is_told_from_delivered_to_delivered() -> None:
     ]
 
 
-async def test_what_vanished_before_a_list_is_told_as_removed_with_its_last_state() -> None:
+async def test_an_object_missing_from_a_list_is_reported_as_deleted_with_its_last_state() -> None:
     store = await listed(widget("a", 8), widget("b", 9))
-    events = heard(store)
+    events = record_events(store)
     await relist(store, widget("b", 9), version=20)
     assert shape(events) == [("deleted", "a", 8, None)]
     assert events[0].listed
@@ -412,12 +412,12 @@ async def test_what_vanished_before_a_list_is_told_as_removed_with_its_last_stat
 
 async def test_another_object_of_the_same_name_is_two_events() -> None:
     store = await listed(widget("a", 8))
-    events = heard(store)
+    events = record_events(store)
     await relist(store, widget("a", 15, uid="second"), version=20)
     assert shape(events) == [("deleted", "a", 8, None), ("added", "a", None, 15)]
 
 
-async def test_subscribers_find_the_change_in_the_store() -> None:
+async def test_handlers_find_the_change_in_the_store() -> None:
     store = await listed()
     seen: list[object] = []
     store.subscribe(lambda event: seen.append((store.get(event.key), len(store.owned_by("o")))))
@@ -430,28 +430,26 @@ async def test_subscribers_find_the_change_in_the_store() -> None:
     ("created", "base", "signed"),
     [(True, "", True), (False, "8", True), (False, "20", False), (False, "", False)],
 )
-async def test_an_event_carries_its_writer_when_its_version_is_purely_ours(
-    created: bool, base: str, signed: bool
-) -> None:
+async def test_an_event_has_its_writer_when_its_version_is_purely_own(created: bool, base: str, signed: bool) -> None:
     store = await listed(widget("a", 8))
-    events = heard(store)
+    events = record_events(store)
     store.record_write(widget("a", 20), created=created, base_version=base, writer="me")
     store.put(widget("a", 20))
     assert [event.writer for event in events] == ["me" if signed else None]
 
 
-async def test_a_change_of_somebody_else_before_ours_is_told_without_a_writer() -> None:
+async def test_a_foreign_change_before_an_own_write_is_reported_without_a_writer() -> None:
     store = await listed(widget("a", 8))
-    events = heard(store)
+    events = record_events(store)
     store.record_write(widget("a", 21), base_version="20", writer="me")
     store.put(widget("a", 20))
     store.put(widget("a", 21))
     assert [event.writer for event in events] == [None, "me"]
 
 
-async def test_a_removal_carries_who_deleted_that_uid() -> None:
+async def test_a_removal_has_the_writer_that_deleted_the_uid() -> None:
     store = await listed(widget("a", 8), widget("b", 9))
-    events = heard(store)
+    events = record_events(store)
     store.record_delete(at("a"), deleted("uid-a"), writer="me")
     store.record_delete(at("b"), deleted("another"), writer="me")
     store.remove(widget("a", 20))
@@ -459,9 +457,9 @@ async def test_a_removal_carries_who_deleted_that_uid() -> None:
     assert [event.writer for event in events] == ["me", None]
 
 
-async def test_after_a_list_nothing_carries_a_writer() -> None:
+async def test_after_a_list_no_event_has_a_writer() -> None:
     store = await listed(widget("a", 8), widget("b", 9))
-    events = heard(store)
+    events = record_events(store)
     store.record_write(widget("a", 20), base_version="8", writer="me")
     store.record_write(widget("a", 22), base_version="20", writer="me")
     store.record_delete(at("b"), deleted("uid-b"), writer="me")
@@ -471,26 +469,26 @@ async def test_after_a_list_nothing_carries_a_writer() -> None:
     assert [event.writer for event in events] == [None, None, None]
 
 
-async def test_a_first_list_is_told_in_slices_with_turns_for_others() -> None:
+async def test_a_first_list_is_reported_in_batches_and_lets_other_tasks_run() -> None:
     store = Store(WIDGET)
-    told: list[int] = []
+    calls: list[int] = []
     turns: list[int] = []
-    store.subscribe(lambda _: told.append(1))
+    store.subscribe(lambda _: calls.append(1))
 
     async def somebody_else() -> None:
         while True:
-            turns.append(len(told))
+            turns.append(len(calls))
             await asyncio.sleep(0)
 
     task = asyncio.create_task(somebody_else())
     await asyncio.sleep(0)
     await relist(store, *(widget(f"a-{number}", number + 1) for number in range(1200)), version=2000)
     task.cancel()
-    assert len(told) == 1200
+    assert len(calls) == 1200
     assert turns[:4] == [0, 500, 1000, 1200] or turns[:3] == [0, 500, 1000]
 
 
-async def test_a_late_subscriber_is_told_what_is_there_in_order() -> None:
+async def test_a_late_subscriber_receives_present_objects_in_order() -> None:
     store = await listed(*(widget(f"a-{number}", number + 1) for number in range(5)), version=10)
     events: list[Event] = []
     store.subscribe(events.append)
@@ -510,21 +508,21 @@ async def test_a_late_subscriber_is_told_what_is_there_in_order() -> None:
     ]
 
 
-async def test_a_subscriber_that_fails_does_not_keep_others_from_being_told(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failing_handler_does_not_affect_the_others(caplog: pytest.LogCaptureFixture) -> None:
     store = await listed()
 
     def broken(event: Event) -> None:
         raise RuntimeError(event.type)
 
     store.subscribe(broken)
-    events = heard(store)
+    events = record_events(store)
     with caplog.at_level(logging.ERROR):
         store.put(widget("a", 11))
     assert [event.type for event in events] == [EventType.ADDED]
-    assert "A subscriber of the cache failed" in caplog.text
+    assert "event handler failed" in caplog.text
 
 
-async def test_a_subscription_that_is_closed_hears_nothing_more() -> None:
+async def test_a_closed_subscription_receives_no_events() -> None:
     store = await listed()
     events: list[Event] = []
     subscription = store.subscribe(events.append)
@@ -534,7 +532,7 @@ async def test_a_subscription_that_is_closed_hears_nothing_more() -> None:
     assert events == []
 
 
-# Readers elsewhere
+# Other threads
 
 
 async def test_threads_may_read_while_the_store_is_written() -> None:

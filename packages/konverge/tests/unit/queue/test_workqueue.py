@@ -19,14 +19,14 @@ def time() -> float:
 
 
 async def take(queue: WorkQueue[str], limit: float = 3600.0) -> tuple[float, str]:
-    """Take the next key; give when it came, and the key."""
+    """Get the next key; return the time and the key."""
     async with asyncio.timeout(limit):
         key = await queue.get()
     return time(), key
 
 
 async def fail(queue: WorkQueue[str]) -> float:
-    """Take the next key, let its run fail, and give when that was."""
+    """Get the next key and let its run fail; return the time."""
     at, key = await take(queue)
     queue.retry(key)
     queue.done(key)
@@ -38,7 +38,7 @@ async def assert_nothing_comes(queue: WorkQueue[str], seconds: float) -> None:
         await take(queue, seconds)
 
 
-async def test_a_key_added_twice_is_handed_out_once() -> None:
+async def test_a_key_added_twice_is_returned_once() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     queue.add("a")
@@ -48,7 +48,7 @@ async def test_a_key_added_twice_is_handed_out_once() -> None:
     await assert_nothing_comes(queue, 3600)
 
 
-async def test_a_key_is_never_running_twice_at_the_same_time() -> None:
+async def test_a_key_is_never_in_flight_twice_at_the_same_time() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     await queue.get()
@@ -58,7 +58,7 @@ async def test_a_key_is_never_running_twice_at_the_same_time() -> None:
     assert queue.is_in_flight("a")
 
 
-async def test_a_key_added_while_running_is_run_once_more() -> None:
+async def test_a_key_added_while_in_flight_runs_once_more() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     await queue.get()
@@ -83,7 +83,7 @@ async def test_the_earlier_of_two_delays_wins() -> None:
     await assert_nothing_comes(queue, 7200)
 
 
-async def test_a_delay_asked_for_while_running_counts_from_then() -> None:
+async def test_a_delay_requested_while_in_flight_counts_from_then() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     await queue.get()
@@ -95,7 +95,7 @@ async def test_a_delay_asked_for_while_running_counts_from_then() -> None:
     assert await take(queue) == (35, "a")
 
 
-async def test_a_delay_that_passed_while_running_is_due_at_once() -> None:
+async def test_a_delay_that_passed_while_in_flight_is_ready_at_once() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     await queue.get()
@@ -106,7 +106,7 @@ async def test_a_delay_that_passed_while_running_is_due_at_once() -> None:
     assert await take(queue) == (10, "a")
 
 
-async def test_a_getter_that_waits_for_a_late_key_gets_an_earlier_one() -> None:
+async def test_a_get_that_waits_for_a_delayed_key_returns_an_earlier_one() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("late", after=100)
     getter = asyncio.create_task(take(queue))
@@ -117,7 +117,7 @@ async def test_a_getter_that_waits_for_a_late_key_gets_an_earlier_one() -> None:
     assert await take(queue) == (100, "late")
 
 
-async def test_failures_in_a_row_wait_longer_each_time() -> None:
+async def test_each_failure_in_a_row_has_a_longer_delay() -> None:
     queue: WorkQueue[str] = WorkQueue(backoff=Backoff(base_delay=1, factor=2, max_delay=10, jitter=0))
     queue.add("a")
 
@@ -128,7 +128,7 @@ async def test_failures_in_a_row_wait_longer_each_time() -> None:
     assert queue.failures("a") == 7
 
 
-async def test_success_resets_the_back_off() -> None:
+async def test_success_resets_the_backoff() -> None:
     queue: WorkQueue[str] = WorkQueue(backoff=STEADY)
     queue.add("a")
     for _ in range(5):
@@ -143,7 +143,7 @@ async def test_success_resets_the_back_off() -> None:
     assert (await take(queue))[0] - start == 1
 
 
-async def test_retry_gives_the_delay() -> None:
+async def test_retry_returns_the_delay() -> None:
     queue: WorkQueue[str] = WorkQueue(backoff=STEADY)
     queue.add("a")
     await queue.get()
@@ -154,7 +154,7 @@ async def test_retry_gives_the_delay() -> None:
     assert queue.retry("a") == 2
 
 
-async def test_adds_bring_about_one_early_run_and_the_wait_stays_the_same() -> None:
+async def test_adds_cause_one_early_run_and_the_window_stays_the_same() -> None:
     queue: WorkQueue[str] = WorkQueue(backoff=Backoff(base_delay=100, jitter=0))
     queue.add("a")
     await fail(queue)
@@ -186,7 +186,7 @@ async def test_a_key_added_while_it_fails_runs_early_once() -> None:
     assert await take(queue) == (101, "a")
 
 
-async def test_an_early_run_that_outlasts_the_wait_is_followed_by_the_run_that_was_due() -> None:
+async def test_an_early_run_that_outlasts_the_window_is_followed_by_the_retry() -> None:
     queue: WorkQueue[str] = WorkQueue(backoff=STEADY)
     queue.add("a")
     await fail(queue)
@@ -214,7 +214,7 @@ async def test_a_key_added_during_an_early_run_that_succeeds_runs_at_once() -> N
     assert await take(queue) == (0, "a")
 
 
-async def test_an_early_run_without_a_verdict_leaves_the_run_that_is_due() -> None:
+async def test_an_early_run_without_a_result_leaves_the_retry() -> None:
     queue: WorkQueue[str] = WorkQueue(backoff=STEADY)
     queue.add("a")
     await fail(queue)
@@ -225,7 +225,7 @@ async def test_an_early_run_without_a_verdict_leaves_the_run_that_is_due() -> No
     assert await take(queue) == (1, "a")
 
 
-async def test_new_input_runs_at_once_and_forgets_the_failures() -> None:
+async def test_new_input_runs_at_once_and_clears_the_failures() -> None:
     queue: WorkQueue[str] = WorkQueue(backoff=STEADY)
     queue.add("a")
     for _ in range(8):
@@ -240,7 +240,7 @@ async def test_new_input_runs_at_once_and_forgets_the_failures() -> None:
     assert (await take(queue))[0] == failed + 1
 
 
-async def test_a_failure_on_old_input_does_not_count_when_there_is_new_one() -> None:
+async def test_a_failure_on_old_input_does_not_count_when_there_is_new_input() -> None:
     queue: WorkQueue[str] = WorkQueue(backoff=STEADY)
     queue.add("a")
     await queue.get()
@@ -254,7 +254,7 @@ async def test_a_failure_on_old_input_does_not_count_when_there_is_new_one() -> 
     assert queue.failures("a") == 1
 
 
-async def test_one_failing_key_does_not_hold_up_others() -> None:
+async def test_one_failing_key_does_not_delay_others() -> None:
     queue: WorkQueue[str] = WorkQueue(backoff=Backoff(base_delay=100, jitter=0))
     queue.add("poison")
     await fail(queue)
@@ -274,7 +274,7 @@ async def test_the_higher_priority_goes_first_then_the_older() -> None:
     assert [await queue.get() for _ in range(4)] == ["urgent", "live", "live-too", "listed"]
 
 
-async def test_a_key_in_line_is_raised_to_the_higher_priority_and_keeps_its_age() -> None:
+async def test_a_ready_key_is_raised_to_the_higher_priority_and_keeps_its_age() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a", priority=Priority.LOW)
     await asyncio.sleep(1)
@@ -287,11 +287,11 @@ async def test_a_key_in_line_is_raised_to_the_higher_priority_and_keeps_its_age(
     await assert_nothing_comes(queue, 3600)
 
 
-async def test_low_priority_ages_upward_and_does_not_starve() -> None:
+async def test_low_priority_rises_with_time_and_does_not_starve() -> None:
     queue: WorkQueue[str] = WorkQueue(raise_priority_after=30)
     queue.add("listed", priority=Priority.LOW)
     taken = []
-    for second in range(100):  # live changes come faster than they are worked on
+    for second in range(100):  # live changes arrive faster than they are processed
         queue.add(f"live-{second}")
         queue.add(f"more-{second}")
         taken.append(await queue.get())
@@ -311,7 +311,7 @@ async def test_a_retry_keeps_the_priority_of_the_run_that_failed() -> None:
     assert [await queue.get() for _ in range(2)] == ["live", "listed"]
 
 
-async def test_the_rate_limit_allows_a_burst_and_then_a_steady_flow() -> None:
+async def test_the_rate_limit_allows_a_burst_and_then_a_steady_rate() -> None:
     queue: WorkQueue[str] = WorkQueue(rate=RateLimit(per_second=2, burst=3))
     for number in range(7):
         queue.add(str(number))
@@ -319,7 +319,7 @@ async def test_the_rate_limit_allows_a_burst_and_then_a_steady_flow() -> None:
     assert [(await take(queue))[0] for _ in range(7)] == [0, 0, 0, 0.5, 1, 1.5, 2]
 
 
-async def test_a_burst_comes_back_while_nothing_is_handed_out() -> None:
+async def test_a_burst_refills_while_no_key_is_returned() -> None:
     queue: WorkQueue[str] = WorkQueue(rate=RateLimit(per_second=1, burst=2))
     for number in range(4):
         queue.add(str(number))
@@ -343,19 +343,19 @@ async def test_the_next_by_priority_is_decided_when_the_rate_allows_it() -> None
     assert await take(queue) == (2, "second")
 
 
-async def test_a_cancelled_get_takes_no_key_with_it() -> None:
+async def test_a_cancelled_get_removes_no_key() -> None:
     queue: WorkQueue[str] = WorkQueue()
     first = asyncio.create_task(queue.get())
     second = asyncio.create_task(queue.get())
     await asyncio.sleep(0)
-    queue.add("a")  # the first one is woken for it
+    queue.add("a")  # the first getter is notified of it
     first.cancel()
 
     assert await second == "a"
     assert first.cancelled() or first.exception() is None
 
 
-async def test_a_get_that_times_out_in_the_moment_a_key_is_due_loses_nothing() -> None:
+async def test_a_get_that_times_out_when_a_key_becomes_ready_loses_nothing() -> None:
     queue: WorkQueue[str] = WorkQueue()
     taken = []
     for number in range(20):
@@ -368,7 +368,7 @@ async def test_a_get_that_times_out_in_the_moment_a_key_is_due_loses_nothing() -
     assert taken == [str(number) for number in range(20)]
 
 
-async def test_many_workers_share_what_comes() -> None:
+async def test_many_workers_share_the_keys() -> None:
     queue: WorkQueue[str] = WorkQueue()
     getters = [asyncio.create_task(queue.get()) for _ in range(5)]
     await asyncio.sleep(0)
@@ -378,7 +378,7 @@ async def test_many_workers_share_what_comes() -> None:
     assert sorted(await asyncio.gather(*getters)) == ["0", "1", "2", "3", "4"]
 
 
-async def test_a_closed_queue_tells_whoever_waits_and_takes_nothing() -> None:
+async def test_closing_the_queue_ends_waiting_gets_and_ignores_adds() -> None:
     queue: WorkQueue[str] = WorkQueue("webapp")
     getters = [asyncio.create_task(queue.get()) for _ in range(3)]
     await asyncio.sleep(0)
@@ -395,7 +395,7 @@ async def test_a_closed_queue_tells_whoever_waits_and_takes_nothing() -> None:
     assert (stats.ready, stats.delayed) == (0, 0)
 
 
-async def test_drained_waits_for_what_is_running() -> None:
+async def test_wait_until_idle_waits_for_keys_in_flight() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     queue.add("b")
@@ -413,7 +413,7 @@ async def test_drained_waits_for_what_is_running() -> None:
     await queue.wait_until_idle()
 
 
-async def test_the_stats_say_how_the_queue_stands() -> None:
+async def test_stats_report_keys_counters_and_times() -> None:
     waits: list[float] = []
     queue: WorkQueue[str] = WorkQueue("webapp", backoff=STEADY, observe=waits.append)
     queue.add("a")
@@ -438,10 +438,10 @@ async def test_the_stats_say_how_the_queue_stands() -> None:
 
 
 class Token:
-    """A key that can be watched going away."""
+    """A key whose deletion can be observed."""
 
 
-async def test_nothing_is_kept_of_a_key_that_is_forgotten() -> None:
+async def test_nothing_is_stored_for_a_forgotten_key() -> None:
     queue: WorkQueue[Token] = WorkQueue()
     gone = []
     for number in range(100):
@@ -457,10 +457,10 @@ async def test_nothing_is_kept_of_a_key_that_is_forgotten() -> None:
         del token
     gc.collect()
 
-    assert sum(ref() is not None for ref in gone) < 70  # a few leftovers of delays may wait to be swept
+    assert sum(ref() is not None for ref in gone) < 70  # a few stale heap entries may remain
 
 
-async def test_delays_that_lost_do_not_pile_up() -> None:
+async def test_stale_delays_do_not_accumulate() -> None:
     queue: WorkQueue[str] = WorkQueue()
     for _ in range(5000):
         queue.add("a", after=3600)
@@ -470,7 +470,7 @@ async def test_delays_that_lost_do_not_pile_up() -> None:
     assert len(queue._delayed._heap) < 200
 
 
-async def test_thousands_of_keys_are_each_handed_out_once() -> None:
+async def test_thousands_of_keys_are_each_returned_once() -> None:
     queue: WorkQueue[int] = WorkQueue()
     for number in range(6_000):
         queue.add(number, after=number % 7, priority=Priority(number % 3))
@@ -482,7 +482,7 @@ async def test_thousands_of_keys_are_each_handed_out_once() -> None:
 
 
 @pytest.mark.parametrize("use", ["done", "retry"])
-async def test_giving_back_what_is_not_running_is_a_mistake(use: str) -> None:
+async def test_done_for_a_key_that_is_not_in_flight_raises(use: str) -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
 
@@ -497,14 +497,14 @@ async def test_a_delay_is_a_number_of_seconds(after: float) -> None:
         queue.add("a", after=after)
 
 
-def test_a_queue_is_made_without_a_loop() -> None:
+def test_construction_needs_no_event_loop() -> None:
     with pytest.raises(ValueError, match="aging"):
         WorkQueue[str](raise_priority_after=0)
     assert WorkQueue[str]("x", random=Random(1)).name == "x"
 
 
 @pytest.mark.real_time(limit=60)
-async def test_it_works_on_real_time() -> None:
+async def test_the_queue_works_in_real_time() -> None:
     queue: WorkQueue[str] = WorkQueue(backoff=Backoff(base_delay=0.01), rate=RateLimit(1000))
     queue.add("a", after=0.02)
     await fail(queue)
@@ -513,7 +513,7 @@ async def test_it_works_on_real_time() -> None:
     assert (await take(queue))[1] == "a"
 
 
-async def test_a_wait_that_the_server_asked_for_is_kept_whatever_happens() -> None:
+async def test_a_requested_delay_is_always_waited_for() -> None:
     queue: WorkQueue[str] = WorkQueue(backoff=Backoff(jitter=0))
     loop = asyncio.get_running_loop()
     queue.add("web")
@@ -528,7 +528,7 @@ async def test_a_wait_that_the_server_asked_for_is_kept_whatever_happens() -> No
     assert loop.time() == 5
 
 
-async def test_of_what_was_added_while_a_key_runs_only_so_much_is_taken_back_as_is_said() -> None:
+async def test_cancel_adds_cancels_only_that_many_adds() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("web")
     await take(queue)
@@ -546,7 +546,7 @@ async def test_of_what_was_added_while_a_key_runs_only_so_much_is_taken_back_as_
     await assert_nothing_comes(queue, 3600)
 
 
-async def test_taking_back_what_nobody_added_does_nothing() -> None:
+async def test_cancel_adds_without_adds_does_nothing() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("web")
     await take(queue)

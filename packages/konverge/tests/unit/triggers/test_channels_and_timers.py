@@ -31,7 +31,7 @@ async def stop(*tasks: asyncio.Task[None]) -> None:
             await task
 
 
-async def test_what_is_put_reaches_everybody_who_listens() -> None:
+async def test_a_key_reaches_every_running_handler() -> None:
     channel, one, two = Channel("github"), RecordingHandler(), RecordingHandler()
     tasks = [asyncio.create_task(channel.run(handler)) for handler in (one, two)]
     await asyncio.sleep(1)
@@ -41,7 +41,7 @@ async def test_what_is_put_reaches_everybody_who_listens() -> None:
     await stop(*tasks)
 
 
-async def test_what_is_put_while_nobody_listens_is_kept_once() -> None:
+async def test_a_key_without_a_handler_is_stored_once() -> None:
     channel, handler, later = Channel(), RecordingHandler(), RecordingHandler()
     for _ in range(3):
         channel.put(A)
@@ -71,7 +71,9 @@ async def test_threads_may_put() -> None:
     await asyncio.gather(*(asyncio.to_thread(put_many, first) for first in range(4)))
     await asyncio.sleep(0)
 
-    assert {key for _, key in handler.calls} == {Key("", f"{first}-{number}") for first in range(4) for number in range(50)}
+    assert {key for _, key in handler.calls} == {
+        Key("", f"{first}-{number}") for first in range(4) for number in range(50)
+    }
     await stop(task)
 
 
@@ -86,23 +88,23 @@ async def ticks(timer: Timer, count: int, pause: float = 0.0) -> list[tuple[floa
     return found
 
 
-async def test_a_timer_gives_its_keys_each_time() -> None:
+async def test_a_timer_enqueues_its_keys_at_each_tick() -> None:
     found = await ticks(Timer(10, lambda: [A, B, A]), 5)
     assert found == [(10, A), (10, B), (20, A), (20, B), (30, A)]
 
 
-async def test_a_late_tick_does_not_move_the_next_ones_and_missed_ones_are_left_out() -> None:
+async def test_a_late_tick_does_not_move_the_next_ones_and_missed_ticks_are_skipped() -> None:
     assert [at for at, _ in await ticks(Timer(10, lambda: [A]), 4, pause=4)] == [10, 20, 30, 40]
     start = asyncio.get_running_loop().time()
     assert [at - start for at, _ in await ticks(Timer(10, lambda: [A]), 3, pause=25)] == [10, 35, 60]
 
 
-async def test_a_function_that_fails_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
-    asked: list[float] = []
+async def test_a_timer_function_that_fails_is_called_again(caplog: pytest.LogCaptureFixture) -> None:
+    called: list[float] = []
 
     def keys() -> list[Key]:
-        asked.append(asyncio.get_running_loop().time())
-        if len(asked) == 1:
+        called.append(asyncio.get_running_loop().time())
+        if len(called) == 1:
             raise RuntimeError("a mistake")
         return [A]
 
@@ -112,6 +114,6 @@ async def test_a_function_that_fails_is_asked_again(caplog: pytest.LogCaptureFix
 
 
 @pytest.mark.parametrize("every", [0, -1, float("nan")])
-def test_a_timer_needs_a_time(every: float) -> None:
+def test_a_timer_needs_a_positive_interval(every: float) -> None:
     with pytest.raises(ValueError, match="every="):
         Timer(every, list)

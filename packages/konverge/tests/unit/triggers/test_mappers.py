@@ -11,7 +11,7 @@ from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Pod
 from konverge.objects import Key, Kind, Scope, Unstructured
 from konverge.triggers import to_keys, to_owner, to_self
-from trigger_objects import POD, added, updated, document, deleted
+from trigger_objects import POD, added, deleted, document, updated
 
 WEBAPP = Kind("example.com", "v2", "WebApp", "webapps")
 TENANT = Kind("example.com", "v1", "Tenant", "tenants", Scope.CLUSTER)
@@ -39,7 +39,7 @@ references = st.lists(
 
 @settings(max_examples=100)
 @given(references, references, st.booleans())
-def test_owners_of_the_old_and_the_new_state_are_each_named_once(
+def test_owners_of_the_old_and_the_new_state_are_each_enqueued_once(
     old: list[dict[str, Any]], new: list[dict[str, Any]], controller_only: bool
 ) -> None:
     def meant(kind: str) -> set[str]:
@@ -64,18 +64,18 @@ def test_an_owner_in_another_version_of_the_group_is_found() -> None:
     assert list(to_owner(WEBAPP)(event)) == [Key("shop", "a")]
 
 
-def test_an_owner_of_the_same_kind_in_another_group_is_not_meant() -> None:
+def test_an_owner_of_the_same_kind_in_another_group_is_ignored() -> None:
     event = added(
         owned(owner("a", kind="Deployment", version="extensions/v1"), owner("b", kind="Deployment", version="v1"))
     )
     assert list(to_owner(Deployment)(event)) == []
 
 
-def test_the_last_state_of_a_child_that_is_gone_names_its_owner() -> None:
+def test_a_deleted_child_enqueues_its_owner() -> None:
     assert list(to_owner(WEBAPP)(deleted(owned(owner("a"))))) == [Key("shop", "a")]
 
 
-def test_an_owner_that_stops_controlling_is_told() -> None:
+def test_an_owner_that_is_no_longer_controller_is_enqueued() -> None:
     event = updated(owned(owner("a")), owned(owner("a", controller=False)))
     assert list(to_owner(WEBAPP)(event)) == [Key("shop", "a")]
 
@@ -85,7 +85,7 @@ def test_a_cluster_scoped_owner_has_no_namespace() -> None:
     assert list(to_owner(TENANT)(event)) == [Key("", "t")]
 
 
-def test_references_that_cannot_be_read_name_nobody() -> None:
+def test_unreadable_owner_references_enqueue_nothing() -> None:
     broken = document(metadata={"ownerReferences": [{"uid": "x", "name": 5}]})
     assert list(to_owner(WEBAPP)(added(broken))) == []
 
@@ -108,7 +108,7 @@ def test_a_function_maps_the_old_and_the_new_state() -> None:
     assert list(mapper(deleted(one))) == [Key("", "one")]
 
 
-def test_a_function_of_an_untyped_object() -> None:
+def test_a_function_of_an_unstructured_object() -> None:
     def names(obj: Unstructured) -> list[Key]:
         return [Key("", name) for name in obj["spec"]["names"]]
 
@@ -117,7 +117,7 @@ def test_a_function_of_an_untyped_object() -> None:
     assert list(to_keys(names, Unstructured)(event)) == [Key("", "a"), Key("", "b")]
 
 
-def test_a_state_that_does_not_fit_does_not_hide_the_other(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_undecodable_state_does_not_hide_the_other(caplog: pytest.LogCaptureFixture) -> None:
     misfit = document(spec={"nodeName": 5, "containers": []})
     fits = document(spec={"nodeName": "one", "containers": []})
 
@@ -129,13 +129,13 @@ def test_a_state_that_does_not_fit_does_not_hide_the_other(caplog: pytest.LogCap
 
 
 @pytest.mark.parametrize("answer", ["shop/web", ["shop/web"], None, Key("shop", "web")])
-def test_what_is_no_list_of_keys_is_said_in_the_log(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_result_that_is_not_a_list_of_keys_is_logged(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
         assert list(to_keys(lambda _: answer, Unstructured)(added(document()))) == []
     assert caplog.records
 
 
-def test_what_a_function_is_handed_is_its_own() -> None:
+def test_a_mapper_function_receives_its_own_copy() -> None:
     def spoil(obj: Unstructured) -> list[Key]:
         obj["spec"]["names"].append("spoilt")
         return [Key("", str(len(obj["spec"]["names"])))]
@@ -144,7 +144,7 @@ def test_what_a_function_is_handed_is_its_own() -> None:
     assert [list(to_keys(spoil, Unstructured)(event)) for _ in range(2)] == [[Key("", "1")], [Key("", "1")]]
 
 
-def test_mappers_read_as_they_are_written() -> None:
-    shown = [repr(mapper) for mapper in (to_self(), to_owner(WEBAPP), to_keys(nodes_of, Pod))]
-    assert shown == ["to_self()", "to_owner(WebApp)", "to_keys(nodes_of, Pod)"]
+def test_the_repr_of_a_mapper_is_its_source() -> None:
+    reprs = [repr(mapper) for mapper in (to_self(), to_owner(WEBAPP), to_keys(nodes_of, Pod))]
+    assert reprs == ["to_self()", "to_owner(WebApp)", "to_keys(nodes_of, Pod)"]
     assert repr(to_owner(WEBAPP, controller_only=False)) == "to_owner(WebApp, controller_only=False)"

@@ -20,7 +20,7 @@ from konverge.triggers import (
     resource_version_changed,
     spec_or_metadata_changed,
 )
-from trigger_objects import added, updated, document, deleted
+from trigger_objects import added, deleted, document, updated
 
 CHANGES = [
     generation_changed,
@@ -78,7 +78,7 @@ def test_not_of_a_change_is_the_opposite(event: Event, p: Predicate) -> None:
 
 @settings(max_examples=100)
 @given(predicates)
-def test_a_predicate_reads_as_it_is_written(p: Predicate) -> None:
+def test_the_repr_of_a_predicate_is_its_source(p: Predicate) -> None:
     names = {
         name: globals()[name]
         for name in (
@@ -89,7 +89,7 @@ def test_a_predicate_reads_as_it_is_written(p: Predicate) -> None:
     assert repr(eval(repr(p), names)) == repr(p)
 
 
-def test_combinations_read_well() -> None:
+def test_the_repr_of_a_combination_has_parentheses() -> None:
     p = (generation_changed | labels_changed) & ~in_namespaces("kube-system", "x") & has_labels("app=web")
     assert (
         repr(p) == "(generation_changed | labels_changed) & ~in_namespaces('kube-system', 'x') & has_labels('app=web')"
@@ -110,14 +110,14 @@ def test_a_function_becomes_a_predicate() -> None:
 
 
 def outside_status(obj: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in obj.items() if name != "status"}
-    kept["metadata"] = {name: value for name, value in obj["metadata"].items() if name != "resourceVersion"}
-    return kept
+    remaining = {name: value for name, value in obj.items() if name != "status"}
+    remaining["metadata"] = {name: value for name, value in obj["metadata"].items() if name != "resourceVersion"}
+    return remaining
 
 
 @settings(max_examples=100)
 @given(objects, objects)
-def test_each_change_is_what_a_full_comparison_finds(old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_each_change_predicate_equals_a_full_comparison(old: dict[str, Any], new: dict[str, Any]) -> None:
     event = updated(old, new)
 
     def same(one: Any, other: Any) -> bool:
@@ -187,7 +187,7 @@ def test_a_status_that_looks_like_a_field_does_not_hide_another() -> None:
     assert not spec_or_metadata_changed(updated(old, document(spec={"status": {"a": 1}}, status={"spec": 2})))
 
 
-def test_in_a_cache_of_metadata_only_the_generation_tells_of_the_rest() -> None:
+def test_with_metadata_only_the_generation_shows_other_changes() -> None:
     with_it = document(metadata={"generation": 3}, spec={"a": 1}, status={"a": 1})
     status = document(metadata={"generation": 3}, spec={"a": 1}, status={"a": 2})
     spec = document(metadata={"generation": 4}, spec={"a": 2}, status={"a": 1})
@@ -201,27 +201,27 @@ def test_in_a_cache_of_metadata_only_the_generation_tells_of_the_rest() -> None:
     assert not field_changed(".metadata.labels")(updated(with_it, status, metadata_only=True))
 
 
-def test_in_a_cache_of_metadata_only_a_kind_without_generation_passes_each_time() -> None:
+def test_with_metadata_only_a_kind_without_generation_always_passes() -> None:
     event = updated(document(data={"a": "1"}), document(data={"a": "2"}), metadata_only=True)
     assert spec_or_metadata_changed(event)
     assert field_changed(".data.a")(event)
     assert generation_changed(event)
 
 
-def test_a_kind_without_generation_is_compared_by_what_it_holds() -> None:
+def test_a_kind_without_generation_is_compared_by_content() -> None:
     old = document(data={"a": "1"})
     assert spec_or_metadata_changed(updated(old, document(data={"a": "2"})))
     assert not spec_or_metadata_changed(updated(old, document(data={"a": "1"})))
-    assert generation_changed(updated(old, document(data={"a": "1"})))  # nothing but the generation is looked at
+    assert generation_changed(updated(old, document(data={"a": "1"})))  # only the generation is compared
 
 
-def test_an_object_that_comes_or_goes_has_changed_in_every_respect() -> None:
+def test_an_added_or_deleted_object_has_changed_in_every_respect() -> None:
     for p in CHANGES:
         assert p(added(document()))
         assert p(deleted(document()))
 
 
-def test_deletion_started_is_the_mark_or_the_end() -> None:
+def test_deletion_started_is_the_deletion_timestamp_or_the_deletion() -> None:
     marked = document(metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
     assert deletion_started(updated(document(), marked))
     assert deletion_started(deleted(document()))
@@ -230,7 +230,7 @@ def test_deletion_started_is_the_mark_or_the_end() -> None:
     assert not deletion_started(added(document()))
 
 
-def test_an_object_that_changes_sides_passes_both() -> None:
+def test_an_update_that_changes_a_state_predicate_passes_both_sides() -> None:
     event = updated(document(metadata={"labels": {"skip": "yes"}}), document())
     assert has_labels("skip=yes")(event)
     assert (~has_labels("skip=yes"))(event)
@@ -262,12 +262,12 @@ def test_a_field_at_a_path(path: str, old: dict[str, Any], new: dict[str, Any], 
 
 
 @pytest.mark.parametrize("path", ["", "spec", ".", ".spec.", "..spec", ".spec x", ".spec[0]", '.spec["a'])
-def test_a_wrong_path_is_answered(path: str) -> None:
+def test_an_invalid_path_is_rejected(path: str) -> None:
     with pytest.raises(ValueError, match="wire path"):
         field_changed(path)
 
 
-def test_mistakes_are_answered_with_what_to_write() -> None:
+def test_misuse_raises_with_what_to_write() -> None:
     def mine(event: Event) -> bool:
         return bool(event)
 

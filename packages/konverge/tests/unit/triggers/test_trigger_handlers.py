@@ -12,14 +12,14 @@ from konverge.triggers import (
     EnqueueReason,
     Mapper,
     Predicate,
-    TriggerHandler,
     Trigger,
+    TriggerHandler,
     anything,
     generation_changed,
     spec_or_metadata_changed,
     to_self,
 )
-from trigger_objects import POD, added, updated, document, deleted
+from trigger_objects import POD, added, deleted, document, updated
 
 WEB = Key("shop", "web")
 
@@ -40,7 +40,7 @@ def resets(event: Event) -> list[bool]:
     return [reset_backoff for _, _, _, reset_backoff in handler().handle(event)]
 
 
-def test_a_change_wakes_its_key_and_says_why() -> None:
+def test_a_change_enqueues_its_key_with_the_reason() -> None:
     ((key, reason, priority, reset_backoff),) = handler().handle(updated(spec(1, 1), spec(2, 2)))
 
     assert key == WEB
@@ -49,41 +49,44 @@ def test_a_change_wakes_its_key_and_says_why() -> None:
     assert (priority, reset_backoff) == (Priority.NORMAL, True)
 
 
-def test_what_a_list_found_yields_to_live_changes() -> None:
+def test_changes_found_by_a_list_have_low_priority() -> None:
     ((_, reason, priority, _),) = handler().handle(added(spec(1), listed=True))
     assert priority is Priority.LOW
     assert reason.listed
     assert reason.what == "added"
 
 
-def test_what_the_predicate_does_not_pass_wakes_nobody() -> None:
+def test_an_event_that_the_predicate_does_not_pass_enqueues_nothing() -> None:
     assert handler(predicate=generation_changed).handle(updated(spec(1, 1), spec(1, 1))) == []
 
 
-def test_a_key_that_is_named_twice_is_woken_once() -> None:
+def test_a_key_that_is_mapped_twice_is_enqueued_once() -> None:
     def mapper(event: Event) -> list[Key]:
         return [event.key, WEB, Key("", "x"), WEB]
 
     assert [request.key for request in handler(mapper=mapper).handle(added(spec(1)))] == [WEB, Key("", "x")]
 
 
-def test_an_own_write_does_not_wake_its_writer_but_all_others() -> None:
+def test_an_own_write_enqueues_all_keys_but_its_writer() -> None:
     def mapper(event: Event) -> list[Key]:
         return [event.key, Key("shop", "other")]
 
     event = updated(spec(1, 1), spec(2, 2), writer=("webapp", WEB))
 
     assert [request.key for request in handler(mapper=mapper).handle(event)] == [Key("shop", "other")]
-    assert [request.key for request in handler(mapper=mapper, controller="db").handle(event)] == [WEB, Key("shop", "other")]
+    assert [request.key for request in handler(mapper=mapper, controller="db").handle(event)] == [
+        WEB,
+        Key("shop", "other"),
+    ]
     assert handler().handle(event) == []
 
 
 @pytest.mark.parametrize("writer", ["someone", ("webapp",), ("webapp", Key("shop", "other")), 5])
-def test_a_writer_of_another_sort_is_nobody_here(writer: Any) -> None:
+def test_a_writer_of_another_type_is_ignored(writer: Any) -> None:
     assert handler().handle(updated(spec(1), spec(1), writer=writer))
 
 
-def test_new_input_is_a_new_spec_a_new_object_or_its_end() -> None:
+def test_new_input_is_a_new_spec_a_new_object_or_its_deletion() -> None:
     marked = spec(1, 2, deletionTimestamp="2026-01-01T00:00:00Z")
     assert resets(added(spec(1, 1))) == [True]
     assert resets(deleted(spec(1, 1))) == [True]
@@ -91,18 +94,18 @@ def test_new_input_is_a_new_spec_a_new_object_or_its_end() -> None:
     assert resets(updated(spec(1, 2), marked)) == [True]
 
 
-def test_labels_annotations_and_status_are_no_new_input() -> None:
+def test_labels_annotations_and_status_are_not_new_input() -> None:
     assert resets(updated(spec(1, 1), spec(1, 1, labels={"a": "b"}))) == [False]
     assert resets(updated(spec(1, 1), spec(1, 1, annotations={"a": "b"}))) == [False]
     assert resets(updated(spec(1, 1), spec(1, 1))) == [False]
 
 
-def test_of_a_kind_without_generation_new_content_is_new_input() -> None:
+def test_new_content_is_new_input_for_a_kind_without_generation() -> None:
     assert resets(updated(spec(1), spec(2))) == [True]
     assert resets(updated(spec(1), spec(1, labels={"a": "b"}))) == [False]
 
 
-def test_a_change_of_another_kind_is_no_new_input() -> None:
+def test_a_change_of_another_kind_is_not_new_input() -> None:
     (request,) = handler(primary=False).handle(updated(spec(1, 1), spec(2, 2)))
     assert not request.reset_backoff
 
@@ -118,7 +121,7 @@ def test_a_predicate_that_fails_passes(caplog: pytest.LogCaptureFixture) -> None
     assert [record.message for record in caplog.records] == ["predicate failed"]
 
 
-def test_a_mapper_that_fails_wakes_nobody_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_mapper_that_fails_enqueues_nothing_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     def broken(event: Event) -> list[Key]:
         raise RuntimeError("a mistake")
 
