@@ -1,4 +1,4 @@
-"""The real control plane is what other tests take it for."""
+"""The real control plane that other tests rely on."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pathlib import Path
 import pytest
 
 from konverge.errors import ControlPlaneError
-from konverge.testing import HttpResponse, ControlPlane, kubernetes_version
+from konverge.testing import ControlPlane, HttpResponse, kubernetes_version
 
-# A test that starts control planes of its own needs the real programs, as one that asks for the fixture does.
+# A test that starts its own control planes needs the real programs, like one that requests the fixture.
 needs_programs = pytest.mark.usefixtures("control_plane")
 
 
 def config_map(plane: ControlPlane, namespace: str, name: str) -> str:
-    """Make one and return its version."""
+    """Create a config map and return its version."""
     answer = plane.request("POST", f"/api/v1/namespaces/{namespace}/configmaps", body={"metadata": {"name": name}})
     assert answer.status == 201, answer.body
     return str(answer.json()["metadata"]["resourceVersion"])
 
 
 def watch(plane: ControlPlane, path: str, **query: str) -> HttpResponse:
-    """What a watch says within a second."""
+    """Return the events of a watch within a second."""
     asked = "&".join(f"{name}={value}" for name, value in {"watch": "1", "timeoutSeconds": "1", **query}.items())
     return plane.request("GET", f"{path}?{asked}")
 
@@ -49,7 +49,7 @@ def test_kubectl_lists_the_namespaces_of_the_system_and_of_the_test(
     assert {"namespace/default", "namespace/kube-system", f"namespace/{namespace}"} <= set(names)
 
 
-def test_a_user_may_do_what_rbac_says_and_nothing_else(control_plane: ControlPlane, namespace: str) -> None:
+def test_a_user_may_do_what_rbac_allows_and_nothing_else(control_plane: ControlPlane, namespace: str) -> None:
     alice = control_plane.kubeconfig_for("alice", groups=["readers"])
     with pytest.raises(ControlPlaneError, match=r'Forbidden.*User "alice" cannot list resource "configmaps"'):
         control_plane.kubectl("get", "configmaps", "-n", namespace, kubeconfig=alice)
@@ -57,7 +57,7 @@ def test_a_user_may_do_what_rbac_says_and_nothing_else(control_plane: ControlPla
     control_plane.kubectl("create", "role", "read", "--verb=list", "--resource=configmaps", "-n", namespace)
     control_plane.kubectl("create", "rolebinding", "read", "--role=read", "--group=readers", "-n", namespace)
 
-    # The server's authorizer reads roles from its own cache, which is a moment behind.
+    # The server's authorizer reads roles from its own cache, which lags behind.
     assert any(may_list_config_maps(control_plane, namespace, alice) for _ in range(50))
     with pytest.raises(ControlPlaneError, match="cannot create resource"):
         control_plane.kubectl("create", "configmap", "mine", "-n", namespace, kubeconfig=alice)
@@ -120,7 +120,7 @@ def test_a_list_is_streamed_up_to_the_bookmark_that_ends_it(control_plane: Contr
 
 @pytest.fixture(scope="module")
 def own_plane(control_plane: ControlPlane) -> Iterator[ControlPlane]:
-    """One to be rough with, which no other test file sees."""
+    """A control plane that no other test file uses."""
     assert control_plane.url
     with ControlPlane(audit=True) as plane:
         yield plane

@@ -1,4 +1,4 @@
-"""The demo on a real control plane: the same story, and the cluster is as it was before."""
+"""The demo on a real control plane: the same steps, and the cluster is unchanged afterwards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LIMIT = 420.0
 
 @contextmanager
 def nodes_of(plane: ControlPlane) -> Iterator[None]:
-    """Play nodes, as a process: nothing else here has a loop."""
+    """Simulate nodes in another process: this test has no event loop."""
     command = [sys.executable, "-m", "konverge", "nodes", "--nodes", "2", "--kubeconfig", str(plane.kubeconfig)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
@@ -37,7 +37,7 @@ def run_demo(plane: ControlPlane) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_same_story_is_told_on_a_real_cluster_and_nothing_stays() -> None:
+def test_the_demo_runs_on_a_real_cluster_and_leaves_nothing() -> None:
     with ControlPlane(controller_manager=True) as plane, nodes_of(plane):
         before = seen(plane)
         done = run_demo(plane)
@@ -55,7 +55,7 @@ def test_the_same_story_is_told_on_a_real_cluster_and_nothing_stays() -> None:
 
 
 def seen(plane: ControlPlane) -> list[str]:
-    """Give the names of what the demo makes outside of its namespace, and of namespaces."""
+    """Return the names of what the demo creates outside of its namespace, and of namespaces."""
     kinds = "namespaces,crd,validatingwebhookconfigurations,mutatingwebhookconfigurations"
     return sorted(plane.kubectl("get", kinds, "-o", "name").split())
 

@@ -16,7 +16,7 @@ from konverge.errors import ControlPlaneError
 from konverge.testing import find_binaries
 from konverge.testing.binaries import NEEDED
 from kubectl import Run
-from kubectl_clusters import Line, embedded_ground, k, look, real_ground
+from kubectl_clusters import Line, embedded_kubectl_cluster, k, wait_for, real_kubectl_cluster
 
 pytestmark = pytest.mark.control_plane
 
@@ -46,34 +46,34 @@ SCRIPTS: dict[str, list[Line]] = {
         k("create deployment web --image=web:1 --replicas=2"),
         STATUS,
         READY,
-        look("get deployments -o wide", " 2/2 2 2 "),
-        look("get replicasets -o wide", " 2 2 2 "),
-        look("get pods -o wide", " 1/1 Running 0 "),
+        wait_for("get deployments -o wide", " 2/2 2 2 "),
+        wait_for("get replicasets -o wide", " 2 2 2 "),
+        wait_for("get pods -o wide", " 1/1 Running 0 "),
         k("scale deployment web --replicas=3"),
         STATUS,
         k("set image deployment/web web=web:2"),
         STATUS,
-        look("get replicasets -o wide", " 0 0 0 ", " 3 3 3 "),
-        look("get deployments", " 3/3 3 3 "),
+        wait_for("get replicasets -o wide", " 0 0 0 ", " 3 3 3 "),
+        wait_for("get deployments", " 3/3 3 3 "),
     ],
     "history": [
         k("create deployment web --image=web:1"),
         STATUS,
         k("annotate deployment web kubernetes.io/change-cause=first"),
-        look("rollout history deployment/web", "1 first"),
+        wait_for("rollout history deployment/web", "1 first"),
         k("set image deployment/web web=web:2"),
         k("annotate deployment web kubernetes.io/change-cause=second --overwrite"),
         STATUS,
-        look("rollout history deployment/web", "1 first", "2 second"),
+        wait_for("rollout history deployment/web", "1 first", "2 second"),
         k("rollout history deployment/web --revision=2"),
         k("rollout undo deployment/web"),
         STATUS,
-        look("rollout history deployment/web", "3 "),
-        look("get deployments -o wide", " web:1 ", " 1/1 1 1 "),
+        wait_for("rollout history deployment/web", "3 "),
+        wait_for("get deployments -o wide", " web:1 ", " 1/1 1 1 "),
         k("rollout undo deployment/web --to-revision=2"),
         STATUS,
-        look("rollout history deployment/web", "4 "),
-        look("get deployments -o wide", " web:2 ", " 1/1 1 1 "),
+        wait_for("rollout history deployment/web", "4 "),
+        wait_for("get deployments -o wide", " web:2 ", " 1/1 1 1 "),
         k("rollout undo deployment/web --to-revision=9"),
         k("rollout history deployment/web --revision=9"),
     ],
@@ -87,13 +87,13 @@ SCRIPTS: dict[str, list[Line]] = {
         k("rollout pause deployment/web"),
         k("rollout restart deployment/web"),
         k("set image deployment/web web=web:2"),
-        look("get deployments", " 2/2 0 2 "),
+        wait_for("get deployments", " 2/2 0 2 "),
         k("rollout undo deployment/web"),
         k("rollout status deployment/web --watch=false"),
         k("rollout resume deployment/web"),
         STATUS,
-        look("get replicasets -o wide", " 2 2 2 "),
-        look("rollout history deployment/web", "3 "),
+        wait_for("get replicasets -o wide", " 2 2 2 "),
+        wait_for("rollout history deployment/web", "3 "),
     ],
     "fail": [
         k("create -f -", deployment(replicas="2")),
@@ -102,8 +102,8 @@ SCRIPTS: dict[str, list[Line]] = {
         k("set image deployment/web web=bad:1"),
         STATUS,
         STATUS,
-        look("get deployments -o wide", " 2/2 1 2 "),
-        look("get pods", " 1/1 Running 0 ", " 0/1 Running 0 "),
+        wait_for("get deployments -o wide", " 2/2 1 2 "),
+        wait_for("get pods", " 1/1 Running 0 ", " 0/1 Running 0 "),
         k("wait deployment/web --for=condition=Progressing=False --timeout=100s"),
         k("rollout undo deployment/web"),
         STATUS,
@@ -111,20 +111,20 @@ SCRIPTS: dict[str, list[Line]] = {
     "job": [
         k("create job once --image=tool:1 -- run it"),
         k("wait job/once --for=condition=complete --timeout=100s"),
-        look("get jobs -o wide", " Complete 1/1 "),
-        look("get pods -o wide", " 0/1 Completed 0 "),
+        wait_for("get jobs -o wide", " Complete 1/1 "),
+        wait_for("get pods -o wide", " 0/1 Completed 0 "),
         k("delete job once --timeout=100s"),
-        look("get pods", "No resources found"),
+        wait_for("get pods", "No resources found"),
     ],
     "orphan": [
         k("create -f -", deployment(replicas="2")),
         STATUS,
         k("delete deployment web --cascade=orphan --timeout=100s"),
         k("get deployments"),
-        look("get replicasets -o wide", " 2 2 2 "),
+        wait_for("get replicasets -o wide", " 2 2 2 "),
         k("delete replicasets --all --cascade=orphan --timeout=100s -o name"),
         k("get replicasets"),
-        look("get pods", " 1/1 Running 0 "),
+        wait_for("get pods", " 1/1 Running 0 "),
         k("delete pods --all -o name --timeout=100s"),
         k("get pods"),
     ],
@@ -139,7 +139,7 @@ SCRIPTS: dict[str, list[Line]] = {
         STATUS,
         k("delete deployment web --cascade=background --timeout=100s"),
         k("get deployments"),
-        look("get pods", " 1/1 Terminating 0 "),
+        wait_for("get pods", " 1/1 Terminating 0 "),
         k("wait pods -l app=web --for=delete --timeout=100s"),
         k("get pods"),
         k("wait pods -l app=web --for=delete --timeout=5s"),
@@ -171,11 +171,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[list[Run]
     except ControlPlaneError as missing:
         pytest.skip(str(missing))
     with ExitStack() as stack:
-        starts = (real_ground, embedded_ground)
-        grounds = [stack.enter_context(start(tmp_path_factory.mktemp("ground"))) for start in starts]
+        starts = (real_kubectl_cluster, embedded_kubectl_cluster)
+        clusters = [stack.enter_context(start(tmp_path_factory.mktemp("cluster"))) for start in starts]
         pool = stack.enter_context(ThreadPoolExecutor(2 * AT_ONCE))
         runs = {
-            name: [pool.submit(ground.play, _namespace(name), lines) for ground in grounds]
+            name: [pool.submit(cluster.run, _namespace(name), lines) for cluster in clusters]
             for name, lines in SCRIPTS.items()
         }
         return {name: (real.result(), ours.result()) for name, (real, ours) in runs.items()}

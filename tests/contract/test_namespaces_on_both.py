@@ -11,7 +11,7 @@ import pytest
 from konverge import Client
 from konverge.client import load_config
 from konverge.testing import ControlPlane, run_in_virtual_time
-from namespace_scenarios import governed_server, play_departure, play_furniture
+from namespace_scenarios import namespace_server, delete_namespace, restore_defaults
 
 # A test that starts control planes of its own needs the real programs, as one that asks for the fixture does.
 pytestmark = pytest.mark.usefixtures("control_plane")
@@ -23,27 +23,27 @@ def managed_plane() -> Iterator[ControlPlane]:
         yield plane
 
 
-async def on_ours(play: Any) -> Any:
-    async with governed_server() as (_, client):
-        return await play(client, "departing")
+async def on_ours(scenario: Any) -> Any:
+    async with namespace_server() as (_, client):
+        return await scenario(client, "departing")
 
 
-async def on_theirs(plane: ControlPlane, play: Any, name: str) -> Any:
+async def on_theirs(plane: ControlPlane, scenario: Any, name: str) -> Any:
     async with Client.connect(load_config(kubeconfig=plane.kubeconfig)) as client:
-        return await play(client, name)
+        return await scenario(client, name)
 
 
 @pytest.mark.real_time(limit=300)
 async def test_a_departing_namespace_says_the_same_on_both(managed_plane: ControlPlane) -> None:
-    ours = await asyncio.to_thread(lambda: run_in_virtual_time(on_ours(play_departure), debug=False))
-    theirs = await on_theirs(managed_plane, play_departure, "departing")
+    ours = await asyncio.to_thread(lambda: run_in_virtual_time(on_ours(delete_namespace), debug=False))
+    theirs = await on_theirs(managed_plane, delete_namespace, "departing")
 
     assert ours == theirs
 
 
 @pytest.mark.real_time(limit=300)
 async def test_what_a_namespace_comes_with_is_the_same_on_both(managed_plane: ControlPlane) -> None:
-    ours = await asyncio.to_thread(lambda: run_in_virtual_time(on_ours(play_furniture), debug=False))
-    theirs = await on_theirs(managed_plane, play_furniture, "furnished")
+    ours = await asyncio.to_thread(lambda: run_in_virtual_time(on_ours(restore_defaults), debug=False))
+    theirs = await on_theirs(managed_plane, restore_defaults, "wait_for_defaults")
 
     assert ours == theirs

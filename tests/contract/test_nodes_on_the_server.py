@@ -17,7 +17,7 @@ from konverge.k8s.batch.v1 import Job
 from konverge.objects import Unstructured
 from konverge.testing import ControlPlane
 from konverge_cluster.nodes import Behavior, SimulatedNodes
-from live_cluster import conditions, deployment, pod, state
+from running_clusters import conditions, deployment, pod, state
 from namespace_scenarios import until
 
 # A test that starts control planes of its own needs the real programs, as one that asks for the fixture does.

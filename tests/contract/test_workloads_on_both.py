@@ -1,7 +1,7 @@
-"""The same plays on our controllers and on the real ones: what is there afterwards is the same.
+"""The same scenarios on our controllers and on the real ones: what is there afterwards is the same.
 
 The embedded server has our controllers, on virtual time; the real server has the real kube-controller-manager. There
-are no nodes: the play is the scheduler and the kubelet. Identities, times, hashes and generated ends of names are
+are no nodes: the scenario is the scheduler and the kubelet. Identities, times, hashes and generated ends of names are
 masked, and so is what depends on how fast a kubelet is (see `workloadscene`).
 """
 
@@ -19,31 +19,31 @@ from konverge.client import Client, load_config
 from konverge.errors import ControlPlaneError
 from konverge.testing import ControlPlane, find_binaries, run_in_virtual_time
 from konverge.testing.binaries import NEEDED
-from stillness import Stillness
-from workload_scenarios import PLAYS, Notes
-from workload_scene import WATCHED, embedded_scene, real_scene
+from quiet_namespaces import QuietNamespaces
+from workload_scenarios import SCENARIOS, Notes
+from workload_clusters import WATCHED, embedded_workload_cluster, real_workload_cluster
 
 pytestmark = pytest.mark.control_plane
 
 
 @pytest.fixture(scope="module")
 def pages() -> dict[str, tuple[Any, Any]]:
-    """What each play leaves on both; on the real server they run side by side, each in a namespace of its own."""
+    """What each scenario leaves on both; on the real server they run side by side, each in a namespace of its own."""
     try:
         find_binaries((*NEEDED, "kube-controller-manager"))
     except ControlPlaneError as missing:
         pytest.skip(str(missing))
-    ours = {name: run_in_virtual_time(_play_embedded(name), debug=False) for name in PLAYS}
-    # The node of the plays sends no sign of life: a slow play must not see it declared dead.
+    ours = {name: run_in_virtual_time(_run_embedded(name), debug=False) for name in SCENARIOS}
+    # The node of the scenarios sends no sign of life: a slow scenario must not see it declared dead.
     with ControlPlane(controller_manager=True, manager_flags=["--node-monitor-grace-period=1h"]) as plane:
         theirs = asyncio.run(_play_all(plane, ours))
-    return {name: (theirs[name], ours[name]) for name in PLAYS}
+    return {name: (theirs[name], ours[name]) for name in SCENARIOS}
 
 
-async def _play_embedded(name: str) -> dict[str, Any]:
-    async with embedded_scene() as scene:
-        notes = Notes(scene)
-        await PLAYS[name](scene, notes)
+async def _run_embedded(name: str) -> dict[str, Any]:
+    async with embedded_workload_cluster() as cluster:
+        notes = Notes(cluster)
+        await SCENARIOS[name](cluster, notes)
         return notes.pages
 
 
@@ -51,25 +51,25 @@ async def _play_all(plane: ControlPlane, expected: dict[str, Any]) -> dict[str, 
     pages: dict[str, Any] = {}
 
     async def one(number: int, name: str) -> None:
-        async with real_scene(plane, f"play-{number}", stillness) as scene:
-            notes = Notes(scene, expected[name])
+        async with real_workload_cluster(plane, f"scenario-{number}", quiet_namespaces) as cluster:
+            notes = Notes(cluster, expected[name])
             try:
-                await PLAYS[name](scene, notes)
-            except Exception as error:  # told by the test of this play, not by all
+                await SCENARIOS[name](cluster, notes)
+            except Exception as error:  # event_messages by the test of this scenario, not by all
                 notes.pages["failed"] = repr(error)
             pages[name] = notes.pages
 
     async with (
         Client.connect(load_config(kubeconfig=plane.kubeconfig)) as client,
-        Stillness(WATCHED).followed(client) as stillness,
+        QuietNamespaces(WATCHED).watched(client) as quiet_namespaces,
         asyncio.TaskGroup() as group,
     ):
-        for number, name in enumerate(PLAYS):
+        for number, name in enumerate(SCENARIOS):
             group.create_task(one(number, name))
     return pages
 
 
-@pytest.mark.parametrize("name", PLAYS)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_a_play_leaves_the_same_on_both(name: str, pages: dict[str, tuple[Any, Any]]) -> None:
     theirs, ours = pages[name]
     for point, page in theirs.items():

@@ -1,4 +1,4 @@
-"""Objects of custom resources that the API server takes or refuses, with the schemas that decide it."""
+"""Custom resources that the API server accepts or rejects, with their schemas."""
 
 from __future__ import annotations
 
@@ -364,7 +364,7 @@ UPDATES: list[tuple[Json, Json]] = [
     ({"small": 3}, {"small": 9}),
     ({"text": "a"}, {"text": 1}),
 ]
-"""Old and new specs. The old ones are stored while nothing is checked; then the schema comes."""
+"""Old and new specs. The old ones are stored without validation; then the schema is set."""
 
 
 def checking_schema() -> Json:

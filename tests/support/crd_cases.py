@@ -1,4 +1,4 @@
-"""Definitions that the API server takes or refuses, for unit tests and for the comparison with the real server."""
+"""Definitions that the API server accepts or rejects, for unit tests and for the comparison with the real server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def obj(**properties: Any) -> Json:
 
 
 def definition(spec_schema: Json | None = None, *, plural: str = "things", group: str = "cases.example.com") -> Json:
-    """A definition of one version whose objects have a spec with this schema."""
+    """Return a definition of one version whose objects have a spec with this schema."""
     schema = obj(spec=spec_schema if spec_schema is not None else {"type": "object"})
     return with_root(schema, plural=plural, group=group)
 
@@ -406,7 +406,7 @@ CHANGES: dict[str, Callable[[Json], object]] = {
 
 
 def definition_cases() -> dict[str, Json]:
-    """Every definition of the tables, by what is special about it."""
+    """Return every definition of the tables, by its name."""
     cases = {name: definition(copy.deepcopy(schema)) for name, schema in SPEC_SCHEMAS.items()}
     cases |= {name: with_root(copy.deepcopy(schema)) for name, schema in ROOT_SCHEMAS.items()}
     cases |= {name: _changed(change) for name, change in CHANGES.items()}

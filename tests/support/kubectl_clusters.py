@@ -1,6 +1,6 @@
-"""Two clusters for kubectl: the embedded one on a port, and real programs whose nodes are played.
+"""Two clusters for kubectl: the embedded one on a port, and real programs with simulated nodes.
 
-Both live in a thread with a loop of their own, so that tests can wait for programs.
+Both run in a thread with its own loop, so that tests can wait for programs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from konverge_cluster import EmbeddedCluster
 from konverge_cluster.nodes import Behavior, SimulatedNodes
 from kubectl import Kubectl, Run
 
-__all__ = ["Ground", "Line", "embedded_ground", "in_thread", "k", "look", "real_ground"]
+__all__ = ["KubectlCluster", "Line", "embedded_kubectl_cluster", "in_thread", "k", "real_kubectl_cluster", "wait_for"]
 
 T = TypeVar("T")
 LIMIT = 120
@@ -43,12 +43,12 @@ _MASKS = (
     (re.compile(r"\bnode-\d\b"), "<node>"),
 )
 _PASSING = re.compile(r"^Waiting for (deployment|daemon set|\d+ pods).*\n?", re.MULTILINE)
-"""What `rollout status` says on its way; how often depends on how fast a cluster is."""
+"""Intermediate output of `rollout status`; how often it appears depends on the speed of a cluster."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A command line; `text` is what kubectl reads. With `words` it is given again until all of them are shown."""
+    """A command line; `text` is its standard input. With `words` it is repeated until all of them are in the output."""
 
     line: str
     text: str = ""
@@ -62,31 +62,31 @@ def k(line: str, text: str = "") -> Line:
     return Line(line, text)
 
 
-def look(line: str, *words: str) -> Line:
+def wait_for(line: str, *words: str) -> Line:
     return Line(line, "", words)
 
 
 @dataclass
-class Ground:
-    """A cluster, and kubectl pointed at it."""
+class KubectlCluster:
+    """A cluster, and kubectl configured for it."""
 
     name: str
     kubectl: Kubectl
 
-    def play(self, namespace: str, lines: list[Line]) -> list[Run]:
-        """Give a script its namespace, and play it in there."""
+    def run(self, namespace: str, lines: list[Line]) -> list[Run]:
+        """Create a namespace for a script, and run it there."""
         made = self.kubectl.run(["create", "namespace", namespace], limit=LIMIT)
         assert made.code == 0, made.err
-        return [self._play(line, namespace) for line in lines]
+        return [self._run(line, namespace) for line in lines]
 
-    def _play(self, line: Line, namespace: str) -> Run:
+    def _run(self, line: Line, namespace: str) -> Run:
         end = time.monotonic() + LIMIT
         while True:
             arguments = ["-n", namespace, *line.line.replace("<namespace>", namespace).split(" ")]
             run = _masked(self.kubectl.run(arguments, text=line.text, limit=LIMIT), namespace)
             if all(word in run.out + run.err for word in line.words) or time.monotonic() > end:
                 return run
-            time.sleep(0.3)  # it is another process that is waited for
+            time.sleep(0.3)  # waits for another process
 
 
 def _masked(run: Run, namespace: str) -> Run:
@@ -102,7 +102,7 @@ def _masked(run: Run, namespace: str) -> Run:
 
 @contextmanager
 def in_thread(entered: Callable[[], AbstractAsyncContextManager[T]]) -> Iterator[T]:
-    """Hold a context open on a loop in a thread."""
+    """Keep a context open on a loop in a thread."""
     held: Future[tuple[T, Callable[[], object]]] = Future()
 
     async def hold() -> None:
@@ -136,7 +136,7 @@ def in_thread(entered: Callable[[], AbstractAsyncContextManager[T]]) -> Iterator
 
 
 @contextmanager
-def embedded_ground(directory: Path) -> Iterator[Ground]:
+def embedded_kubectl_cluster(directory: Path) -> Iterator[KubectlCluster]:
     """The embedded cluster on a port."""
     kubeconfig = directory / "kubeconfig"
 
@@ -148,12 +148,12 @@ def embedded_ground(directory: Path) -> Iterator[Ground]:
             yield
 
     with in_thread(living):
-        yield Ground("embedded", Kubectl(kubeconfig, directory))
+        yield KubectlCluster("embedded", Kubectl(kubeconfig, directory))
 
 
 @contextmanager
-def real_ground(directory: Path) -> Iterator[Ground]:
-    """A real API server and controller manager, with nodes that are played."""
+def real_kubectl_cluster(directory: Path) -> Iterator[KubectlCluster]:
+    """A real API server and controller manager, with simulated nodes."""
 
     @asynccontextmanager
     async def living(plane: ControlPlane) -> AsyncGenerator[None]:
@@ -164,4 +164,4 @@ def real_ground(directory: Path) -> Iterator[Ground]:
                 yield
 
     with ControlPlane(controller_manager=True) as plane, in_thread(lambda: living(plane)):
-        yield Ground("real", Kubectl(plane.kubeconfig, directory))
+        yield KubectlCluster("real", Kubectl(plane.kubeconfig, directory))

@@ -1,4 +1,4 @@
-"""Namespaces that live and go, played on the embedded server with our controller or on a real one with its own."""
+"""Scenarios of namespaces, for the embedded server with our controller or a real one with its own."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ HOLD = "test.konverge.dev/hold"
 
 
 @asynccontextmanager
-async def governed_server() -> AsyncGenerator[tuple[EmbeddedServer, Client]]:
-    """Give an embedded server with our controller of namespaces."""
+async def namespace_server() -> AsyncGenerator[tuple[EmbeddedServer, Client]]:
+    """Run an embedded server with our namespace controller."""
     server = EmbeddedServer(clock=virtual_clock, seed=1)
     manager = Manager(client_of(server), name="kube-controller-manager")
     manager.add(*namespace_controllers(root_ca=lambda: CERTIFICATE, clock=virtual_clock))
@@ -30,7 +30,7 @@ async def governed_server() -> AsyncGenerator[tuple[EmbeddedServer, Client]]:
 
 
 async def until(claim: Callable[[], Awaitable[Any]], what: str, limit: float = 120) -> Any:
-    """Wait until something is so, and give it."""
+    """Wait until a condition holds, and return its value."""
     end = asyncio.get_running_loop().time() + limit
     while not (found := await claim()):
         assert asyncio.get_running_loop().time() < end, f"{what}: not within {limit} s"
@@ -52,13 +52,13 @@ async def conditions_of(client: Client, name: str) -> dict[str, tuple[str, str, 
     return {one.type: (one.status, one.reason or "", one.message or "") for one in found.status.conditions}
 
 
-async def play_furniture(client: Client, name: str) -> dict[str, Any]:
-    """Make a namespace, remove and spoil what it comes with, and give what is there then."""
+async def restore_defaults(client: Client, name: str) -> dict[str, Any]:
+    """Create a namespace, delete and change its defaults, and return what is restored."""
     await client.create(Namespace(metadata=ObjectMeta(name=name)))
-    await furnished(client, name)
+    await wait_for_defaults(client, name)
     await client.delete(ServiceAccount, "default", namespace=name)
     await client.delete(ConfigMap, "kube-root-ca.crt", namespace=name)
-    await furnished(client, name)
+    await wait_for_defaults(client, name)
     await client.patch(ConfigMap, "kube-root-ca.crt", {"data": {"ca.crt": "spoilt"}}, namespace=name)
 
     async def is_right() -> bool:
@@ -71,30 +71,30 @@ async def play_furniture(client: Client, name: str) -> dict[str, Any]:
     return {"account": _bare(account), "authority": _bare(authority)}
 
 
-async def furnished(client: Client, name: str) -> None:
-    async def is_furnished() -> bool:
+async def wait_for_defaults(client: Client, name: str) -> None:
+    async def has_defaults() -> bool:
         account = await read(client, ServiceAccount, "default", name)
         return account is not None and await read(client, ConfigMap, "kube-root-ca.crt", name) is not None
 
-    await until(is_furnished, "the namespace has what every one has")
+    await until(has_defaults, "the namespace has what every one has")
 
 
-async def play_departure(client: Client, name: str) -> list[Any]:
-    """Delete a namespace that a pod and then a finalizer hold up, and give what it says at each stage."""
+async def delete_namespace(client: Client, name: str) -> list[Any]:
+    """Delete a namespace that a pod and then a finalizer block, and return its status at each stage."""
     await client.create(Namespace(metadata=ObjectMeta(name=name)))
-    await furnished(client, name)
+    await wait_for_defaults(client, name)
     await client.create(ConfigMap(metadata=ObjectMeta(name="held", namespace=name, finalizers=[HOLD])))
     await client.create(ConfigMap(metadata=ObjectMeta(name="free", namespace=name)))
     pod = await client.create(Unstructured(_pod(name)))
-    await client.act(pod, "binding", _binding(pod))
+    await client.write_subresource(pod, "binding", _binding(pod))
     await client.delete(Namespace, name)
     stages: list[Any] = []
 
-    async def pod_goes() -> bool:
+    async def pod_is_deleted() -> bool:
         found = await read(client, Pod, "p", name)
         return found is not None and found.metadata.deletion_timestamp is not None
 
-    await until(pod_goes, "the pod is told to go")
+    await until(pod_is_deleted, "the pod is told to go")
     await until(lambda: conditions_of(client, name), "the namespace says why")
     stages.append(("a pod remains", await conditions_of(client, name), await _names(client, name)))
     stages.append(("a create", await _refusal(client, name)))

@@ -1,6 +1,6 @@
 """Objects that own each other, on the embedded server with our garbage collector or on a real one with its own.
 
-A family is drawn as plain data (`Family`), brought to life in a namespace of a server (`raise_family`), some of its
+A family is drawn as plain data (`Family`) and created in a namespace of a server (`raise_family`). Some of its
 members are deleted by some policy, and what is left is read (`what_is_left`) in a form that two servers share.
 """
 
@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, Literal
 
 from konverge import Client, CustomResource, Spec, Status, crd_for
-from konverge.client import InProcessTransport, Settings
+from konverge.client import ClientOptions, InProcessTransport
 from konverge.errors import NotFound
 from konverge.objects import Unstructured
 from konverge_cluster.embedded_server import EmbeddedServer
@@ -34,11 +34,11 @@ class SprocketStatus(Status):
 
 
 class Sprocket(CustomResource[SprocketSpec, SprocketStatus], group="own.konverge.dev", version="v1"):
-    """Something namespaced that owns and is owned."""
+    """A namespaced kind that owns and is owned."""
 
 
 class Depot(CustomResource[SprocketSpec, SprocketStatus], group="own.konverge.dev", version="v1", scope="Cluster"):
-    """Something cluster-scoped that owns and is owned."""
+    """A cluster-scoped kind that owns and is owned."""
 
 
 API_VERSIONS = {
@@ -74,14 +74,14 @@ class Member:
 
 @dataclass(frozen=True)
 class Family:
-    """Members by number, and who is deleted, one after the other, by which policy."""
+    """Members by number, and which are deleted, in order, by which policy."""
 
     members: tuple[Member, ...]
     deaths: tuple[tuple[int, Policy], ...]
 
 
 def family_from(random: Random, *, most: int = 8) -> Family:
-    """Draw a family: any member may name any other, later ones included, so there are rings."""
+    """Draw a family: any member may refer to any other, later ones included, so there are cycles."""
     count = random.randint(2, most)
     kinds = [random.choice(sorted(API_VERSIONS)) for _ in range(count)]
     members = []
@@ -101,7 +101,7 @@ def name_of(prefix: str, number: int) -> str:
 
 
 async def raise_family(client: Client, family: Family, namespace: str, prefix: str = "m") -> list[Unstructured]:
-    """Create the members, and then tie them: everybody must have a uid first."""
+    """Create the members, and then set their references: all must have a uid first."""
     made = []
     for number, member in enumerate(family.members):
         metadata: dict[str, Any] = {"name": name_of(prefix, number), "finalizers": ["own.konverge.dev/hold"]}
@@ -109,7 +109,7 @@ async def raise_family(client: Client, family: Family, namespace: str, prefix: s
             metadata["namespace"] = namespace
         wish = {"apiVersion": API_VERSIONS[member.kind], "kind": member.kind, "metadata": metadata}
         made.append(await client.create(Unstructured(wish)))
-    # The finalizer that all have holds them until everybody is tied: a wrong tie would be acted on at once.
+    # The finalizer of all members holds them until all references are set: a wrong one would be acted on at once.
     for number, member in enumerate(family.members):
         patch = {"metadata": {"ownerReferences": [_reference(made[tie.owner], tie) for tie in member.ties]}}
         made[number] = await client.patch(await _kind(client, made[number]), made[number].key, patch)
@@ -117,7 +117,7 @@ async def raise_family(client: Client, family: Family, namespace: str, prefix: s
 
 
 async def act(client: Client, family: Family, made: list[Unstructured], step: int) -> None:
-    """Do one thing: delete one that is to be, and after those, let one go that nothing shall hold."""
+    """Do one step: delete one of those to be deleted, and after those, remove a finalizer that must not hold."""
     if step < len(family.deaths):
         number, policy = family.deaths[step]
         await client.delete(await _kind(client, made[number]), made[number].key, propagation=policy, missing_ok=True)
@@ -132,7 +132,7 @@ def steps_of(family: Family) -> int:
 
 
 async def release(client: Client, obj: Unstructured) -> None:
-    """Take our finalizer from an object, whatever else it has."""
+    """Remove our finalizer from an object, whatever else it has."""
     kind = await _kind(client, obj)
     while True:
         try:
@@ -167,9 +167,9 @@ def _reference(owner: Unstructured, tie: Tie) -> dict[str, Any]:
 
 
 async def what_is_left(client: Client, made: list[Unstructured]) -> dict[int, Any]:
-    """Give of each member that is left: its finalizers, whether it is being deleted, and if not, its owners.
+    """Return for each member that is left its finalizers, whether it is being deleted, and if not, its owners.
 
-    Of one that is going anyway, which references it still has depends on who was looked at first.
+    The references of a member that is being deleted depend on the processing order.
     """
     numbers = {one.uid: number for number, one in enumerate(made)}
     left: dict[int, Any] = {}
@@ -190,12 +190,12 @@ def virtual_clock() -> float:
 
 
 def client_of(server: EmbeddedServer) -> Client:
-    return Client(InProcessTransport(server.handle), settings=Settings(namespace="default"))
+    return Client(InProcessTransport(server.handle), options=ClientOptions(namespace="default"))
 
 
 @asynccontextmanager
 async def collected_server() -> AsyncGenerator[tuple[EmbeddedServer, Client]]:
-    """Give an embedded server with our garbage collector, and the kinds of this module."""
+    """Run an embedded server with our garbage collector, and the kinds of this module."""
     server = EmbeddedServer(clock=virtual_clock, seed=1)
     client = client_of(server)
     await client.create(crd_for(Sprocket))

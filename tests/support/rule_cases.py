@@ -1,4 +1,4 @@
-"""Rules in CEL that the API server takes or refuses, and objects that pass or break them."""
+"""CEL rules that the API server accepts or rejects, and objects that pass or break them."""
 
 from __future__ import annotations
 
@@ -272,5 +272,5 @@ OBJECTS: list[Json] = [
 
 
 def rule_schema(*rules: Json, **more: Any) -> Json:
-    """The schema of a spec with all fields of the table and these rules."""
+    """Return the schema of a spec with all fields of the table and these rules."""
     return {"type": "object", "properties": FIELDS, "x-kubernetes-validations": list(rules), **more}

@@ -1,4 +1,4 @@
-"""Objects of workloads, made short: pods in a state, replica sets, deployments, jobs, services."""
+"""Short constructors of workload objects: pods in a state, replica sets, deployments, jobs, services."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"na
 
 
 def at(seconds: float) -> datetime:
-    """So many seconds from NOW."""
+    """Return the time `seconds` after NOW."""
     return NOW + timedelta(seconds=seconds)
 
 
@@ -46,7 +46,7 @@ def pod(
     status: dict[str, Any] | None = None,
     **more: Any,
 ) -> Pod:
-    """Make a pod; `ready` is since when it is, or whether."""
+    """Return a pod; `ready` is since when it is ready, or whether."""
     since = ready if isinstance(ready, datetime) else at(-600)
     word = "True" if ready else "False"
     conditions = (
@@ -68,7 +68,7 @@ def pod(
 def replica_set(
     name: str, size: int = 3, *, available: int | None = None, template: Any = None, **more: Any
 ) -> ReplicaSet:
-    """Make a replica set whose status has followed its spec; `available` is all unless said."""
+    """Return a replica set whose status has observed its spec; `available` is all by default."""
     status = {"replicas": size, "observedGeneration": 1, "terminatingReplicas": 0, **more.pop("status", {})}
     status["availableReplicas"] = status["readyReplicas"] = size if available is None else available
     return from_wire(
@@ -88,7 +88,7 @@ def replica_set(
 
 
 def deployment(replicas: int = 3, *, status: dict[str, Any] | None = None, **more: Any) -> Deployment:
-    """Make a deployment called web; what else is given goes into its spec, `annotations` into its metadata."""
+    """Return a deployment called web; other arguments go into its spec, `annotations` into its metadata."""
     noted = more.pop("annotations", None)
     return from_wire(
         Deployment,
@@ -114,7 +114,7 @@ def deployment(replicas: int = 3, *, status: dict[str, Any] | None = None, **mor
 
 
 def job(*, status: dict[str, Any] | None = None, deleting: datetime | None = None, **spec: Any) -> Job:
-    """Make a job called work, of one completion unless its spec says otherwise."""
+    """Return a job called work, of one completion by default."""
     gone = {"deletionTimestamp": wire_time(deleting)} if deleting else {}
     inside = {"containers": [{"name": "c"}], "restartPolicy": spec.pop("restartPolicy", "Never")}
     template = {"metadata": {"labels": {"app": "web"}}, "spec": inside}
@@ -136,7 +136,7 @@ def job(*, status: dict[str, Any] | None = None, deleting: datetime | None = Non
 
 
 def service(*ports: dict[str, Any], labels: dict[str, str] | None = None, **spec: Any) -> Service:
-    """Make a service called web."""
+    """Return a service called web."""
     offered = [{"protocol": "TCP", **port} for port in ports]
     whole = {"clusterIP": "10.0.0.1", "ipFamilies": ["IPv4"], "selector": {"app": "web"}, "ports": offered, **spec}
     return from_wire(

@@ -18,11 +18,11 @@ Step = Callable[[Any, FieldPath, "Report", Correlation | None], None]
 class Report:
     """The errors so far; `base` is the field of the root of the schema ("" for the whole object)."""
 
-    __slots__ = ("base", "found")
+    __slots__ = ("base", "errors")
 
     def __init__(self, base: str = "") -> None:
         self.base = base
-        self.found: list[FieldError] = []
+        self.errors: list[FieldError] = []
 
     def path(self, name: str) -> str:
         """Return the path in a response of a field that is called `name` in the messages."""
@@ -33,7 +33,7 @@ class Report:
 
     def add_error(self, text: str) -> None:
         """Add an error that names its field only in its message."""
-        self.found.append(invalid(self.base or "<nil>", "", text))
+        self.errors.append(invalid(self.base or "<nil>", "", text))
 
     def child(self) -> Report:
         return Report(self.base)

@@ -25,18 +25,18 @@ def text_step(schema: Mapping[str, Any], text_format: str) -> Step | None:
 
     def step(value: Any, field_path: FieldPath, report: Report, _old: Correlation | None) -> None:
         if maximum is not None and len(value) > maximum:
-            report.found.append(too_long(report.path(format_steps(field_path)), maximum))
+            report.errors.append(too_long(report.path(format_steps(field_path)), maximum))
         elif minimum is not None and len(value) < minimum:
             name = format_steps(field_path)
             text = f"{name} in body should be at least {minimum} chars long"
-            report.found.append(invalid(report.path(name), value, text))
+            report.errors.append(invalid(report.path(name), value, text))
         elif pattern and not matches(pattern, value):
             name = format_steps(field_path)
-            report.found.append(invalid(report.path(name), value, f"{name} in body should match '{pattern}'"))
+            report.errors.append(invalid(report.path(name), value, f"{name} in body should match '{pattern}'"))
         if text_format and not matches_format(text_format, value):
             name = format_steps(field_path)
             text = f"{name} in body must be of type {text_format}: {quote(value)}"
-            report.found.append(type_invalid(report.path(name), value, text))
+            report.errors.append(type_invalid(report.path(name), value, text))
 
     return step
 
@@ -57,7 +57,7 @@ def number_step(schema: Mapping[str, Any], number_format: str, kind: type) -> St
             if number is None:
                 report.add_error(text)
             else:
-                report.found.append(invalid(report.path(name), printable_value(number), text))
+                report.errors.append(invalid(report.path(name), printable_value(number), text))
 
         check(value, name, add_error)
 
@@ -75,7 +75,7 @@ def enum_step(schema: Mapping[str, Any]) -> Step | None:
         if type(value) is str and value in quick:
             return
         if not any(_is_choice(value, each) for each in choices):
-            report.found.append(unsupported(report.path(format_steps(field_path)), printable_value(value), texts))
+            report.errors.append(unsupported(report.path(format_steps(field_path)), printable_value(value), texts))
 
     return step
 

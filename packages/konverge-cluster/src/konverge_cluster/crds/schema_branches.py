@@ -78,7 +78,7 @@ def _check_any(
             return
         failures.append(found)
     report.add_error(f"{quote(format_steps(field_path))} must validate at least one schema (anyOf)")
-    report.found += _best(branches, failures, value)
+    report.errors += _best(branches, failures, value)
 
 
 def _check_one(
@@ -91,7 +91,7 @@ def _check_one(
     how = f"Found {valid} valid alternatives" if valid else "Found none valid"
     report.add_error(f"{quote(format_steps(field_path))} must validate one and only one schema (oneOf). {how}")
     if not valid:
-        report.found += _best(branches, failures, value)
+        report.errors += _best(branches, failures, value)
 
 
 def _best(branches: Sequence[Branch], failures: list[list[FieldError]], value: Any) -> list[FieldError]:
@@ -108,7 +108,7 @@ def _check_all(
     for branch in branches:
         found = branch.accepts(value, field_path, report, old)
         failed += bool(found)
-        report.found += found
+        report.errors += found
     if failed:
         none = ". None validated" if failed == len(branches) else ""
         report.add_error(f"{quote(format_steps(field_path))} must validate all the schemas (allOf){none}")

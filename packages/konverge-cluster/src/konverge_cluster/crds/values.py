@@ -40,9 +40,9 @@ def value_errors(
         checker.check(value, None, report, None)
     else:
         checker.check_changed(value, None, report, correlation)
-    if len(report.found) < 2:
-        return report.found
-    return list({str(error): error for error in report.found}.values())
+    if len(report.errors) < 2:
+        return report.errors
+    return list({str(error): error for error in report.errors}.values())
 
 
 class Checker:
@@ -92,16 +92,16 @@ class Checker:
 
     def check_changed(self, value: Any, field_path: FieldPath, report: Report, old: Correlation) -> None:
         """Check a value that has an old value: if it is unchanged, errors are ignored."""
-        found = report.child()
-        self.check(value, field_path, found, old)
-        if found.found and not old.unchanged():
-            report.found += found.found
+        inner = report.child()
+        self.check(value, field_path, inner, old)
+        if inner.errors and not old.unchanged():
+            report.errors += inner.errors
 
     def accepts(self, value: Any, field_path: FieldPath, report: Report, old: Correlation | None) -> list[FieldError]:
         """Return the errors of this schema as a branch of another one."""
         inner = report.child()
         self.check(value, field_path, inner, old)
-        return inner.found
+        return inner.errors
 
     def takes_any(self, kind: type) -> bool:
         """Report whether every value of a Python type is valid."""
@@ -186,7 +186,7 @@ def _wrong_type(expected: str, found: str) -> Step:
     def step(_value: Any, field_path: FieldPath, report: Report, _old: Correlation | None) -> None:
         name = format_steps(field_path)
         text = f"{name} in body must be of type {expected}: {quote(found)}"
-        report.found.append(type_invalid(report.path(name), found, text))
+        report.errors.append(type_invalid(report.path(name), found, text))
 
     return step
 
@@ -220,9 +220,9 @@ def _list_step(checker: Checker, schema: Mapping[str, Any]) -> Step | None:
         if minimum is not None and len(value) < minimum:
             name = format_steps(field_path)
             text = f"{name} in body should have at least {minimum} items"
-            report.found.append(invalid(report.path(name), len(value), text))
+            report.errors.append(invalid(report.path(name), len(value), text))
         if maximum is not None and len(value) > maximum:
-            report.found.append(too_many(report.path(format_steps(field_path)), len(value), maximum))
+            report.errors.append(too_many(report.path(format_steps(field_path)), len(value), maximum))
 
     return step
 
@@ -240,7 +240,7 @@ def _object_step(checker: Checker, schema: Mapping[str, Any], root: bool) -> Ste
             members(value, field_path, report, old)
         for key in required_names:
             if key not in value:
-                report.found.append(required(report.path(f"{format_steps(field_path)}.{key}")))
+                report.errors.append(required(report.path(f"{format_steps(field_path)}.{key}")))
 
     return step
 
@@ -254,9 +254,9 @@ def _sizes_step(schema: Mapping[str, Any]) -> Step | None:
         name = format_steps(field_path)
         if minimum is not None and len(value) < minimum:
             text = f"{name} in body should have at least {minimum} properties"
-            report.found.append(invalid(report.path(name), len(value), text))
+            report.errors.append(invalid(report.path(name), len(value), text))
         if maximum is not None and len(value) > maximum:
-            report.found.append(too_many(report.path(name), len(value), maximum))
+            report.errors.append(too_many(report.path(name), len(value), maximum))
 
     return step
 
@@ -294,4 +294,4 @@ def _members_step(checker: Checker, schema: Mapping[str, Any], root: bool) -> St
 
 def _forbid(key: str, field_path: FieldPath, report: Report) -> None:
     name = format_steps(field_path)
-    report.found.append(invalid(report.path(name), key, f"{name}.{key} in body is a forbidden property"))
+    report.errors.append(invalid(report.path(name), key, f"{name}.{key} in body is a forbidden property"))

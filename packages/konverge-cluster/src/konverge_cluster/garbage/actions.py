@@ -37,7 +37,7 @@ class OwnerState(Enum):
 
     SOLID = "exists, and stays or goes without waiting for dependents"
     ABSENT = "does not exist"
-    WAITING = "is being deleted and waits_for_dependents for its dependents"
+    WAITING = "is being deleted and waits for its dependents"
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def _info(name: str) -> dict[str, str]:
     return {
         "architecture": "amd64",
         "operatingSystem": "linux",
-        """osImage": "konverge simulated node","""
+        "osImage": "konverge simulated node",
         "kernelVersion": "0.0.0",
         "containerRuntimeVersion": "konverge://1.0.0",
         "kubeletVersion": _VERSION,

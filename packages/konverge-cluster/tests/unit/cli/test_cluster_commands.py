@@ -24,7 +24,7 @@ from konverge.cli.server_check import check_server
 from konverge.client import has_condition, load_config
 from konverge_cluster import EmbeddedServer
 from kubectl_clusters import in_thread
-from live_cluster import deployment, pod
+from running_clusters import deployment, pod
 from programs import LIMIT, Program, program
 
 
@@ -177,7 +177,7 @@ def test_the_kubeconfig_of_a_killed_cluster_is_replaced_and_that_of_a_later_one_
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("image=bad:*,never-reddy", "'never-reddy' is no part of a behavior"),
+        ("image=bad:*,never-reddy", "'never-reddy' is no field of a behavior"),
         ("crashes=often", "crashes takes a number, got 'often'"),
         ("runs-for=-1", "runs_for is a number of seconds, 0 or more"),
         ("runs-for=nan", "runs_for is a number of seconds, 0 or more"),
@@ -185,7 +185,7 @@ def test_the_kubeconfig_of_a_killed_cluster_is_replaced_and_that_of_a_later_one_
         ("crashes=-2", "crashes is a number of runs, 0 or more, or -1 for all of them"),
         ("", "'' does not say what containers do: write one or more of start-after, ready-after, never-ready"),
         ("image=bad:*", "'image=bad:*' does not say what containers do"),
-        ("name=,never-ready", "nothing follows name="),
+        ("name=,never-ready", "name= has no value"),
     ],
 )
 def test_an_invalid_behavior_is_a_usage_error(command: str, text: str, why: str) -> None:

@@ -1,4 +1,4 @@
-"""Garbage collection on a bad line: writes that fail, or whose answer is lost, lead to the same end."""
+"""Garbage collection with request faults: the result is the same."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ownerships import (
 
 
 async def outcome(family: Family, script: FaultScript | None) -> dict[int, Any]:
-    """Play a family to its end, with the garbage collector behind a line with these faults."""
+    """Return the final state of a family, with the garbage collector behind a transport with these faults."""
     server = EmbeddedServer(clock=virtual_clock, seed=1)
     client = client_of(server)
     await client.create(crd_for(Sprocket))
@@ -49,7 +49,7 @@ async def outcome(family: Family, script: FaultScript | None) -> dict[int, Any]:
 
 
 def bad_line(random: Random) -> FaultScript:
-    """Let one write in four fail before the server, and one in four lose its answer."""
+    """Fail one write in four before the server, and lose the response of one in four."""
     script = FaultScript()
     script.add(lambda asked: asked.method in ("DELETE", "PATCH") and random.random() < 0.25, status_response(500))
     script.add(lambda asked: asked.method in ("DELETE", "PATCH") and random.random() < 0.25, connection_reset())
@@ -57,11 +57,11 @@ def bad_line(random: Random) -> FaultScript:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_faults_on_the_way_change_nothing_in_the_end(seed: int) -> None:
+def test_request_faults_do_not_change_the_result(seed: int) -> None:
     drawn = (family_from(Random(f"{seed}-{number}"), most=4) for number in range(100))
     family = next(one for one in drawn if is_determined(one))
 
-    # Without asyncio's debug mode: with it a server and sixty caches take three times as long.
+    # Without asyncio's debug mode: with it, a server and sixty informers take three times as long.
     faulty, plain = (
         run_in_virtual_time(outcome(family, script), debug=False) for script in (bad_line(Random(seed)), None)
     )

@@ -39,7 +39,7 @@ async def is_there(client: Client, obj: Resource) -> bool:
     return found.uid == obj.uid
 
 
-async def test_children_and_their_children_go_with_their_owner() -> None:
+async def test_dependents_and_their_dependents_are_deleted_with_their_owner() -> None:
     async with collected_server() as (_, client):
         parent = await make(client, "parent")
         child = await make(client, "child", refer(parent), kind=Sprocket)
@@ -52,7 +52,7 @@ async def test_children_and_their_children_go_with_their_owner() -> None:
         assert not await is_there(client, grandchild)
 
 
-async def test_a_child_with_another_owner_stays_and_loses_the_reference() -> None:
+async def test_a_dependent_with_another_owner_stays_and_loses_the_reference() -> None:
     async with collected_server() as (_, client):
         one, other = await make(client, "one"), await make(client, "other")
         child = await make(client, "child", refer(one), refer(other))
@@ -65,7 +65,7 @@ async def test_a_child_with_another_owner_stays_and_loses_the_reference() -> Non
         assert [owner.uid for owner in now.metadata.owner_references] == [other.uid]
 
 
-async def test_a_child_of_an_owner_that_never_was_goes() -> None:
+async def test_a_dependent_of_an_absent_owner_is_deleted() -> None:
     async with collected_server() as (_, client):
         nobody = OwnerReference(api_version="v1", kind="ConfigMap", name="nobody", uid="no-such-uid")
         child = await make(client, "child", nobody)
@@ -74,7 +74,7 @@ async def test_a_child_of_an_owner_that_never_was_goes() -> None:
         assert not await is_there(client, child)
 
 
-async def test_a_child_of_an_owner_with_another_uid_goes() -> None:
+async def test_a_dependent_of_an_owner_with_another_uid_is_deleted() -> None:
     async with collected_server() as (_, client):
         owner = await make(client, "owner")
         child = await make(client, "child", OwnerReference(api_version="v1", kind="ConfigMap", name="owner", uid="x"))
@@ -99,7 +99,7 @@ async def test_an_owner_in_another_namespace_counts_as_missing_and_an_event_says
         assert event["involvedObject"]["uid"] == child.uid
 
 
-async def test_a_cluster_scoped_thing_with_a_namespaced_owner_is_left_alone() -> None:
+async def test_a_cluster_scoped_object_with_a_namespaced_owner_is_left_alone() -> None:
     async with collected_server() as (_, client):
         owner = await make(client, "owner")
         depot = await make(client, "depot", refer(owner), kind=Depot)
@@ -109,7 +109,7 @@ async def test_a_cluster_scoped_thing_with_a_namespaced_owner_is_left_alone() ->
         assert await is_there(client, depot)
 
 
-async def test_an_owner_of_a_cluster_scoped_kind_may_own_in_every_namespace() -> None:
+async def test_a_cluster_scoped_owner_may_have_dependents_in_every_namespace() -> None:
     async with collected_server() as (_, client):
         depot = await make(client, "depot", kind=Depot)
         children = [await make(client, "child", refer(depot), namespace=one) for one in ("default", "kube-public")]
@@ -121,7 +121,7 @@ async def test_an_owner_of_a_cluster_scoped_kind_may_own_in_every_namespace() ->
         assert [await is_there(client, child) for child in children] == [False, False]
 
 
-async def test_in_the_foreground_an_owner_stays_until_those_that_block_it_are_gone() -> None:
+async def test_with_foreground_deletion_an_owner_stays_until_blocking_dependents_are_gone() -> None:
     async with collected_server() as (_, client):
         owner = await make(client, "owner")
         await make(client, "blocking", refer(owner, block_owner_deletion=True), finalizers=["test.konverge.dev/hold"])
@@ -138,7 +138,7 @@ async def test_in_the_foreground_an_owner_stays_until_those_that_block_it_are_go
         assert await is_there(client, loose)
 
 
-async def test_in_the_foreground_the_policy_goes_down_to_grandchildren() -> None:
+async def test_foreground_deletion_applies_to_dependents_of_dependents() -> None:
     async with collected_server() as (_, client):
         owner = await make(client, "owner")
         child = await make(client, "child", refer(owner, block_owner_deletion=True))
@@ -168,7 +168,7 @@ async def test_orphans_stay_and_lose_the_reference() -> None:
 
 
 @pytest.mark.parametrize("policy", ["Foreground", "Background"])
-async def test_a_ring_goes_when_one_of_it_is_deleted(policy: Any) -> None:
+async def test_a_cycle_is_deleted_when_one_of_its_members_is(policy: Any) -> None:
     async with collected_server() as (_, client):
         first = await make(client, "first")
         second = await make(client, "second", refer(first, block_owner_deletion=True))
@@ -187,7 +187,7 @@ def _wire(owner: AnyObject) -> dict[str, str]:
     return {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid}
 
 
-async def test_kinds_are_followed_as_their_definitions_come_and_go() -> None:
+async def test_kinds_are_monitored_as_their_definitions_are_added_and_deleted() -> None:
     server = EmbeddedServer(clock=virtual_clock, seed=1)
     client = client_of(server)
     async with GarbageCollector(client_of(server)).running() as collector:
@@ -206,7 +206,7 @@ async def test_kinds_are_followed_as_their_definitions_come_and_go() -> None:
         assert not await is_there(client, child)
 
 
-async def test_an_owner_of_a_kind_that_nobody_knows_keeps_its_children() -> None:
+async def test_dependents_of_an_owner_of_an_unknown_kind_stay() -> None:
     async with collected_server() as (_, client):
         owner = OwnerReference(api_version="no.such/v1", kind="Nothing", name="x", uid="y")
         child = await make(client, "child", owner)
@@ -215,7 +215,7 @@ async def test_an_owner_of_a_kind_that_nobody_knows_keeps_its_children() -> None
         assert await is_there(client, child)
 
 
-async def test_what_was_orphaned_by_a_crash_is_collected_after_a_start() -> None:
+async def test_objects_orphaned_by_a_crash_are_collected_after_a_restart() -> None:
     server = EmbeddedServer(clock=virtual_clock, seed=1)
     client = client_of(server)
     owner = await make(client, "owner")

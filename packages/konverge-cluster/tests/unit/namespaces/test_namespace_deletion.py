@@ -1,4 +1,4 @@
-"""The life of a namespace on the embedded server, on virtual time."""
+"""The lifecycle of a namespace on the embedded server, on virtual time."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from konverge.k8s.core.v1 import ConfigMap, Namespace, ServiceAccount
 from konverge.objects import ObjectMeta
 from konverge.testing import settle
 from konverge_cluster.namespaces.conditions import DeletionResult, conditions_after
-from namespace_scenarios import CERTIFICATE, conditions_of, governed_server, play_departure, play_furniture, read
+from namespace_scenarios import CERTIFICATE, conditions_of, delete_namespace, namespace_server, read, restore_defaults
 
 NOW = datetime(2027, 1, 15, tzinfo=UTC)
 
 
-async def test_every_namespace_has_an_account_and_the_certificate_of_the_server() -> None:
-    async with governed_server() as (_, client):
+async def test_every_namespace_has_a_service_account_and_the_root_ca() -> None:
+    async with namespace_server() as (_, client):
         await settle()
         for name in ("default", "kube-system", "kube-public", "kube-node-lease"):
             assert await read(client, ServiceAccount, "default", name) is not None
@@ -23,18 +23,18 @@ async def test_every_namespace_has_an_account_and_the_certificate_of_the_server(
             assert found.data == {"ca.crt": CERTIFICATE}
 
 
-async def test_what_every_namespace_has_comes_back() -> None:
-    async with governed_server() as (_, client):
-        played = await play_furniture(client, "shop")
+async def test_namespace_defaults_are_restored() -> None:
+    async with namespace_server() as (_, client):
+        result = await restore_defaults(client, "shop")
 
-        assert played["authority"]["data"] == {"ca.crt": CERTIFICATE.split("\n")[0]}
+        assert result["authority"]["data"] == {"ca.crt": CERTIFICATE.split("\n")[0]}
 
 
-async def test_a_namespace_goes_pods_first_and_says_what_holds_it() -> None:
-    async with governed_server() as (_, client):
-        stages = await play_departure(client, "shop")
+async def test_namespace_content_is_deleted_pods_first_and_conditions_say_what_blocks_it() -> None:
+    async with namespace_server() as (_, client):
+        stages = await delete_namespace(client, "shop")
 
-        # While the pod is there nothing else is touched.
+        # While the pod exists, no other kind is deleted.
         assert stages[0][2] == ["free", "held", "kube-root-ca.crt"]
         assert stages[2][2] == ["held"]
         assert stages[2][1]["NamespaceFinalizersRemaining"] == (
@@ -44,8 +44,8 @@ async def test_a_namespace_goes_pods_first_and_says_what_holds_it() -> None:
         )
 
 
-async def test_a_namespace_with_a_finalizer_of_its_own_is_emptied_and_stays() -> None:
-    async with governed_server() as (_, client):
+async def test_a_namespace_with_another_finalizer_loses_its_content_and_stays() -> None:
+    async with namespace_server() as (_, client):
         await client.create(Namespace(metadata=ObjectMeta(name="shop", finalizers=["test.konverge.dev/hold"])))
         await client.create(ConfigMap(metadata=ObjectMeta(name="c", namespace="shop")))
         await client.delete(Namespace, "shop")
@@ -69,7 +69,7 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
     assert times == [NOW, NOW, NOW + timedelta(seconds=9)]
 
 
-def test_what_went_wrong_is_counted_and_in_order() -> None:
+def test_errors_are_counted_and_sorted() -> None:
     found = {one.type: one for one in conditions_after(DeletionResult("no answer", ["b", "a"]), [], NOW)}
 
     assert found["NamespaceDeletionDiscoveryFailure"].message == "no answer"

@@ -1,4 +1,4 @@
-"""What can be told to containers, and which of it counts."""
+"""Behaviors of containers: selectors, precedence, parsing."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def pod(**more: Any) -> PodInfo:
         (Behavior(labels="app=api"), False),
     ],
 )
-def test_a_behaviour_is_about_what_all_of_its_selectors_fit(behavior: Behavior, fits: bool) -> None:
+def test_a_behavior_applies_to_containers_that_all_its_selectors_match(behavior: Behavior, fits: bool) -> None:
     assert behavior.matches("bad:1", "c", pod()) == fits
 
 
-def test_what_is_told_later_counts_and_an_annotation_most() -> None:
+def test_later_behaviors_win_and_an_annotation_wins_over_all() -> None:
     program = Program([Behavior(ready_after=5, crashes=1), Behavior(image="bad:*", ready_after=9)])
     annotated = pod(annotations={f"{ANNOTATION}ready-after": "2", "other/ready-after": "x"})
 
@@ -41,7 +41,7 @@ def test_what_is_told_later_counts_and_an_annotation_most() -> None:
     assert (found.ready_after, found.crashes) == (2, 1)
 
 
-def test_a_command_line_and_a_file_say_the_same() -> None:
+def test_a_command_line_and_a_file_have_the_same_result() -> None:
     wanted = Behavior(image="bad:*", labels="app=web", never_ready=True, ready_after=1.5, exit_code=3)
     file = {"image": "bad:*", "labels": "app=web", "neverReady": True, "readyAfter": 1.5, "exit-code": 3}
 
@@ -66,6 +66,6 @@ def test_a_command_line_and_a_file_say_the_same() -> None:
         ("image=bad:*", "does not say what containers do"),
     ],
 )
-def test_a_mistake_says_what_to_write(text: str, message: str) -> None:
+def test_an_error_says_what_to_write(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Behavior.parse(text)

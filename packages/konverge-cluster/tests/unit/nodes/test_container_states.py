@@ -1,4 +1,4 @@
-"""The identities in container statuses: those of images, of containers, and of the ones before."""
+"""The IDs in container statuses: of images, of containers, and of terminated containers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from konverge_cluster.nodes.container_states import container_status, parse_cont
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def test_the_same_image_has_the_same_identity_in_every_pod() -> None:
+def test_the_same_image_has_the_same_id_in_every_pod() -> None:
     started = [
         container_status(parse_container_status("c", image, None).start(NOW), uid)
         for image, uid in (("a", "1"), ("a", "2"), ("b", "1"))
@@ -21,7 +21,7 @@ def test_the_same_image_has_the_same_identity_in_every_pod() -> None:
     assert len({one["containerID"] for one in started}) == 2
 
 
-def test_the_last_state_names_the_container_that_ended() -> None:
+def test_the_last_state_has_the_id_of_the_terminated_container() -> None:
     ended = parse_container_status("c", "a", None).start(NOW).terminate(1, NOW)
     first = container_status(ended, "u")["containerID"]
     assert container_status(ended, "u")["state"]["terminated"]["containerID"] == first

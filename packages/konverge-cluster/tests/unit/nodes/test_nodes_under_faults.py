@@ -1,4 +1,4 @@
-"""Nodes that are played on a bad line, or by a stand-in that is ended and started anew: pods come to the same end."""
+"""Simulated nodes with request faults or restarts: the result is the same."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from konverge.testing.fault_transport import FaultTransport
 from konverge.testing.faults import FaultScript, connection_reset, status_response
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.nodes import Behavior, SimulatedNodes
-from live_cluster import pod
 from ownerships import client_of, virtual_clock
+from running_clusters import pod
 
 BEHAVIOURS = (
     Behavior(image="crash:*", crashes=2),
@@ -53,7 +53,7 @@ async def act(client: Client, *, step: int) -> None:
 
 
 async def outcome(script: FaultScript | None, *, lives: int = 1) -> dict[str, Any]:
-    """Give what the pods are in the end, played over a line with these faults, in so many lives of a stand-in."""
+    """Return the final state of the pods, with these request faults and this number of restarts."""
     server = EmbeddedServer(clock=virtual_clock, seed=1)
     client = client_of(server)
     await nodes(client).register()
@@ -69,7 +69,7 @@ async def outcome(script: FaultScript | None, *, lives: int = 1) -> dict[str, An
 
 
 def summary(one: Unstructured) -> Any:
-    """Leave out when and where."""
+    """Drop times and addresses."""
     status = one["status"]
     every = (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ()))
     states = {each["name"]: (sorted(each["state"]), each["ready"], each["restartCount"]) for each in every}
@@ -78,7 +78,7 @@ def summary(one: Unstructured) -> Any:
 
 
 def bad_line(random: Random) -> FaultScript:
-    """Let one write in five fail before the server, and one in five lose its answer."""
+    """Fail one write in five before the server, and lose the response of one in five."""
     script = FaultScript()
     script.add(lambda asked: asked.method != "GET" and random.random() < 0.2, status_response(500))
     script.add(lambda asked: asked.method != "GET" and random.random() < 0.2, connection_reset())
@@ -86,7 +86,7 @@ def bad_line(random: Random) -> FaultScript:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_faults_on_the_way_change_nothing_in_the_end(seed: int) -> None:
+def test_request_faults_do_not_change_the_result(seed: int) -> None:
     faulty, plain = (run_in_virtual_time(outcome(script), debug=False) for script in (bad_line(Random(seed)), None))
 
     assert faulty == plain
@@ -94,7 +94,7 @@ def test_faults_on_the_way_change_nothing_in_the_end(seed: int) -> None:
 
 
 @pytest.mark.parametrize("lives", [3, 12])
-def test_a_nodes_that_is_ended_again_and_again_changes_nothing_in_the_end(lives: int) -> None:
+def test_restarts_of_simulated_nodes_do_not_change_the_result(lives: int) -> None:
     broken, plain = (run_in_virtual_time(outcome(None, lives=count), debug=False) for count in (lives, 1))
 
     assert broken == plain

@@ -35,7 +35,7 @@ def test_a_pod_is_created_and_then_runs() -> None:
     assert pod.pod["status"]["podIP"] == "10.64.0.2"
 
 
-def test_a_pod_that_runs_changes_no_more() -> None:
+def test_a_running_pod_does_not_change() -> None:
     pod = PodScenario().at(0)
     before = len(pod.states)
     pod.at(100_000)
@@ -61,7 +61,7 @@ def test_a_readiness_probe_waits_first() -> None:
     assert pod.at(7).conditions["Ready"] == "True"
 
 
-def test_a_container_that_is_never_ready_runs_and_says_so_once() -> None:
+def test_a_container_that_is_never_ready_runs_and_reports_it_once() -> None:
     pod = PodScenario(Behavior(never_ready=True)).at(1000)
 
     assert (pod.phase, pod.conditions["ContainersReady"]) == ("Running", "False")
@@ -70,7 +70,7 @@ def test_a_container_that_is_never_ready_runs_and_says_so_once() -> None:
     ]
 
 
-def test_a_container_that_crashes_starts_again_at_once_and_then_backs_off() -> None:
+def test_a_crashing_container_restarts_at_once_and_then_backs_off() -> None:
     pod = PodScenario(Behavior(crashes=-1, exit_code=3))
 
     assert pod.at(1).container()["restartCount"] == 1  # it ran for a second and was started again
@@ -91,14 +91,14 @@ def test_a_container_that_crashes_starts_again_at_once_and_then_backs_off() -> N
     )
 
 
-def test_a_container_that_crashes_twice_runs_then() -> None:
+def test_a_container_that_crashes_twice_then_runs() -> None:
     pod = PodScenario(Behavior(crashes=2)).at(60)
 
     assert (pod.state(), pod.container()["restartCount"]) == ("running", 2)
     assert pod.conditions["Ready"] == "True"
 
 
-def test_an_image_that_cannot_be_pulled_is_tried_and_backed_off_from() -> None:
+def test_an_image_pull_that_fails_backs_off() -> None:
     pod = PodScenario(Behavior(image="app:*", pull_fails=True))
 
     assert (pod.at(0).phase, pod.state()) == ("Pending", "waiting ErrImagePull")
@@ -109,7 +109,7 @@ def test_an_image_that_cannot_be_pulled_is_tried_and_backed_off_from() -> None:
     assert pod.conditions["PodReadyToStartContainers"] == "True"
 
 
-def test_a_pod_whose_containers_end_well_succeeds() -> None:
+def test_a_pod_whose_containers_exit_with_zero_succeeds() -> None:
     pod = PodScenario(**two("Never"))
 
     assert pod.at(0).phase == "Running"
@@ -122,7 +122,7 @@ def test_a_pod_whose_containers_end_well_succeeds() -> None:
     assert pod.reason("Initialized") == ("PodCompleted", "")
 
 
-def test_a_pod_that_is_never_restarted_fails_with_one_container_when_all_have_ended() -> None:
+def test_without_restarts_a_pod_fails_if_one_container_failed_and_all_terminated() -> None:
     pod = PodScenario(Behavior(container="c", exit_code=2), Behavior(container="d", runs_for=9), **two("Never"))
 
     assert (pod.at(1).phase, pod.state()) == ("Running", "terminated Error")
@@ -130,13 +130,13 @@ def test_a_pod_that_is_never_restarted_fails_with_one_container_when_all_have_en
     assert pod.reason("ContainersReady") == ("PodFailed", "")
 
 
-def test_on_failure_a_container_is_started_until_it_ends_well() -> None:
+def test_on_failure_a_container_restarts_until_it_exits_with_zero() -> None:
     pod = PodScenario(Behavior(crashes=1), restartPolicy="OnFailure").at(10)
 
     assert (pod.phase, pod.container()["restartCount"]) == ("Succeeded", 1)
 
 
-def test_a_container_that_ends_well_is_started_again_where_that_is_the_policy() -> None:
+def test_a_container_that_exits_with_zero_restarts_if_the_policy_is_always() -> None:
     pod = PodScenario(Behavior(runs_for=3)).at(3)
 
     assert (pod.phase, pod.container()["restartCount"]) == ("Running", 1)
@@ -158,7 +158,7 @@ def test_init_containers_run_one_after_the_other() -> None:
     assert (pod.at(10).phase, pod.conditions["Initialized"]) == ("Running", "True")
 
 
-def test_an_init_container_that_fails_fails_the_pod_or_is_started_again() -> None:
+def test_a_failed_init_container_fails_the_pod_or_restarts() -> None:
     init = [{"name": "a", "image": "a"}]
     once = PodScenario(Behavior(container="a", crashes=1), initContainers=init, restartPolicy="Never").at(60)
     again = PodScenario(Behavior(container="a", crashes=1), initContainers=init).at(60)
@@ -167,7 +167,7 @@ def test_an_init_container_that_fails_fails_the_pod_or_is_started_again() -> Non
     assert (again.phase, again.container("a")["restartCount"]) == ("Running", 1)
 
 
-def test_a_sidecar_goes_on_and_ends_with_the_others() -> None:
+def test_a_sidecar_keeps_running_and_stops_after_the_others() -> None:
     init = [{"name": "s", "image": "s", "restartPolicy": "Always"}, {"name": "a", "image": "a"}]
     pod = PodScenario(Behavior(container="c", runs_for=20), initContainers=init, restartPolicy="Never")
 
@@ -185,7 +185,7 @@ def test_a_pod_past_its_deadline_fails() -> None:
     assert pod.container()["state"]["terminated"]["exitCode"] == 137
 
 
-def test_a_pod_that_is_told_to_go_takes_as_long_as_it_is_told_within_its_grace() -> None:
+def test_a_deleted_pod_takes_as_long_as_programmed_within_its_grace_period() -> None:
     slow, stubborn = PodScenario(Behavior(stops_after=10)).at(5), PodScenario(Behavior(stops_after=100)).at(5)
     slow.delete(30)
     stubborn.delete(30)
@@ -197,7 +197,7 @@ def test_a_pod_that_is_told_to_go_takes_as_long_as_it_is_told_within_its_grace()
     assert slow.events.count("Killing: Stopping container c") == 1
 
 
-def test_a_pod_that_never_started_goes_at_once() -> None:
+def test_a_pod_that_never_started_is_removed_at_once() -> None:
     pod = PodScenario(Behavior(pull_fails=True)).at(60)
     pod.delete()
 
@@ -205,7 +205,7 @@ def test_a_pod_that_never_started_goes_at_once() -> None:
     assert (pod.phase, pod.state()) == ("Failed", "terminated ContainerStatusUnknown")
 
 
-def test_a_pod_that_ended_goes_as_it_is() -> None:
+def test_a_finished_pod_is_removed_unchanged() -> None:
     pod = PodScenario(restartPolicy="Never").at(60)
     pod.delete()
 
@@ -246,7 +246,7 @@ BEHAVIOURS = st.builds(
     st.sampled_from(["", "a", "s", "sa"]),
     st.none() | st.integers(0, 200),
 )
-def test_whatever_is_told_a_life_is_sound(
+def test_every_behavior_leads_to_a_valid_lifecycle(
     behaviors: list[Behavior], policy: str, init: str, deleted: int | None
 ) -> None:
     lasting = {"restartPolicy": "Always"}
@@ -276,9 +276,7 @@ def test_whatever_is_told_a_life_is_sound(
     st.sampled_from(["", "a", "s", "sa"]),
     st.integers(1, 7),
 )
-def test_looking_more_often_than_needed_changes_nothing(
-    behaviors: list[Behavior], policy: str, init: str, every: int
-) -> None:
+def test_more_frequent_syncs_change_nothing(behaviors: list[Behavior], policy: str, init: str, every: int) -> None:
     lasting = {"restartPolicy": "Always"}
     first = [{"name": name, "image": name, **(lasting if name == "s" else {})} for name in init]
     lazy, eager = (PodScenario(*behaviors, **two(policy, initContainers=first)) for _ in range(2))

@@ -1,4 +1,4 @@
-"""Which node a pod fits on, and what is taken there."""
+"""Selection of nodes, and resource accounting."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def terms(*expressions: dict[str, Any], part: str = "matchExpressions") -> dict[
     return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
 
 
-def test_the_node_with_the_fewest_pods_is_taken() -> None:
+def test_the_node_with_the_fewest_pods_is_selected() -> None:
     used: dict[str, Amounts] = {"n1": {"pods": 2000}, "n2": {"pods": 1000}}
 
     assert select_node(spec(), [node("n1"), node("n2")], used) == "n2"
@@ -49,7 +49,7 @@ def test_reasons_are_counted() -> None:
     assert found == Unschedulable(f"0/4 nodes are available: {', '.join(sorted(words.split(', ')))}.")
 
 
-def test_requests_count_against_what_is_taken() -> None:
+def test_requests_count_against_used_resources() -> None:
     assert select_node(spec("2"), [node()], {"n1": {"cpu": 2000}}) == "n1"
     assert select_node(spec("2"), [node()], {"n1": {"cpu": 2001}}) == Unschedulable(
         "0/1 nodes are available: 1 Insufficient cpu."
@@ -75,13 +75,13 @@ def _asks(name: str, amount: str) -> dict[str, Any]:
         ({"key": "x", "operator": "Exists"}, False),
     ],
 )
-def test_a_taint_keeps_out_who_does_not_tolerate_it(toleration: dict[str, str], fits: bool) -> None:
+def test_a_taint_repels_pods_that_do_not_tolerate_it(toleration: dict[str, str], fits: bool) -> None:
     tainted = node(taints=({"key": "a", "value": "b", "effect": "NoSchedule"},))
 
     assert (select_node(spec(tolerations=[toleration]), [tainted], {}) == "n1") == fits
 
 
-def test_a_taint_that_only_advises_keeps_nobody_out() -> None:
+def test_prefer_no_schedule_repels_no_pod() -> None:
     assert select_node(spec(), [node(taints=({"key": "a", "effect": "PreferNoSchedule"},))], {}) == "n1"
 
 
@@ -121,7 +121,7 @@ def _cpu(amount: str) -> dict[str, Any]:
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.booleans()), max_size=60))
-def test_addresses_are_never_shared_and_nothing_is_left_behind(acts: list[tuple[int, bool]]) -> None:
+def test_addresses_are_never_shared_and_are_released(acts: list[tuple[int, bool]]) -> None:
     allocations, network = Allocations(), IPv4Network("10.0.0.0/28")
     there: dict[str, str] = {}
     for number, comes in acts:
@@ -137,7 +137,7 @@ def test_addresses_are_never_shared_and_nothing_is_left_behind(acts: list[tuple[
         assert set(allocations.keys("n1")) == {Key("default", one) for one in there}
 
 
-def test_a_network_that_is_full_says_so() -> None:
+def test_a_full_network_raises_an_error() -> None:
     allocations, network = Allocations(), IPv4Network("10.0.0.0/29")
     for number in range(6):
         allocations.add(f"u{number}", Key("default", "x"), "n1", {})

@@ -1,4 +1,4 @@
-"""Pods on nodes that are played, on the embedded server and on virtual time."""
+"""Pods on simulated nodes, on the embedded server and on virtual time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from konverge.errors import NotFound
 from konverge.objects import Unstructured
 from konverge.testing import settle
 from konverge_cluster.nodes import Behavior, SimulatedNode, SimulatedNodes
-from live_cluster import conditions, deployment, living_cluster, pod, state
 from ownerships import virtual_clock
+from running_clusters import conditions, deployment, pod, running_cluster, state
 
 READY = {
     "PodReadyToStartContainers": "True",
@@ -23,7 +23,7 @@ READY = {
 
 
 async def test_nodes_register_as_kubelets_do_and_become_schedulable() -> None:
-    async with living_cluster(heartbeat=10.0) as cluster:
+    async with running_cluster(heartbeat=10.0) as cluster:
         await settle()
         nodes = list(await cluster.client.list("nodes"))
         assert [node.name for node in nodes] == ["node-1", "node-2"]
@@ -37,7 +37,7 @@ async def test_nodes_register_as_kubelets_do_and_become_schedulable() -> None:
 
 
 async def test_a_pod_is_scheduled_runs_and_is_ready() -> None:
-    async with living_cluster() as cluster:
+    async with running_cluster() as cluster:
         await cluster.client.create(pod("web"))
         await settle()
         found = await cluster.pod("web")
@@ -57,7 +57,7 @@ async def test_a_pod_is_scheduled_runs_and_is_ready() -> None:
 
 
 async def test_a_settled_pod_costs_no_writes() -> None:
-    async with living_cluster() as cluster:
+    async with running_cluster() as cluster:
         await cluster.client.create(pod("web"))
         await settle()
         before = (await cluster.pod("web")).resource_version
@@ -66,7 +66,7 @@ async def test_a_settled_pod_costs_no_writes() -> None:
 
 
 async def test_every_pod_has_an_address_of_its_own() -> None:
-    async with living_cluster() as cluster:
+    async with running_cluster() as cluster:
         for number in range(20):
             await cluster.client.create(pod(f"p{number}"))
         await settle()
@@ -76,8 +76,8 @@ async def test_every_pod_has_an_address_of_its_own() -> None:
         assert sorted(nodes.count(name) for name in set(nodes)) == [10, 10]
 
 
-async def test_a_pod_that_is_deleted_says_that_it_ended_and_goes() -> None:
-    async with living_cluster() as cluster:
+async def test_a_deleted_pod_reports_its_end_and_is_removed() -> None:
+    async with running_cluster() as cluster:
         cluster.nodes.program(Behavior(stops_after=5))
         await cluster.client.create(pod("web", finalizers=["test.konverge.dev/hold"]))
         await settle()
@@ -97,7 +97,7 @@ async def test_a_pod_that_is_deleted_says_that_it_ended_and_goes() -> None:
 
 
 async def test_a_container_that_does_not_stop_is_killed_at_the_end_of_its_grace() -> None:
-    async with living_cluster() as cluster:
+    async with running_cluster() as cluster:
         cluster.nodes.program(Behavior(stops_after=500))
         await cluster.client.create(pod("web", terminationGracePeriodSeconds=20))
         await settle()
@@ -108,8 +108,8 @@ async def test_a_container_that_does_not_stop_is_killed_at_the_end_of_its_grace(
         assert await cluster.pods() == []
 
 
-async def test_a_deployment_becomes_ready_and_goes_with_its_pods() -> None:
-    async with living_cluster(workloads=True, garbage=True) as cluster:
+async def test_a_deployment_becomes_ready_and_is_deleted_with_its_pods() -> None:
+    async with running_cluster(workloads=True, garbage=True) as cluster:
         await cluster.client.create(deployment("web", replicas=3))
         await settle()
         found = await cluster.client.get("deployments.apps", "web")
@@ -120,8 +120,8 @@ async def test_a_deployment_becomes_ready_and_goes_with_its_pods() -> None:
         assert list(await cluster.client.list("replicasets.apps")) == []
 
 
-async def test_a_namespace_with_a_deployment_goes_with_all_that_is_in_it() -> None:
-    async with living_cluster(workloads=True, garbage=True) as cluster:
+async def test_a_namespace_with_a_deployment_is_deleted_with_its_content() -> None:
+    async with running_cluster(workloads=True, garbage=True) as cluster:
         wish = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}
         await cluster.client.create(Unstructured(wish))
         web = deployment("web", replicas=3)
@@ -134,15 +134,15 @@ async def test_a_namespace_with_a_deployment_goes_with_all_that_is_in_it() -> No
         await cluster.client.delete("namespaces", "shop")
         await asyncio.sleep(8)
         assert (await cluster.client.get("namespaces", "shop"))["status"]["phase"] == "Terminating"
-        assert len(await cluster.client.list("deployments.apps", namespace="shop")) == 1  # pods go first
+        assert len(await cluster.client.list("deployments.apps", namespace="shop")) == 1  # pods are deleted first
         await asyncio.sleep(12)
         with pytest.raises(NotFound):
             await cluster.client.get("namespaces", "shop")
         assert list(await cluster.client.list("pods", namespace="shop")) == []
 
 
-async def test_a_deployment_that_is_deleted_in_the_foreground_goes_last() -> None:
-    async with living_cluster(workloads=True, garbage=True) as cluster:
+async def test_with_foreground_deletion_the_deployment_is_removed_last() -> None:
+    async with running_cluster(workloads=True, garbage=True) as cluster:
         cluster.nodes.program(Behavior(stops_after=10))
         await cluster.client.create(deployment("web", replicas=2))
         await settle()
@@ -157,7 +157,7 @@ async def test_a_deployment_that_is_deleted_in_the_foreground_goes_last() -> Non
 
 
 async def test_a_job_succeeds_after_a_moment() -> None:
-    async with living_cluster(workloads=True) as cluster:
+    async with running_cluster(workloads=True) as cluster:
         template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "job:1"}]}}
         spec = {"completions": 2, "template": template}
         wish = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "sum", "namespace": "default"}}
@@ -168,8 +168,8 @@ async def test_a_job_succeeds_after_a_moment() -> None:
         assert conditions(found)["Complete"] == "True"
 
 
-async def test_a_pod_that_fits_nowhere_waits_until_a_node_comes() -> None:
-    async with living_cluster() as cluster:
+async def test_an_unschedulable_pod_waits_for_a_new_node() -> None:
+    async with running_cluster() as cluster:
         await cluster.client.create(pod("web", nodeSelector={"disk": "fast"}))
         await settle()
         found = await cluster.pod("web")
@@ -189,8 +189,8 @@ async def test_a_pod_that_fits_nowhere_waits_until_a_node_comes() -> None:
         assert (found["spec"]["nodeName"], conditions(found)) == ("node-2", READY)
 
 
-async def test_a_pod_waits_for_room_and_gets_it_when_another_goes() -> None:
-    async with living_cluster(nodes=1, capacity={"cpu": "2"}) as cluster:
+async def test_a_pod_waits_for_resources_that_another_pod_frees() -> None:
+    async with running_cluster(nodes=1, capacity={"cpu": "2"}) as cluster:
         wanted = {"containers": [{"name": "c", "image": "app:1", "resources": {"requests": {"cpu": "1500m"}}}]}
         await cluster.client.create(pod("one", **wanted))
         await settle()
@@ -203,8 +203,8 @@ async def test_a_pod_waits_for_room_and_gets_it_when_another_goes() -> None:
         assert conditions(await cluster.pod("two")) == READY
 
 
-async def test_a_node_that_goes_away_is_found_out_and_its_pods_go_elsewhere() -> None:
-    async with living_cluster(workloads=True) as cluster:
+async def test_a_stopped_node_becomes_unreachable_and_its_pods_are_replaced() -> None:
+    async with running_cluster(workloads=True) as cluster:
         await cluster.client.create(deployment("web", replicas=2))
         await settle()
         cluster.nodes.stop_node("node-1")
@@ -224,7 +224,7 @@ async def test_a_node_that_goes_away_is_found_out_and_its_pods_go_elsewhere() ->
         await asyncio.sleep(310)
         found = await cluster.client.get("deployments.apps", "web")
         assert found["status"]["readyReplicas"] == 2
-        # Nobody is there to end the pod that was lost.
+        # No kubelet is there to terminate the lost pod.
         assert "deletionTimestamp" in (await cluster.pod(lost[0].name)).metadata
 
         cluster.nodes.start_node("node-1")
@@ -234,8 +234,8 @@ async def test_a_node_that_goes_away_is_found_out_and_its_pods_go_elsewhere() ->
         assert (conditions(node)["Ready"], node["spec"].get("taints")) == ("True", None)
 
 
-async def test_a_node_that_comes_back_in_time_keeps_its_pods() -> None:
-    async with living_cluster(nodes=1) as cluster:
+async def test_a_node_that_starts_again_in_time_keeps_its_pods() -> None:
+    async with running_cluster(nodes=1) as cluster:
         await cluster.client.create(pod("web"))
         await settle()
         cluster.nodes.stop_node("node-1")
@@ -247,8 +247,8 @@ async def test_a_node_that_comes_back_in_time_keeps_its_pods() -> None:
         assert (conditions(found), state(found)["restartCount"]) == (READY, 0)
 
 
-async def test_pods_of_a_node_that_is_deleted_are_removed() -> None:
-    async with living_cluster(workloads=True) as cluster:
+async def test_pods_of_a_deleted_node_are_deleted() -> None:
+    async with running_cluster(workloads=True) as cluster:
         await cluster.client.create(deployment("web", replicas=2))
         await settle()
         await cluster.client.delete("nodes", "node-1")
@@ -259,8 +259,8 @@ async def test_pods_of_a_node_that_is_deleted_are_removed() -> None:
         assert (await cluster.client.get("deployments.apps", "web"))["status"]["readyReplicas"] == 2
 
 
-async def test_a_taint_sends_pods_away_when_their_patience_is_over() -> None:
-    async with living_cluster() as cluster:
+async def test_a_taint_evicts_pods_when_their_toleration_expires() -> None:
+    async with running_cluster() as cluster:
         tolerating = {"key": "work", "operator": "Exists", "effect": "NoExecute"}
         place = {"nodeSelector": {"kubernetes.io/hostname": "node-1"}}
         await cluster.client.create(pod("other", **place))
@@ -277,7 +277,7 @@ async def test_a_taint_sends_pods_away_when_their_patience_is_over() -> None:
 
 
 async def test_a_cordoned_node_gets_no_pods() -> None:
-    async with living_cluster() as cluster:
+    async with running_cluster() as cluster:
         await cluster.client.patch("nodes", "node-1", {"spec": {"unschedulable": True}})
         await settle()
         node = await cluster.client.get("nodes", "node-1")
@@ -291,8 +291,8 @@ async def test_a_cordoned_node_gets_no_pods() -> None:
         assert "taints" not in (await cluster.client.get("nodes", "node-1"))["spec"]
 
 
-async def test_what_is_told_later_changes_pods_that_are_there() -> None:
-    async with living_cluster() as cluster:
+async def test_a_later_behavior_applies_to_existing_pods() -> None:
+    async with running_cluster() as cluster:
         cluster.nodes.program(Behavior(image="bad:*", pull_fails=True))
         await cluster.client.create(pod("web", image="bad:1"))
         await asyncio.sleep(10)
@@ -303,8 +303,8 @@ async def test_what_is_told_later_changes_pods_that_are_there() -> None:
         assert conditions(await cluster.pod("web")) == READY
 
 
-async def test_an_annotation_tells_a_pod_how_to_behave_and_a_wrong_one_is_told() -> None:
-    async with living_cluster() as cluster:
+async def test_an_annotation_sets_the_behavior_and_an_invalid_one_is_reported() -> None:
+    async with running_cluster() as cluster:
         await cluster.client.create(pod("slow", annotations={"nodes.konverge.dev/ready-after": "30"}))
         await cluster.client.create(pod("odd", annotations={"nodes.konverge.dev/ready-after": "soon"}))
         await asyncio.sleep(29)
@@ -320,8 +320,8 @@ async def test_an_annotation_tells_a_pod_how_to_behave_and_a_wrong_one_is_told()
         assert conditions(await cluster.pod("odd"))["Ready"] == "True"
 
 
-async def test_pods_of_nodes_that_others_play_are_left_alone() -> None:
-    async with living_cluster() as cluster:
+async def test_pods_of_other_nodes_are_left_alone() -> None:
+    async with running_cluster() as cluster:
         await cluster.client.create(pod("static", nodeName="elsewhere"))
         await cluster.client.create(pod("gated", schedulingGates=[{"name": "example.com/wait"}]))
         await cluster.client.create(pod("foreign", schedulerName="other"))
@@ -333,8 +333,8 @@ async def test_pods_of_nodes_that_others_play_are_left_alone() -> None:
         assert conditions(await cluster.pod("gated"))["Ready"] == "True"
 
 
-async def test_a_readiness_gate_holds_a_pod_until_somebody_opens_it() -> None:
-    async with living_cluster() as cluster:
+async def test_a_pod_with_a_readiness_gate_is_ready_when_its_condition_is_true() -> None:
+    async with running_cluster() as cluster:
         await cluster.client.create(pod("web", readinessGates=[{"conditionType": "example.com/lit"}]))
         await settle()
         found = await cluster.pod("web")
@@ -347,8 +347,8 @@ async def test_a_readiness_gate_holds_a_pod_until_somebody_opens_it() -> None:
         assert conditions(await cluster.pod("web"))["Ready"] == "True"
 
 
-async def test_a_nodes_that_starts_anew_goes_on_where_the_last_one_stopped() -> None:
-    async with living_cluster(nodes=1) as cluster:
+async def test_restarted_simulated_nodes_continue_where_the_last_ones_stopped() -> None:
+    async with running_cluster(nodes=1) as cluster:
         await cluster.client.create(pod("web"))
         await settle()
         before = await cluster.pod("web")
@@ -363,7 +363,7 @@ async def test_a_nodes_that_starts_anew_goes_on_where_the_last_one_stopped() -> 
     assert server is cluster.server
 
 
-def test_a_node_that_is_not_played_cannot_be_taken_down() -> None:
+def test_an_unknown_node_cannot_be_stopped() -> None:
     nodes = SimulatedNodes(None, nodes=2)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="there is no node 'other' \\(there are: node-1, node-2\\)"):
         nodes.stop_node("other")

@@ -1,4 +1,4 @@
-"""Whose objects are these, and who wants those that are nobody's."""
+"""Claims on objects, and the selectors that match orphans."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ OBJECTS = {
 }
 
 
-def test_an_owner_keeps_adopts_and_lets_go() -> None:
+def test_an_owner_owns_adopts_and_releases() -> None:
     claims = claim(OWNER, WEB, OBJECTS.values())
     assert [one.name for one in claims.owned] == ["kept"]
     assert [one.name for one in claims.to_adopt] == ["adopted", "beside"]
     assert [one.name for one in claims.to_release] == ["released"]
 
 
-def test_an_owner_on_its_way_out_keeps_what_it_has_and_changes_nothing() -> None:
+def test_an_owner_being_deleted_neither_adopts_nor_releases() -> None:
     leaving = replica_set("mine", deletionTimestamp="2026-01-01T00:00:00Z")
     claims = claim(leaving, WEB, OBJECTS.values())
     assert [one.name for one in claims.owned] == ["kept"]
     assert claims.to_adopt == claims.to_release == []
 
 
-def test_patches_name_the_object_that_was_read() -> None:
+def test_patches_have_the_uid_of_the_object() -> None:
     taken = adopt_patch(OWNER, OBJECTS["adopted"], finalizers=("x/y",))["metadata"]
     assert taken["uid"] == "uid-adopted"
     assert taken["finalizers"] == ["x/y"]

@@ -1,4 +1,4 @@
-"""What a Deployment says of itself and its progress."""
+"""The status of a Deployment, and its progress."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def told(status: DeploymentStatus) -> list[tuple[str, str, str | None, str | Non
 
 
 def rolled(web: Deployment, sets: ReplicaSets, now: datetime = NOW) -> list[tuple[str, str, str | None, str | None]]:
-    """Take the status of a rollout over, and give its conditions."""
+    """Apply the status of a rollout, and return its conditions."""
     web.status = rollout_status(web, sets, now)
     return told(web.status)
 
@@ -49,7 +49,7 @@ def test_counts_are_those_of_all_replica_sets() -> None:
     ]
 
 
-def test_a_replica_set_that_was_looked_at_and_does_not_say_leaves_the_number_of_leaving_pods_open() -> None:
+def test_terminating_replicas_are_unknown_if_an_observed_replica_set_does_not_report_them() -> None:
     silent, unseen = replica_set("a"), replica_set("b", status={"observedGeneration": 0})
     silent.status.terminating_replicas = unseen.status.terminating_replicas = None
     assert status_of(deployment(), ReplicaSets(unseen, [OLD]), NOW).terminating_replicas == 1
@@ -70,7 +70,7 @@ def test_a_rollout_goes_from_progressing_to_available() -> None:
     assert is_complete(web, web.status)
 
 
-def test_after_a_rollout_a_lost_pod_is_no_matter_of_progress() -> None:
+def test_after_a_rollout_a_lost_pod_does_not_affect_progress() -> None:
     web = deployment()
     rolled(web, ReplicaSets(replica_set("new", 3), []))
     conditions = rolled(web, ReplicaSets(replica_set("new", 3, available=1), []), at(9999))
@@ -78,7 +78,7 @@ def test_after_a_rollout_a_lost_pod_is_no_matter_of_progress() -> None:
     assert conditions[1][2] == "MinimumReplicasUnavailable"
 
 
-def test_progress_moves_the_time_from_which_the_deadline_counts() -> None:
+def test_progress_restarts_the_deadline() -> None:
     web = deployment()
     rolled(web, ReplicaSets(replica_set("new", 3, available=1), []))
     rolled(web, ReplicaSets(replica_set("new", 3, available=2), []), at(500))
@@ -86,7 +86,7 @@ def test_progress_moves_the_time_from_which_the_deadline_counts() -> None:
     assert (condition.last_update_time, condition.last_transition_time) == (at(500), NOW)
 
 
-def test_without_progress_for_the_deadline_a_rollout_has_failed_once_and_stays_so() -> None:
+def test_without_progress_until_the_deadline_a_rollout_stays_timed_out() -> None:
     web = deployment()
     stuck = ReplicaSets(replica_set("new", 3, available=1), [])
     rolled(web, stuck)
@@ -102,7 +102,7 @@ def test_without_progress_for_the_deadline_a_rollout_has_failed_once_and_stays_s
     assert next_check(web, at(9999)) is None
 
 
-def test_the_deadline_is_looked_at_a_second_after_it() -> None:
+def test_the_deadline_is_checked_a_second_after_it() -> None:
     web = deployment(status={"replicas": 1})
     web.status.conditions = progressing("ReplicaSetUpdated").conditions
     assert next_check(web, at(100)) == 501
@@ -110,13 +110,13 @@ def test_the_deadline_is_looked_at_a_second_after_it() -> None:
     assert next_check(deployment(), NOW) is None
 
 
-def test_a_deployment_without_a_deadline_says_nothing_of_progress() -> None:
+def test_a_deployment_without_a_deadline_has_no_progressing_condition() -> None:
     web = deployment(progressDeadlineSeconds=2**31 - 1)
     web.status = progressing("ReplicaSetUpdated")
     assert [row[0] for row in rolled(web, ReplicaSets(NEW, [OLD]))] == ["Available"]
 
 
-def test_a_pause_stops_the_clock_and_its_end_starts_it_anew() -> None:
+def test_a_pause_stops_the_deadline_and_a_resume_restarts_it() -> None:
     def after(reason: str, **spec: Any) -> tuple[str | None, str | None] | None:
         web = deployment(**spec)
         web.status = progressing(reason)
@@ -130,7 +130,7 @@ def test_a_pause_stops_the_clock_and_its_end_starts_it_anew() -> None:
     assert after("ProgressDeadlineExceeded", paused=True) is None
 
 
-def test_a_failure_of_a_replica_set_is_one_of_the_deployment_the_new_ones_first() -> None:
+def test_a_failure_of_a_replica_set_is_reported_by_the_deployment_the_new_ones_first() -> None:
     def failing(name: str, message: str) -> Any:
         condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message}
         return replica_set(name, 1, available=0, status={"conditions": [condition]})
@@ -142,14 +142,14 @@ def test_a_failure_of_a_replica_set_is_one_of_the_deployment_the_new_ones_first(
     assert "ReplicaFailure" not in [row[0] for row in rolled(web, ReplicaSets(NEW, []))]
 
 
-def test_a_change_of_replicas_is_told_from_a_rollout() -> None:
+def test_a_change_of_replicas_is_distinguished_from_a_rollout() -> None:
     current, other = replica_set("a", annotations={DESIRED: "3"}), replica_set("b", annotations={DESIRED: "2"})
     assert not is_scaling(deployment(3), ReplicaSets(current, []))
     assert is_scaling(deployment(3), ReplicaSets(current, [other]))
     assert not is_scaling(deployment(3), ReplicaSets(current, [replica_set("c", 0, annotations={DESIRED: "2"})]))
 
 
-def test_a_change_of_replicas_is_followed_by_one_alone_or_by_all_amid_a_rollout() -> None:
+def test_a_change_of_replicas_scales_one_replica_set_or_all_during_a_rollout() -> None:
     told_of = {DESIRED: "5", MAX: "7"}
     new, old = replica_set("new", 3, annotations=told_of), replica_set("old", 2, annotations=told_of)
     empty = replica_set("empty", 0)
@@ -161,6 +161,6 @@ def test_a_change_of_replicas_is_followed_by_one_alone_or_by_all_amid_a_rollout(
     assert scaling_steps(deployment(8, strategy={"type": "Recreate"}), ReplicaSets(new, [old])) == []
 
 
-def test_when_the_new_one_serves_in_full_the_others_are_emptied() -> None:
+def test_when_the_new_replica_set_is_saturated_the_others_scale_to_zero() -> None:
     new = replica_set("new", 3, annotations={DESIRED: "3"})
     assert scaling_steps(deployment(3), ReplicaSets(new, [replica_set("old", 2)])) == [Step("old", 0)]

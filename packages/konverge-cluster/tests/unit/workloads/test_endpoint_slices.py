@@ -1,4 +1,4 @@
-"""Which pods stand behind a service, in slices and in Endpoints."""
+"""Endpoints of services, in slices and in Endpoints."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def test_an_endpoint_knows_its_pod_node_zone_and_name() -> None:
     assert endpoint_of(elsewhere, service(HTTP), family="IPv4", node=None).hostname is None
 
 
-def test_a_pod_without_an_address_or_at_its_end_stands_behind_nothing() -> None:
+def test_a_pod_without_an_address_or_a_finished_one_is_no_endpoint() -> None:
     assert not has_address(pod("a"), with_terminating=True)
     assert not has_address(backend("a", phase="Failed"), with_terminating=True)
     leaving = backend("a", deleting=NOW)
     assert (has_address(leaving, with_terminating=True), has_address(leaving, with_terminating=False)) == (True, False)
 
 
-def test_addresses_are_told_apart_by_family() -> None:
+def test_addresses_are_separated_by_family() -> None:
     both = pod("a", status={"podIPs": [{"ip": "10.1.0.1"}, {"ip": "fd00:0::1"}]})
     assert (addresses_of(both, "IPv4"), addresses_of(both, "IPv6")) == (["10.1.0.1"], ["fd00::1"])
 
@@ -112,7 +112,7 @@ def changes(web: Service, pods: list[Pod], slices: list[EndpointSlice]) -> Chang
 
 
 def stored(web: Service, pods: list[Pod], slices: list[EndpointSlice]) -> tuple[list[EndpointSlice], int]:
-    """Carry changes out as a server would; give the slices, and the number of writes."""
+    """Apply changes as a server would; return the slices, and the number of writes."""
     made = changes(web, pods, slices)
     found = {one.name: one for one in slices}
     for one in made.delete:
@@ -159,7 +159,7 @@ def test_pods_with_other_ports_have_other_slices() -> None:
     assert sorted((len(one.ports), names([one])) for one in slices) == [(0, ["a"]), (1, ["b"])]
 
 
-def test_a_slice_of_an_earlier_service_of_the_same_name_goes() -> None:
+def test_a_slice_of_an_earlier_service_of_the_same_name_is_deleted() -> None:
     web = service(HTTP)
     slices, _ = stored(web, [backend("a")], [])
     again = service(HTTP)
@@ -168,7 +168,7 @@ def test_a_slice_of_an_earlier_service_of_the_same_name_goes() -> None:
     assert (len(made.create), len(made.update), made.delete) == (1, 0, slices)
 
 
-def test_labels_of_the_service_are_followed_but_not_the_reserved_ones() -> None:
+def test_labels_of_the_service_are_copied_except_reserved_ones() -> None:
     slices, _ = stored(service(HTTP), [backend("a")], [])
     web = service(HTTP, labels={"team": "shop", "kubernetes.io/service-name": "no"})
     relabelled, writes = stored(web, [backend("a")], slices)
@@ -177,7 +177,7 @@ def test_labels_of_the_service_are_followed_but_not_the_reserved_ones() -> None:
     assert relabelled[0].metadata.labels["kubernetes.io/service-name"] == "web"
 
 
-def test_what_fits_goes_into_a_slice_with_room_before_a_new_one_is_made() -> None:
+def test_new_endpoints_fill_a_slice_with_room_before_a_new_slice_is_created() -> None:
     web = service(HTTP)
     many = [backend(f"p{i}", f"10.1.1.{i}") for i in range(150)]
     slices, writes = stored(web, many, [])
@@ -188,7 +188,7 @@ def test_what_fits_goes_into_a_slice_with_room_before_a_new_one_is_made() -> Non
 
 @settings(max_examples=60)
 @given(st.lists(st.sets(st.integers(0, 240), max_size=240), min_size=1, max_size=4), st.booleans())
-def test_slices_hold_exactly_the_pods_and_a_second_look_writes_nothing(rounds: list[set[int]], ready: bool) -> None:
+def test_slices_have_exactly_the_pods_and_a_second_pass_writes_nothing(rounds: list[set[int]], ready: bool) -> None:
     web = service(HTTP)
     slices: list[EndpointSlice] = []
     for numbers in rounds:
@@ -265,10 +265,10 @@ def test_beyond_a_thousand_ready_addresses_stay_first() -> None:
     assert cut(subset(1500, 9), subset(500, 0)) == ([(750, 0), (250, 0)], True)
 
 
-# Since when
+# Trigger times
 
 
-def test_the_time_of_a_change_is_that_of_the_pod_that_brought_it() -> None:
+def test_the_trigger_time_is_that_of_the_changed_pod() -> None:
     times, web = TriggerTimeTracker(), service(HTTP)
     assert times.last_change(web, [backend("a", ready=at(-50))]) == at(-3600)
     assert times.last_change(web, [backend("a", ready=at(-50))]) is None
@@ -277,13 +277,13 @@ def test_the_time_of_a_change_is_that_of_the_pod_that_brought_it() -> None:
     assert times.last_change(web, []) == at(-3600)
 
 
-def test_the_annotation_is_written_as_go_writes_it() -> None:
+def test_the_annotation_is_formatted_as_in_go() -> None:
     assert annotate({"x": "y", CHANGED: "old"}, at(0.5)) == {"x": "y", CHANGED: "2026-01-01T12:00:00.5Z"}
     assert annotate({CHANGED: "old"}, NOW) == {CHANGED: "2026-01-01T12:00:00Z"}
     assert annotate({CHANGED: "old"}, None) == {}
 
 
-def test_a_slice_with_a_foreign_owner_is_not_ours() -> None:
+def test_a_slice_of_another_owner_is_deleted() -> None:
     web = service(HTTP)
     wire = {"metadata": metadata("web-x", ownerReferences=owned_by(backend("p"))), "addressType": "IPv4"}
     foreign = from_wire(EndpointSlice, wire)

@@ -32,7 +32,7 @@ def tracked(name: str, phase: str, index: int | None = None, **more: Any) -> Pod
     return pod(name, phase=phase, finalizers=[TRACKING], annotations=annotations, **more)
 
 
-def test_a_pod_is_counted_while_it_is_held_and_not_again() -> None:
+def test_a_pod_is_counted_once_while_it_has_the_finalizer() -> None:
     pods = [
         tracked("a", "Succeeded"),
         tracked("noted", "Succeeded"),
@@ -49,13 +49,13 @@ def test_a_pod_is_counted_while_it_is_held_and_not_again() -> None:
     assert (counts.ready, len(counts.terminating)) == (1, 1)
 
 
-def test_a_pod_on_its_way_out_has_failed_unless_only_ended_ones_are_replaced() -> None:
+def test_a_terminating_pod_has_failed_unless_only_failed_pods_are_replaced() -> None:
     leaving = tracked("leaving", "Running", deleting=NOW)
     assert count_pods(job(), [leaving]).failed == 1
     assert count_pods(job(podReplacementPolicy="Failed"), [leaving]).failed == 0
 
 
-def test_ended_pods_are_noted_released_and_then_counted() -> None:
+def test_terminated_pods_are_recorded_released_and_then_counted() -> None:
     work = job(completions=3)
     pods = [tracked("a", "Succeeded"), tracked("b", "Failed"), tracked("c", "Running")]
     update = add_uncounted(work, count_pods(work, pods), pods=pods, target=None)
@@ -71,7 +71,7 @@ def test_ended_pods_are_noted_released_and_then_counted() -> None:
     assert (work.status.succeeded, work.status.failed) == (1, 1)
 
 
-def test_when_a_job_fails_what_still_runs_counts_as_failed_but_not_when_it_is_content() -> None:
+def test_active_pods_count_as_failed_when_a_job_fails_but_not_when_it_succeeds() -> None:
     for target, failures in ((FAILED, ["uid-c"]), (MET, [])):
         work = job(completions=3)
         pods = [tracked("c", "Running")]
@@ -130,11 +130,11 @@ def test_indexes_are_written_with_ranges_of_three_or_more() -> None:
 
 @given(st.sets(st.integers(0, 40)))
 @settings(max_examples=100)
-def test_indexes_come_back_as_they_were(indexes: set[int]) -> None:
+def test_indexes_round_trip(indexes: set[int]) -> None:
     assert parse_indexes(format_indexes(indexes), 41) == indexes
 
 
-def test_the_first_free_indexes_are_next() -> None:
+def test_the_first_unused_indexes_are_next() -> None:
     assert pending_indexes({0, 2}, completions=6, count=2) == [1, 3]
     assert pending_indexes({0, 2}, completions=3, count=2) == [1]
 
@@ -156,7 +156,7 @@ def test_an_indexed_job_counts_indexes_not_pods() -> None:
     assert work.status.uncounted_terminated_pods.succeeded == []  # type: ignore[union-attr]
 
 
-def test_an_index_that_failed_too_often_is_given_up_and_others_are_replaced() -> None:
+def test_an_index_beyond_its_backoff_limit_fails_and_others_are_replaced() -> None:
     work = job(completionMode="Indexed", completions=4, backoffLimitPerIndex=1)
     pods = [
         tracked("a", "Failed", 0, annotations={FAILURES: "1"}),
@@ -170,21 +170,21 @@ def test_an_index_that_failed_too_often_is_given_up_and_others_are_replaced() ->
     assert work.status.failed_indexes == "0"
 
 
-# Waiting after failures
+# Backoff
 
 
 def failed_at(seconds: float) -> Pod:
     return pod("x", phase="Failed", deleting=at(seconds + 30))
 
 
-def test_the_wait_doubles_with_each_failure_up_to_ten_minutes() -> None:
+def test_the_backoff_doubles_with_each_failure_up_to_ten_minutes() -> None:
     waits = [remaining_backoff(Failures(count, NOW), NOW) for count in (0, 1, 2, 3, 7, 50)]
     assert waits == [0, 10, 20, 40, 600, 600]
     assert remaining_backoff(Failures(2, NOW), at(15)) == 5
     assert remaining_backoff(Failures(2, NOW), at(25)) == 0
 
 
-def test_a_success_forgives_the_failures_before_it() -> None:
+def test_a_success_resets_the_failures_before_it() -> None:
     known = Failures(3, at(-100))
     assert update_failures(known, [], []) == known
     assert update_failures(known, [], [failed_at(-5), failed_at(-9)]) == Failures(5, at(-5))
@@ -228,7 +228,7 @@ def test_a_condition_can_fail_the_job() -> None:
     )
 
 
-def test_a_job_may_be_content_with_some_of_its_indexes() -> None:
+def test_a_success_policy_may_require_only_some_indexes() -> None:
     rules = from_wire(
         SuccessPolicy, {"rules": [{"succeededIndexes": "0-2", "succeededCount": 2}, {"succeededCount": 4}]}
     )

@@ -1,4 +1,4 @@
-"""How many pods a Job has now, and how it ends."""
+"""The pods that a Job creates and deletes, and its result."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_as_many_pods_run_as_are_missing_and_allowed(
     assert plan(work, [tracked(f"p{i}") for i in range(active)]) == PodActions(create=[None] * created)
 
 
-def test_too_many_pods_are_removed_the_least_advanced_first() -> None:
+def test_surplus_pods_are_deleted_the_least_advanced_first() -> None:
     work = job(completions=5, parallelism=1)
     pods = [tracked("ready", ready=True), tracked("pending", "Pending"), tracked("unready", ready=False)]
     assert [one.name for one in plan(work, pods).delete] == ["pending", "unready"]
@@ -65,25 +65,25 @@ def test_a_suspended_job_has_no_pods() -> None:
     assert [one.name for one in plan(job(suspend=True), [tracked("a")]).delete] == ["a"]
 
 
-def test_after_a_failure_there_is_a_wait_and_not_a_pod() -> None:
+def test_a_failure_delays_the_next_pod() -> None:
     work = job()
     assert plan(work, [], Failures(2, at(-5))) == PodActions(wait=15)
     assert plan(work, [], Failures(2, at(-19.5))) == PodActions(wait=1)
     assert plan(work, [], Failures(2, at(-30))) == PodActions(create=[None])
 
 
-def test_a_pod_on_its_way_out_is_replaced_at_once_or_when_it_has_ended() -> None:
+def test_a_terminating_pod_is_replaced_at_once_or_when_it_has_terminated() -> None:
     leaving = [tracked("a", deleting=NOW)]
     assert plan(job(), leaving).create == [None]
     assert plan(job(podReplacementPolicy="Failed"), leaving).create == []
 
 
-def test_an_indexed_job_creates_the_first_free_indexes() -> None:
+def test_an_indexed_job_creates_the_first_unused_indexes() -> None:
     work = job(completionMode="Indexed", completions=6, parallelism=3, status={"completedIndexes": "1"})
     assert plan(work, [tracked("a", index=0)]) == PodActions(create=[2, 3])
 
 
-def test_pods_with_a_wrong_or_taken_index_are_removed_first() -> None:
+def test_pods_with_an_invalid_or_duplicate_index_are_deleted_first() -> None:
     work = job(completionMode="Indexed", completions=3, parallelism=3)
     pods = [
         tracked("good", index=0, ready=True),
@@ -94,7 +94,7 @@ def test_pods_with_a_wrong_or_taken_index_are_removed_first() -> None:
     assert [one.name for one in plan(work, pods).delete] == ["none", "twin", "out"]
 
 
-def test_an_index_waits_for_itself_alone() -> None:
+def test_each_index_has_its_own_backoff() -> None:
     work = job(completionMode="Indexed", completions=2, parallelism=2, backoffLimitPerIndex=3)
     failed = tracked("a", "Failed", 0, ready=False, annotations={FAILURES: "1"})
     assert plan(work, [failed], now=at(-590)) == PodActions(create=[1])
@@ -103,7 +103,7 @@ def test_an_index_waits_for_itself_alone() -> None:
     assert plan(work, [failed, running]) == PodActions(create=[0])
 
 
-def test_a_pod_of_a_job_carries_the_finalizer_and_its_index() -> None:
+def test_a_pod_of_a_job_has_the_finalizer_and_its_index() -> None:
     work = job(completionMode="Indexed", completions=2, backoffLimitPerIndex=3)
     replaced = tracked("a", "Failed", 1, annotations={FAILURES: "1"})
     made = new_job_pod(work, 1, replaced)
@@ -126,7 +126,7 @@ def test_a_pod_without_an_index_is_the_template() -> None:
     assert made.spec.containers[0].env == []
 
 
-def test_failures_that_do_not_count_are_counted_apart() -> None:
+def test_ignored_failures_are_counted_separately() -> None:
     rule = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     work = job(completionMode="Indexed", backoffLimitPerIndex=3, podFailurePolicy={"rules": [rule]})
     status = {"conditions": [{"type": "DisruptionTarget", "status": "True"}]}
@@ -134,18 +134,18 @@ def test_failures_that_do_not_count_are_counted_apart() -> None:
     assert new_job_pod(work, 0, replaced).metadata.annotations == {INDEX: "0", FAILURES: "0", IGNORED_FAILURES: "1"}
 
 
-# How it ends
+# The result
 
 
-def judged(work: Job, *pods: Pod, now: datetime = NOW) -> tuple[str, str | None] | None:
+def target(work: Job, *pods: Pod, now: datetime = NOW) -> tuple[str, str | None] | None:
     condition = target_condition(work, count_pods(work, pods), pods=pods, now=now)
     return (condition.type, condition.reason) if condition is not None else None
 
 
 def test_a_job_fails_when_more_pods_failed_than_it_allows() -> None:
     work = job(backoffLimit=1)
-    assert judged(work, tracked("a", "Failed")) is None
-    assert judged(work, tracked("a", "Failed"), tracked("b", "Failed")) == ("FailureTarget", "BackoffLimitExceeded")
+    assert target(work, tracked("a", "Failed")) is None
+    assert target(work, tracked("a", "Failed"), tracked("b", "Failed")) == ("FailureTarget", "BackoffLimitExceeded")
 
 
 def test_restarts_count_where_containers_are_restarted() -> None:
@@ -154,28 +154,28 @@ def test_restarts_count_where_containers_are_restarted() -> None:
         return tracked("a", status={"containerStatuses": [status]})
 
     on_failure = job(backoffLimit=2, restartPolicy="OnFailure")
-    assert judged(on_failure, restarted(1)) is None
-    assert judged(on_failure, restarted(2)) == ("FailureTarget", "BackoffLimitExceeded")
-    assert judged(job(backoffLimit=0, restartPolicy="OnFailure"), restarted(1)) == (
+    assert target(on_failure, restarted(1)) is None
+    assert target(on_failure, restarted(2)) == ("FailureTarget", "BackoffLimitExceeded")
+    assert target(job(backoffLimit=0, restartPolicy="OnFailure"), restarted(1)) == (
         "FailureTarget",
         "BackoffLimitExceeded",
     )
-    assert judged(job(backoffLimit=2), restarted(9)) is None
+    assert target(job(backoffLimit=2), restarted(9)) is None
 
 
 def test_a_job_fails_when_it_is_active_for_too_long() -> None:
     work = job(activeDeadlineSeconds=60, status={"startTime": wire_time(at(-59))})
-    assert judged(work) is None
+    assert target(work) is None
     assert until_deadline(work, NOW) == 1
-    assert judged(work, now=at(1)) == ("FailureTarget", "DeadlineExceeded")
+    assert target(work, now=at(1)) == ("FailureTarget", "DeadlineExceeded")
     suspended = job(activeDeadlineSeconds=60, suspend=True, status={"startTime": wire_time(at(-99))})
-    assert judged(suspended) is None
+    assert target(suspended) is None
 
 
-def test_what_was_decided_stays_decided() -> None:
+def test_a_decided_result_stays() -> None:
     work = job(backoffLimit=0)
     work.status.conditions = [new_condition("SuccessCriteriaMet", "True", reason="x", message="", now=at(-9))]
-    assert judged(work, tracked("a", "Failed"), tracked("b", "Failed")) == ("SuccessCriteriaMet", "x")
+    assert target(work, tracked("a", "Failed"), tracked("b", "Failed")) == ("SuccessCriteriaMet", "x")
 
 
 def test_indexes_can_fail_a_job_together() -> None:
@@ -188,18 +188,18 @@ def test_indexes_can_fail_a_job_together() -> None:
         "backoffLimitPerIndex": 0,
         "backoffLimit": 2**31 - 1,
     }
-    assert judged(job(**spec), failed(0)) is None
-    assert judged(job(**spec, maxFailedIndexes=0), failed(0)) == ("FailureTarget", "MaxFailedIndexesExceeded")
+    assert target(job(**spec), failed(0)) is None
+    assert target(job(**spec, maxFailedIndexes=0), failed(0)) == ("FailureTarget", "MaxFailedIndexesExceeded")
     others = [tracked("x", "Succeeded", 1), tracked("y", "Succeeded", 2)]
-    assert judged(job(**spec), failed(0), *others) == ("FailureTarget", "FailedIndexes")
+    assert target(job(**spec), failed(0), *others) == ("FailureTarget", "FailedIndexes")
 
 
 def test_a_policy_can_fail_or_finish_a_job() -> None:
     rule = {"action": "FailJob", "onPodConditions": [{"type": "ConfigIssue", "status": "True"}]}
     ill = tracked("a", "Failed", status={"conditions": [{"type": "ConfigIssue", "status": "True"}]})
-    assert judged(job(podFailurePolicy={"rules": [rule]}), ill) == ("FailureTarget", "PodFailurePolicy")
+    assert target(job(podFailurePolicy={"rules": [rule]}), ill) == ("FailureTarget", "PodFailurePolicy")
     content = job(completionMode="Indexed", completions=3, successPolicy={"rules": [{"succeededCount": 1}]})
-    assert judged(content, tracked("b", "Succeeded", 2)) == ("SuccessCriteriaMet", "SuccessPolicy")
+    assert target(content, tracked("b", "Succeeded", 2)) == ("SuccessCriteriaMet", "SuccessPolicy")
 
 
 def test_a_job_is_complete_with_its_successes_when_nothing_runs() -> None:
@@ -214,13 +214,13 @@ def test_a_job_is_complete_with_its_successes_when_nothing_runs() -> None:
     assert reached(job(completions=None), 1, 0)
 
 
-def test_the_end_repeats_what_was_decided() -> None:
+def test_the_final_condition_repeats_the_target_condition() -> None:
     target = new_condition("FailureTarget", "True", reason="DeadlineExceeded", message="late", now=at(-5))
     end = finished_condition(target, NOW)
     assert (end.type, end.reason, end.message, end.last_transition_time) == ("Failed", "DeadlineExceeded", "late", NOW)
 
 
-def test_a_suspension_is_told_and_so_is_its_end() -> None:
+def test_a_suspension_and_its_end_set_the_condition() -> None:
     work = job(suspend=True)
     conditions = suspended_conditions(work, NOW)
     assert conditions is not None
@@ -234,7 +234,7 @@ def test_a_suspension_is_told_and_so_is_its_end() -> None:
     assert suspended_conditions(job(), NOW) is None
 
 
-def test_a_finished_job_goes_after_its_time() -> None:
+def test_a_finished_job_expires_after_its_ttl() -> None:
     done = {"type": "Complete", "status": "True", "lastTransitionTime": wire_time(at(-40))}
     work = job(ttlSecondsAfterFinished=100, status={"conditions": [done]})
     assert until_expiry(work, NOW) == 60

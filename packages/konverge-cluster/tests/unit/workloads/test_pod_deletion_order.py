@@ -1,4 +1,4 @@
-"""Which pods go first."""
+"""The order in which pods are deleted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def restarted(count: int, name: str = "c") -> dict[str, object]:
 
 def order(pods: Iterable[Pod], related: Iterable[Pod] = ()) -> list[str]:
     pods = list(pods)
-    # One less than all, since all of them are not put into any order.
+    # One less than all, since all of them are not sorted.
     return [one.name for one in pods_to_delete(pods, len(pods) - 1, related=related, now=NOW)]
 
 
@@ -45,13 +45,13 @@ def test_each_rule_decides_where_those_before_it_do_not(pair: tuple[Pod, Pod]) -
     assert order(pair[::-1]) == ["x"]
 
 
-def test_of_equally_dear_pods_those_on_a_crowded_node_go_first() -> None:
+def test_with_equal_cost_pods_on_a_crowded_node_are_deleted_first() -> None:
     crowded, alone = pod("x", node="n1", ready=at(-2000)), pod("y", node="n2", ready=at(-1))
     related = [crowded, alone, pod("z", node="n1"), pod("gone", node="n2", phase="Failed")]
     assert order([alone, crowded], related) == ["x"]
 
 
-def test_pods_of_about_the_same_age_go_by_their_uid() -> None:
+def test_pods_of_about_the_same_age_are_sorted_by_uid() -> None:
     older, younger = pod("b", ready=at(-1000)), pod("c", ready=at(-900))
     assert order([younger, older]) == ["b"]
     assert [one.name for one in job_pods_to_delete([older, younger], 1)] == ["c"]
@@ -61,11 +61,11 @@ def test_pods_of_about_the_same_age_go_by_their_uid() -> None:
     ("text", "cost"),
     [("", 0), ("5", 5), ("-7", -7), ("+7", 0), ("07", 0), ("1.5", 0), ("-0", 0), ("2147483648", 0), ("x", 0)],
 )
-def test_a_cost_that_the_server_would_refuse_counts_as_none(text: str, cost: int) -> None:
+def test_an_invalid_deletion_cost_is_ignored(text: str, cost: int) -> None:
     assert deletion_cost(pod("a", annotations={COST: text})) == cost
 
 
-def test_when_all_go_there_is_no_order() -> None:
+def test_when_all_pods_are_deleted_there_is_no_order() -> None:
     pods = [pod("b"), pod("a")]
     assert pods_to_delete(pods, 5, related=[], now=NOW) == pods
 
@@ -83,7 +83,7 @@ def test_when_all_go_there_is_no_order() -> None:
         max_size=4,
     )
 )
-def test_the_choice_does_not_depend_on_the_order_in_which_pods_are_seen(
+def test_the_choice_does_not_depend_on_the_input_order(
     facts: list[tuple[str, str, object, int]],
 ) -> None:
     pods = [

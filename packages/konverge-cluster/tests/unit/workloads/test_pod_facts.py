@@ -1,4 +1,4 @@
-"""What is said of one pod, or a few."""
+"""Facts about pods."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from workload_objects import NOW, at, pod, wire_time
         ("Failed", True, False, False),
     ],
 )
-def test_a_pod_is_active_until_it_ends_or_is_told_to(
+def test_a_pod_is_active_until_it_finishes_or_is_deleted(
     phase: str, deleting: bool, active: bool, terminating: bool
 ) -> None:
     one = pod("a", phase=phase, deleting=NOW if deleting else None)
@@ -39,13 +39,13 @@ def test_a_pod_is_available_when_it_has_been_ready_for_long_enough() -> None:
     assert is_available(pod("a", ready=at(0)), 0, NOW)
 
 
-def test_the_next_pod_to_become_available_sets_the_wait() -> None:
+def test_the_next_pod_to_become_available_sets_the_delay() -> None:
     pods = [pod("a", ready=at(-3)), pod("b", ready=at(-7)), pod("c", ready=at(-20)), pod("d", ready=False)]
     assert until_available(pods, 10, NOW) == 3
     assert until_available(pods[2:], 10, NOW) is None
 
 
-def test_restarts_of_sidecars_are_counted_apart() -> None:
+def test_restarts_of_sidecars_are_counted_separately() -> None:
     one = pod(
         "a",
         spec={"initContainers": [{"name": "side", "restartPolicy": "Always"}, {"name": "init"}]},
@@ -61,7 +61,7 @@ def _status(name: str, count: int, **state: object) -> dict[str, object]:
     return {"name": name, "restartCount": count, "image": "i", "imageID": "", "ready": False, "state": state}
 
 
-def test_a_pod_ended_with_its_last_container() -> None:
+def test_a_pod_finishes_with_its_last_container() -> None:
     ends = [{"exitCode": 1, "finishedAt": wire_time(at(-seconds))} for seconds in (50, 40)]
     statuses = [_status("c", 0, terminated=ends[0]), _status("d", 0, terminated=ends[1])]
     assert finished_at(pod("a", status={"containerStatuses": statuses})) == at(-40)
@@ -69,6 +69,6 @@ def test_a_pod_ended_with_its_last_container() -> None:
     assert finished_at(pod("a", ready=None, status={"containerStatuses": running})) == at(-3600)
 
 
-def test_without_containers_a_pod_ended_when_it_ceased_to_be_ready_or_was_told_to_go() -> None:
+def test_without_containers_a_pod_finished_when_it_ceased_to_be_ready_or_was_deleted() -> None:
     assert finished_at(pod("a", ready=False)) == at(-600)
     assert finished_at(pod("a", deleting=at(20))) == at(-10)

@@ -1,4 +1,4 @@
-"""What a ReplicaSet says of its pods."""
+"""The status of a ReplicaSet."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def test_pods_are_counted_by_label_readiness_and_time() -> None:
     assert (status.terminating_replicas, status.observed_generation) == (2, 1)
 
 
-def test_counters_that_the_server_leaves_out_are_left_out() -> None:
+def test_zero_counters_are_omitted_as_on_the_server() -> None:
     status = status_of(replica_set("web", 0), [], terminating=0, failure=None, now=NOW)
     assert status.replicas == status.terminating_replicas == 0
     assert status.ready_replicas is status.available_replicas is status.fully_labeled_replicas is None
 
 
-def test_a_failure_is_reported_once_and_taken_back_when_it_is_over() -> None:
+def test_a_failure_is_reported_once_and_removed_when_it_is_over() -> None:
     one = replica_set("web")
     one.status = status_of(one, [], terminating=0, failure=FAILURE, now=NOW)
     (condition,) = one.status.conditions

@@ -1,4 +1,4 @@
-"""Revisions of a Deployment: numbers, names, history."""
+"""Revisions of a Deployment: annotations, names, history."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from workload_objects import deployment, replica_set
 APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def test_a_new_replica_set_gets_the_next_number_and_the_annotations_of_its_deployment() -> None:
+def test_a_new_replica_set_gets_the_next_revision_and_the_annotations_of_its_deployment() -> None:
     noted = {"team": "shop", APPLIED: "{}", REVISION: "7"}
     assert revision_annotations({}, noted, 8) == {"team": "shop", REVISION: "8"}
 
 
-def test_going_back_gives_a_new_number_and_remembers_the_old_ones() -> None:
+def test_a_rollback_gives_a_new_revision_and_records_the_old_ones() -> None:
     once = revision_annotations({REVISION: "1", "x": "y"}, {}, 3)
     assert once == {REVISION: "3", HISTORY: "1", "x": "y"}
     assert revision_annotations(once, {}, 5)[HISTORY] == "1,3"
 
 
-def test_a_number_never_goes_down() -> None:
+def test_a_revision_never_decreases() -> None:
     assert revision_annotations({REVISION: "9"}, {}, 4) == {REVISION: "9"}
     assert revision_annotations({REVISION: "what"}, {}, 4) == {REVISION: "what"}
 
 
-def test_the_history_is_cut_at_its_oldest_end() -> None:
+def test_the_history_drops_its_oldest_revisions() -> None:
     long = ",".join(str(number) for number in range(1000, 1399))
     history = revision_annotations({REVISION: "1999", HISTORY: long}, {}, 2000)[HISTORY]
     assert len(history) <= 2000
@@ -51,13 +51,13 @@ def test_the_history_is_cut_at_its_oldest_end() -> None:
     assert longer.endswith(",1999,2000")
 
 
-def test_the_highest_revision_skips_what_cannot_be_read() -> None:
+def test_the_highest_revision_skips_invalid_ones() -> None:
     sets = [replica_set(name, annotations={REVISION: text}) for name, text in {"a": "3", "b": "x", "c": "12"}.items()]
     assert highest_revision(sets) == 12
     assert highest_revision([]) == 0
 
 
-def test_templates_are_the_same_whatever_hash_they_carry() -> None:
+def test_templates_are_equal_whatever_their_hash_label() -> None:
     template = deployment().spec.template
     assert same_template(template, with_hash_label(template, "abc"))
     other = copy.deepcopy(template)
@@ -65,7 +65,7 @@ def test_templates_are_the_same_whatever_hash_they_carry() -> None:
     assert not same_template(template, other)
 
 
-def test_the_hash_follows_the_template_and_the_collisions() -> None:
+def test_the_hash_depends_on_the_template_and_the_collisions() -> None:
     template = deployment().spec.template
     hashes = {template_hash(template, collisions) for collisions in (None, 0, 1, 2)}
     assert len(hashes) == 4
@@ -75,16 +75,14 @@ def test_the_hash_follows_the_template_and_the_collisions() -> None:
 
 @settings(max_examples=50)
 @given(st.integers(1, 253), st.none() | st.integers(0, 1000))
-def test_every_name_that_a_deployment_may_have_gives_a_name_of_a_replica_set(
-    length: int, collisions: int | None
-) -> None:
+def test_every_deployment_name_gives_a_valid_replica_set_name(length: int, collisions: int | None) -> None:
     hash_ = template_hash(deployment().spec.template, collisions)
     name = replica_set_name("d" * length, hash_)
     assert dns_subdomain_errors(name) == []
     assert name.endswith(f"-{hash_}")
 
 
-def test_of_several_with_the_present_template_the_oldest_is_the_one() -> None:
+def test_of_several_with_the_current_template_the_oldest_is_the_new_one() -> None:
     younger = replica_set("a", creationTimestamp="2026-01-01T02:00:00Z")
     older = replica_set("b", creationTimestamp="2026-01-01T01:00:00Z")
     other = replica_set("c", template={"spec": {"containers": [{"name": "c", "image": "i:2"}]}})
@@ -94,7 +92,7 @@ def test_of_several_with_the_present_template_the_oldest_is_the_one() -> None:
     assert sets.all[-1] is older
 
 
-def test_old_replica_sets_beyond_the_limit_go_by_revision_if_they_are_empty() -> None:
+def test_empty_replica_sets_beyond_the_history_limit_are_deleted_by_revision() -> None:
     def old(name: str, revision: int, size: int = 0, **more: Any) -> Any:
         return replica_set(name, size, annotations={REVISION: str(revision)}, **more)
 

@@ -39,11 +39,11 @@ def test_a_surge_is_rounded_up_and_unavailability_down(
     assert (limits.surge, limits.unavailable) == expected
 
 
-def test_a_recreated_deployment_has_no_room_to_either_side() -> None:
+def test_a_recreate_deployment_has_neither_surge_nor_unavailability() -> None:
     assert limits_of(deployment(5, strategy={"type": "Recreate"})) == Limits(5, 0, 0, rolling=False)
 
 
-def test_the_new_one_grows_into_the_room_that_is_left() -> None:
+def test_the_new_replica_set_scales_up_within_the_surge() -> None:
     limits = Limits(10, surge=3, unavailable=2)
     assert new_replicas(limits, 0, [replica_set("old", 10)]) == 3
     assert new_replicas(limits, 5, [replica_set("old", 8), replica_set("new", 5)]) == 5
@@ -52,14 +52,14 @@ def test_the_new_one_grows_into_the_room_that_is_left() -> None:
     assert new_replicas(Limits(10, rolling=False), 0, [replica_set("old", 10)]) == 10
 
 
-def test_old_ones_shrink_as_far_as_enough_stay_available() -> None:
+def test_old_replica_sets_scale_down_while_enough_pods_are_available() -> None:
     limits = Limits(10, surge=3, unavailable=2)
     assert scale_down_steps(limits, replica_set("new", 3, available=0), [replica_set("old", 10)]) == [Step("old", 8)]
     assert scale_down_steps(limits, replica_set("new", 5, available=0), [replica_set("old", 8)]) == []
     assert scale_down_steps(limits, replica_set("new", 5, available=5), [replica_set("old", 8)]) == [Step("old", 3)]
 
 
-def test_ill_pods_of_old_ones_go_first_and_by_a_step_of_their_own() -> None:
+def test_unavailable_pods_of_old_replica_sets_are_removed_first_in_a_separate_step() -> None:
     limits = Limits(10, surge=3, unavailable=2)
     old = [
         replica_set("a", 5, available=5, creationTimestamp="2026-01-01T01:00:00Z"),
@@ -68,7 +68,7 @@ def test_ill_pods_of_old_ones_go_first_and_by_a_step_of_their_own() -> None:
     assert scale_down_steps(limits, replica_set("new", 3, available=3), old) == [Step("b", 1), Step("a", 4)]
 
 
-def test_a_rollover_takes_from_the_newest_failure_what_it_needs() -> None:
+def test_a_rollover_scales_down_the_stuck_replica_set() -> None:
     limits = Limits(10, surge=3, unavailable=2)
     stuck = replica_set("stuck", 5, available=0, creationTimestamp="2026-01-01T02:00:00Z")
     good = replica_set("good", 8, creationTimestamp="2026-01-01T01:00:00Z")
@@ -76,7 +76,7 @@ def test_a_rollover_takes_from_the_newest_failure_what_it_needs() -> None:
     assert scale_down_steps(limits, replica_set("new", 0), [good, stuck]) == [Step("stuck", 0)]
 
 
-def test_nothing_shrinks_while_a_replica_set_has_not_followed_its_last_step() -> None:
+def test_nothing_scales_down_while_a_replica_set_has_not_observed_its_last_step() -> None:
     limits = Limits(5, surge=1, unavailable=1)
     behind = replica_set("old", 3, available=5)
     assert scale_down_steps(limits, replica_set("new", 3, available=3), [behind]) == []
@@ -105,11 +105,11 @@ def test_a_rollout_keeps_its_limits_at_every_step_and_ends(
         for name, size in steps:
             one = next(each for each in [new, *old] if each.name == name)
             one.spec.replicas = size
-            # Those that are not available go first.
+            # Unavailable pods are removed first.
             one.status.available_replicas = min(available_of(one), size)
         after = sum(available_of(one) for one in [new, *old])
         assert after >= min(before, limits.min_available)
-        # Pods become available at some pace, and in every third turn none does.
+        # Pods become available gradually, and in every third round none does.
         new.status.available_replicas = min(size_of(new), available_of(new) + pace * (turn % 3 > 0))
         if not steps and available_of(new) == desired and not any(map(size_of, old)):
             return
@@ -129,27 +129,27 @@ def scaled(name: str, size: int, most: int, hour: int = 1) -> ReplicaSet:
     return replica_set(name, size, annotations={MAX: str(most)}, creationTimestamp=made)
 
 
-def test_scaling_up_amid_a_rollout_is_shared_by_size() -> None:
+def test_scaling_up_during_a_rollout_is_proportional() -> None:
     # 10 replicas with a surge of 3 become 15.
     web = deployment(15, strategy=strategy(3, 2))
     steps = proportional_steps(web, limits_of(web), [scaled("old", 8, 13), scaled("new", 5, 13, 2)])
     assert steps == [Step("old", 11), Step("new", 7)]
 
 
-def test_scaling_down_amid_a_rollout_is_shared_by_size() -> None:
+def test_scaling_down_during_a_rollout_is_proportional() -> None:
     web = deployment(5, strategy=strategy(3, 2))
     steps = proportional_steps(web, limits_of(web), [scaled("old", 8, 13), scaled("new", 5, 13, 2)])
     assert steps == [Step("old", 5), Step("new", 3)]
 
 
-def test_of_equal_ones_the_newer_grows_and_the_older_shrinks() -> None:
+def test_of_equal_replica_sets_the_newer_scales_up_and_the_older_scales_down() -> None:
     pair = [scaled("old", 5, 10), scaled("new", 5, 10, 2)]
     up, down = deployment(11, strategy=strategy(0, 1)), deployment(9, strategy=strategy(0, 1))
     assert proportional_steps(up, limits_of(up), pair) == [Step("new", 6), Step("old", 5)]
     assert proportional_steps(down, limits_of(down), pair) == [Step("old", 4), Step("new", 5)]
 
 
-def test_scaling_to_zero_empties_all() -> None:
+def test_scaling_to_zero_scales_all_to_zero() -> None:
     web = deployment(0, strategy=strategy(3, 2))
     steps = proportional_steps(web, limits_of(web), [scaled("old", 8, 13), scaled("new", 5, 13, 2)])
     assert steps == [Step("old", 0), Step("new", 0)]

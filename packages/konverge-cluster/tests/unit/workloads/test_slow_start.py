@@ -1,4 +1,4 @@
-"""Batches that double, until one fails."""
+"""Slow start: batches double until one fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_batches_double_and_the_last_takes_the_rest() -> None:
     assert list(batch_sizes(10)) == [1, 2, 4, 3]
 
 
-async def test_after_a_failure_the_batch_is_finished_and_no_other_begun() -> None:
+async def test_after_a_failure_the_batch_is_finished_and_no_other_starts() -> None:
     tried = []
 
     async def write(item: int) -> int:
@@ -30,7 +30,7 @@ async def test_after_a_failure_the_batch_is_finished_and_no_other_begun() -> Non
     assert [str(error) for error in result.failed] == ["no more"]
 
 
-async def test_what_is_written_together_takes_the_time_of_one() -> None:
+async def test_concurrent_writes_take_the_time_of_one() -> None:
     async def write(item: int) -> int:
         await asyncio.sleep(5)
         return item

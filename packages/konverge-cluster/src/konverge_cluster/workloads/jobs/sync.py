@@ -183,7 +183,7 @@ class JobSync:
             self._ctx.event(finish.reason or "", finish.message or "", warning=True)
             return
         if self.job.spec.completions is not None and (self.job.status.succeeded or 0) > self.job.spec.completions:
-            message = "Too many succeeded pods running update_failures completion count reached"
+            message = "Too many succeeded pods running after completion count reached"
             self._ctx.event("TooManySucceededPods", message, warning=True)
         self._ctx.event("Completed", "Job completed")
 

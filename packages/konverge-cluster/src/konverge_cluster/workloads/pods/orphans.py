@@ -18,7 +18,7 @@ class _Owned(Model):
 def to_matching_owners(selectors: SelectorIndex, event: Event) -> Iterable[Key]:
     """Return the owners whose selector matches an orphan that is new, lost its controller or changed labels."""
     new, old = event.new, event.old
-    if new is None or new.deleting or _is_controlled(new):
+    if new is None or new.terminating or _is_controlled(new):
         return ()
     if old is not None and old.labels == new.labels and not _is_controlled(old):
         return ()

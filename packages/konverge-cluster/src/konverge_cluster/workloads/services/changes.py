@@ -31,7 +31,7 @@ class _Pod(Model):
 def endpoints_changed(event: Event) -> bool:
     """Report whether a pod was added, deleted, or changed in a way that affects its endpoints."""
     old, new = event.old, event.new
-    if old is None or new is None or old.deleting != new.deleting or old.labels != new.labels:
+    if old is None or new is None or old.terminating != new.terminating or old.labels != new.labels:
         return True
     return _relevant_fields(old) != _relevant_fields(new)
 

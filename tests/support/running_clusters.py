@@ -1,4 +1,4 @@
-"""A cluster that lives: an embedded server with its controllers and nodes that are played, on virtual time."""
+"""A running cluster: an embedded server with its controllers and simulated nodes, on virtual time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ownerships import client_of, virtual_clock
 
 
 @dataclass
-class Living:
+class RunningCluster:
     server: EmbeddedServer
     client: Client
     nodes: SimulatedNodes
@@ -36,10 +36,10 @@ class Living:
 
 
 @asynccontextmanager
-async def living_cluster(
+async def running_cluster(
     *, nodes: int = 2, workloads: bool = False, garbage: bool = False, **options: Any
-) -> AsyncGenerator[Living]:
-    """Give a cluster with as much of it at work as a test needs."""
+) -> AsyncGenerator[RunningCluster]:
+    """Run a cluster with as many of its parts as a test needs."""
     server = EmbeddedServer(clock=virtual_clock, seed=1)
     options = {"lifecycle": True, "heartbeat": 0.0, **options}
     simulated = SimulatedNodes(client_of(server), nodes=nodes, clock=virtual_clock, **options)
@@ -52,11 +52,11 @@ async def living_cluster(
             await stack.enter_async_context(GarbageCollector(client_of(server)).running())
         await stack.enter_async_context(simulated.running())
         await settle()
-        yield Living(server, client_of(server), simulated)
+        yield RunningCluster(server, client_of(server), simulated)
 
 
 def pod(name: str, **spec: Any) -> Unstructured:
-    """Make a pod of one container, unless the spec says otherwise."""
+    """Return a pod of one container by default."""
     metadata = {"name": name, "namespace": "default"}
     for part in ("labels", "annotations", "finalizers"):
         if part in spec:

@@ -1,6 +1,6 @@
-"""Plays for a cluster with nodes: workloads whose containers are told how to behave, and what their pods look like.
+"""Scenarios for a cluster with nodes: workloads whose containers have a programmed behavior, and their pods.
 
-The same play on the embedded cluster and on a real control plane with our stand-in for nodes leaves the same notes.
+A scenario records the same on the embedded cluster and on a real control plane with simulated nodes.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from konverge import Client
 from konverge.objects import Unstructured
 from konverge_cluster.nodes import Behavior, SimulatedNodes
 from namespace_scenarios import until
-from workload_scene import masked
+from workload_clusters import masked
 
-__all__ = ["PLAYS", "PROGRAM", "Stage"]
+__all__ = ["PROGRAM", "SCENARIOS", "ScenarioNamespace"]
 
 LIMIT = 240
 PROGRAM = (
@@ -29,14 +29,14 @@ PROGRAM = (
 )
 
 
-class Stage:
-    """A namespace of a cluster whose nodes are played, and what was noted there."""
+class ScenarioNamespace:
+    """A namespace of a cluster with simulated nodes, and what was recorded there."""
 
     def __init__(self, client: Client, nodes: SimulatedNodes, namespace: str) -> None:
         self.client = client.using(namespace=namespace)
         self.nodes = nodes
         self.namespace = namespace
-        self.pages: dict[str, Any] = {}
+        self.recordings: dict[str, Any] = {}
 
     async def create(self, wire: dict[str, Any]) -> None:
         wire["metadata"]["namespace"] = self.namespace
@@ -45,29 +45,31 @@ class Stage:
     async def pods(self) -> list[Unstructured]:
         return list(await self.client.list("pods", namespace=self.namespace))
 
-    async def until_pods(self, point: str, claim: Callable[[list[Unstructured]], bool], *, noted: bool = True) -> None:
-        """Wait until a claim about all pods holds, and note how they look then."""
+    async def until_pods(
+        self, point: str, claim: Callable[[list[Unstructured]], bool], *, recorded: bool = True
+    ) -> None:
+        """Wait until a condition on all pods holds, and record them."""
 
         async def holds() -> list[Unstructured] | None:
             pods = await self.pods()
             return [*pods, Unstructured({})] if claim(pods) else None
 
         found = await until(holds, point, LIMIT)
-        if noted:
-            self.pages[point] = sorted((shown(pod) for pod in found[:-1]), key=str)
+        if recorded:
+            self.recordings[point] = sorted((summary(pod) for pod in found[:-1]), key=str)
 
 
-Play = Callable[[Stage], Awaitable[None]]
-PLAYS: dict[str, Play] = {}
+Scenario = Callable[[ScenarioNamespace], Awaitable[None]]
+SCENARIOS: dict[str, Scenario] = {}
 
 
-def play(function: Play) -> Play:
-    PLAYS[function.__name__] = function
+def scenario(function: Scenario) -> Scenario:
+    SCENARIOS[function.__name__] = function
     return function
 
 
-def shown(pod: Unstructured) -> dict[str, Any]:
-    """Give what a pod says of itself, without what differs from run to run."""
+def summary(pod: Unstructured) -> dict[str, Any]:
+    """Return the status of a pod, without what differs from run to run."""
     wire = {key: value for key, value in pod["status"].items() if key not in ("podIP", "podIPs")}
     status = json.loads(json.dumps(wire).replace(pod.name, "<name>"))
     owner = pod.metadata["ownerReferences"][0]["kind"]
@@ -92,7 +94,7 @@ def job(image: str, *, restart: str, **spec: Any) -> dict[str, Any]:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "work"}, "spec": {"template": inside, **spec}}
 
 
-# Claims
+# Conditions
 
 
 def _statuses(pod: Unstructured) -> list[dict[str, Any]]:
@@ -120,54 +122,54 @@ def in_phase(phase: str) -> Callable[[list[Unstructured]], bool]:
     return lambda pods: bool(pods) and all(pod["status"].get("phase") == phase for pod in pods)
 
 
-# Plays
+# Scenarios
 
 
-@play
-async def ready_after_some_seconds(stage: Stage) -> None:
-    await stage.create(deployment("late:1", 2))
-    await stage.until_pods("runs", lambda pods: len(pods) == 2 and running_unready(pods))
-    await stage.until_pods("ready", lambda pods: len(pods) == 2 and ready(pods))
+@scenario
+async def ready_after_some_seconds(namespace: ScenarioNamespace) -> None:
+    await namespace.create(deployment("late:1", 2))
+    await namespace.until_pods("runs", lambda pods: len(pods) == 2 and running_unready(pods))
+    await namespace.until_pods("ready", lambda pods: len(pods) == 2 and ready(pods))
 
 
-@play
-async def never_ready(stage: Stage) -> None:
-    await stage.create(deployment("never:1"))
-    await stage.until_pods("runs", running_unready)
+@scenario
+async def never_ready(namespace: ScenarioNamespace) -> None:
+    await namespace.create(deployment("never:1"))
+    await namespace.until_pods("runs", running_unready)
 
 
-@play
-async def crashes_two_times(stage: Stage) -> None:
-    await stage.create(deployment("crash:1"))
-    await stage.until_pods("backs off", waiting_for("CrashLoopBackOff"))
-    await stage.until_pods("recovers", lambda pods: ready(pods) and _statuses(pods[0])[0]["restartCount"] == 2)
+@scenario
+async def crashes_two_times(namespace: ScenarioNamespace) -> None:
+    await namespace.create(deployment("crash:1"))
+    await namespace.until_pods("backs off", waiting_for("CrashLoopBackOff"))
+    await namespace.until_pods("recovers", lambda pods: ready(pods) and _statuses(pods[0])[0]["restartCount"] == 2)
 
 
-@play
-async def a_job_ends_with_a_code(stage: Stage) -> None:
-    await stage.create(job("code:1", restart="Never", backoffLimit=0))
-    await stage.until_pods("ended", in_phase("Failed"))
+@scenario
+async def a_job_ends_with_a_code(namespace: ScenarioNamespace) -> None:
+    await namespace.create(job("code:1", restart="Never", backoffLimit=0))
+    await namespace.until_pods("ended", in_phase("Failed"))
 
 
-@play
-async def a_job_is_restarted_in_place(stage: Stage) -> None:
-    await stage.create(job("flaky:1", restart="OnFailure"))
-    await stage.until_pods("ended", in_phase("Succeeded"))
+@scenario
+async def a_job_is_restarted_in_place(namespace: ScenarioNamespace) -> None:
+    await namespace.create(job("flaky:1", restart="OnFailure"))
+    await namespace.until_pods("ended", in_phase("Succeeded"))
 
 
-@play
-async def an_image_cannot_be_pulled(stage: Stage) -> None:
-    await stage.create(deployment("unpulled:1"))
-    await stage.until_pods("backs off", waiting_for("ImagePullBackOff"))
+@scenario
+async def an_image_cannot_be_pulled(namespace: ScenarioNamespace) -> None:
+    await namespace.create(deployment("unpulled:1"))
+    await namespace.until_pods("backs off", waiting_for("ImagePullBackOff"))
 
 
-@play
-async def pods_take_long_to_stop(stage: Stage) -> None:
-    await stage.create(deployment("slow:1", 2))
-    await stage.until_pods("ready", lambda pods: len(pods) == 2 and ready(pods), noted=False)
-    await stage.client.patch("deployments.apps", "web", {"spec": {"replicas": 0}})
-    await stage.until_pods("stopping", _are_stopping)
-    await stage.until_pods("gone", lambda pods: not pods)
+@scenario
+async def pods_take_long_to_stop(namespace: ScenarioNamespace) -> None:
+    await namespace.create(deployment("slow:1", 2))
+    await namespace.until_pods("ready", lambda pods: len(pods) == 2 and ready(pods), recorded=False)
+    await namespace.client.patch("deployments.apps", "web", {"spec": {"replicas": 0}})
+    await namespace.until_pods("stopping", _are_stopping)
+    await namespace.until_pods("gone", lambda pods: not pods)
 
 
 def _are_stopping(pods: list[Unstructured]) -> bool:
@@ -175,22 +177,22 @@ def _are_stopping(pods: list[Unstructured]) -> bool:
     return len(told) == 2 and all(pod["status"]["observedGeneration"] == pod.metadata["generation"] for pod in told)
 
 
-@play
-async def a_node_goes_away_and_comes_back(stage: Stage) -> None:
-    patience = [
+@scenario
+async def a_node_goes_away_and_comes_back(namespace: ScenarioNamespace) -> None:
+    tolerations = [
         {"key": f"node.kubernetes.io/{why}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3}
         for why in ("unreachable", "not-ready")
     ]
-    await stage.create(deployment("plain:1", node="node-2", tolerations=patience))
-    await stage.until_pods("ready", ready)
-    stage.nodes.stop_node("node-2")
-    await stage.until_pods("lost", _is_replaced)
-    stage.nodes.start_node("node-2")
-    await stage.until_pods("back", lambda pods: len(pods) == 1 and ready(pods))
+    await namespace.create(deployment("plain:1", node="node-2", tolerations=tolerations))
+    await namespace.until_pods("ready", ready)
+    namespace.nodes.stop_node("node-2")
+    await namespace.until_pods("lost", _is_replaced)
+    namespace.nodes.start_node("node-2")
+    await namespace.until_pods("back", lambda pods: len(pods) == 1 and ready(pods))
 
 
 def _is_replaced(pods: list[Unstructured]) -> bool:
-    """Tell whether the pod of the lost node is told to go, and the one for it finds no place."""
+    """Report whether the pod of the lost node is being deleted, and its replacement is unschedulable."""
     lost = [pod for pod in pods if "deletionTimestamp" in pod.metadata]
     new = [pod for pod in pods if "deletionTimestamp" not in pod.metadata]
     return len(lost) == len(new) == 1 and bool(new[0]["status"].get("conditions"))

@@ -1,7 +1,7 @@
-"""A cluster with controllers and no nodes: the test is the scheduler and the kubelet.
+"""Clusters with controllers and without nodes: the test is the scheduler and the kubelet.
 
-`embedded_scene` is the embedded server with our controllers on virtual time, `real_scene` a real API server with the
-real controller manager. A play is a function of a scene; what it leaves behind can be compared (`seen`).
+`embedded_workload_cluster` is the embedded server with our controllers on virtual time, `real_workload_cluster` a real
+API server with the real controller manager. A scenario is a function of one; its end state can be compared (`seen`).
 """
 
 from __future__ import annotations
@@ -23,9 +23,18 @@ from konverge.testing import ControlPlane, VirtualTimeLoop, settle
 from konverge.wire import Transport
 from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.workloads import workload_controllers
-from stillness import Stillness
+from quiet_namespaces import QuietNamespaces
 
-__all__ = ["NODE", "WATCHED", "EmbeddedScene", "Scene", "embedded_scene", "real_scene", "seen", "told"]
+__all__ = [
+    "NODE",
+    "WATCHED",
+    "EmbeddedWorkloadCluster",
+    "WorkloadCluster",
+    "embedded_workload_cluster",
+    "event_messages",
+    "real_workload_cluster",
+    "seen",
+]
 
 START = 1_800_000_000.0
 WATCHED = (
@@ -41,20 +50,20 @@ WATCHED = (
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"topology.kubernetes.io/zone": "z1"}}}
 
 
-class Scene:
-    """A namespace of a cluster, and hands to play the kubelet with."""
+class WorkloadCluster:
+    """A namespace of a cluster, with methods that act as the kubelet."""
 
     collects = True
-    """Whether somebody else takes care of what an owner leaves."""
+    """Whether a garbage collector runs."""
 
-    def __init__(self, client: Client, namespace: str, stillness: Stillness | None = None) -> None:
+    def __init__(self, client: Client, namespace: str, quiet_namespaces: QuietNamespaces | None = None) -> None:
         client = client.using(namespace=namespace, field_manager="test")
-        self.client = client if stillness is None else stillness.disturbed_by(client, namespace)
+        self.client = client if quiet_namespaces is None else quiet_namespaces.observed(client, namespace)
         self.namespace = namespace
-        self._stillness = stillness
+        self._quiet_namespaces = quiet_namespaces
         self._addresses = 0
 
-    # The world
+    # Objects
 
     async def create(self, wire: dict[str, Any]) -> Unstructured:
         made = Unstructured(wire)
@@ -71,21 +80,21 @@ class Scene:
         return list(await self.client.list(kind, namespace=self.namespace, labels=labels))
 
     async def settle(self) -> None:
-        """Wait until nothing happens any more; on a real server, until nothing has happened for two seconds."""
-        if self._stillness is None:
+        """Wait until nothing changes any more; on a real server, until nothing has changed for two seconds."""
+        if self._quiet_namespaces is None:
             await settle()
         else:
-            await self._stillness.wait(self.client, self.namespace)
+            await self._quiet_namespaces.wait(self.client, self.namespace)
 
     async def until(self, claim: Callable[[], Any], what: str, limit: float = 90) -> None:
-        """Wait until something is so, as time passes."""
+        """Wait until a condition holds."""
         end = asyncio.get_running_loop().time() + limit
         while not await claim():
             assert asyncio.get_running_loop().time() < end, f"{what}: not within {limit} s"
             await asyncio.sleep(0.5)
 
-    async def abandon(self, kind: str, name: str, children: str) -> None:
-        """Delete an owner and leave its children; where no garbage collector is, be one."""
+    async def delete_owner(self, kind: str, name: str, children: str) -> None:
+        """Delete an owner and orphan its children; without a garbage collector, act as one."""
         await self.client.delete(kind, name, propagation="Orphan")
         if not self.collects:
             for child in await self.all(children):
@@ -117,17 +126,17 @@ class Scene:
         await self.client._call(request, "bind", kind_of(Pod), Key(self.namespace, ""))
 
     async def start(self, *, labels: str = "", count: int = 1000, ready: bool = True) -> None:
-        """Start so many of the pods that have no node, the first by name."""
+        """Start up to `count` of the unscheduled pods, the first by name."""
         waiting = [pod for pod in await self.pods(labels) if not pod.spec.node_name]
         for pod in sorted(waiting, key=lambda pod: pod.name)[:count]:
             await self.bind(pod)
             self._addresses += 1
             address = f"10.244.0.{self._addresses}"
-            await self.tell(pod, "Running", podIP=address, podIPs=[{"ip": address}], conditions=_ready(ready))
+            await self.write_status(pod, "Running", podIP=address, podIPs=[{"ip": address}], conditions=_ready(ready))
         await self.settle()
 
     async def end(self, phase: str, *, labels: str = "", count: int = 1000, code: int = 0) -> None:
-        """Let running pods end."""
+        """Terminate running pods."""
         running = [pod for pod in await self.pods(labels) if pod.status.phase == "Running"]
         for pod in sorted(running, key=lambda pod: pod.name)[:count]:
             terminated = {"exitCode": code, "finishedAt": _now(), "startedAt": _now()}
@@ -139,15 +148,15 @@ class Scene:
                 "ready": False,
                 "state": {"terminated": terminated},
             }
-            await self.tell(pod, phase, conditions=_ready(ready=False), containerStatuses=[status])
+            await self.write_status(pod, phase, conditions=_ready(ready=False), containerStatuses=[status])
         await self.settle()
 
-    async def tell(self, pod: Pod, phase: str, **status: Any) -> None:
+    async def write_status(self, pod: Pod, phase: str, **status: Any) -> None:
         patch = {"status": {"phase": phase, **status}}
         await self.client.patch(Pod, pod.name, patch, patch_type="strategic", subresource="status")
 
-    async def reap(self) -> None:
-        """Let pods go that were told to."""
+    async def remove_deleted(self) -> None:
+        """Remove pods that are being deleted."""
         for pod in await self.pods():
             if pod.metadata.deletion_timestamp is not None:
                 try:
@@ -172,8 +181,8 @@ def _clock() -> float:
     return START + asyncio.get_running_loop().time()
 
 
-class EmbeddedScene(Scene):
-    """A scene on the embedded server, whose controllers can be sent away and come back."""
+class EmbeddedWorkloadCluster(WorkloadCluster):
+    """The embedded server, whose controllers can be stopped and started again."""
 
     collects = False
 
@@ -183,7 +192,7 @@ class EmbeddedScene(Scene):
 
     @asynccontextmanager
     async def controllers(self, transport: Transport | None = None) -> AsyncGenerator[Manager]:
-        """Have our controllers at work while the block runs."""
+        """Run our controllers while the block runs."""
         client = Client(transport or InProcessTransport(self.server.handle))
         manager = Manager(client, name="kube-controller-manager")
         manager.add(*workload_controllers(clock=_clock))
@@ -192,30 +201,32 @@ class EmbeddedScene(Scene):
 
 
 @asynccontextmanager
-async def embedded_scene() -> AsyncGenerator[EmbeddedScene]:
-    """Give the embedded server with our controllers at work."""
-    scene = EmbeddedScene()
-    await scene.client.create(Unstructured(NODE))
-    async with scene.controllers():
-        yield scene
+async def embedded_workload_cluster() -> AsyncGenerator[EmbeddedWorkloadCluster]:
+    """Run the embedded server with our controllers."""
+    cluster = EmbeddedWorkloadCluster()
+    await cluster.client.create(Unstructured(NODE))
+    async with cluster.controllers():
+        yield cluster
 
 
 @asynccontextmanager
-async def real_scene(plane: ControlPlane, namespace: str, stillness: Stillness) -> AsyncGenerator[Scene]:
-    """Give a namespace of a real server whose controller manager is at work; `stillness` follows that server."""
+async def real_workload_cluster(
+    plane: ControlPlane, namespace: str, quiet_namespaces: QuietNamespaces
+) -> AsyncGenerator[WorkloadCluster]:
+    """Give a namespace of a real server whose controller manager is at work; `quiet_namespaces` follows that server."""
     async with Client.connect(load_config(kubeconfig=plane.kubeconfig)) as client:
         await client.create(Unstructured({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
         await client.apply(Unstructured(NODE))
-        scene = Scene(client, namespace, stillness)
+        cluster = WorkloadCluster(client, namespace, quiet_namespaces)
 
         async def has_account() -> bool:
-            return any(one.name == "default" for one in await scene.all("serviceaccounts"))
+            return any(one.name == "default" for one in await cluster.all("serviceaccounts"))
 
-        await scene.until(has_account, "the default service account")
-        yield scene
+        await cluster.until(has_account, "the default service account")
+        yield cluster
 
 
-# Comparing
+# Comparison
 
 _HASH = re.compile(r"-[bcdf-hj-np-tv-xz2-9]{8,10}(?=[-\":, ]|$)")
 _SUFFIX = re.compile(r"-[bcdf-hj-np-tv-xz2-9]{5}(?=[\":, ]|$)")
@@ -225,7 +236,7 @@ _TIMES = re.compile(r"^\d{4}-\d\d-\d\dT")
 
 
 def masked(value: Any) -> Any:
-    """Leave out what differs from run to run: identities, times, hashes and generated ends of names."""
+    """Mask what differs from run to run: identities, times, hashes and generated name suffixes."""
     if isinstance(value, dict):
         kept = {key: masked(one) for key, one in value.items() if key not in _DROPPED}
         return {key: "<hash>" if key == "pod-template-hash" else one for key, one in kept.items()}
@@ -238,17 +249,17 @@ def masked(value: Any) -> Any:
     return value
 
 
-async def seen(scene: Scene, *kinds: str) -> dict[str, list[Any]]:
-    """Give what is in the namespace, masked and in an order of its own; events as what they say, and how often."""
+async def seen(cluster: WorkloadCluster, *kinds: str) -> dict[str, list[Any]]:
+    """Return the objects of the namespace, masked and sorted; events as their text, and how often."""
     found: dict[str, list[Any]] = {}
     for kind in kinds:
-        rows = [_bare(kind, one) for one in await scene.all(kind) if one.name != "kubernetes"]
+        rows = [_bare(kind, one) for one in await cluster.all(kind) if one.name != "kubernetes"]
         found[kind] = sorted(rows, key=_order)
     return found
 
 
 def _bare(kind: str, row: Unstructured) -> dict[str, Any]:
-    """Leave out what is not the controllers' matter, or depends on how fast a kubelet is; add who wrote."""
+    """Drop fields that are not written by controllers, or depend on the speed of a kubelet; add the field managers."""
     bare = {key: masked(one) for key, one in row.items() if key not in ("apiVersion", "kind")}
     managers = {(one["manager"], one["operation"], one.get("subresource", "")) for one in row.metadata["managedFields"]}
     bare["managers"] = [list(one) for one in sorted(managers)]
@@ -258,10 +269,10 @@ def _bare(kind: str, row: Unstructured) -> dict[str, Any]:
         bare["metadata"]["labels"].pop("topology.kubernetes.io/zone", None)
     if kind == "endpointslices.discovery.k8s.io":
         del bare["metadata"]["generation"]
-        bare["endpoints"] = sorted(bare["endpoints"] or [], key=_order)  # a real one puts them in as they come
+        bare["endpoints"] = sorted(bare["endpoints"] or [], key=_order)  # a real controller keeps the order of arrival
     if kind == "deployments.apps":
         for condition in bare["status"].get("conditions", ()):
-            # Which of the two is seen when a rollout has just begun is a matter of who comes first.
+            # Which of the two is seen at the start of a rollout is a race.
             if condition["reason"] in ("NewReplicaSetCreated", "ReplicaSetUpdated"):
                 condition |= {"reason": "<under way>", "message": ""}
     if kind == "replicasets.apps":
@@ -273,10 +284,10 @@ def _order(row: Any) -> str:
     return json.dumps(row, sort_keys=True)
 
 
-async def told(scene: Scene) -> list[str]:
-    """Give what the events of the namespace say: kind, type, reason and message, each once."""
+async def event_messages(cluster: WorkloadCluster) -> list[str]:
+    """Return the events of the namespace: kind, type, reason and message, each once."""
     found = set()
-    for one in await scene.all("events"):
+    for one in await cluster.all("events"):
         about = one["involvedObject"]
         found.add(masked(f"{about['kind']} {about['name']}: {one['type']} {one['reason']}: {one['message']}"))
     return sorted(found)
