@@ -19,7 +19,7 @@ from konverge.webhooks import AdmissionRequest, Webhooks, WebhookServer, validat
 from konverge_operators.webapp.api import WebApp
 from konverge_operators.webapp.operator import operator
 from webapps import webapp
-from webhook_pairs import authority, pair_of, trusting
+from webhook_certificates import authority, pair_of, trusting
 
 AUTHORITY = authority()
 LARGE = int(6.5 * (1 << 20))

@@ -13,7 +13,7 @@ from konverge.k8s.apps.v1 import Deployment
 from konverge.objects import Unstructured
 from konverge.testing import settle
 from konverge.wire.messages import Request, Response
-from konverge_cluster.workloads.deployments.templates import set_name, template_hash
+from konverge_cluster.workloads.deployments.templates import replica_set_name, template_hash
 from workload_scenarios import deployment, follow, image, job, service
 from workload_clusters import NODE, EmbeddedWorkloadCluster, embedded_workload_cluster, seen
 
@@ -123,7 +123,7 @@ async def test_a_name_that_is_taken_by_another_replica_set_counts_as_a_collision
     await cluster.client.create(Unstructured(NODE))
     await cluster.create(deployment(1))
     web = await cluster.client.get(Deployment, "web")
-    taken = set_name("web", template_hash(web.spec.template, None))
+    taken = replica_set_name("web", template_hash(web.spec.template, None))
     labels = {"matchLabels": {"x": "y"}}
     template = {"metadata": {"labels": {"x": "y"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     other = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": taken}}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from embedded_plane import CONFIG_MAPS, Plane, config_map
+from virtual_server import CONFIG_MAPS, VirtualTimeServer, config_map
 from konverge.cache.backoff import Stagger
 from konverge.cache.options import ReflectorOptions
 from konverge.cache.reflector import Reflector
@@ -20,7 +20,7 @@ from konverge.testing.faults import FaultScript, RecordedRequest, any_request, l
 from konverge.wire.list_watch import Selection
 from recording_sink import RecordingSink
 
-__all__ = ["CONFIG_MAP", "Plane", "ReflectorHarness", "config_map", "reflector_harness", "running"]
+__all__ = ["CONFIG_MAP", "VirtualTimeServer", "ReflectorHarness", "config_map", "reflector_harness", "running"]
 
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 
@@ -29,7 +29,7 @@ CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 class ReflectorHarness:
     """The parts of the setup, and operations on the server."""
 
-    plane: Plane
+    plane: VirtualTimeServer
     transport: FaultTransport
     reflector: Reflector
     sink: RecordingSink
@@ -105,7 +105,7 @@ async def running(reflector: Reflector) -> AsyncIterator[None]:
 @asynccontextmanager
 async def reflector_harness(
     *,
-    plane: Plane | None = None,
+    plane: VirtualTimeServer | None = None,
     start: bool = True,
     selection: Selection | None = None,
     reflector_options: ReflectorOptions | None = None,
@@ -113,7 +113,7 @@ async def reflector_harness(
     **options: Any,
 ) -> AsyncIterator[ReflectorHarness]:
     """Watch the config maps of an embedded server's default namespace, on virtual time."""
-    plane = plane or Plane()
+    plane = plane or VirtualTimeServer()
     transport = FaultTransport(InProcessTransport(plane.server.handle))
     sink = RecordingSink()
     async with Client(transport) as client:

@@ -120,7 +120,7 @@ class Layers:
     # Lists
 
     @property
-    def is_listing(self) -> bool:
+    def list_started(self) -> bool:
         """Whether a list is being read."""
         return self._staged is not None
 

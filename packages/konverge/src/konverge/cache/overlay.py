@@ -44,7 +44,7 @@ class _Change(Protocol):
     def new(self) -> Entry | None: ...
 
 
-class _OwnDelete(msgspec.Struct, frozen=True, gc=False):
+class _LocalDelete(msgspec.Struct, frozen=True, gc=False):
     writer: Any
 
 
@@ -56,7 +56,7 @@ class Overlay:
         self._tombstones: dict[str, _Tombstone] = {}
         self._unversioned: dict[str, None] = {}  # uids of the tombstones without a version, oldest first
         # The last uids whose removal was delivered; the value is set for those that were own deletes.
-        self._removed: dict[str, _OwnDelete | None] = {}
+        self._removed: dict[str, _LocalDelete | None] = {}
         self._writers: dict[int, Any] = {}
         # What expires at a version: a write (uid is ""), the tombstone of a uid, or only a writer (_NO_KEY).
         self._expiries: list[tuple[int, Key, str]] = []
@@ -123,7 +123,7 @@ class Overlay:
         if tombstone is not None and isinstance(high_water_mark, int) and tombstone.version <= high_water_mark:
             del self._tombstones[uid]
             self._unversioned.pop(uid, None)
-            self._remember(uid, _OwnDelete(tombstone.writer))
+            self._remember(uid, _LocalDelete(tombstone.writer))
 
     def record_removal(self, uid: str, version: Version) -> None:
         """Record that the removal of an object was delivered, at a version [6]."""
@@ -149,7 +149,7 @@ class Overlay:
         """Record the response of an own delete; report whether the removal was delivered before the response."""
         if uid not in self._removed:
             return False
-        self._remember(uid, _OwnDelete(writer))
+        self._remember(uid, _LocalDelete(writer))
         return True
 
     def restore_tombstone(self, entry: Entry) -> None:
@@ -161,7 +161,7 @@ class Overlay:
         if deleted is not None:
             self.add_tombstone(entry.key, entry.uid, version=int(entry.version), writer=deleted.writer)
 
-    def _remember(self, uid: str, deleted: _OwnDelete | None) -> None:
+    def _remember(self, uid: str, deleted: _LocalDelete | None) -> None:
         self._removed.pop(uid, None)
         self._removed[uid] = deleted
         if len(self._removed) > _MAX_REMOVED_UIDS:

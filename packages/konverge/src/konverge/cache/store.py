@@ -113,7 +113,7 @@ class Store:
         Raises: DecodeError when its name or version is missing or unreadable; then nothing has changed.
         """
         layers = self._layers
-        if layers.is_listing:
+        if layers.list_started:
             entry = self._decoder.decode(raw, layers.get_delivered)
             layers.stage(entry.key, entry)
         else:
@@ -127,7 +127,7 @@ class Store:
         Raises: as `put`.
         """
         entry = self._decoder.decode(raw)
-        if self._layers.is_listing:
+        if self._layers.list_started:
             self._layers.stage(entry.key, None)
         else:
             self._notify(self._layers.remove(entry))

@@ -57,7 +57,7 @@ class Retries(Generic[K]):
         failure = self._failures.get(key)
         return None if failure is None else failure.retry_at
 
-    def earliest_start(self, key: K, requested: float) -> float:
+    def start_time(self, key: K, requested: float) -> float:
         """Return when a key may run that was requested for a time."""
         failure = self._failures.get(key)
         if failure is None or failure.retry_at is None or not failure.ran_early:

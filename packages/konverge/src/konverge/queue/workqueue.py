@@ -271,7 +271,7 @@ class WorkQueue(Generic[K]):
 
     def _schedule(self, key: K, ready_at: float, priority: Priority, now: float) -> None:
         self._advance(now)  # a delayed key that is due by now has been ready since then
-        ready_at = self._retries.earliest_start(key, ready_at)
+        ready_at = self._retries.start_time(key, ready_at)
         item = self._items.get(key)
         if item is None:
             item = self._items[key] = QueueItem(key, priority)

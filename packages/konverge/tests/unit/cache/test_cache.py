@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from embedded_plane import Plane, config_map
+from virtual_server import VirtualTimeServer, config_map
 from konverge.cache import Cache, CacheOptions, Event, EventType, by_function, by_path
 from konverge.client import Client, InProcessTransport
 from konverge.errors import DecodeError, NotSynced
@@ -28,7 +28,7 @@ WIDGET = Kind("example.com", "v1", "Widget", "widgets")
 class Rig:
     """A server, a client, and an open cache."""
 
-    plane: Plane
+    plane: VirtualTimeServer
     transport: FaultTransport
     client: Client
     cache: Cache
@@ -54,7 +54,7 @@ class Rig:
 
 @asynccontextmanager
 async def rig(**options: Any) -> AsyncIterator[Rig]:
-    plane = Plane()
+    plane = VirtualTimeServer()
     transport = FaultTransport(InProcessTransport(plane.server.handle))
     async with (
         Client(transport) as client,

@@ -68,8 +68,8 @@ def test_an_object_on_which_the_index_function_fails_is_not_found_and_logged_onc
     index = Index("size", by_function(Unstructured, sizes))
     with caplog.at_level(logging.ERROR):
         for name in ("a", "b"):
-            index.move(None, entry(name, {}))
-        index.move(None, entry("c", {"size": 3}))
+            index.update(None, entry(name, {}))
+        index.update(None, entry("c", {"size": 3}))
     assert index.find(3) == (at("c"),)
     assert len(caplog.records) == 1
     assert caplog.records[0].index == "size"  # type: ignore[attr-defined]
@@ -79,10 +79,10 @@ def test_an_index_drops_values_without_objects() -> None:
     index = Index("node", by_path(".spec.node"))
     states = [entry("a", {"node": "n1"}), entry("b", {"node": "n1"}), entry("c", {"node": "n1"})]
     for state in states:
-        index.move(None, state)
+        index.update(None, state)
     assert (index.count("n1"), len(index.find("n1"))) == (3, 3)
     for state in states:
-        index.move(state, None)
+        index.update(state, None)
     assert index.values() == ()
     assert (index.count("n1"), index.find("n1")) == (0, ())
 
@@ -126,14 +126,14 @@ def test_an_equal_index_can_be_added_twice_but_not_a_different_one() -> None:
     store.add_index("node", by_path(".spec.node"))
     store.add_index("node", by_path(".spec.node"))
     for taken, values in [("node", by_path(".spec.other")), ("owners", by_path(".x")), ("labels", by_path(".x"))]:
-        with pytest.raises(ValueError, match="has another index"):
+        with pytest.raises(ValueError, match="already has a different index"):
             store.add_index(taken, values)
 
 
 def test_the_error_for_an_unknown_index_lists_the_known_ones() -> None:
     store = Store(WIDGET)
     store.add_index("node", by_path(".spec.node"))
-    with pytest.raises(ValueError, match=r"no index 'nod'.*there are: node"):
+    with pytest.raises(ValueError, match=r"no index 'nod'.*known indexes: node"):
         store.find("nod", "x")
 
 
@@ -148,11 +148,11 @@ def test_an_index_lookup_can_be_limited_to_a_namespace() -> None:
 def test_a_label_selector_uses_the_label_index() -> None:
     index = LabelIndex()
     for number in range(100):
-        index.move(None, entry(f"a-{number}", labels={"app": "web", "shard": str(number % 10)}))
-    narrowed = index.narrow(LabelSelector.parse("app=web,shard in (1,2)"))
+        index.update(None, entry(f"a-{number}", labels={"app": "web", "shard": str(number % 10)}))
+    narrowed = index.candidates(LabelSelector.parse("app=web,shard in (1,2)"))
     assert narrowed is not None
     assert len(narrowed) == 20
-    assert index.narrow(LabelSelector.parse("shard!=1,app")) is None
+    assert index.candidates(LabelSelector.parse("shard!=1,app")) is None
 
 
 labels = st.dictionaries(st.sampled_from(["app", "tier", "x"]), st.sampled_from(["a", "b", ""]), max_size=3)

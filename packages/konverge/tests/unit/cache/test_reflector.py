@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from embedded_plane import CONFIG_MAPS
+from virtual_server import CONFIG_MAPS
 from konverge.cache.backoff import Stagger
 from konverge.cache.options import ReflectorOptions
 from konverge.cache.reflector import Reflector
@@ -30,7 +30,7 @@ from konverge.testing.faults import (
 )
 from konverge.wire.list_watch import Selection
 from recording_sink import RecordingSink
-from reflector_harness import CONFIG_MAP, Plane, config_map, reflector_harness, running
+from reflector_harness import CONFIG_MAP, VirtualTimeServer, config_map, reflector_harness, running
 
 PAGES_OF_TWO = Selection(page_size=2, streaming=False)
 
@@ -39,8 +39,8 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def plane_with(*names: str) -> Plane:
-    plane = Plane()
+async def plane_with(*names: str) -> VirtualTimeServer:
+    plane = VirtualTimeServer()
     for name in names:
         await plane.good("POST", CONFIG_MAPS, config_map(name))
     return plane
@@ -531,7 +531,7 @@ async def test_metadata_only_collections_are_watched_in_the_same_way() -> None:
 
 
 async def test_a_selector_limits_what_is_watched() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     await plane.good("POST", CONFIG_MAPS, config_map("a", {"app": "web"}))
     await plane.good("POST", CONFIG_MAPS, config_map("b"))
     async with reflector_harness(plane=plane, selection=Selection(label_selector="app=web")) as it:
@@ -561,7 +561,7 @@ async def test_reflectors_that_lose_a_server_together_reconnect_one_after_the_ot
         assert len([time for time in times if begin <= time < begin + 1]) <= 5
 
 
-async def _watch_for(plane: Plane, stagger: Stagger, seconds: float) -> list[float]:
+async def _watch_for(plane: VirtualTimeServer, stagger: Stagger, seconds: float) -> list[float]:
     """Watch for a while, with a server that is down from 10 s to 20 s; return the times of the requests since."""
     async with reflector_harness(
         plane=plane, stagger=stagger, reflector_options=ReflectorOptions(idle_timeout=500)
