@@ -1,7 +1,6 @@
-"""Python source from API descriptions: `konverge.k8s` from a server, typed classes from a foreign CRD.
+"""Generate Python source from API descriptions: `konverge.k8s` from a server, typed classes from CRD files.
 
-Nothing here does I/O. A description is read into shapes (`openapi`, `crds`), and shapes are written as source
-(`source`).
+Nothing here does I/O. `openapi` and `crds` parse a description into shapes, and `source` renders shapes as Python.
 """
 
 from __future__ import annotations

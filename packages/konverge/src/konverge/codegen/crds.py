@@ -1,14 +1,15 @@
-"""Foreign CRDs to one module of typed classes: what `konverge models FILE` prints.
+"""Generate one module of typed classes from CRD files: the output of `konverge models FILE`.
 
 Rules that hold here:
 
-1. A kind gets its own name; models inside get the path that leads to them (`CertificateSpecPrivateKey`), of a long path
-   the end. Of several versions the stored one keeps the plain name, the others carry theirs (`CertificateV1alpha2`).
-2. The server enforces a CRD's schema to the letter, so required fields are required, lists and maps too, and a nullable
+1. The class of a kind has the name of the kind. A nested model is named after its path (`CertificateSpecPrivateKey`),
+   or after the end of a long path. The stored version has the plain name, other versions have theirs as a suffix
+   (`CertificateV1alpha2`).
+2. The server enforces the schema of a CRD exactly. So required fields are required, also lists and maps, and a nullable
    one may be None. Optional lists and maps are empty by default, other optional fields None.
-3. `spec` and `status` are as in `konverge.k8s`: a status is always there to be read, so nothing directly in it is
-   required; a spec has a default unless the author must say something in it.
-4. What the schema leaves open (`x-kubernetes-preserve-unknown-fields`) is left open: plain JSON values.
+3. `spec` and `status` are as in `konverge.k8s`: a status is never None, so none of its own fields is required; a spec
+   has a default unless it has required fields.
+4. Where the schema preserves unknown fields (`x-kubernetes-preserve-unknown-fields`), the type is plain JSON.
 5. The same input gives the same text.
 """
 
@@ -21,21 +22,21 @@ from typing import Any
 
 from konverge.codegen.identifiers import Names, attributes_of, can_be_field, class_word
 from konverge.codegen.manifests import CrdVersion, Schema, read_crds
-from konverge.codegen.scalars import ANY, INT_OR_STRING, OBJECT, QUANTITY, scalar
+from konverge.codegen.primitives import ANY, INT_OR_STRING, OBJECT, QUANTITY, primitive_type
 from konverge.codegen.shapes import ClassShape, Default, FieldShape, LiteralShape, ModuleShape, TypeShape
 from konverge.codegen.source import source_of
-from konverge.codegen.texts import first_paragraph, quoted
+from konverge.codegen.texts import string_literal, summary
 from konverge.errors import DecodeError
 
 __all__ = ["models_from_crds"]
 
-LONGEST_NAME = 64
+MAX_NAME_LENGTH = 64
 
 _IMPORTED_NAMES = (
     *("Any", "Condition", "Kind", "Literal", "Model", "Quantity", "Resource", "Scope", "TypeAlias", "Unstructured"),
     *("annotations", "datetime", "field"),
 )
-_UNTYPED = TypeShape("Unstructured", frozenset({("konverge.objects.resources", "Unstructured")}))
+_UNSTRUCTURED = TypeShape("Unstructured", frozenset({("konverge.objects.resources", "Unstructured")}))
 _CONDITION = TypeShape("Condition", frozenset({("konverge.objects.conditions", "Condition")}))
 _CONDITION_REQUIRED = frozenset({"type", "status", "reason", "message", "lastTransitionTime"})
 _CONDITION_FIELDS = _CONDITION_REQUIRED | {"observedGeneration"}
@@ -44,16 +45,16 @@ _INLINE_LITERAL = 60
 
 
 def models_from_crds(text: str, *, source: str = "input") -> str:
-    """Write a module with a class for each served version of each CRD in a YAML or JSON text.
+    """Return a module with a class for each served version of each CRD in a YAML or JSON text.
 
-    Raises: DecodeError when the text holds no CRD that can be read; it names `source` and the place.
+    Raises: DecodeError if the text contains no valid CRD; the message names `source` and the location.
     """
     versions = read_crds(text, source=source)
     return source_of(_Module(versions, source).shape())
 
 
 class _Module:
-    """The classes of all CRDs of one input, which share a namespace."""
+    """The module with the classes of all CRDs of one input, which share a namespace."""
 
     def __init__(self, versions: list[CrdVersion], source: str) -> None:
         self._versions = versions
@@ -62,7 +63,7 @@ class _Module:
         self._shape = ModuleShape(doc=_module_doc(versions, source))
 
     def shape(self) -> ModuleShape:
-        # Kinds first, so that no model inside of another kind takes their names.
+        # Kinds claim their names first, before the nested models of other kinds.
         names = {id(version): self._kind_name(version) for version in _stored_first(self._versions)}
         for version in self._versions:
             self._add_kind(version, names[id(version)])
@@ -73,11 +74,11 @@ class _Module:
         plain = word if word.isidentifier() else f"Kind{word}"
         versioned = f"{plain}{class_word(version.kind.version)}"
         grouped = f"{class_word(version.kind.group.partition('.')[0])}{plain}"
-        wishes = [plain, grouped] if version.storage or self._only_one(version) else [versioned]
-        return self._names.take(*wishes, f"{grouped}{class_word(version.kind.version)}")
+        candidates = [plain, grouped] if version.storage or self._only_one(version) else [versioned]
+        return self._names.claim(*candidates, f"{grouped}{class_word(version.kind.version)}")
 
     def _only_one(self, version: CrdVersion) -> bool:
-        same = [each for each in self._versions if _family(each) == _family(version)]
+        same = [each for each in self._versions if _group_kind(each) == _group_kind(version)]
         return len(same) == 1
 
     def _add_kind(self, version: CrdVersion, name: str) -> None:
@@ -91,7 +92,7 @@ class _Module:
     def _kind_class(self, version: CrdVersion, name: str) -> ClassShape:
         properties = _properties(version.schema, "")
         wires = [wire for wire in properties if wire not in ("apiVersion", "kind", "metadata") and can_be_field(wire)]
-        # An empty status is cut off at the end of the text, so it comes last.
+        # The codec removes an empty status from the end of the encoded text, so the status is the last field.
         wires.sort(key=lambda wire: wire == "status")
         attributes = attributes_of(wires, resource=True)
         place = Place(name)
@@ -106,16 +107,16 @@ class _Module:
         model = self._class_named(shape.type.text.removesuffix(" | None"))
         if wire not in ("spec", "status") or model is None:
             return shape
-        needs_nothing = all(field.default is not None for field in model.fields)
-        default = Default(model.name) if needs_nothing else None
+        all_optional = all(field.default is not None for field in model.fields)
+        default = Default(model.name) if all_optional else None
         return FieldShape(attribute, wire, TypeShape(model.name), default, shape.doc)
 
     def _class_named(self, name: str) -> ClassShape | None:
         return next((shape for shape in self._shape.classes if shape.name == name), None)
 
     def _model(self, schema: Schema, place: Place) -> TypeShape:
-        name = self._names.take(*place.class_names())
-        # Its position is noted before the models inside are made, so that a reader meets the outer one first.
+        name = self._names.claim(*place.class_names())
+        # The position is taken before nested models are added, so that the outer model comes first in the source.
         position = len(self._shape.classes)
         wires = [wire for wire in _properties(schema, place.path) if can_be_field(wire)]
         attributes = attributes_of(wires)
@@ -144,10 +145,10 @@ class _Module:
             case "object":
                 return self._object(schema, place)
             case "array":
-                inner = place.inside("[]")
+                inner = place.element("[]")
                 return self._type(_schema(schema.get("items", {}), inner.path), inner).in_list()
             case "string" | "integer" | "number" | "boolean":
-                return self._choice(schema, place) or scalar(schema) or ANY
+                return self._choice(schema, place) or primitive_type(schema) or ANY
             case None:
                 return ANY
             case other:
@@ -155,31 +156,31 @@ class _Module:
 
     def _object(self, schema: Schema, place: Place) -> TypeShape:
         if schema.get("x-kubernetes-embedded-resource") is True:
-            return _UNTYPED
+            return _UNSTRUCTURED
         if _properties(schema, place.path):
             return _CONDITION if _is_condition(schema) else self._model(schema, place)
         values = schema.get("additionalProperties")
-        return self._type(values, place.inside("{}")).in_map() if isinstance(values, dict) else OBJECT
+        return self._type(values, place.element("{}")).in_map() if isinstance(values, dict) else OBJECT
 
     def _choice(self, schema: Schema, place: Place) -> TypeShape | None:
-        """A choice of values as Literal, which msgspec knows for texts and for numbers of 64 bits."""
+        """Return the Literal of an enum, None if msgspec does not support its values: strings and 64-bit integers."""
         listed = schema.get("enum")
         values = [value for value in listed if value is not None] if isinstance(listed, list) else []
-        plain = scalar(schema)
+        plain = primitive_type(schema)
         if not values or plain is None or not all(_can_be_literal(value, plain.text) for value in values):
             return None
         values = list(dict.fromkeys(values))
-        inline = ", ".join(quoted(value) if isinstance(value, str) else str(value) for value in values)
+        inline = ", ".join(string_literal(value) if isinstance(value, str) else str(value) for value in values)
         if len(inline) <= _INLINE_LITERAL:
             return TypeShape(f"Literal[{inline}]", frozenset({("typing", "Literal")}))
-        name = self._names.take(*place.class_names())
+        name = self._names.claim(*place.class_names())
         self._shape.literals.append(LiteralShape(name, tuple(values)))
         return TypeShape(name)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a schema stands: the class it starts from, the fields that lead to it, and the wire path."""
+    """The location of a schema: the class of the kind, the fields that lead to it, and the wire path."""
 
     kind: str
     fields: tuple[str, ...] = ()
@@ -192,15 +193,15 @@ class Place:
     def field(self, wire: str) -> Place:
         return Place(self.kind, (*self.fields, wire), f"{self.path}.{wire}")
 
-    def inside(self, mark: str) -> Place:
-        """The items of a list, or the values of a map."""
-        return Place(self.kind, self.fields, f"{self.path}{mark}")
+    def element(self, suffix: str) -> Place:
+        """Return the location of the items of a list ("[]") or of the values of a map ("{}")."""
+        return Place(self.kind, self.fields, f"{self.path}{suffix}")
 
     def class_names(self) -> list[str]:
-        """Names for a class made here, best first: the whole path, or as much of its end as a name can bear."""
+        """Return candidates for a class name, best first: the whole path, or as much of its end as fits."""
         words = [class_word(field) for field in self.fields]
         names = [self.kind + "".join(words[start:]) for start in range(len(words))]
-        fitting = next((place for place, name in enumerate(names) if len(name) <= LONGEST_NAME), len(names) - 1)
+        fitting = next((index for index, name in enumerate(names) if len(name) <= MAX_NAME_LENGTH), len(names) - 1)
         return names[fitting::-1]
 
 
@@ -214,25 +215,25 @@ def _stored_first(versions: list[CrdVersion]) -> Iterator[CrdVersion]:
     yield from sorted(versions, key=lambda version: not version.storage)
 
 
-def _family(version: CrdVersion) -> tuple[str, str]:
+def _group_kind(version: CrdVersion) -> tuple[str, str]:
     return version.kind.group, version.kind.kind
 
 
 def _with_open_status(schema: Schema) -> Schema:
-    """The schema of a kind, with nothing required directly in its status."""
+    """Return the schema of a kind without required fields in its status."""
     status = _schema(schema["properties"]["status"], ".status")
     return {**schema, "properties": {**schema["properties"], "status": {**status, "required": []}}}
 
 
 def _module_doc(versions: list[CrdVersion], source: str) -> str:
     kinds = ", ".join(str(version.kind) for version in versions)
-    return f"Typed classes for {kinds}.\n\nMade by `konverge models` from {source}; do not edit."
+    return f"Typed classes for {kinds}.\n\nGenerated by `konverge models` from {source}; do not edit."
 
 
 def _properties(schema: Schema, path: str) -> Schema:
     properties = schema.get("properties") or {}
     if not isinstance(properties, dict) or not all(isinstance(wire, str) for wire in properties):
-        raise _SchemaError("properties is not an object with texts as keys", path)
+        raise _SchemaError("properties is not an object with string keys", path)
     return properties
 
 
@@ -250,7 +251,7 @@ def _required(schema: Schema) -> frozenset[str]:
 def _default(type_: TypeShape) -> Default:
     if type_.text.startswith("list["):
         return Default("list")
-    # Free-form objects are maps as well as they are values: None would only be in the way.
+    # Free-form objects are maps too, so an empty one is more convenient than None.
     return Default("dict") if type_.text.startswith("dict[") else Default()
 
 
@@ -266,11 +267,11 @@ def _can_be_literal(value: Any, type_: str) -> bool:
 
 def _doc(schema: Schema) -> str:
     description = schema.get("description")
-    return first_paragraph(description) if isinstance(description, str) else ""
+    return summary(description) if isinstance(description, str) else ""
 
 
 def _field_doc(schema: Schema) -> str:
-    """The description and, where it is short, the value that the server fills in."""
+    """Return the description and the default of the server."""
     doc = _doc(schema)
     default = schema.get("default")
     if not isinstance(default, str | int | float):

@@ -1,6 +1,6 @@
-"""What a server serves, read from its aggregated discovery: plurals, scopes, and which kinds subresources take.
+"""The kinds that a server serves, from its aggregated discovery: plurals, scopes, and the kinds of subresources.
 
-The input is the JSON of `/api` and `/apis` as `APIGroupDiscoveryList`. Only stable versions (v1, v2, ...) count.
+The input is the JSON of `/api` and `/apis` as `APIGroupDiscoveryList`. Only stable versions (v1, v2, ...) are used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _STABLE = re.compile(r"v\d+")
 
 @dataclass(frozen=True)
 class Served:
-    """A kind, and the subresources that take it when it has no collection of its own (`pods/eviction`)."""
+    """A kind, and the subresources that accept it if it has no collection (`pods/eviction`)."""
 
     kind: Kind
     subresources: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ def is_stable(version: str) -> bool:
 
 
 def served_kinds(*discoveries: Any) -> dict[tuple[str, str, str], Served]:
-    """Map (group, version, kind) to what is served of it."""
+    """Return the served kinds by (group, version, kind)."""
     found = {_identity(kind): Served(kind) for kind in _collections(discoveries)}
     uses: dict[tuple[str, str, str], list[str]] = {}
     for identity, path in _subresources(discoveries):
@@ -38,7 +38,7 @@ def served_kinds(*discoveries: Any) -> dict[tuple[str, str, str], Served]:
             uses.setdefault(identity, []).append(path)
     for identity, paths in uses.items():
         group, version, kind = identity
-        # No collection, so no plural is served: this is the one that the kind would have.
+        # A kind without a collection has no plural, so use the one that it would have.
         found[identity] = Served(Kind(group, version, kind, f"{kind.lower()}s"), tuple(sorted(set(paths))))
     return found
 
@@ -73,7 +73,7 @@ def _group_versions(discoveries: Iterable[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _response(group: str, version: str, resource: Any) -> tuple[str, str, str] | None:
-    """Which kind a resource answers with; a server leaves group and version empty when they are its own."""
+    """Return the kind of the responses of a resource; empty group and version mean those of the resource."""
     kind = resource.get("responseKind")
     if not kind or not kind.get("kind"):
         return None

@@ -1,7 +1,7 @@
-"""CRD files read into what the generator needs: names, scope, and a schema for each served version.
+"""Parse CRD files: names, scope, and a schema for each served version.
 
-The input is foreign, so every step says what it expected and where. One file may hold many documents, lists of objects
-and objects of other kinds; only CustomResourceDefinitions count.
+The input is not trusted, so every error says what was expected and where. A file may contain several documents, lists
+of objects and objects of other kinds; only CustomResourceDefinitions are used.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ __all__ = ["CrdVersion", "read_crds"]
 
 Schema = dict[str, Any]
 
-# Twenty times the largest bundles that are published; what is larger is no file of CRDs.
-MOST_CHARACTERS = 64 * 1024 * 1024
-MOST_NESTED = 200
-# A schema that repeats itself by YAML anchors can be small as a text and endless as classes.
-MOST_FIELDS = 100_000
-MOST_LEVELS = 60
+# Twenty times the size of the largest published bundles.
+MAX_CHARACTERS = 64 * 1024 * 1024
+MAX_DEPTH = 200
+# With YAML anchors, a short text can describe a schema with an unlimited number of fields.
+MAX_FIELDS = 100_000
+MAX_LEVELS = 60
 _GROUP = "apiextensions.k8s.io"
 _KIND = "CustomResourceDefinition"
 
@@ -39,11 +39,11 @@ class CrdVersion:
 
 
 def read_crds(text: str, *, source: str = "input") -> list[CrdVersion]:
-    """Read every served version of every CRD in a YAML or JSON text, in the order of the text.
+    """Return every served version of every CRD in a YAML or JSON text, in the order of the text.
 
-    Raises: DecodeError that names `source` and what is wrong with it.
+    Raises: DecodeError that names `source` and the error.
     """
-    if len(text) > MOST_CHARACTERS:
+    if len(text) > MAX_CHARACTERS:
         raise DecodeError(f"{source} is too large for a file of CRDs: {len(text):,} characters")
     objects = [obj for document in _documents(text, source) for obj in _objects(document, source)]
     crds = [obj for obj in objects if obj.get("kind") == _KIND]
@@ -55,7 +55,7 @@ def read_crds(text: str, *, source: str = "input") -> list[CrdVersion]:
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Reads YAML as Kubernetes does: what looks like a date is a text."""
+    """Loads YAML as Kubernetes does: a date is a string."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, Any]]]] = {
         letter: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
@@ -65,7 +65,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 def _documents(text: str, source: str) -> list[Any]:
     try:
-        _refuse_deep(text, source)
+        _check_depth(text, source)
         return list(yaml.load_all(text, Loader=_Loader))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -75,34 +75,34 @@ def _documents(text: str, source: str) -> list[Any]:
         raise DecodeError(f"{source} is not YAML: {str(error).splitlines()[0]}") from error
 
 
-def _refuse_deep(text: str, source: str) -> None:
-    """Stop before the C library nests without limit: it would take the process down."""
+def _check_depth(text: str, source: str) -> None:
+    """Refuse deep nesting, which would overflow the stack of the C library and crash the process."""
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
-            if depth > MOST_NESTED:
-                raise DecodeError(f"{source} is no file of CRDs: it is nested deeper than {MOST_NESTED} levels")
+            if depth > MAX_DEPTH:
+                raise DecodeError(f"{source} is not a file of CRDs: it is nested deeper than {MAX_DEPTH} levels")
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 
 
 def _objects(document: Any, source: str) -> Iterator[dict[str, Any]]:
-    """The objects of a document; a `List` is what kubectl prints for several."""
+    """Yield the objects of a document. kubectl prints several objects as a `List`."""
     if document is None:
         return
     if not isinstance(document, dict):
-        raise DecodeError(f"{source} holds a {type(document).__name__} where an object with a kind should be")
+        raise DecodeError(f"{source}: expected an object with a kind, got {type(document).__name__}")
     items = document.get("items")
     if str(document.get("kind", "")).endswith("List") and isinstance(items, list):
         for item in items:
             # Items of a typed list need not repeat their kind.
-            yield from _objects(_named_by(document, item), source)
+            yield from _objects(_with_kind(document, item), source)
     else:
         yield document
 
 
-def _named_by(parent: dict[str, Any], item: Any) -> Any:
+def _with_kind(parent: dict[str, Any], item: Any) -> Any:
     if isinstance(item, dict) and "kind" not in item and parent["kind"] == f"{_KIND}List":
         return {"apiVersion": parent.get("apiVersion"), "kind": _KIND, **item}
     return item
@@ -113,7 +113,7 @@ def _versions(crd: dict[str, Any], source: str) -> Iterator[CrdVersion]:
     name = _text(_mapping(crd, "metadata", anonymous), "name", anonymous, path=".metadata")
     where = f"{_KIND} {name} in {source}"
     if crd.get("apiVersion") != f"{_GROUP}/v1":
-        raise DecodeError(f"{where} has apiVersion {crd.get('apiVersion')}: only {_GROUP}/v1 can be read")
+        raise DecodeError(f"{where} has apiVersion {crd.get('apiVersion')}: only {_GROUP}/v1 is supported")
     spec = _mapping(crd, "spec", where)
     versions = spec.get("versions")
     if not isinstance(versions, list) or not versions:
@@ -138,23 +138,26 @@ def _version(spec: dict[str, Any], version: dict[str, Any], place: int, where: s
         Scope(scope),
     )
     schema = _mapping(_mapping(version, "schema", where, path=path), "openAPIV3Schema", where, path=f"{path}.schema")
-    if _weight(schema, {}, MOST_LEVELS) > MOST_FIELDS:
-        limits = f"more than {MOST_FIELDS:,} fields or {MOST_LEVELS} levels"
+    if _count_fields(schema, {}, MAX_LEVELS) > MAX_FIELDS:
+        limits = f"more than {MAX_FIELDS:,} fields or {MAX_LEVELS} levels"
         raise DecodeError(f"{where}: the schema of {kind.version} has {limits}", path=path)
     return CrdVersion(kind, storage=version.get("storage") is True, schema=schema)
 
 
-def _weight(schema: Any, known: dict[int, int], levels: int) -> int:
-    """Count a schema and all inside; what is shared counts each time but is walked once. Too deep is too many."""
+def _count_fields(schema: Any, known: dict[int, int], levels: int) -> int:
+    """Count a schema and all nested ones. A shared schema is visited once and counted each time.
+
+    A schema that is nested too deeply counts as too many fields.
+    """
     if not isinstance(schema, dict):
         return 0
     if levels == 0:
-        return MOST_FIELDS + 1
+        return MAX_FIELDS + 1
     if id(schema) not in known:
         properties = schema.get("properties")
         inner = [schema.get("items"), schema.get("additionalProperties")]
         inner += properties.values() if isinstance(properties, dict) else ()
-        known[id(schema)] = 1 + sum(_weight(each, known, levels - 1) for each in inner)
+        known[id(schema)] = 1 + sum(_count_fields(each, known, levels - 1) for each in inner)
     return known[id(schema)]
 
 
@@ -162,17 +165,17 @@ def _is_served(version: Any) -> bool:
     return isinstance(version, dict) and version.get("served", True) is not False
 
 
-def _mapping(holder: dict[str, Any], field: str, where: str, *, path: str = "") -> dict[str, Any]:
-    value = holder.get(field)
+def _mapping(parent: dict[str, Any], field: str, where: str, *, path: str = "") -> dict[str, Any]:
+    value = parent.get(field)
     if not isinstance(value, dict):
-        problem = "is missing" if value is None else f"is a {type(value).__name__}, expected an object"
-        raise DecodeError(f"{where}: {path}.{field} {problem}", path=f"{path}.{field}")
+        error = "is missing" if value is None else f"is a {type(value).__name__}, expected an object"
+        raise DecodeError(f"{where}: {path}.{field} {error}", path=f"{path}.{field}")
     return value
 
 
-def _text(holder: dict[str, Any], field: str, where: str, *, path: str) -> str:
-    value = holder.get(field)
+def _text(parent: dict[str, Any], field: str, where: str, *, path: str) -> str:
+    value = parent.get(field)
     if not isinstance(value, str) or not value:
-        problem = "is missing" if value is None else f"is {value!r:.40}, expected a text"
-        raise DecodeError(f"{where}: {path}.{field} {problem}", path=f"{path}.{field}")
+        error = "is missing" if value is None else f"is {value!r:.40}, expected a string"
+        raise DecodeError(f"{where}: {path}.{field} {error}", path=f"{path}.{field}")
     return value

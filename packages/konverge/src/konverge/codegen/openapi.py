@@ -1,14 +1,14 @@
-"""A server's API description to modules: one for each group and version, with all kinds that it serves.
+"""Generate modules from the API description of a server: one for each group and version, with all served kinds.
 
-The input is what `/openapi/v3/<group version>` and aggregated discovery answer. Rules that hold here:
+The input is `/openapi/v3/<group version>` and aggregated discovery. Rules that hold here:
 
-1. Served kinds become objects with an identity, all that they refer to becomes models; a type lives in the module of
-   its own group, whoever uses it.
-2. Lists and maps are empty by default and never None. Other optional fields are None when absent.
-3. Required fields have no default, with two exceptions, where servers leave them out or write null all the same: a
-   point in time, and what is directly in a status (it is absent until somebody wrote one).
-4. `spec` and `status` are there without being asked for: each has a default unless the author must say something in it.
-5. A struct that Go holds by value (`default: {}`) is required when something in it is: it is always written.
+1. Served kinds become resources with an identity, the types that they refer to become models. A type is in the module
+   of its own group, whatever uses it.
+2. Lists and maps are empty by default and never None. Other optional fields are None by default.
+3. Required fields have no default, with two exceptions, which servers omit or send as null nevertheless: times, and the
+   fields of a status (a status is absent until it is written).
+4. `spec` and `status` have a default unless they have required fields.
+5. A struct that is a value in Go (`default: {}`) is required if it has required fields: Go always encodes it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any
 
 from konverge.codegen.discovery import Served, is_stable, served_kinds
 from konverge.codegen.identifiers import attributes_of
-from konverge.codegen.scalars import ANY, DATETIME, INT_OR_STRING, MICRO_TIME, OBJECT, scalar
+from konverge.codegen.primitives import ANY, DATETIME, INT_OR_STRING, MICRO_TIME, OBJECT, primitive_type
 from konverge.codegen.shapes import ClassShape, Default, FieldShape, ModuleShape, TypeShape
-from konverge.codegen.texts import first_paragraph
+from konverge.codegen.texts import summary
 
 __all__ = ["ApiDescription", "module_of"]
 
@@ -34,30 +34,30 @@ _OBJECT_META = f"{_META}ObjectMeta"
 _EXTRA_ROOTS = (f"{_META}DeleteOptions", f"{_META}Status")
 
 
-def _ours(module: str, name: str) -> TypeShape:
+def _imported_type(module: str, name: str) -> TypeShape:
     return TypeShape(name, frozenset({(module, name)}))
 
 
 _KNOWN: dict[str, TypeShape] = {
-    _OBJECT_META: _ours("konverge.objects.metadata", "ObjectMeta"),
-    f"{_META}ListMeta": _ours("konverge.objects.metadata", "ListMeta"),
-    f"{_META}ManagedFieldsEntry": _ours("konverge.objects.metadata", "ManagedFieldsEntry"),
-    f"{_META}OwnerReference": _ours("konverge.objects.metadata", "OwnerReference"),
-    f"{_META}Condition": _ours("konverge.objects.conditions", "Condition"),
+    _OBJECT_META: _imported_type("konverge.objects.metadata", "ObjectMeta"),
+    f"{_META}ListMeta": _imported_type("konverge.objects.metadata", "ListMeta"),
+    f"{_META}ManagedFieldsEntry": _imported_type("konverge.objects.metadata", "ManagedFieldsEntry"),
+    f"{_META}OwnerReference": _imported_type("konverge.objects.metadata", "OwnerReference"),
+    f"{_META}Condition": _imported_type("konverge.objects.conditions", "Condition"),
     f"{_META}Time": DATETIME,
     f"{_META}MicroTime": MICRO_TIME,
     f"{_META}FieldsV1": OBJECT,
-    "io.k8s.apimachinery.pkg.api.resource.Quantity": _ours("konverge.objects.quantities", "QuantityText"),
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": _imported_type("konverge.objects.quantities", "QuantityText"),
     "io.k8s.apimachinery.pkg.runtime.RawExtension": OBJECT,
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": INT_OR_STRING,
     f"{_CRD}JSON": ANY,
     f"{_CRD}JSONSchemaProps": OBJECT,
 }
-"""Definitions that are not generated: written by hand, or free in form."""
+"""Definitions that are not generated: they are written by hand, or free-form."""
 
 
 class ApiDescription:
-    """All that a server says about its stable kinds."""
+    """The API description of a server, limited to stable versions."""
 
     def __init__(self, documents: Mapping[str, Any], discoveries: Iterable[Any]) -> None:
         self.schemas: dict[str, Schema] = {}
@@ -68,7 +68,7 @@ class ApiDescription:
 
     @cached_property
     def kinds(self) -> dict[str, Served]:
-        """Definitions that are objects of a served kind."""
+        """Definitions of served kinds."""
         found = {}
         for name, schema in self.schemas.items():
             served = self._served_as(schema)
@@ -78,7 +78,7 @@ class ApiDescription:
 
     @cached_property
     def generated(self) -> list[str]:
-        """Definitions that become classes: the served kinds, and all that they refer to."""
+        """Definitions that become classes: the served kinds, and everything that they refer to."""
         todo = [*self.kinds, *(name for name in _EXTRA_ROOTS if name in self.schemas)]
         seen: set[str] = set()
         while todo:
@@ -90,7 +90,7 @@ class ApiDescription:
 
     @cached_property
     def statuses(self) -> frozenset[str]:
-        """Definitions that are the status of a kind."""
+        """Definitions of the status of a kind."""
         found = (_reference(self.schemas[name]["properties"].get("status", {})) for name in self.kinds)
         return frozenset(filter(None, found))
 
@@ -98,7 +98,7 @@ class ApiDescription:
         return name not in _KNOWN and "properties" in self.schemas[name]
 
     def modules(self) -> dict[str, ModuleShape]:
-        """Give each module of `konverge.k8s` by its dotted name, such as `apps.v1`."""
+        """Return the modules of `konverge.k8s` by dotted name, such as `apps.v1`."""
         found: dict[str, ModuleShape] = {}
         for name in self.generated:
             module = found.setdefault(module_of(name), ModuleShape(doc=""))
@@ -108,7 +108,7 @@ class ApiDescription:
         return dict(sorted(found.items()))
 
     def required_in(self, name: str) -> bool:
-        """Tell whether the author of such a struct must say something in it."""
+        """Report whether a struct has required fields."""
         if name in self.statuses:
             return False
         schema = self.schemas[name]
@@ -128,7 +128,7 @@ class ApiDescription:
         served = self.kinds.get(name)
         skipped = {"apiVersion", "kind", "metadata"} if served else set()
         wires = [wire for wire in schema.get("properties", {}) if wire not in skipped]
-        # An empty status is cut off at the end of the text, so it comes last.
+        # The codec removes an empty status from the end of the encoded text, so the status is the last field.
         wires.sort(key=lambda wire: (served is not None and wire == "status", wire))
         attributes = attributes_of(wires, resource=served is not None)
         fields = tuple(self._field(name, wire, attributes[wire]) for wire in wires)
@@ -176,7 +176,7 @@ class ApiDescription:
             return self._type(schema["additionalProperties"], owner).in_map()
         if schema.get("type") == "object":
             return OBJECT
-        return scalar(schema) or ANY
+        return primitive_type(schema) or ANY
 
     def _named(self, name: str, owner: str) -> TypeShape:
         if name in _KNOWN:
@@ -185,11 +185,11 @@ class ApiDescription:
             return self._type(self.schemas[name], owner)
         if module_of(name) == module_of(owner):
             return TypeShape(_short(name))
-        return _ours(f"{PACKAGE}.{module_of(name)}", _short(name))
+        return _imported_type(f"{PACKAGE}.{module_of(name)}", _short(name))
 
 
 def module_of(name: str) -> str:
-    """Give the module of a definition: `io.k8s.api.apps.v1.Deployment` is in `apps.v1`."""
+    """Return the module of a definition: `io.k8s.api.apps.v1.Deployment` is in `apps.v1`."""
     *_, group, version, _ = name.split(".")
     return f"{group}.{version}"
 
@@ -199,7 +199,7 @@ def _short(name: str) -> str:
 
 
 def _reference(schema: Schema) -> str | None:
-    """The definition that a schema refers to; a description or a default beside it wraps it in `allOf`."""
+    """Return the definition that a schema refers to. It is in `allOf` if the schema has a description or a default."""
     parts = schema.get("allOf", ())
     target = schema.get("$ref") or (parts[0].get("$ref") if len(parts) == 1 else None)
     return target.rpartition("/")[2] if target else None
@@ -220,7 +220,7 @@ def _is_map(schema: Schema) -> bool:
 
 
 def _class_doc(schema: Schema, served: Served | None) -> str:
-    doc = first_paragraph(schema.get("description", ""))
+    doc = summary(schema.get("description", ""))
     if served is None or not served.subresources:
         return doc
     paths = ", ".join(f"`{path}`" for path in served.subresources)
@@ -228,6 +228,6 @@ def _class_doc(schema: Schema, served: Served | None) -> str:
 
 
 def _field_doc(prop: Schema) -> str:
-    doc = first_paragraph(prop.get("description", ""))
+    doc = summary(prop.get("description", ""))
     values = prop.get("enum")
     return f"{doc}\n\nOne of {', '.join(f'`{value}`' for value in values)}." if values else doc

@@ -1,7 +1,7 @@
-"""What generated code consists of, before it is text: modules, classes, fields, types.
+"""The intermediate form of generated code: modules, classes, fields, types.
 
-Two readers make shapes (`openapi` from a server's API description, `crds` from CRD files) and one writer, `source`,
-turns them into Python. A shape holds only what the text needs; decisions are taken by the readers.
+Two modules build shapes: `openapi` from the API description of a server, `crds` from CRD files. `source` renders them
+as Python. A shape has only what the text needs; all decisions are made when it is built.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Import = tuple[str, str]
 
 @dataclass(frozen=True)
 class TypeShape:
-    """A type as it stands in an annotation, and the imports that it needs."""
+    """The text of an annotation, and the imports that it needs."""
 
     text: str
     imports: frozenset[Import] = frozenset()
 
     def optional(self) -> TypeShape:
-        """The same or None; `Any` allows None as it is."""
+        """Return the same type or None; `Any` already includes None."""
         if self.text == "Any" or self.text.endswith("| None"):
             return self
         return TypeShape(f"{self.text} | None", self.imports)
@@ -39,14 +39,14 @@ class TypeShape:
 
 @dataclass(frozen=True)
 class Default:
-    """What a field is when nothing is given: None, or what the factory makes."""
+    """The default of a field: the result of a factory, or None without a factory."""
 
     factory: str | None = None
 
 
 @dataclass(frozen=True)
 class FieldShape:
-    """One field; without a default it must be given."""
+    """A field; it is required if it has no default."""
 
     attribute: str
     wire: str
@@ -57,7 +57,7 @@ class FieldShape:
 
 @dataclass(frozen=True)
 class ClassShape:
-    """One class: an object with a kind, or a model inside of one."""
+    """A class: a resource if it has a kind, otherwise a model."""
 
     name: str
     doc: str
@@ -67,7 +67,7 @@ class ClassShape:
 
 @dataclass(frozen=True)
 class LiteralShape:
-    """A name for a long choice of values."""
+    """A named Literal with many values."""
 
     name: str
     values: tuple[str | int, ...]
@@ -75,7 +75,7 @@ class LiteralShape:
 
 @dataclass
 class ModuleShape:
-    """One module: its docstring, and what it defines, in order."""
+    """A module: its docstring and its definitions, in order."""
 
     doc: str
     classes: list[ClassShape] = field(default_factory=list)
@@ -85,7 +85,7 @@ class ModuleShape:
         return sorted([shape.name for shape in self.classes] + [shape.name for shape in self.literals])
 
     def type_imports(self) -> Iterable[Import]:
-        """What the annotations need."""
+        """Yield the imports that the annotations need."""
         for shape in self.classes:
             for each in shape.fields:
                 yield from each.type.imports

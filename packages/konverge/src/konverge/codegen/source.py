@@ -1,7 +1,7 @@
-"""Shapes to Python source, formatted as ruff would: one module as one text.
+"""Render shapes as Python source, formatted as ruff formats it.
 
-The order of classes is the caller's. It matters in one place only: a field whose default is made by a class must come
-after that class.
+The caller decides the order of classes. It matters in one case only: a class that is the default factory of a field
+must come before that field.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from konverge.codegen.shapes import ClassShape, FieldShape, Import, LiteralShape, ModuleShape
-from konverge.codegen.texts import LINE_LENGTH, docstring, quoted
+from konverge.codegen.texts import LINE_LENGTH, docstring, string_literal
 from konverge.objects.kinds import Kind, Scope
 from konverge.objects.wire_names import wire_name
 
@@ -22,7 +22,7 @@ _STANDARD_LIBRARY = frozenset({"datetime", "typing"})
 
 
 def source_of(module: ModuleShape) -> str:
-    """Write a module."""
+    """Return the source of a module."""
     blocks = [_class(shape) for shape in module.classes]
     head = [*docstring(module.doc.split("\n\n"), indent=""), "", "from __future__ import annotations", ""]
     head += _imports([*module.type_imports(), *_needed(module)])
@@ -30,7 +30,7 @@ def source_of(module: ModuleShape) -> str:
     for literal in module.literals:
         head += ["", *_literal(literal)]
     text = "\n\n\n".join("\n".join(lines) for lines in (head, *blocks)) + "\n"
-    # Names that follow long paths can be longer than a line, and nothing can break them.
+    # Names of nested models can be longer than a line, and they cannot be wrapped.
     return _NO_LENGTH_CHECK + text if any(len(line) > LINE_LENGTH for line in text.splitlines()) else text
 
 
@@ -70,22 +70,22 @@ def _import(module: str, names: list[str]) -> list[str]:
 
 
 def _import_order(name: str) -> tuple[int, str]:
-    """Constants, then classes, then the rest, as isort has it."""
+    """Return the sort key of isort: constants, then classes, then the rest."""
     if name.isupper() and len(name) > 1:
         return (0, name)
     return (1 if name[:1].isupper() else 2, name)
 
 
 def _all(names: list[str]) -> list[str]:
-    items = ", ".join(quoted(name) for name in sorted(names, key=_import_order))
+    items = ", ".join(string_literal(name) for name in sorted(names, key=_import_order))
     line = f"__all__ = [{items}]"
     if len(line) <= LINE_LENGTH:
         return [line]
-    return ["__all__ = [", *(f"{_INDENT}{quoted(name)}," for name in sorted(names, key=_import_order)), "]"]
+    return ["__all__ = [", *(f"{_INDENT}{string_literal(name)}," for name in sorted(names, key=_import_order)), "]"]
 
 
 def _literal(literal: LiteralShape) -> list[str]:
-    values = [quoted(value) if isinstance(value, str) else str(value) for value in literal.values]
+    values = [string_literal(value) if isinstance(value, str) else str(value) for value in literal.values]
     return [f"{literal.name}: TypeAlias = Literal[", *(f"{_INDENT}{value}," for value in values), "]"]
 
 
@@ -116,12 +116,12 @@ def _class_line(shape: ClassShape) -> list[str]:
 
 
 def _kind(kind: Kind) -> list[str]:
-    parts = [quoted(text) for text in (kind.group, kind.version, kind.kind, kind.plural)]
+    parts = [string_literal(text) for text in (kind.group, kind.version, kind.kind, kind.plural)]
     return [*parts, "Scope.CLUSTER"] if kind.scope is Scope.CLUSTER else parts
 
 
 def _call(head: str, arguments: list[str], *, indent: str, end: str = "") -> list[str]:
-    """Write a call on one line, else its arguments on one line, else on a line each."""
+    """Format a call: on one line, with its arguments on one line, or with one argument per line."""
     tight = ", ".join(arguments)
     if len(f"{indent}{head}({tight}){end}") <= LINE_LENGTH:
         return [f"{indent}{head}({tight}){end}"]
@@ -147,7 +147,7 @@ def _field(shape: FieldShape) -> list[str]:
 
 
 def _broken_annotation(attribute: str, type_: str, value: str) -> list[str]:
-    """Write a field whose annotation is too long for a line."""
+    """Format a field whose annotation is too long for a line."""
     inner = _INDENT * 2
     opening, closing, parts = _annotation_parts(type_)
     if len(inner + " ".join(parts)) <= LINE_LENGTH:
@@ -158,7 +158,7 @@ def _broken_annotation(attribute: str, type_: str, value: str) -> list[str]:
 
 
 def _annotation_parts(type_: str) -> tuple[str, str, list[str]]:
-    """Split an annotation where it may be broken: after a bracket, or around a bar."""
+    """Split an annotation where it may be wrapped: after a bracket, or around a bar."""
     if type_.endswith(" | None"):
         return "(", ")", [type_.removesuffix(" | None"), "| None"]
     for opening in ("list[", "dict["):
@@ -171,7 +171,7 @@ def _arguments(shape: FieldShape) -> Iterable[str]:
     if shape.default is not None:
         yield f"default_factory={shape.default.factory}" if shape.default.factory else "default=None"
     if wire_name(shape.attribute) != shape.wire:
-        yield f"name={quoted(shape.wire)}"
+        yield f"name={string_literal(shape.wire)}"
 
 
 def _needs_call(shape: FieldShape) -> bool:

@@ -1,6 +1,6 @@
-"""Descriptions as docstrings, and strings as literals, in the form that ruff and black leave alone.
+"""Docstrings and string literals for generated code, formatted as ruff and black format them.
 
-What is described comes from outside, so nothing in it may end a docstring early or smuggle in code.
+The descriptions are not trusted, so their text must not be able to end a docstring or to add code.
 """
 
 from __future__ import annotations
@@ -8,22 +8,22 @@ from __future__ import annotations
 import re
 import textwrap
 
-__all__ = ["docstring", "first_paragraph", "quoted"]
+__all__ = ["docstring", "string_literal", "summary"]
 
 LINE_LENGTH = 120
 _TICKED_ENUM = re.compile(r"\n\s*Possible enum values:.*", re.DOTALL)
 
 
-def first_paragraph(description: str) -> str:
-    """Give the first paragraph of a description; the list of values that servers append has its own place."""
+def summary(description: str) -> str:
+    """Return the first paragraph of a description, without the list of enum values that servers append."""
     bare = _TICKED_ENUM.sub("", "\n" + description).strip()
     paragraph = re.split(r"\n\s*\n", bare, maxsplit=1)[0]
     return " ".join(_printable(paragraph).split())
 
 
-def docstring(paragraphs: list[str], *, indent: str) -> list[str]:
-    """Write paragraphs as the lines of a docstring, wrapped, quotes and indent included; nothing for no text."""
-    texts = [" ".join(_printable(text).split()) for text in paragraphs]
+def docstring(sections: list[str], *, indent: str) -> list[str]:
+    """Return the lines of a docstring with one paragraph per section; no lines if there is no text."""
+    texts = [" ".join(_printable(text).split()) for text in sections]
     width = LINE_LENGTH - len(indent)
     lines: list[str] = []
     for text in filter(None, texts):
@@ -35,8 +35,8 @@ def docstring(paragraphs: list[str], *, indent: str) -> list[str]:
     return [f"{indent}{line}".rstrip() for line in _between_quotes(lines)]
 
 
-def quoted(text: str) -> str:
-    """Write a string literal, in double quotes where that needs no escape."""
+def string_literal(text: str) -> str:
+    """Return a string literal, in double quotes if that needs no escape."""
     literal = repr(text)
     if literal[0] == "'" and '"' not in literal:
         return f'"{literal[1:-1]}"'
@@ -44,16 +44,16 @@ def quoted(text: str) -> str:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    # Room for both quotes, and for a blank at either end, when one line is enough; else for the opening ones.
-    room = 8 if len(text) <= width - 3 else 4
-    return textwrap.wrap(text, width - room, break_long_words=False, break_on_hyphens=False)
+    # One line needs space for both quotes and a blank at either end; several lines only for the opening quotes.
+    reserved = 8 if len(text) <= width - 3 else 4
+    return textwrap.wrap(text, width - reserved, break_long_words=False, break_on_hyphens=False)
 
 
 def _between_quotes(lines: list[str]) -> list[str]:
     first = f" {lines[0]}" if lines[0].startswith('"') else lines[0]
     if len(lines) > 1:
         return [f'"""{first}', *lines[1:], '"""']
-    # A quote before the closing quotes would join them.
+    # A quote at the end would merge with the closing quotes.
     pad = " " if first.endswith('"') else ""
     return [f'"""{first}{pad}"""']
 

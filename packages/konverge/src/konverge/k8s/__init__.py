@@ -2,7 +2,7 @@
 
     from konverge.k8s.apps.v1 import Deployment
 
-Nothing is imported by this package itself. The modules are:
+This package itself imports nothing. The modules are:
 
 - `konverge.k8s.admissionregistration.v1`: The API admissionregistration.k8s.io/v1
 - `konverge.k8s.apiextensions.v1`: The API apiextensions.k8s.io/v1
@@ -19,7 +19,7 @@ Nothing is imported by this package itself. The modules are:
 - `konverge.k8s.discovery.v1`: The API discovery.k8s.io/v1
 - `konverge.k8s.events.v1`: The API events.k8s.io/v1
 - `konverge.k8s.flowcontrol.v1`: The API flowcontrol.apiserver.k8s.io/v1
-- `konverge.k8s.meta.v1`: What the APIs share
+- `konverge.k8s.meta.v1`: Types shared by all APIs
 - `konverge.k8s.networking.v1`: The API networking.k8s.io/v1
 - `konverge.k8s.node.v1`: The API node.k8s.io/v1
 - `konverge.k8s.policy.v1`: The API policy/v1
@@ -28,6 +28,6 @@ Nothing is imported by this package itself. The modules are:
 - `konverge.k8s.scheduling.v1`: The API scheduling.k8s.io/v1
 - `konverge.k8s.storage.v1`: The API storage.k8s.io/v1
 
-Attributes are spelled in snake case. Lists and maps are empty when absent; other optional fields are None.
-A `status` is always there to be read, and so is a `spec` in which nothing is required.
+Attributes are in snake case. Lists and maps are empty when absent; other optional fields are None.
+A `status` is never None, and neither is a `spec` without required fields.
 """

@@ -1,4 +1,4 @@
-"""The rules by which a server's API description becomes classes, each on a small description."""
+"""The rules that turn a server's API description into classes, each on a small description."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ IDENTITY = [{"group": "toys.k8s.io", "version": "v1", "kind": "Toy"}]
 
 
 def description(**definitions: Any) -> ApiDescription:
-    """Describe a server that serves Toy, of the definitions given and those that every server has."""
+    """Return the description of a server that serves Toy, with these definitions and those of every server."""
     schemas = {
         f"{META}ObjectMeta": struct(name=TEXT),
         f"{META}Time": {"type": "string", "format": "date-time"},
@@ -57,7 +57,7 @@ def discovery(*resources: dict[str, Any], version: str = "v1") -> dict[str, Any]
 
 
 def fields_of(name: str, **definitions: Any) -> dict[str, str]:
-    """Give the fields of a class as they are written, by wire name."""
+    """Return the generated source of the fields of a class, by wire name."""
     module = package_files(description(**definitions), server_version="v1.36.0")["toys/v1.py"]
     body = module.split(f"class {name}(")[1].split("\nclass ")[0].splitlines()[1:]
     written = [line.strip() for line in body if line.startswith("    ") and ": " in line and '"""' not in line]
@@ -86,20 +86,20 @@ def test_lists_and_maps_are_empty_by_default_and_other_fields_none() -> None:
     }
 
 
-def test_required_fields_have_no_default_but_lists_and_times() -> None:
+def test_required_fields_have_no_default_except_lists_and_times() -> None:
     spec = struct(
-        *("color", "part", "parts", "made"),
+        *("color", "part", "parts", "created"),
         color=TEXT,
         part=ref(f"{TOYS}Part"),
         parts={"type": "array", "items": ref(f"{TOYS}Part")},
-        made=ref(f"{META}Time"),
+        created=ref(f"{META}Time"),
     )
 
     assert fields_of("ToySpec", ToySpec=spec, Part=struct(name=TEXT)) == {
         "color": "str",
         "part": "Part",
         "parts": "list[Part] = field(default_factory=list)",
-        "made": "datetime | None = None",
+        "created": "datetime | None = None",
     }
 
 
@@ -117,17 +117,17 @@ def test_a_spec_has_a_default_unless_something_in_it_is_required() -> None:
 
 
 def test_a_status_has_a_default_and_comes_last_and_nothing_directly_in_it_is_required() -> None:
-    made = description(ToySpec=struct(color=TEXT), ToyStatus=struct("count", count=NUMBER))
-    toy = made.schemas[f"{TOYS}Toy"]["properties"]
+    described = description(ToySpec=struct(color=TEXT), ToyStatus=struct("count", count=NUMBER))
+    toy = described.schemas[f"{TOYS}Toy"]["properties"]
     toy["status"] = ref(f"{TOYS}ToyStatus", default={})
     toy["zoo"] = TEXT
-    text = package_files(made, server_version="v1.36.0")["toys/v1.py"]
+    text = package_files(described, server_version="v1.36.0")["toys/v1.py"]
 
     assert text.rstrip().endswith("status: ToyStatus = field(default_factory=ToyStatus)")
     assert "    count: int | None = None" in text
 
 
-def test_wire_names_that_no_rule_gives_are_written_on_the_field() -> None:
+def test_irregular_wire_names_are_written_on_the_field() -> None:
     spec = struct(**{"$ref": TEXT, "Port": NUMBER, "x-kubernetes-y": TEXT, "from": TEXT, "clusterIP": TEXT})
 
     assert fields_of("ToySpec", ToySpec=spec) == {
@@ -139,17 +139,17 @@ def test_wire_names_that_no_rule_gives_are_written_on_the_field() -> None:
     }
 
 
-def test_a_type_lives_in_the_module_of_its_group_and_is_imported_from_there() -> None:
-    made = description(ToySpec=struct(part=ref("io.k8s.api.parts.v1.Part")))
-    made.schemas["io.k8s.api.parts.v1.Part"] = struct(name=TEXT)
-    files = package_files(made, server_version="v1.36.0")
+def test_a_type_is_in_the_module_of_its_group_and_imported_from_there() -> None:
+    described = description(ToySpec=struct(part=ref("io.k8s.api.parts.v1.Part")))
+    described.schemas["io.k8s.api.parts.v1.Part"] = struct(name=TEXT)
+    files = package_files(described, server_version="v1.36.0")
 
     assert "from konverge.k8s.parts.v1 import Part" in files["toys/v1.py"]
     assert "class Part(Model):" in files["parts/v1.py"]
     assert set(files) == {"__init__.py", "parts/__init__.py", "parts/v1.py", "toys/__init__.py", "toys/v1.py"}
 
 
-def test_values_of_a_choice_are_told_and_not_enforced() -> None:
+def test_enum_values_are_documented_and_not_enforced() -> None:
     spec = struct(color=TEXT | {"enum": ["red", "blue"], "description": "Which."})
     text = package_files(description(ToySpec=spec), server_version="v1.36.0")["toys/v1.py"]
 
@@ -171,11 +171,11 @@ def test_the_order_of_the_input_does_not_matter() -> None:
     assert len(texts) == 1
 
 
-def test_only_stable_versions_count() -> None:
+def test_only_stable_versions_are_used() -> None:
     assert served_kinds(discovery(resource("toys", "Toy"), version="v1beta1")) == {}
 
 
-def test_a_kind_that_only_a_subresource_takes_names_it() -> None:
+def test_a_kind_of_a_subresource_only_names_the_subresource() -> None:
     eviction = {"group": "policy", "version": "v1", "kind": "Eviction"}
     toys = resource(
         "toys", "Toy", scope="Cluster", subresources=[{"subresource": "eviction", "responseKind": eviction}]
@@ -188,5 +188,5 @@ def test_a_kind_that_only_a_subresource_takes_names_it() -> None:
 
 
 @pytest.mark.parametrize("kind", [{}, {"kind": ""}, None])
-def test_a_resource_without_a_kind_is_passed_over(kind: Any) -> None:
+def test_a_resource_without_a_kind_is_ignored(kind: Any) -> None:
     assert served_kinds(discovery({"resource": "odd", "responseKind": kind})) == {}

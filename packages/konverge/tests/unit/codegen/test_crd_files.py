@@ -1,4 +1,4 @@
-"""Files that are no CRDs, or bad ones: one clear error each."""
+"""Files without CRDs, and invalid CRDs: one clear error each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from konverge.codegen import models_from_crds
-from konverge.codegen.manifests import MOST_CHARACTERS, read_crds
+from konverge.codegen.manifests import MAX_CHARACTERS, read_crds
 from konverge.errors import DecodeError
 
 HEAD = """\
@@ -39,8 +39,8 @@ def with_schema(schema: str) -> str:
         ("a: [1,\n  2", "f.yaml is not YAML: did not find expected ',' or ']', at line"),
         ("a: \x00", "f.yaml is not YAML: unacceptable character #x0000: control characters are not allowed"),
         ("!!python/object:os.system {}", "f.yaml is not YAML: could not determine a constructor"),
-        ("hello", "f.yaml holds a str where an object with a kind should be"),
-        ("[1, 2]", "f.yaml holds a list where an object with a kind should be"),
+        ("hello", "f.yaml: expected an object with a kind, got str"),
+        ("[1, 2]", "f.yaml: expected an object with a kind, got list"),
         ("kind: Pod\n---\nkind: Deployment", "no CustomResourceDefinition in f.yaml: only Deployment, Pod"),
         ("a: 1", "no CustomResourceDefinition in f.yaml: its objects have no kind"),
         ("kind: CustomResourceDefinition", "a CustomResourceDefinition in f.yaml: .metadata is missing"),
@@ -48,7 +48,7 @@ def with_schema(schema: str) -> str:
         (GOOD.partition("  versions")[0], f"{WHO} has no versions"),
         (GOOD.replace("served: true", "served: false"), f"{WHO} serves none of its versions"),
         (GOOD.replace("Namespaced", "Everywhere"), f"{WHO} has scope 'Everywhere', expected Namespaced or Cluster"),
-        (GOOD.replace("group: example.com", "group: 3"), f"{WHO}: .spec.group is 3, expected a text"),
+        (GOOD.replace("group: example.com", "group: 3"), f"{WHO}: .spec.group is 3, expected a string"),
         (GOOD.replace("kind: Widget, ", ""), f"{WHO}: .spec.names.kind is missing"),
         (HEAD, f"{WHO}: .spec.versions[0].schema is missing"),
         (with_schema(""), f"{WHO}: .spec.versions[0].schema.openAPIV3Schema is missing"),
@@ -63,11 +63,11 @@ def with_schema(schema: str) -> str:
         ),
         (
             with_schema("{type: object, properties: {1: {type: string}}}"),
-            "Widget.example.com/v1 in f.yaml: properties is not an object with texts as keys",
+            "Widget.example.com/v1 in f.yaml: properties is not an object with string keys",
         ),
     ],
 )
-def test_a_bad_file_is_one_clear_error(text: str, message: str) -> None:
+def test_an_invalid_file_is_one_clear_error(text: str, message: str) -> None:
     with pytest.raises(DecodeError) as caught:
         models_from_crds(text, source="f.yaml")
 
@@ -76,7 +76,7 @@ def test_a_bad_file_is_one_clear_error(text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "{a: " * 100_000, "- " * 50_000])
-def test_endless_nesting_is_refused_before_it_takes_the_process_down(text: str) -> None:
+def test_deep_nesting_is_refused_before_it_crashes_the_process(text: str) -> None:
     with pytest.raises(DecodeError, match=r"nested deeper than 200 levels"):
         models_from_crds(text, source="f.yaml")
 
@@ -86,7 +86,7 @@ def test_a_schema_that_contains_itself_is_refused() -> None:
         models_from_crds(with_schema("&a {type: object, properties: {spec: *a}}"))
 
 
-def test_a_small_file_that_stands_for_endless_fields_is_refused() -> None:
+def test_a_small_file_that_expands_to_too_many_fields_is_refused() -> None:
     level = "{type: string}"
     anchors = []
     for name in "abcdefghijklmnop":
@@ -98,16 +98,16 @@ def test_a_small_file_that_stands_for_endless_fields_is_refused() -> None:
         models_from_crds(with_schema(f"{{type: object, properties: {{{', '.join(anchors)}}}}}"))
 
 
-def test_a_file_beyond_all_measure_is_not_even_read() -> None:
+def test_a_file_that_is_too_large_is_not_parsed() -> None:
     with pytest.raises(DecodeError, match="too large for a file of CRDs"):
-        read_crds(" " * (MOST_CHARACTERS + 1))
+        read_crds(" " * (MAX_CHARACTERS + 1))
 
 
-def test_other_objects_beside_a_crd_are_passed_over() -> None:
+def test_objects_of_other_kinds_are_ignored() -> None:
     assert [each.kind.kind for each in read_crds(f"kind: Pod\n---\n{GOOD}---\nkind: Service\n")] == ["Widget"]
 
 
-def test_lists_as_kubectl_prints_them_are_read() -> None:
+def test_lists_of_kubectl_are_parsed() -> None:
     crd = yaml.safe_load(GOOD)
     several = yaml.safe_dump({"kind": "List", "items": [crd, {"kind": "Pod"}]})
     del crd["kind"]
@@ -116,7 +116,7 @@ def test_lists_as_kubectl_prints_them_are_read() -> None:
     assert read_crds(several) == read_crds(GOOD) == read_crds(typed)
 
 
-def test_what_looks_like_a_date_is_a_text() -> None:
+def test_a_date_is_a_string() -> None:
     schema = "{type: object, properties: {spec: {type: string, enum: [2026-01-01, 2026-99-99]}}}"
 
     assert 'Literal["2026-01-01", "2026-99-99"]' in models_from_crds(with_schema(schema))

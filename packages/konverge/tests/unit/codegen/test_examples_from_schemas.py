@@ -1,6 +1,6 @@
-"""Generated classes against the schemas they come from: an example in, the same example out, byte for byte.
+"""Generated classes decode and encode examples of their schemas without changing a byte.
 
-The examples are made from the schemas (of a 1.36 server, of CRD files), so that no class vouches for itself.
+The examples are generated from the schemas (of a 1.36 server, of CRD files), independently of the classes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ OF_THE_PROTOCOL = {f"{META}{name}" for name in ("APIResource", "APIResourceList"
 
 
 def class_of(name: str) -> type[Model] | None:
-    """Give the class that stands for a definition, if there is one."""
+    """Return the class of a definition, if there is one."""
     if name in WRITTEN_BY_HAND:
         return WRITTEN_BY_HAND[name]
     try:
@@ -74,7 +74,7 @@ def canonical(data: bytes) -> bytes:
 
 
 def example_of(name: str, filling: Filling) -> bytes:
-    """Make an example; one of an object says what it is, and an empty status is as good as none."""
+    """Return an example; one of a resource has apiVersion and kind, and no empty status."""
     example = ExampleMaker(DEFINITIONS, filling).make(DEFINITIONS[name], ())
     model = CLASSES[name]
     if issubclass(model, Resource):
@@ -86,7 +86,7 @@ def example_of(name: str, filling: Filling) -> bytes:
 
 @pytest.mark.parametrize("filling", ["full", "zero", "least"])
 @pytest.mark.parametrize("module", MODULES)
-def test_an_example_of_every_definition_comes_back_byte_for_byte(module: str, filling: Filling) -> None:
+def test_an_example_of_every_definition_round_trips_byte_for_byte(module: str, filling: Filling) -> None:
     changed = []
     for name in CLASSES:
         if module_of(name) == module:
@@ -96,7 +96,7 @@ def test_an_example_of_every_definition_comes_back_byte_for_byte(module: str, fi
     assert not changed
 
 
-def test_every_definition_has_a_class_but_lists_and_what_only_the_protocol_needs() -> None:
+def test_every_definition_has_a_class_except_lists_and_protocol_types() -> None:
     without = {name for name in DEFINITIONS if name not in CLASSES and DEFINITIONS[name].get("type") == "object"}
     lists = {name for name in without if name.endswith("List") and "items" in DEFINITIONS[name]["properties"]}
 
@@ -110,16 +110,16 @@ def test_every_field_of_every_definition_is_a_field_of_its_class() -> None:
 
 @pytest.fixture(scope="module", params=CRD_FILES)
 def crds(request: pytest.FixtureRequest) -> tuple[ModuleType, list[CrdVersion]]:
-    """A file of CRDs: the module that is made of it, imported, and what the file says."""
+    """A file of CRDs: the generated module, imported, and the parsed versions."""
     text = (DATA / "crds" / request.param).read_text()
-    module = ModuleType("made_of_" + request.param.removesuffix(".yaml"))
+    module = ModuleType("generated_from_" + request.param.removesuffix(".yaml"))
     sys.modules[module.__name__] = module
     exec(compile(models_from_crds(text), module.__name__, "exec"), module.__dict__)
     return module, read_crds(text)
 
 
 @pytest.mark.parametrize("filling", ["full", "zero", "least"])
-def test_an_example_of_every_foreign_kind_comes_back_byte_for_byte(
+def test_an_example_of_every_foreign_kind_round_trips_byte_for_byte(
     crds: tuple[ModuleType, list[CrdVersion]], filling: Filling
 ) -> None:
     module, versions = crds
@@ -134,7 +134,7 @@ def test_an_example_of_every_foreign_kind_comes_back_byte_for_byte(
 
 
 class ExampleMaker:
-    """Makes an example of a schema.
+    """Generates an example of a schema.
 
     "full" fills every field, "zero" does so with the least values ("", 0, false), and "least" fills what is required
     and what Go holds by value: the least that a server writes.
@@ -143,10 +143,10 @@ class ExampleMaker:
     def __init__(self, definitions: Mapping[str, Schema], filling: Filling) -> None:
         self._definitions = definitions
         self._filling = filling
-        self._made = 0
+        self._count = 0
 
     def make(self, schema: Schema, path: tuple[str, ...]) -> Any:
-        self._made += 1
+        self._count += 1
         name = _reference(schema)
         if name is not None:
             return self._definition(name, path)
@@ -164,7 +164,7 @@ class ExampleMaker:
 
     def _definition(self, name: str, path: tuple[str, ...]) -> Any:
         if name == MICRO_TIME:
-            return f"2026-01-02T03:04:05.{self._made % 1_000_000:06}Z"
+            return f"2026-01-02T03:04:05.{self._count % 1_000_000:06}Z"
         if name == QUANTITY:
             return self._text_or_number(quantity=True)
         return self.make(self._definitions[name], (*path, name))
@@ -175,38 +175,38 @@ class ExampleMaker:
             return {
                 wire: self.make(prop, path)
                 for wire, prop in schema["properties"].items()
-                if self._wanted(prop, wire in required) and path.count(str(_reference(_items(prop)))) < 2
+                if self._is_included(prop, wire in required) and path.count(str(_reference(_items(prop)))) < 2
             }
         values = schema.get("additionalProperties")
         if isinstance(values, Mapping):
             return {key: self.make(values, path) for key in ("camelCase", "snake_case", "example.com/x-y")}
         return FREE
 
-    def _wanted(self, prop: Schema, required: bool) -> bool:
+    def _is_included(self, prop: Schema, required: bool) -> bool:
         return self._filling != "least" or required or (prop.get("default") == {} and _reference(prop) != QUANTITY)
 
     def _scalar(self, schema: Schema) -> Any:
         zero = self._filling == "zero"
         if "enum" in schema:
-            return schema["enum"][self._made % len(schema["enum"])]
+            return schema["enum"][self._count % len(schema["enum"])]
         match schema["type"], schema.get("format"):
             case "boolean", _:
-                return not zero and self._made % 2 == 1
+                return not zero and self._count % 2 == 1
             case "integer", _:
-                return 0 if zero else self._made
+                return 0 if zero else self._count
             case "number", _:
-                return 0.0 if zero else self._made + 0.5
+                return 0.0 if zero else self._count + 0.5
             case _, "byte":
-                return "" if zero else base64.b64encode(f"bytes {self._made}".encode()).decode()
+                return "" if zero else base64.b64encode(f"bytes {self._count}".encode()).decode()
             case _, "date-time":
-                return f"2026-01-02T03:04:{self._made % 60:02}Z"
+                return f"2026-01-02T03:04:{self._count % 60:02}Z"
             case _:
-                return "" if zero else f'text {self._made} "é\\'
+                return "" if zero else f'text {self._count} "é\\'
 
     def _text_or_number(self, *, quantity: bool) -> str | int:
-        if self._made % 2 or self._filling == "zero":
-            return 0 if self._filling == "zero" else self._made
-        return f"{self._made}Mi" if quantity else f"{self._made}%"
+        if self._count % 2 or self._filling == "zero":
+            return 0 if self._filling == "zero" else self._count
+        return f"{self._count}Mi" if quantity else f"{self._count}%"
 
 
 def _reference(schema: Schema) -> str | None:

@@ -1,4 +1,4 @@
-"""What `konverge models` makes of a foreign CRD, feature by feature."""
+"""The classes that `konverge models` generates from a CRD, feature by feature."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KEYWORDS = [
 
 
 def schemas(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Draw schemas that are mostly right: one keyword may hold anything."""
+    """Generate schemas that are mostly valid: one keyword may have any value."""
     right = st.fixed_dictionaries(
         {"type": st.sampled_from(["object", "array", "string", "integer", "number", "boolean"])},
         optional={
@@ -73,20 +73,20 @@ def text_of(*crds: dict[str, Any]) -> str:
 
 
 def module_of(*crds: dict[str, Any]) -> Any:
-    """Import what is made of the CRDs."""
-    module = ModuleType("made_of_widgets")
+    """Import the module generated from the CRDs."""
+    module = ModuleType("generated_from_widgets")
     sys.modules[module.__name__] = module
     exec(compile(text_of(*crds), module.__name__, "exec"), module.__dict__)
     return module
 
 
-def test_a_crd_becomes_a_kind_and_the_models_inside() -> None:
+def test_a_crd_becomes_a_kind_and_nested_models() -> None:
     spec = struct("size", size=NUMBER, parts={"type": "array", "items": struct("name", name=TEXT)})
-    made = module_of(crd(version(spec)))
+    module = module_of(crd(version(spec)))
 
-    widget = made.Widget(spec=made.WidgetSpec(size=1, parts=[made.WidgetSpecParts(name="a")]))
+    widget = module.Widget(spec=module.WidgetSpec(size=1, parts=[module.WidgetSpecParts(name="a")]))
 
-    assert kind_of(made.Widget) == Kind("example.com", "v1", "Widget", "widgets")
+    assert kind_of(module.Widget) == Kind("example.com", "v1", "Widget", "widgets")
     assert to_wire(widget) == {
         "apiVersion": "example.com/v1",
         "kind": "Widget",
@@ -104,79 +104,79 @@ def test_formats_become_python_types() -> None:
         share={"type": "number", "format": "double"},
         on={"type": "boolean"},
     )
-    made = module_of(crd(version(spec)))
+    module = module_of(crd(version(spec)))
     wire = b'{"at":"2026-01-01T00:00:00Z","blob":"AP8=","port":"http","memory":"1Gi","share":0.5,"on":true}'
 
-    read = decode(made.WidgetSpec, wire)
+    read = decode(module.WidgetSpec, wire)
 
     assert (read.at, read.blob, read.port) == (datetime(2026, 1, 1, tzinfo=UTC), b"\x00\xff", "http")
     assert (read.memory, read.share, read.on) == (Quantity("1Gi"), 0.5, True)
     assert encode(read) == wire
 
 
-def test_a_choice_of_values_is_a_literal_and_a_long_one_has_a_name() -> None:
+def test_an_enum_is_a_literal_and_a_long_one_has_a_name() -> None:
     long = {"type": "string", "enum": [f"a-rather-long-value-{number}" for number in range(9)]}
     level = {"type": "integer", "format": "int32", "enum": [1, 2]}
-    made = crd(version(struct(color=TEXT | {"enum": ["red", "blue"]}, level=level, long=long, odd={"enum": [1.5]})))
-    text = text_of(made)
+    module = crd(version(struct(color=TEXT | {"enum": ["red", "blue"]}, level=level, long=long, odd={"enum": [1.5]})))
+    text = text_of(module)
 
     assert 'color: Literal["red", "blue"] | None = None' in text
     assert "level: Literal[1, 2] | None = None" in text
     assert "WidgetSpecLong: TypeAlias = Literal[\n" in text
     assert "odd: Any = None" in text
     with pytest.raises(DecodeError, match=r"invalid enum value 'green', at \.spec\.color"):
-        decode(module_of(made).Widget, b'{"spec":{"color":"green"}}')
+        decode(module_of(module).Widget, b'{"spec":{"color":"green"}}')
 
 
-def test_what_the_schema_leaves_open_is_left_open() -> None:
+def test_free_form_schemas_are_plain_json() -> None:
     spec = struct(
         anything={"x-kubernetes-preserve-unknown-fields": True},
         thing={"type": "object", "x-kubernetes-preserve-unknown-fields": True},
         other={"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True},
         rows={"type": "array", "items": {"type": "array", "items": NUMBER}},
     )
-    made = module_of(crd(version(spec)))
+    module = module_of(crd(version(spec)))
     wire = b'{"anything":[1,null],"thing":{"a":{"b":null}},"other":{"apiVersion":"v1","kind":"Pod"},"rows":[[1],[]]}'
 
-    read = decode(made.WidgetSpec, wire)
+    read = decode(module.WidgetSpec, wire)
 
     assert isinstance(read.other, Unstructured)
     assert read.other.kind == "Pod"
     assert encode(read) == wire
 
 
-def test_required_lists_and_maps_are_written_even_when_empty() -> None:
+def test_required_lists_and_maps_are_encoded_even_when_empty() -> None:
     spec = struct(
         *("names", "labels"),
         names={"type": "array", "items": TEXT},
         labels={"type": "object", "additionalProperties": TEXT},
         more={"type": "array", "items": TEXT},
     )
-    made = module_of(crd(version(spec)))
+    module = module_of(crd(version(spec)))
 
-    assert encode(made.WidgetSpec(names=[], labels={})) == b'{"names":[],"labels":{}}'
+    assert encode(module.WidgetSpec(names=[], labels={})) == b'{"names":[],"labels":{}}'
     with pytest.raises(TypeError, match="names"):
-        made.WidgetSpec(labels={})
+        module.WidgetSpec(labels={})
 
 
-def test_a_nullable_field_may_be_none_and_a_required_one_is_then_written_as_null() -> None:
+def test_a_nullable_field_may_be_none_and_a_required_one_is_then_encoded_as_null() -> None:
     null = {"nullable": True}
     spec = struct("must", must=TEXT | null, may=TEXT | null, names={"type": "array", "items": TEXT} | null)
-    made = module_of(crd(version(spec)))
+    module = module_of(crd(version(spec)))
 
-    assert encode(made.WidgetSpec(must=None)) == b'{"must":null}'
-    assert decode(made.WidgetSpec, b'{"must":null,"names":null}').names is None
-
-
-def test_a_status_is_always_there_to_be_read() -> None:
-    made = module_of(crd(version(struct(), struct("count", count=NUMBER))))
-
-    assert made.Widget().status.count is None
-    assert decode(made.Widget, b'{"status":{"count":0}}').status.count == 0
-    assert "status" not in to_wire(made.Widget())
+    assert encode(module.WidgetSpec(must=None)) == b'{"must":null}'
+    assert decode(module.WidgetSpec, b'{"must":null,"names":null}').names is None
 
 
-def test_conditions_of_the_usual_shape_are_conditions() -> None:
+def test_a_status_is_never_none() -> None:
+    module = module_of(crd(version(struct(), struct("count", count=NUMBER))))
+
+    assert module.Widget().status.count is None
+    assert decode(module.Widget, b'{"status":{"count":0}}').status.count == 0
+    assert "status" not in to_wire(module.Widget())
+
+
+def test_conditions_of_the_standard_shape_are_conditions() -> None:
     condition = struct(
         *("type", "status", "reason", "message", "lastTransitionTime"),
         type=TEXT,
@@ -186,8 +186,8 @@ def test_conditions_of_the_usual_shape_are_conditions() -> None:
         lastTransitionTime=TEXT | {"format": "date-time"},
         observedGeneration=NUMBER,
     )
-    made = module_of(crd(version(struct(), struct(conditions={"type": "array", "items": condition}))))
-    widget = made.Widget()
+    module = module_of(crd(version(struct(), struct(conditions={"type": "array", "items": condition}))))
+    widget = module.Widget()
 
     set_condition(widget.status.conditions, "Ready", True, reason="Fine")
 
@@ -195,70 +195,70 @@ def test_conditions_of_the_usual_shape_are_conditions() -> None:
 
 
 def test_of_several_versions_the_stored_one_has_the_plain_name() -> None:
-    made = module_of(crd(version(struct(), name="v1beta1", storage=False), version(struct(), name="v2")))
+    module = module_of(crd(version(struct(), name="v1beta1", storage=False), version(struct(), name="v2")))
 
-    assert kind_of(made.Widget).version == "v2"
-    assert kind_of(made.WidgetV1beta1).version == "v1beta1"
+    assert kind_of(module.Widget).version == "v2"
+    assert kind_of(module.WidgetV1beta1).version == "v1beta1"
 
 
-def test_a_version_that_is_not_served_is_left_out() -> None:
+def test_a_version_that_is_not_served_is_ignored() -> None:
     old = version(struct(), name="v1", storage=False) | {"served": False}
 
     assert "WidgetV1" not in text_of(crd(old, version(struct(), name="v2")))
 
 
-def test_kinds_of_one_name_are_told_apart_by_their_group() -> None:
-    made = module_of(crd(version(struct()), group="one.com"), crd(version(struct()), group="two.com"))
+def test_kinds_of_the_same_name_are_distinguished_by_their_group() -> None:
+    module = module_of(crd(version(struct()), group="one.com"), crd(version(struct()), group="two.com"))
 
-    assert kind_of(made.Widget).group == "one.com"
-    assert kind_of(made.TwoWidget).group == "two.com"
-
-
-def test_a_kind_may_have_the_name_of_what_the_module_needs() -> None:
-    made = module_of(crd(version(struct("size", size=NUMBER)), kind="Model"), crd(version(struct()), kind="Resource"))
-
-    assert kind_of(made.ExampleModel).kind == "Model"
-    assert kind_of(made.ExampleResource).kind == "Resource"
+    assert kind_of(module.Widget).group == "one.com"
+    assert kind_of(module.TwoWidget).group == "two.com"
 
 
-def test_a_model_gives_way_to_a_kind_of_its_name() -> None:
-    made = module_of(crd(version(struct(size=NUMBER))), crd(version(struct()), kind="WidgetSpec"))
+def test_a_kind_may_have_the_name_of_an_import() -> None:
+    module = module_of(crd(version(struct("size", size=NUMBER)), kind="Model"), crd(version(struct()), kind="Resource"))
 
-    assert kind_of(made.WidgetSpec).kind == "WidgetSpec"
-    assert made.WidgetSpec2(size=1).size == 1
+    assert kind_of(module.ExampleModel).kind == "Model"
+    assert kind_of(module.ExampleResource).kind == "Resource"
 
 
-def test_odd_field_names_are_legal_and_find_their_way() -> None:
+def test_a_kind_has_precedence_over_a_model_of_the_same_name() -> None:
+    module = module_of(crd(version(struct(size=NUMBER))), crd(version(struct()), kind="WidgetSpec"))
+
+    assert kind_of(module.WidgetSpec).kind == "WidgetSpec"
+    assert module.WidgetSpec2(size=1).size == 1
+
+
+def test_irregular_field_names_round_trip() -> None:
     spec = struct(
         **{"fooBar": TEXT, "foo_bar": TEXT, "3d": NUMBER, "x-y": TEXT, "class": TEXT, "list": TEXT, "é ü": TEXT}
     )
-    made = module_of(crd(version(spec)))
+    module = module_of(crd(version(spec)))
     wire = '{"fooBar":"a","foo_bar":"b","3d":3,"x-y":"c","class":"d","list":"e","é ü":"f"}'.encode()
 
-    assert encode(decode(made.WidgetSpec, wire)) == wire
+    assert encode(decode(module.WidgetSpec, wire)) == wire
 
 
-def test_a_field_that_cannot_be_an_attribute_is_left_to_the_unknown() -> None:
-    made = module_of(crd(version(struct(**{'say "hi"': TEXT, "ok": TEXT}))))
+def test_a_field_that_cannot_be_an_attribute_is_an_unknown_field() -> None:
+    module = module_of(crd(version(struct(**{'say "hi"': TEXT, "ok": TEXT}))))
 
-    assert made.WidgetSpec.__struct_fields__ == ("ok",)
+    assert module.WidgetSpec.__struct_fields__ == ("ok",)
 
 
-def test_descriptions_become_docstrings_and_cannot_break_out() -> None:
+def test_descriptions_become_docstrings_and_cannot_add_code() -> None:
     evil = 'Quote """ and \\ and\nimport os\n\nSecond paragraph.'
-    made = module_of(crd(version(struct(size=NUMBER | {"description": evil, "default": 3}) | {"description": evil})))
+    module = module_of(crd(version(struct(size=NUMBER | {"description": evil, "default": 3}) | {"description": evil})))
 
-    assert made.WidgetSpec.__doc__ == 'Quote """ and \\ and import os'
-    assert "os" not in vars(made)
+    assert module.WidgetSpec.__doc__ == 'Quote """ and \\ and import os'
+    assert "os" not in vars(module)
 
 
-def test_the_servers_default_is_told() -> None:
+def test_the_servers_default_is_documented() -> None:
     text = text_of(crd(version(struct(on={"type": "boolean", "default": True}))))
 
     assert "The server's default is `true`." in text
 
 
-def test_scope_is_kept() -> None:
+def test_the_scope_is_preserved() -> None:
     cluster = crd(version(struct()))
     cluster["spec"]["scope"] = "Cluster"
 
@@ -277,10 +277,10 @@ def test_any_schema_becomes_classes_that_decode_or_is_refused_with_one_error(sch
     wild = crd(version(schema, schema), kind="Wild")
     wild["spec"]["names"]["kind"] = kind
     try:
-        made = module_of(wild)
+        module = module_of(wild)
     except DecodeError:
         return
 
-    for each in vars(made).values():
-        if isinstance(each, type) and each.__module__ == made.__name__:
+    for each in vars(module).values():
+        if isinstance(each, type) and each.__module__ == module.__name__:
             msgspec.json.Decoder(each, dec_hook=lambda type_, value: type_(value))

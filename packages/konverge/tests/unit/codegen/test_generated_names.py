@@ -16,7 +16,7 @@ WIRES = st.lists(st.one_of(st.text(max_size=8), st.from_regex(r"[a-zA-Z$_-]{1,8}
 
 @settings(max_examples=200)
 @given(WIRES)
-def test_attributes_are_legal_and_differ(wires: list[str]) -> None:
+def test_attributes_are_valid_and_unique(wires: list[str]) -> None:
     attributes = attributes_of(wires)
 
     assert list(attributes) == wires
@@ -26,23 +26,23 @@ def test_attributes_are_legal_and_differ(wires: list[str]) -> None:
 
 @settings(max_examples=200)
 @given(st.text(min_size=1, max_size=8).filter(can_be_field))
-def test_what_can_be_a_field_is_taken_by_the_model(wire: str) -> None:
+def test_every_accepted_wire_name_can_be_a_field(wire: str) -> None:
     (attribute,) = attributes_of([wire]).values()
     source = f"class M(Model):\n    {attribute}: int | None = field(default=None, name={wire!r})\n"
     space: dict[str, object] = {}
     exec("from konverge.objects.models import Model, field\n" + source, space)
-    made = space["M"]
+    model = space["M"]
 
-    assert isinstance(made, ModelMeta)
-    assert made.__struct_encode_fields__ == (wire,)
-    assert made.__struct_fields__ == (attribute,)
+    assert isinstance(model, ModelMeta)
+    assert model.__struct_encode_fields__ == (wire,)
+    assert model.__struct_fields__ == (attribute,)
 
 
-def test_what_the_class_body_needs_is_not_hidden() -> None:
+def test_names_of_the_class_body_are_not_hidden() -> None:
     assert attributes_of(["bool", "field", "list"]) == {"bool": "bool_", "field": "field_", "list": "list_"}
 
 
-def test_what_every_object_has_is_not_hidden() -> None:
+def test_attributes_of_every_object_are_not_hidden() -> None:
     attributes = attributes_of(["source", "name", "spec"], resource=True)
 
     assert attributes == {"source": "source_", "name": "name_", "spec": "spec"}
@@ -50,7 +50,7 @@ def test_what_every_object_has_is_not_hidden() -> None:
     assert attributes_of(["source"]) == {"source": "source"}
 
 
-def test_names_that_fall_together_are_numbered_in_order() -> None:
+def test_names_that_collide_are_numbered_in_order() -> None:
     assert attributes_of(["fooBar", "foo_bar", "foo-bar"]) == {
         "fooBar": "foo_bar",
         "foo_bar": "foo_bar_2",
@@ -58,17 +58,17 @@ def test_names_that_fall_together_are_numbered_in_order() -> None:
     }
 
 
-def test_a_name_is_given_once() -> None:
+def test_a_name_is_claimed_once() -> None:
     names = Names(["Model"])
 
-    assert [names.take("Widget"), names.take("Widget"), names.take("Widget", "MyWidget")] == [
+    assert [names.claim("Widget"), names.claim("Widget"), names.claim("Widget", "MyWidget")] == [
         "Widget",
         "Widget2",
         "MyWidget",
     ]
-    assert names.take("Model") == "Model2"
-    assert names.take("Ipv4") == "Ipv4"
-    assert names.take("Ipv4") == "Ipv4_2"
+    assert names.claim("Model") == "Model2"
+    assert names.claim("Ipv4") == "Ipv4"
+    assert names.claim("Ipv4") == "Ipv4_2"
 
 
 def test_class_words_start_with_a_capital() -> None:

@@ -1,4 +1,4 @@
-"""What is written is as good as what people write here: formatted, without a lint, and typed to the last field."""
+"""Generated source is formatted, passes the linter, and is fully typed."""
 
 from __future__ import annotations
 
@@ -49,24 +49,24 @@ def ruff(*arguments: str | Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with the modules made of the two large files of CRDs."""
-    directory = tmp_path_factory.mktemp("made")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the modules generated from the two large files of CRDs."""
+    directory = tmp_path_factory.mktemp("generated")
     for name in ("certificates", "monitoring"):
         text = models_from_crds((CRDS / f"{name}.yaml").read_text(), source=f"{name}.yaml")
         (directory / f"{name}.py").write_text(text)
     return directory
 
 
-def test_what_is_made_of_large_crds_is_formatted_and_without_a_lint(made: Path) -> None:
-    assert ruff("format", "--diff", made) == ""
-    assert ruff("check", made) == ""
+def test_modules_of_large_crds_are_formatted_and_pass_the_linter(generated: Path) -> None:
+    assert ruff("format", "--diff", generated) == ""
+    assert ruff("check", generated) == ""
 
 
-def test_what_is_made_of_large_crds_passes_mypy_strict_and_catches_mistakes(made: Path) -> None:
-    (made / "use.py").write_text(USE)
-    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", str(made / "cache")]
-    done = subprocess.run([*command, "use.py"], cwd=made, capture_output=True, text=True, check=False)
+def test_modules_of_large_crds_pass_strict_mypy_and_catch_mistakes(generated: Path) -> None:
+    (generated / "use.py").write_text(USE)
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", str(generated / "cache")]
+    done = subprocess.run([*command, "use.py"], cwd=generated, capture_output=True, text=True, check=False)
     wrong = USE.splitlines()[-2:]
 
     assert [line.rpartition("  ")[2] for line in done.stdout.splitlines()] == ["[arg-type]", "[call-arg]"], done.stdout
@@ -76,7 +76,7 @@ def test_what_is_made_of_large_crds_passes_mypy_strict_and_catches_mistakes(made
 
 
 @pytest.mark.parametrize("length", range(5, 120, 3))
-def test_lines_are_broken_where_ruff_breaks_them(length: int, tmp_path: Path) -> None:
+def test_lines_are_wrapped_as_ruff_wraps_them(length: int, tmp_path: Path) -> None:
     name = f"N{'x' * length}"
     inner = TypeShape(name)
     fields = (
@@ -93,14 +93,14 @@ def test_lines_are_broken_where_ruff_breaks_them(length: int, tmp_path: Path) ->
     assert ruff("format", "--diff", file) == ""
 
 
-def test_no_generated_class_hides_what_its_body_or_its_base_needs() -> None:
+def test_no_generated_class_hides_names_of_its_body_or_base() -> None:
     needed = {"bool", "bytes", "datetime", "dict", "field", "float", "int", "list", "str"}
     for file in sorted(PACKAGE.rglob("v*.py")):
-        for made_class in ast.parse(file.read_text()).body:
-            if isinstance(made_class, ast.ClassDef):
+        for class_node in ast.parse(file.read_text()).body:
+            if isinstance(class_node, ast.ClassDef):
                 fields = {
                     each.target.id
-                    for each in made_class.body
+                    for each in class_node.body
                     if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name)
                 }
-                assert not fields & needed, f"{file}: {made_class.name}"
+                assert not fields & needed, f"{file}: {class_node.name}"

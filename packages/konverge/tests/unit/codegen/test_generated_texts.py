@@ -1,4 +1,4 @@
-"""Foreign text in generated source: whatever it says, it stays text."""
+"""Untrusted text in generated source stays text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from konverge.codegen.texts import docstring, first_paragraph, quoted
+from konverge.codegen.texts import docstring, string_literal, summary
 
 NASTY = st.text(alphabet=st.sampled_from('"\\\n\t {}#a\u202e\x00\r\u2028'), max_size=60)
 
@@ -21,20 +21,20 @@ def written(paragraphs: list[str]) -> str:
 @settings(max_examples=200)
 @given(st.one_of(st.text(max_size=300), NASTY))
 def test_any_description_stays_inside_its_docstring(text: str) -> None:
-    (made,) = ast.parse(written([text])).body
-    assert isinstance(made, ast.ClassDef)
-    doc = ast.get_docstring(made)
+    (node,) = ast.parse(written([text])).body
+    assert isinstance(node, ast.ClassDef)
+    doc = ast.get_docstring(node)
 
-    assert isinstance(made.body[-1], ast.Assign)
+    assert isinstance(node.body[-1], ast.Assign)
     assert (doc or "").split() == "".join(letter if letter.isprintable() else " " for letter in text).split()
-    assert len(made.body) == (1 if doc is None else 2)
+    assert len(node.body) == (1 if doc is None else 2)
 
 
 @settings(max_examples=200)
 @given(st.one_of(st.text(), NASTY))
-def test_a_quoted_text_reads_as_itself(text: str) -> None:
-    assert ast.literal_eval(quoted(text)) == text
-    assert quoted(text).isascii() or quoted(text).isprintable()
+def test_a_string_literal_evaluates_to_its_text(text: str) -> None:
+    assert ast.literal_eval(string_literal(text)) == text
+    assert string_literal(text).isascii() or string_literal(text).isprintable()
 
 
 @pytest.mark.parametrize("length", range(100, 140))
@@ -44,14 +44,14 @@ def test_no_line_is_longer_than_the_limit(length: int) -> None:
     assert all(len(line) <= 120 for line in docstring([text], indent="    "))
 
 
-def test_only_the_first_paragraph_is_kept() -> None:
-    assert first_paragraph("One.\nStill one.\n\nTwo.") == "One. Still one."
+def test_the_summary_is_the_first_paragraph() -> None:
+    assert summary("One.\nStill one.\n\nTwo.") == "One. Still one."
 
 
-def test_the_list_of_values_that_servers_append_is_left_out() -> None:
-    assert first_paragraph('Which.\n\nPossible enum values:\n - `"A"` is a.') == "Which."
-    assert first_paragraph('Possible enum values:\n - `"A"` is a.') == ""
+def test_the_summary_omits_the_list_of_enum_values() -> None:
+    assert summary('Which.\n\nPossible enum values:\n - `"A"` is a.') == "Which."
+    assert summary('Possible enum values:\n - `"A"` is a.') == ""
 
 
-def test_nothing_is_written_for_no_text() -> None:
+def test_an_empty_text_has_no_docstring() -> None:
     assert docstring(["", "  \n"], indent="") == []
