@@ -86,12 +86,12 @@ async def test_t24_a_leader_that_is_killed_is_followed_within_its_lease_and_with
             await rig.converges(within=10)
             async with rig.operating(transport=second, leader_election=election(rig, "second")):
                 await asyncio.sleep(5)
-                first.die()
+                first.kill()
                 killed = rig.now()
                 await rig.change("a", payload="new")
-                await rig.until(lambda: rig.writes(who="second"), within=LEASE + RETRY + 5)
+                await rig.until(lambda: rig.writes(client="second"), within=LEASE + RETRY + 5)
 
-                write = rig.writes(who="second")[0]
+                write = rig.writes(client="second")[0]
                 assert write.sent - killed <= LEASE + RETRY + 1 + rig.slack / 6
                 assert second.script.requests(is_list, since=killed) == []
                 await rig.converges(within=5)
@@ -106,12 +106,12 @@ async def test_t24_a_leader_that_is_stopped_is_followed_within_three_seconds(ope
             async with rig.operating(transport=first, leader_election=election(rig, "first")):
                 # Whoever was first is first: the scenario is the same either way round.
                 await rig.converges(within=10)
-                leader = {write.who for write in rig.writes()}
+                leader = {write.client for write in rig.writes()}
                 await asyncio.sleep(5)
                 stopped = rig.now()
                 await rig.change("a", payload="new")
             if leader == {"first"}:
-                await rig.until(lambda: rig.writes(who="second"), within=3)
+                await rig.until(lambda: rig.writes(client="second"), within=3)
                 assert second.script.requests(is_list, since=stopped) == []
             await rig.converges(within=5)
             assert standby.lost_reason == ""
@@ -120,7 +120,7 @@ async def test_t24_a_leader_that_is_stopped_is_followed_within_three_seconds(ope
 
 def _check_one_writer_at_a_time(rig: WidgetRig) -> None:
     """Once the second has written, the first does not any more."""
-    order = [write.who for write in sorted(rig.writes(), key=lambda write: write.sent)]
+    order = [write.client for write in sorted(rig.writes(), key=lambda write: write.sent)]
     assert len([one for one, other in pairwise(order) if one != other]) <= 1, order
 
 
@@ -155,21 +155,21 @@ async def test_t25_a_leader_whose_lease_calls_are_blocked_stops_writing_before_a
         busy = Busy(rig)
         lonely = controller_for(Widget).timeout(3600).build(busy)
         async with rig.operating(lonely, transport=first, leader_election=election(rig, "first")) as (_, process):
-            await rig.until(lambda: rig.writes(who="first"), within=10)
+            await rig.until(lambda: rig.writes(client="first"), within=10)
             follower = controller_for(Widget).timeout(3600).build(Busy(rig))
             async with rig.operating(follower, transport=second, leader_election=election(rig, "second")):
                 await asyncio.sleep(5)
                 blocked = rig.now()
                 with first.script.active(lambda asked: "leases" in asked.path, Fault(delay=3600.0)):
-                    await rig.until(lambda: rig.writes(who="second"), within=LEASE + RETRY + 5)
+                    await rig.until(lambda: rig.writes(client="second"), within=LEASE + RETRY + 5)
                     await asyncio.sleep(10)
                 assert "not renewed" in process.lost_reason
 
         (cancelled,) = busy.cancelled
         assert blocked < cancelled <= blocked + RENEW + rig.slack / 6
-        last = max(write.answered for write in rig.writes(who="first"))
+        last = max(write.answered for write in rig.writes(client="first"))
         assert last <= cancelled + rig.slack / 6
-        assert last < min(write.sent for write in rig.writes(who="second"))
+        assert last < min(write.sent for write in rig.writes(client="second"))
 
 
 async def test_t25_a_leader_that_gave_up_in_the_middle_of_a_write_leaves_its_lease_to_expire(
@@ -399,7 +399,7 @@ async def test_t33_two_operators_take_off_their_own_finalizers_only(open_widgets
 
         assert len(rig.ledger.uids(here.finalizer)) == len(rig.ledger.uids(there.finalizer)) == len(keys)
         own = {"here": here.finalizer, "there": there.finalizer}
-        taken = [(write.who, name) for write in rig.writes() if write.status == 200 for name in _taken_off(write)]
+        taken = [(write.client, name) for write in rig.writes() if write.status == 200 for name in _taken_off(write)]
         assert sorted(taken) == sorted((who, name) for who, name in own.items() for _ in keys)
 
 

@@ -28,7 +28,7 @@ from probe_requests import get
 from rigs import embedded_config
 from widget_operator import Widget, Widgets, widgets
 from widget_processes import (
-    Audited,
+    AuditedRequest,
     OperatorProcess,
     RotatingProxy,
     audit,
@@ -181,7 +181,7 @@ async def test_t26_killed_right_after_a_write_it_ends_as_if_nothing_had_happened
         assert bool(closed) == (at > 6)
 
 
-def _children_writes(plane: ControlPlane, rig: WidgetRig) -> list[Audited]:
+def _children_writes(plane: ControlPlane, rig: WidgetRig) -> list[AuditedRequest]:
     return [one for one in audited_writes(plane, rig.namespace, "admin") if one.resource == "configmaps"]
 
 

@@ -164,8 +164,8 @@ async def endure(load: Load) -> Caller:
                 task.cancel()
         stats = caller.server.webhooks.stats()
         assert (stats.running, stats.waiting) == (0, 0)
-        assert sum(one.broken + one.late for one in stats.endpoints) == 0
-        assert caller.server.stats().swaps > 1
+        assert sum(one.invalid + one.timed_out for one in stats.endpoints) == 0
+        assert caller.server.stats().reloads > 1
     return caller
 
 

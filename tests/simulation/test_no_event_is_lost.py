@@ -1,7 +1,7 @@
-"""Whatever goes wrong on the way, and whoever writes meanwhile: in the end each key has seen what others made last.
+"""With any faults and any concurrent writes, each key has seen the last change of others in the end.
 
-The runs write in every way that a client knows, and fail for good at any of them, so that nothing but the wake by
-somebody else's change brings a key back. A seed that once failed stays here by its number.
+The reconciles write by every method of the client, and fail without a retry at any of them, so that only a change by
+another client enqueues a key again. A seed that failed once stays here by its number.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ import os
 
 import pytest
 
-from enqueue_scenarios import play_wakes
+from enqueue_scenarios import run_enqueue_scenario
 from konverge.testing import run_in_virtual_time
 
-ONCE_FAILED = [438]  # a child was made and deleted while no watch was open
-TELLING = [105, 100]  # fail when the answer of a write that others had a part in is taken for purely the run's own
-FEW = [0, *TELLING, *ONCE_FAILED]
+ONCE_FAILED = [438]  # a child was created and deleted while no watch was open
+SENSITIVE = [105, 100]  # fail when the response to a write with changes of others is taken for the reconcile's own
+FEW = [0, *SENSITIVE, *ONCE_FAILED]
 LONG = [pytest.mark.faults, pytest.mark.plain_loop]
 MANY = [pytest.param(seed, marks=LONG) for seed in range(500, 500 + 3 * int(os.environ.get("KONVERGE_SEEDS", "100")))]
 
 
 @pytest.mark.parametrize("seed", [*FEW, *MANY])
-async def test_every_key_has_seen_what_others_made_last(seed: int) -> None:
-    play = await play_wakes(seed)
+async def test_every_key_has_seen_the_last_change_of_others(seed: int) -> None:
+    scenario = await run_enqueue_scenario(seed)
 
-    assert not play.unseen, play.unseen[0]
+    assert not scenario.unseen, scenario.unseen[0]
 
 
 def test_a_seed_of_it_replays_exactly() -> None:
-    first, second = [run_in_virtual_time(play_wakes(1)) for _ in range(2)]
+    first, second = [run_in_virtual_time(run_enqueue_scenario(1)) for _ in range(2)]
 
-    assert first.story == second.story
-    assert len(first.story.lines) > 30
+    assert first.log == second.log
+    assert len(first.log.lines) > 30

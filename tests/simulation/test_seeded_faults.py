@@ -1,7 +1,7 @@
-"""The whole operator under faults that one seed decides: it must end as it does without them.
+"""The whole operator with faults of one seed: it must reach the same final state as without them.
 
-Late, lost and failed answers, streams that are cut, ended or frozen, lists that are old, processes that are killed. A
-seed that once failed stays here by its number.
+Late, lost and failed responses, streams that are reset, closed or stalled, stale lists, processes that are killed. A
+seed that failed once stays here by its number.
 """
 
 from __future__ import annotations
@@ -12,7 +12,15 @@ from itertools import groupby
 import pytest
 
 from konverge.testing import run_in_virtual_time
-from simulation_scenarios import FEW_STEPS, STEPS, Ending, Play, play_with_faults, play_with_two, play_without_faults
+from simulation_scenarios import (
+    FEW_STEPS,
+    STEPS,
+    FinalState,
+    Scenario,
+    run_with_faults,
+    run_with_two_candidates,
+    run_without_faults,
+)
 from widget_rigs import Write
 
 FEW = range(2)
@@ -21,39 +29,41 @@ MANY = [pytest.param(seed, marks=LONG) for seed in range(100, 100 + int(os.envir
 
 
 @pytest.fixture(scope="module")
-def expected() -> Ending:
-    """How the play ends when nothing goes wrong."""
-    return run_in_virtual_time(play_without_faults())
+def expected() -> FinalState:
+    """The final state without faults."""
+    return run_in_virtual_time(run_without_faults())
 
 
 @pytest.mark.parametrize("seed", [*FEW, *MANY])
-async def test_under_faults_it_ends_as_it_does_without(seed: int, expected: Ending) -> None:
-    play, ending = await play_with_faults(seed)
+async def test_the_final_state_with_faults_is_that_without(seed: int, expected: FinalState) -> None:
+    scenario, final_state = await run_with_faults(seed)
 
-    assert ending == expected, f"after {play.crashes} crashes and {play.faults}"
-    assert len(play.faults) > 3
-
-
-@pytest.mark.parametrize("seed", [1, *MANY])
-async def test_of_two_who_compete_under_faults_never_two_write(seed: int) -> None:
-    expected, (play, ending) = await _compete(seed, freezes=True)
-
-    terms = [who for who, _ in groupby(sorted(play.rig.writes(), key=_arrival), key=lambda write: write.who)]
-    assert len(terms) == len(set(terms)), "nobody writes again after another has written"
-    assert (ending.widgets, ending.children) == (expected.widgets, expected.children)
+    assert final_state == expected, f"after {scenario.crashes} crashes and {scenario.faults}"
+    assert len(scenario.faults) > 3
 
 
 @pytest.mark.parametrize("seed", [1, *MANY])
-async def test_who_takes_over_undoes_nothing(seed: int) -> None:
-    """Unless a stream fell silent and nobody can know: then it acts on what it heard last."""
-    expected, (_, ending) = await _compete(seed, freezes=False)
+async def test_of_two_candidates_only_the_leader_writes(seed: int) -> None:
+    expected, (scenario, final_state) = await _compete(seed, freezes=True)
 
-    assert ending.counts == expected.counts
+    terms = [
+        client for client, _ in groupby(sorted(scenario.rig.writes(), key=_arrival), key=lambda write: write.client)
+    ]
+    assert len(terms) == len(set(terms)), "no process writes again after another has written"
+    assert (final_state.widgets, final_state.children) == (expected.widgets, expected.children)
 
 
-async def _compete(seed: int, *, freezes: bool) -> tuple[Ending, tuple[Play, Ending]]:
+@pytest.mark.parametrize("seed", [1, *MANY])
+async def test_a_new_leader_reverts_nothing(seed: int) -> None:
+    """Except if a stream has stalled undetected: then it acts on stale objects."""
+    expected, (_, final_state) = await _compete(seed, freezes=False)
+
+    assert final_state.counts == expected.counts
+
+
+async def _compete(seed: int, *, freezes: bool) -> tuple[FinalState, tuple[Scenario, FinalState]]:
     steps = FEW_STEPS if seed in FEW else STEPS
-    return await play_without_faults(steps), await play_with_two(seed, steps, freezes=freezes)
+    return await run_without_faults(steps), await run_with_two_candidates(seed, steps, freezes=freezes)
 
 
 def _arrival(write: Write) -> float:
@@ -61,7 +71,7 @@ def _arrival(write: Write) -> float:
 
 
 def test_a_seed_replays_exactly() -> None:
-    (first, one), (second, other) = [run_in_virtual_time(play_with_faults(7, STEPS[:3])) for _ in range(2)]
+    (first, one), (second, other) = [run_in_virtual_time(run_with_faults(7, STEPS[:3])) for _ in range(2)]
 
     assert one == other
     assert first.faults == second.faults

@@ -235,13 +235,13 @@ async def test_changes_of_an_image_go_through_every_revision() -> None:
 
 
 @pytest.mark.parametrize("way", ["Foreground", "Background"])
-async def test_pods_of_a_job_that_is_deleted_are_held_by_nobody(transport: Any) -> None:
+async def test_pods_of_a_job_that_is_deleted_are_held_by_nobody(way: Any) -> None:
     async with embedded_workload_cluster() as cluster:
         await cluster.create(job(parallelism=2, completions=2))
         await settle()
         await cluster.start(count=1)
         assert all(pod.metadata.finalizers for pod in await cluster.pods())
-        await cluster.client.delete("jobs.batch", "work", propagation=transport)
+        await cluster.client.delete("jobs.batch", "work", propagation=way)
         await settle()
         assert [pod.metadata.finalizers for pod in await cluster.pods()] == [[], []]
 
