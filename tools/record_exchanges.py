@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
 from both_servers import RealServer
-from golden import RECORDINGS, WEBHOOKS, Send, golden_hooks, play, read_recording, write_recording
+from golden import RECORDINGS, WEBHOOKS, Send, golden_webhooks, read_recording, replay, write_recording
 from konverge.testing import ControlPlane
 
 
@@ -25,7 +25,7 @@ def sender(server: RealServer) -> Send:
     def send(
         method: str, path: str, headers: dict[str, str], body: bytes
     ) -> tuple[int, Mapping[str, str], tuple[str, ...], bytes]:
-        response = server.ask(method, path, body or None, headers=headers)
+        response = server.request(method, path, body or None, headers=headers)
         return response.status, response.headers, response.warnings, response.body
 
     return send
@@ -35,8 +35,8 @@ def record(name: str) -> int:
     """Record one file; return the number of requests."""
     with ControlPlane() as plane, tempfile.TemporaryDirectory() as directory:
         server = RealServer(plane)
-        hooks = golden_hooks(Path(directory)) if name == WEBHOOKS else None
-        played = play(read_recording(name), sender(server), patience=10, hooks=hooks)
+        hooks = golden_webhooks(Path(directory)) if name == WEBHOOKS else None
+        played = replay(read_recording(name), sender(server), timeout=10, hooks=hooks)
         lines = [{"request": line["request"], "answer": answer} for line, answer in played]
         server.close()
         if hooks is not None:

@@ -16,8 +16,8 @@ RECORDINGS = ROOT / "tests" / "data" / "recorded-answers.json.gz"
 
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 
-from answers import answer  # noqa: E402
 from konverge.testing import ControlPlane  # noqa: E402
+from script_responses import send_step  # noqa: E402
 from scripts import SCRIPTS  # noqa: E402
 from two_servers import RealApi, with_namespace  # noqa: E402
 
@@ -29,7 +29,7 @@ def main() -> None:
             api = RealApi(plane)
             api.namespace = f"recorded-{number}"
             with_namespace(api)
-            recorded[name] = [answer(api, step) for step in steps]
+            recorded[name] = [send_step(api, step) for step in steps]
     text = json.dumps(recorded, sort_keys=True, separators=(",", ":")).encode()
     RECORDINGS.write_bytes(gzip.compress(text, mtime=0))
     sys.stdout.write(f"{sum(map(len, recorded.values()))} responses, {RECORDINGS.stat().st_size} bytes\n")

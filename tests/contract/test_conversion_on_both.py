@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from both_servers import InnerServer
+from both_servers import EmbeddedServerThread
 from crd_cases import Json, definition, obj
-from custom_pairs import DEFINITIONS, Pair, outcome
 from konverge.testing import ControlPlane
-from two_servers import Api, RealApi, Reply
+from server_pairs import DEFINITIONS, ServerPair, comparable
+from two_servers import Api, ApiResponse, RealApi
 from webhook_endpoint import HookServer
 
 APPLY = {"content_type": "application/apply-patch+yaml"}
@@ -131,13 +131,13 @@ class InnerApi(Api):
 
     name = "embedded"
 
-    def __init__(self, server: InnerServer) -> None:
+    def __init__(self, server: EmbeddedServerThread) -> None:
         super().__init__()
         self._server = server
 
-    def send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Reply:
-        heard = self._server.ask(method, path, body, headers=headers)
-        return Reply(heard.status, heard.headers, heard.warnings, heard.body)
+    def send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> ApiResponse:
+        response = self._server.request(method, path, body, headers=headers)
+        return ApiResponse(response.status, response.headers, response.warnings, response.body)
 
 
 @pytest.fixture(scope="module")
@@ -150,16 +150,16 @@ def hooks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HookServer]:
 
 
 @pytest.fixture(scope="module")
-def pair(control_plane: ControlPlane, hooks: HookServer) -> Iterator[Pair]:
+def pair(control_plane: ControlPlane, hooks: HookServer) -> Iterator[ServerPair]:
     """Both servers, with a resource for every way in which the webhook answers."""
-    inner, real = InnerServer(), RealApi(control_plane)
-    made = Pair(InnerApi(inner), real)
+    inner, real = EmbeddedServerThread(), RealApi(control_plane)
+    made = ServerPair(InnerApi(inner), real)
     definitions = [_definition(name, hooks) for name in NAMES]
     made.install(*definitions)
     yield made
     with ThreadPoolExecutor(len(NAMES)) as pool:
         for each in definitions:
-            pool.submit(real.ask, "DELETE", f"{DEFINITIONS}/{each['metadata']['name']}")
+            pool.submit(real.request, "DELETE", f"{DEFINITIONS}/{each['metadata']['name']}")
     inner.close()
 
 
@@ -174,9 +174,9 @@ def _thing(name: str, version: str, thing: str, **spec: Any) -> Json:
     return {"apiVersion": api_version, "kind": "Thing", "metadata": metadata, "spec": spec}
 
 
-def _ask_all(pair: Pair, steps: list[Asked]) -> None:
+def _ask_all(pair: ServerPair, steps: list[Asked]) -> None:
     for number, (method, where, body, headers) in enumerate(steps):
-        ours, theirs = pair.ask(method, where, body, **headers)
+        ours, theirs = pair.request(method, where, body, **headers)
 
         assert ours == theirs, f"step {number}: {method} {where}"
 
@@ -201,14 +201,14 @@ def _life(name: str) -> list[Asked]:
 
 
 def _answers(api: Api, name: str) -> list[Any]:
-    return [outcome(_reply(api, step)) for step in _life(name)]
+    return [comparable(_reply(api, step)) for step in _life(name)]
 
 
-def _reply(api: Api, step: Asked) -> Reply:
+def _reply(api: Api, step: Asked) -> ApiResponse:
     """Ask; and again where a busy real server lists from a cache that has not seen yet what was made before."""
     method, where, body, headers = step
     for _ in range(TRIES):
-        reply = api.ask(method, where, body, **headers)
+        reply = api.request(method, where, body, **headers)
         if method != "GET" or reply.status != 200 or reply.json().get("items") != []:
             break
         time.sleep(0.5)
@@ -216,7 +216,7 @@ def _reply(api: Api, step: Asked) -> Reply:
 
 
 @pytest.fixture(scope="module")
-def real_answers(pair: Pair) -> dict[str, list[Any]]:
+def real_answers(pair: ServerPair) -> dict[str, list[Any]]:
     """What the real server says to the life of each resource.
 
     It waits three seconds for each list that cannot be converted, so the lives run side by side.
@@ -226,7 +226,7 @@ def real_answers(pair: Pair) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_webhook_converts_for_both_alike(pair: Pair, real_answers: dict[str, list[Any]], name: str) -> None:
+def test_a_webhook_converts_for_both_alike(pair: ServerPair, real_answers: dict[str, list[Any]], name: str) -> None:
     told = zip(_life(name), _answers(pair.servers[0], name), real_answers[name], strict=True)
 
     for number, ((method, where, _, _), ours, theirs) in enumerate(told):
@@ -234,7 +234,7 @@ def test_a_webhook_converts_for_both_alike(pair: Pair, real_answers: dict[str, l
 
 
 @pytest.mark.parametrize("name", ["good", "labels", "annotations"])
-def test_owners_of_fields_are_kept_through_conversions(pair: Pair, name: str) -> None:
+def test_owners_of_fields_are_kept_through_conversions(pair: ServerPair, name: str) -> None:
     new, old = _path(name, "v2", "owned"), _path(name, "v1", "owned")
     _ask_all(
         pair,

@@ -11,12 +11,12 @@ import pytest
 
 from cr_cases import SPECS, UPDATES, as_object, checking_schema, labelled, open_schema
 from crd_cases import LIST_MAP, Json, definition, definition_cases, listed, obj, with_root
-from custom_pairs import DEFINITIONS, Pair
-from judges import Recorded, Recorder, is_recording
 from konverge.testing import ControlPlane
 from konverge_cluster.embedded_server import EmbeddedServer
 from library_cases import LIBRARY
+from recorded_api import RecordedApi, RecordingApi, is_recording
 from rule_cases import BROKEN, EXPRESSIONS, OBJECTS, rule_schema
+from server_pairs import DEFINITIONS, ServerPair
 from two_servers import EmbeddedApi, RealApi
 
 MERGE = {"content_type": "application/merge-patch+json"}
@@ -31,22 +31,22 @@ def group_of(name: str) -> str:
 
 
 @pytest.fixture(scope="module", params=["recorded", pytest.param("real", marks=pytest.mark.control_plane)])
-def pair(request: pytest.FixtureRequest, embedded_runner: asyncio.Runner) -> Iterator[Pair]:
+def pair(request: pytest.FixtureRequest, embedded_runner: asyncio.Runner) -> Iterator[ServerPair]:
     """The embedded server and its judge, for all tests of this file; each test has a group of its own."""
     embedded = EmbeddedApi(EmbeddedServer(), embedded_runner)
     if request.param == "recorded":
         if not is_recording():
-            yield Pair(embedded, Recorded(RECORDING))
+            yield ServerPair(embedded, RecordedApi(RECORDING))
             return
         pytest.skip("the recording is being made")
     plane: ControlPlane = request.getfixturevalue("control_plane")
     real = RealApi(plane)
-    judge = Recorder(real, RECORDING)
-    yield Pair(embedded, judge)
+    judge = RecordingApi(real, RECORDING)
+    yield ServerPair(embedded, judge)
     if is_recording():
-        judge.keep()
-    for each in real.ask("GET", DEFINITIONS).json()["items"]:
-        real.ask("DELETE", f"{DEFINITIONS}/{each['metadata']['name']}")
+        judge.save()
+    for each in real.request("GET", DEFINITIONS).json()["items"]:
+        real.request("DELETE", f"{DEFINITIONS}/{each['metadata']['name']}")
 
 
 def collection(group: str, plural: str = "things", version: str = "v1") -> str:
@@ -57,14 +57,14 @@ CASES = definition_cases()
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_definitions_are_taken_and_refused_alike(pair: Pair, name: str) -> None:
-    ours, theirs = pair.ask("POST", f"{DEFINITIONS}?dryRun=All", CASES[name])
+def test_definitions_are_taken_and_refused_alike(pair: ServerPair, name: str) -> None:
+    ours, theirs = pair.request("POST", f"{DEFINITIONS}?dryRun=All", CASES[name])
 
     assert ours == theirs
 
 
 @pytest.fixture(scope="module")
-def checked(pair: Pair) -> str:
+def checked(pair: ServerPair) -> str:
     """The collection of a resource with all kinds of constraints."""
     group = group_of("checked")
     pair.install(with_root(checking_schema(), group=group))
@@ -77,22 +77,22 @@ VALIDATIONS += [(number, "Ignore") for number in range(40)]
 
 
 @pytest.mark.parametrize(("number", "validation"), VALIDATIONS)
-def test_objects_are_taken_and_refused_alike(pair: Pair, checked: str, number: int, validation: str) -> None:
+def test_objects_are_taken_and_refused_alike(pair: ServerPair, checked: str, number: int, validation: str) -> None:
     body = as_object(SPECS[number], labelled(number), checked, "Thing")
 
-    ours, theirs = pair.ask("POST", f"{collection(checked)}?dryRun=All&fieldValidation={validation}", body)
+    ours, theirs = pair.request("POST", f"{collection(checked)}?dryRun=All&fieldValidation={validation}", body)
 
     assert ours == theirs
 
 
 @pytest.fixture(scope="module")
-def tightened(pair: Pair) -> str:
+def tightened(pair: ServerPair) -> str:
     """The group of a resource whose schema came after its objects."""
     group = group_of("tightened")
     pair.install(with_root(open_schema(), group=group))
     for number, (old, _) in enumerate(UPDATES):
         for api in pair.servers:
-            reply = api.ask("POST", collection(group), as_object(old, labelled(number), group, "Thing"))
+            reply = api.request("POST", collection(group), as_object(old, labelled(number), group, "Thing"))
             assert reply.status == 201, reply.body
 
     def tighten(document: Json) -> None:
@@ -106,7 +106,7 @@ def tightened(pair: Pair) -> str:
 
 
 @pytest.mark.parametrize("number", range(len(UPDATES)))
-def test_what_was_wrong_before_may_stay_if_it_stays_the_same(pair: Pair, tightened: str, number: int) -> None:
+def test_what_was_wrong_before_may_stay_if_it_stays_the_same(pair: ServerPair, tightened: str, number: int) -> None:
     path = f"{collection(tightened)}/{labelled(number)}"
 
     def change(document: Json) -> None:
@@ -118,19 +118,19 @@ def test_what_was_wrong_before_may_stay_if_it_stays_the_same(pair: Pair, tighten
 
 
 @pytest.mark.parametrize("rule", [*BROKEN, *EXPRESSIONS, *LIBRARY])
-def test_rules_compile_and_fail_to_compile_alike(pair: Pair, rule: str) -> None:
-    ours, theirs = pair.ask("POST", f"{DEFINITIONS}?dryRun=All", definition(rule_schema({"rule": rule})))
+def test_rules_compile_and_fail_to_compile_alike(pair: ServerPair, rule: str) -> None:
+    ours, theirs = pair.request("POST", f"{DEFINITIONS}?dryRun=All", definition(rule_schema({"rule": rule})))
 
     assert ours == theirs
 
 
-def _install_rules(pair: Pair, group: str, rules: list[str]) -> list[str]:
+def _install_rules(pair: ServerPair, group: str, rules: list[str]) -> list[str]:
     """Make resources that have these rules between them, those that compile; return their plurals."""
     embedded = pair.servers[0]
     fine = [
         rule
         for rule in rules
-        if embedded.ask("POST", f"{DEFINITIONS}?dryRun=All", definition(rule_schema({"rule": rule}))).status == 201
+        if embedded.request("POST", f"{DEFINITIONS}?dryRun=All", definition(rule_schema({"rule": rule}))).status == 201
     ]
     # All together would be too expensive for the server's taste.
     parts = [fine[start : start + 12] for start in range(0, len(fine), 12)]
@@ -140,26 +140,28 @@ def _install_rules(pair: Pair, group: str, rules: list[str]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def ruled(pair: Pair) -> list[str]:
+def ruled(pair: ServerPair) -> list[str]:
     return _install_rules(pair, group_of("ruled"), EXPRESSIONS)
 
 
 @pytest.mark.parametrize("number", range(len(OBJECTS)))
-def test_rules_hold_and_break_alike(pair: Pair, ruled: list[str], number: int) -> None:
+def test_rules_hold_and_break_alike(pair: ServerPair, ruled: list[str], number: int) -> None:
     for plural in ruled:
         body = as_object(OBJECTS[number], labelled(number), group_of("ruled"), plural[:-1].capitalize())
 
-        ours, theirs = pair.ask("POST", f"{collection(group_of('ruled'), plural)}?dryRun=All", body)
+        ours, theirs = pair.request("POST", f"{collection(group_of('ruled'), plural)}?dryRun=All", body)
 
         assert ours == theirs
 
 
-def test_functions_give_the_same_values_and_errors(pair: Pair) -> None:
+def test_functions_give_the_same_values_and_errors(pair: ServerPair) -> None:
     group = group_of("library")
     told: list[set[str]] = [set(), set()]
     for plural in _install_rules(pair, group, LIBRARY):
         body = as_object({}, "any", group, plural[:-1].capitalize())
-        for texts, answer in zip(told, pair.ask("POST", f"{collection(group, plural)}?dryRun=All", body), strict=True):
+        for texts, answer in zip(
+            told, pair.request("POST", f"{collection(group, plural)}?dryRun=All", body), strict=True
+        ):
             texts.update(answer[3] if answer[0] == 422 else (str(answer),))
 
     assert sorted(told[0] - told[1]) == sorted(told[1] - told[0])
@@ -206,7 +208,7 @@ def _versions(group: str) -> Json:
 
 
 @pytest.fixture(scope="module")
-def shop(pair: Pair) -> str:
+def shop(pair: ServerPair) -> str:
     group = group_of("shop")
     pair.install(_versions(group))
     return group
@@ -283,22 +285,24 @@ def _reads_and_ends(shop: str) -> list[Step]:
     ]
 
 
-def test_an_object_lives_the_same_life_on_both(pair: Pair, shop: str) -> None:
+def test_an_object_lives_the_same_life_on_both(pair: ServerPair, shop: str) -> None:
     for number, (method, where, body, headers) in enumerate([*_writes(shop), *_reads_and_ends(shop)]):
-        ours, theirs = pair.ask(method, where, body, **headers)
+        ours, theirs = pair.request(method, where, body, **headers)
 
         assert ours == theirs, f"step {number}: {method} {where} {body}"
 
 
-def test_discovery_and_openapi_show_a_resource_alike(pair: Pair, shop: str) -> None:
+def test_discovery_and_openapi_show_a_resource_alike(pair: ServerPair, shop: str) -> None:
     for path in (f"/apis/{shop}", f"/apis/{shop}/v1", f"/apis/{shop}/v1alpha1"):
-        ours, theirs = pair.ask("GET", path)
+        ours, theirs = pair.request("GET", path)
 
         assert ours == theirs
 
     pair.settle(f"/openapi/v3/apis/{shop}/v1", lambda reply: reply.status == 200)
     name = ".".join(reversed(shop.split("."))) + ".v1.Thing"
-    schemas = [api.ask("GET", f"/openapi/v3/apis/{shop}/v1").json()["components"]["schemas"] for api in pair.servers]
+    schemas = [
+        api.request("GET", f"/openapi/v3/apis/{shop}/v1").json()["components"]["schemas"] for api in pair.servers
+    ]
     assert schemas[0][name] == schemas[1][name]
     assert schemas[0][f"{name}List"] == schemas[1][f"{name}List"]
 
@@ -308,13 +312,13 @@ def _condition(reply: Any, kind: str) -> str:
     return next((each["reason"] for each in conditions if each["type"] == kind), "")
 
 
-def test_a_definition_lives_the_same_life_on_both(pair: Pair) -> None:
+def test_a_definition_lives_the_same_life_on_both(pair: ServerPair) -> None:
     group = group_of("definition")
     made = definition(group=group)
     path = f"{DEFINITIONS}/things.{group}"
     pair.install(made)
 
-    ours, theirs = pair.ask("GET", path)
+    ours, theirs = pair.request("GET", path)
     assert ours == theirs
 
     for change in (
@@ -348,49 +352,49 @@ def test_a_definition_lives_the_same_life_on_both(pair: Pair) -> None:
     assert ours == theirs
 
 
-def test_two_definitions_that_want_the_same_names(pair: Pair) -> None:
+def test_two_definitions_that_want_the_same_names(pair: ServerPair) -> None:
     group = group_of("names")
     first, second = definition(group=group), definition(group=group, plural="others")
     second["spec"]["names"] |= {"kind": "Thing", "singular": "thing"}
     pair.install(first)
 
-    ours, theirs = pair.ask("POST", DEFINITIONS, second)
+    ours, theirs = pair.request("POST", DEFINITIONS, second)
     assert ours == theirs
     loser = f"{DEFINITIONS}/others.{group}"
     pair.settle(loser, lambda reply: _condition(reply, "NamesAccepted") != "")
-    ours, theirs = pair.ask("GET", loser)
+    ours, theirs = pair.request("GET", loser)
     assert ours == theirs
-    ours, theirs = pair.ask("GET", f"/apis/{group}/v1/others")
+    ours, theirs = pair.request("GET", f"/apis/{group}/v1/others")
     assert ours == theirs
 
     for api in pair.servers:
-        api.ask("DELETE", f"{DEFINITIONS}/things.{group}")
+        api.request("DELETE", f"{DEFINITIONS}/things.{group}")
     pair.settle(loser, lambda reply: _condition(reply, "Established") == "InitialNamesAccepted")
-    ours, theirs = pair.ask("GET", loser)
+    ours, theirs = pair.request("GET", loser)
     assert ours == theirs
 
 
-def test_a_definition_goes_after_its_last_instance(pair: Pair) -> None:
+def test_a_definition_goes_after_its_last_instance(pair: ServerPair) -> None:
     group = group_of("deletion")
     pair.install(definition(group=group))
     path, things = f"{DEFINITIONS}/things.{group}", collection(group)
     held = _thing(group, "held") | {"metadata": {"name": "held", "finalizers": ["example.com/wait"]}}
     for body in (held, _thing(group, "free")):
         for api in pair.servers:
-            assert api.ask("POST", things, body).status == 201
+            assert api.request("POST", things, body).status == 201
 
-    ours, theirs = pair.ask("DELETE", path)
+    ours, theirs = pair.request("DELETE", path)
     assert ours == theirs
     pair.settle(things, lambda reply: len(reply.json()["items"]) == 1)
-    ours, theirs = pair.ask("GET", f"{things}/held")
+    ours, theirs = pair.request("GET", f"{things}/held")
     assert ours == theirs
-    ours, theirs = pair.ask("POST", things, _thing(group, "late"))
+    ours, theirs = pair.request("POST", things, _thing(group, "late"))
     assert ours == theirs
-    ours, theirs = pair.ask("PATCH", f"{things}/held", {"metadata": {"finalizers": None}}, **MERGE)
+    ours, theirs = pair.request("PATCH", f"{things}/held", {"metadata": {"finalizers": None}}, **MERGE)
     assert ours == theirs
     pair.settle(path, lambda reply: reply.status == 404)
     pair.settle(things, lambda reply: reply.status == 404)
-    ours, theirs = pair.ask("GET", things)
+    ours, theirs = pair.request("GET", things)
     assert ours == theirs
 
 
@@ -414,13 +418,13 @@ TRANSITIONS: dict[str, tuple[Json, list[Json]]] = {
 
 
 @pytest.mark.parametrize("name", TRANSITIONS)
-def test_rules_about_changes_hold_and_break_alike(pair: Pair, name: str) -> None:
+def test_rules_about_changes_hold_and_break_alike(pair: ServerPair, name: str) -> None:
     rule, specs = TRANSITIONS[name]
     group = group_of(name)
     open_first = name == "tolerated"
     pair.install(definition(rule_schema(*([] if open_first else [rule])), group=group))
     path = f"{collection(group)}/one"
-    ours, theirs = pair.ask("POST", collection(group), as_object(specs[0], "one", group, "Thing"))
+    ours, theirs = pair.request("POST", collection(group), as_object(specs[0], "one", group, "Thing"))
     assert ours == theirs
     if open_first:
 
@@ -483,12 +487,12 @@ PLACES: dict[str, tuple[Json, Any, Any]] = {
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_rules_are_told_of_where_they_stand(pair: Pair, name: str) -> None:
+def test_rules_are_told_of_where_they_stand(pair: ServerPair, name: str) -> None:
     schema, before, after = PLACES[name]
     group = group_of(name)
     pair.install(definition(obj(x=schema), group=group))
     path = f"{collection(group)}/one"
-    ours, theirs = pair.ask("POST", collection(group), as_object({"x": before}, "one", group, "Thing"))
+    ours, theirs = pair.request("POST", collection(group), as_object({"x": before}, "one", group, "Thing"))
     assert ours == theirs
 
     def change(document: Json) -> None:
@@ -498,7 +502,7 @@ def test_rules_are_told_of_where_they_stand(pair: Pair, name: str) -> None:
     assert ours == theirs
 
 
-def test_a_rule_of_the_whole_object_sees_its_name(pair: Pair) -> None:
+def test_a_rule_of_the_whole_object_sees_its_name(pair: ServerPair) -> None:
     group = group_of("whole")
     schema = obj(spec={"type": "object"}) | {
         "x-kubernetes-validations": [{"rule": "self.metadata.name.startsWith('x')", "message": "begin with x"}]
@@ -506,5 +510,5 @@ def test_a_rule_of_the_whole_object_sees_its_name(pair: Pair) -> None:
     pair.install(with_root(schema, group=group))
 
     for name in ("xylophone", "piano"):
-        ours, theirs = pair.ask("POST", collection(group), _thing(group, name, spec={}))
+        ours, theirs = pair.request("POST", collection(group), _thing(group, name, spec={}))
         assert ours == theirs

@@ -12,14 +12,14 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 
 
 def groups_of(api: Api, builtin: set[str]) -> Any:
-    found = api.ask("GET", "/apis").json()
+    found = api.request("GET", "/apis").json()
     return found | {"groups": [each for each in found["groups"] if each["name"] in builtin]}
 
 
 @pytest.fixture
 def builtin(embedded_api: Api) -> set[str]:
     """The groups of a fresh server; others may have defined more on the real one."""
-    return {each["name"] for each in embedded_api.ask("GET", "/apis").json()["groups"]}
+    return {each["name"] for each in embedded_api.request("GET", "/apis").json()["groups"]}
 
 
 def test_groups_and_resources_are_the_same(both: tuple[Api, Api], builtin: set[str]) -> None:
@@ -30,12 +30,12 @@ def test_groups_and_resources_are_the_same(both: tuple[Api, Api], builtin: set[s
         paths += [f"/apis/{group['name']}", *(f"/apis/{each['groupVersion']}" for each in group["versions"])]
 
     for path in paths:
-        assert embedded.ask("GET", path).json() == real.ask("GET", path).json(), path
+        assert embedded.request("GET", path).json() == real.request("GET", path).json(), path
 
 
 @pytest.mark.parametrize("path", ["/api", "/apis"])
 def test_aggregated_discovery_is_the_same(both: tuple[Api, Api], builtin: set[str], path: str) -> None:
-    ours, theirs = (api.ask("GET", path, accept=f"{AGGREGATED},application/json") for api in both)
+    ours, theirs = (api.request("GET", path, accept=f"{AGGREGATED},application/json") for api in both)
 
     assert ours.headers["content-type"] == theirs.headers["content-type"] == AGGREGATED
     wanted = [each for each in theirs.json()["items"] if each["metadata"].get("name", "") in {"", *builtin}]
@@ -43,23 +43,23 @@ def test_aggregated_discovery_is_the_same(both: tuple[Api, Api], builtin: set[st
 
 
 def test_aggregated_discovery_that_is_known_is_not_sent_again(api: Api) -> None:
-    first = api.ask("GET", "/apis", accept=AGGREGATED)
+    first = api.request("GET", "/apis", accept=AGGREGATED)
 
-    again = api.ask("GET", "/apis", accept=AGGREGATED, if_none_match=first.headers["etag"])
+    again = api.request("GET", "/apis", accept=AGGREGATED, if_none_match=first.headers["etag"])
 
     assert (again.status, again.body) == (304, b"")
 
 
 def test_schemas_and_operations_are_the_same(both: tuple[Api, Api], builtin: set[str]) -> None:
     embedded, real = both
-    paths = real.ask("GET", "/openapi/v3").json()["paths"]
-    ours = embedded.ask("GET", "/openapi/v3").json()["paths"]
+    paths = real.request("GET", "/openapi/v3").json()["paths"]
+    ours = embedded.request("GET", "/openapi/v3").json()["paths"]
     names = [name for name in ours if name == "api/v1" or name.split("/")[1] in builtin]
     assert len(names) > 20
 
     for name in names:
-        mine = embedded.ask("GET", ours[name]["serverRelativeURL"]).json()
-        theirs = real.ask("GET", paths[name]["serverRelativeURL"]).json()
+        mine = embedded.request("GET", ours[name]["serverRelativeURL"]).json()
+        theirs = real.request("GET", paths[name]["serverRelativeURL"]).json()
         assert operations(mine) == operations(theirs), name
         schemas = mine["components"]["schemas"]
         for each, schema in theirs["components"]["schemas"].items():

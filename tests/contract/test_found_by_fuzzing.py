@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from both_servers import InnerServer, RealServer
-from differential import Stage
+from both_servers import EmbeddedServerThread, RealServer
+from differential import DifferentialRunner
 from fuzz_catalog import KINDS
 from fuzz_kinds import ABSENT
 from fuzz_scenarios import Edit, Step
@@ -202,15 +202,15 @@ PLAYS: dict[str, tuple[str, list[Step]]] = {
 
 
 @pytest.fixture(scope="module")
-def stage(control_plane: ControlPlane) -> Iterator[Stage]:
-    made = Stage(InnerServer(), RealServer(control_plane))
+def stage(control_plane: ControlPlane) -> Iterator[DifferentialRunner]:
+    made = DifferentialRunner(EmbeddedServerThread(), RealServer(control_plane))
     yield made
     for server in made.servers:
         server.close()
 
 
 @pytest.mark.parametrize("name", PLAYS)
-def test_a_play_is_answered_alike(stage: Stage, name: str) -> None:
+def test_a_play_is_answered_alike(stage: DifferentialRunner, name: str) -> None:
     kind, steps = PLAYS[name]
 
     differing = stage.run(KINDS[kind], steps)

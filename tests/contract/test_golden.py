@@ -1,6 +1,6 @@
-"""What a real server was asked and answered, replayed on the embedded one: the same answers, apart from uids and times.
+"""Recorded requests, replayed on the embedded server: the responses are those of a real server, except uids and times.
 
-The recordings are made by `make golden`.
+`make golden` creates the recordings.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pytest
 
-from both_servers import InnerServer
-from golden import WEBHOOKS, Answer, golden_hooks, play, read_recording
+from both_servers import EmbeddedServerThread
+from golden import WEBHOOKS, Exchange, golden_webhooks, read_recording, replay
 from konverge.testing.virtual_time import VirtualTimeLoop
 from konverge.wire.messages import Request
 from konverge_cluster.embedded_server import EmbeddedServer
@@ -27,7 +27,7 @@ RECORDED = ("errors-and-writes", "lists-and-watches", "custom-resources", "defau
 DIFFERENCES: dict[tuple[str, str], str] = {
     ("custom-resources", "accept protobuf CR"): "the embedded server answers in JSON: it writes no protobuf",
 }
-"""What differs on purpose, with the reason: the codes are compared all the same."""
+"""Intended differences, with the reason; the status codes are compared anyway."""
 
 
 class Replay:
@@ -36,7 +36,7 @@ class Replay:
     hooks = None
 
     def __init__(self) -> None:
-        # One moment for all: the order of managed fields depends on the second of each write.
+        # A constant time: the order of managed fields depends on the second of each write.
         self._server = EmbeddedServer(clock=lambda: 1_800_000_000.0, seed=1)
         self._runner = asyncio.Runner(loop_factory=VirtualTimeLoop)
 
@@ -48,8 +48,8 @@ class Replay:
         return self._runner.run(self._send(Request(method, unquote(url.path), query, headers, body=body)))
 
     async def _send(self, request: Request) -> tuple[int, Mapping[str, str], tuple[str, ...], bytes]:
-        async with await self._server.handle(request) as answer:
-            return answer.status, answer.headers, answer.warnings, await answer.read()
+        async with await self._server.handle(request) as response:
+            return response.status, response.headers, response.warnings, await response.read()
 
     def close(self) -> None:
         self._runner.close()
@@ -59,15 +59,15 @@ class RealTimeReplay:
     """The embedded server on real time, since it calls a webhook server."""
 
     def __init__(self) -> None:
-        self._server = InnerServer()
+        self._server = EmbeddedServerThread()
         self._directory = tempfile.TemporaryDirectory()
-        self.hooks = golden_hooks(Path(self._directory.name))
+        self.hooks = golden_webhooks(Path(self._directory.name))
 
     def send(
         self, method: str, path: str, headers: dict[str, str], body: bytes
     ) -> tuple[int, Mapping[str, str], tuple[str, ...], bytes]:
-        heard = self._server.ask(method, path, body or None, headers=headers)
-        return heard.status, heard.headers, heard.warnings, heard.body
+        response = self._server.request(method, path, body or None, headers=headers)
+        return response.status, response.headers, response.warnings, response.body
 
     def close(self) -> None:
         self._server.close()
@@ -76,14 +76,14 @@ class RealTimeReplay:
 
 
 @cache
-def replayed(name: str) -> dict[str, tuple[Answer, Answer]]:
-    """What the real server said, and what the embedded one says, by label."""
-    replay = RealTimeReplay() if name == WEBHOOKS else Replay()
+def replayed(name: str) -> dict[str, tuple[Exchange, Exchange]]:
+    """Return the responses of the real and of the embedded server, by label."""
+    server = RealTimeReplay() if name == WEBHOOKS else Replay()
     try:
-        played = play(read_recording(name), replay.send, patience=0.5, hooks=replay.hooks)
-        return {line["request"]["label"]: (line["answer"], today) for line, today in played}
+        exchanges = replay(read_recording(name), server.send, timeout=0.5, hooks=server.hooks)
+        return {line["request"]["label"]: (line["answer"], response) for line, response in exchanges}
     finally:
-        replay.close()
+        server.close()
 
 
 def labels() -> Iterator[Any]:
@@ -93,7 +93,7 @@ def labels() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("name", "label"), list(labels()))
-def test_the_embedded_server_answers_as_a_real_one_did(name: str, label: str) -> None:
+def test_the_embedded_server_responds_as_the_real_one_did(name: str, label: str) -> None:
     real, embedded = replayed(name)[label]
 
     assert embedded["status"] == real["status"], embedded["body"]
@@ -101,14 +101,14 @@ def test_the_embedded_server_answers_as_a_real_one_did(name: str, label: str) ->
         assert _ordered(embedded) == _ordered(real)
 
 
-def _ordered(answer: Answer) -> str:
-    """The answer as text: the differences of two texts are easier to read than those of two dicts.
+def _ordered(response: Exchange) -> str:
+    """Return a response as text: differences of texts are easier to read than differences of dicts.
 
-    Several causes of a refusal are sorted: the real server checks the fields of a custom object in any order.
+    Causes of an error are sorted: the real server validates the fields of a custom object in random order.
     """
-    body = answer["body"]
+    body = response["body"]
     causes = body.get("details", {}).get("causes", []) if isinstance(body, dict) else []
     if len(causes) > 1:
         causes.sort(key=json.dumps)
         body["message"] = sorted(body["message"].partition(": [")[2].removesuffix("]").split(", "))
-    return json.dumps(answer, indent=1, sort_keys=True)
+    return json.dumps(response, indent=1, sort_keys=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from both_servers import InnerServer
+from both_servers import EmbeddedServerThread
 from konverge.testing import ControlPlane
 from kubectl import Kubectl, Run
 
@@ -428,7 +428,7 @@ def _namespace(script: str) -> str:
 @pytest.fixture(scope="module")
 def players(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Player, Player]]:
     assert control_plane.url  # the programs are there; but other tests leave kinds on the shared server
-    embedded = InnerServer()
+    embedded = EmbeddedServerThread()
     kubeconfig = tmp_path_factory.mktemp("embedded") / "kubeconfig"
     embedded.listen(kubeconfig)
     with ControlPlane() as real:

@@ -27,13 +27,13 @@ def names(page: Json) -> list[str]:
 
 
 def get(api: Api, path: str) -> Any:
-    reply = api.ask("GET", path)
+    reply = api.request("GET", path)
     assert reply.status == 200, reply.body
     return reply.json()
 
 
 def relabel(api: Api, name: str, app: str) -> Json:
-    reply = api.ask("PATCH", api.at("configmaps", name), {"metadata": {"labels": {"app": app}}}, content_type=MERGE)
+    reply = api.request("PATCH", api.at("configmaps", name), {"metadata": {"labels": {"app": app}}}, content_type=MERGE)
     assert reply.status == 200
     return dict(reply.json())
 
@@ -43,7 +43,7 @@ def test_pages_are_a_snapshot(api: Api) -> None:
         api.make("configmaps", config(f"w{index}"))
     path = api.at("configmaps")
     first = get(api, f"{path}?limit=2&labelSelector=app%3Dw")
-    api.ask("DELETE", api.at("configmaps", "w3"))
+    api.request("DELETE", api.at("configmaps", "w3"))
     api.make("configmaps", config("w2b"))
 
     second = get(api, f"{path}?limit=2&labelSelector=app%3Dw&continue={first['metadata']['continue']}")
@@ -57,7 +57,7 @@ def test_pages_are_a_snapshot(api: Api) -> None:
 def test_an_exact_version_is_shown_as_it_was(api: Api) -> None:
     api.make("configmaps", config("a"))
     then = version_of(api.make("configmaps", config("b")))
-    api.ask("DELETE", api.at("configmaps", "a"))
+    api.request("DELETE", api.at("configmaps", "a"))
 
     path = f"{api.at('configmaps')}?resourceVersion={then}&labelSelector=app%3Dw"
 
@@ -67,7 +67,7 @@ def test_an_exact_version_is_shown_as_it_was(api: Api) -> None:
 
 
 def test_a_version_of_the_future_times_out(api: Api) -> None:
-    reply = api.ask("GET", f"{api.at('configmaps')}?resourceVersion=99999999&resourceVersionMatch=NotOlderThan")
+    reply = api.request("GET", f"{api.at('configmaps')}?resourceVersion=99999999&resourceVersionMatch=NotOlderThan")
 
     assert (reply.status, reply.headers["retry-after"]) == (504, "1")
     assert reply.json()["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
@@ -77,7 +77,7 @@ def test_a_watch_resumes_where_it_left_off(api: Api) -> None:
     start = version_of(api.make("configmaps", config("a")))
     api.make("configmaps", config("b"))
     relabel(api, "a", "z")
-    api.ask("DELETE", api.at("configmaps", "b"))
+    api.request("DELETE", api.at("configmaps", "b"))
 
     first = api.watch(api.at("configmaps"), resourceVersion=start)
     api.make("configmaps", config("c"))
@@ -105,8 +105,8 @@ def test_a_deletion_in_two_steps_is_told_in_two_events(api: Api) -> None:
     wish = config("a")
     wish["metadata"]["finalizers"] = ["ex.io/f"]
     start = version_of(api.make("configmaps", wish))
-    api.ask("DELETE", api.at("configmaps", "a"))
-    api.ask("PATCH", api.at("configmaps", "a"), {"metadata": {"finalizers": None}}, content_type=MERGE)
+    api.request("DELETE", api.at("configmaps", "a"))
+    api.request("PATCH", api.at("configmaps", "a"), {"metadata": {"finalizers": None}}, content_type=MERGE)
 
     events = api.watch(api.at("configmaps"), resourceVersion=start)
 
@@ -117,7 +117,7 @@ def test_a_deletion_in_two_steps_is_told_in_two_events(api: Api) -> None:
 def test_a_write_that_changes_nothing_is_not_told(api: Api) -> None:
     made = api.make("configmaps", config("a", k="v"))
 
-    again = api.ask("PUT", api.at("configmaps", "a"), made).json()
+    again = api.request("PUT", api.at("configmaps", "a"), made).json()
 
     assert version_of(again) == version_of(made)
     assert api.watch(api.at("configmaps"), resourceVersion=version_of(made)) == []
@@ -161,8 +161,8 @@ def test_metadata_and_tables_are_watched_too(api: Api) -> None:
     api.make("configmaps", config("a"))
     path = f"{api.at('configmaps')}?watch=1&timeoutSeconds=1&fieldSelector=metadata.name%3Da"
 
-    partial = api.ask("GET", path, accept="application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io").events()
-    table = api.ask("GET", path, accept="application/json;as=Table;v=v1;g=meta.k8s.io").events()
+    partial = api.request("GET", path, accept="application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io").events()
+    table = api.request("GET", path, accept="application/json;as=Table;v=v1;g=meta.k8s.io").events()
 
     assert set(partial[0]["object"]) == {"kind", "apiVersion", "metadata"}
     assert [row["cells"][0] for row in table[0]["object"]["rows"]] == ["a"]

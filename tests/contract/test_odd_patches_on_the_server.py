@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from konverge.testing import ControlPlane
-from patch_subjects import config_maps_on, deployments_on, things_on
-from patch_writes import Json, Server, Subject, Write, applied, compared, created, entry
+from patch_writes import Json, PatchedResource, Server, Write, applied, compared, created, entry
+from patched_resources import config_maps_on, deployments_on, things_on
 
 
 @pytest.fixture(scope="module")
@@ -20,17 +20,17 @@ def server(control_plane: ControlPlane) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def deployments(server: Server) -> Subject:
+def deployments(server: Server) -> PatchedResource:
     return deployments_on(server)
 
 
 @pytest.fixture(scope="module")
-def config_maps(server: Server) -> Subject:
+def config_maps(server: Server) -> PatchedResource:
     return config_maps_on(server)
 
 
 @pytest.fixture(scope="module")
-def things(server: Server) -> Subject:
+def things(server: Server) -> PatchedResource:
     return things_on(server)
 
 
@@ -86,7 +86,9 @@ def template(**spec: Any) -> Json:
         {"apiVersion": "", "kind": ""},
     ],
 )
-def test_a_configuration_that_does_not_fit_is_refused_in_the_same_words(deployments: Subject, said: Json) -> None:
+def test_a_configuration_that_does_not_fit_is_refused_in_the_same_words(
+    deployments: PatchedResource, said: Json
+) -> None:
     base = deployments.fresh()
     write = applied(deployments, base["metadata"]["name"], said)
     compared(deployments, None, write)
@@ -114,7 +116,7 @@ def test_a_configuration_that_does_not_fit_is_refused_in_the_same_words(deployme
         {"status": {"bogus": 1}},
     ],
 )
-def test_a_custom_resource_that_does_not_fit_is_refused_in_the_same_words(things: Subject, said: Json) -> None:
+def test_a_custom_resource_that_does_not_fit_is_refused_in_the_same_words(things: PatchedResource, said: Json) -> None:
     base = things.fresh()
     live = compared(things, None, Write("POST", "m2", base, things.doors[0]))
     compared(things, live, applied(things, base["metadata"]["name"], said))
@@ -204,7 +206,7 @@ def test_a_custom_resource_that_does_not_fit_is_refused_in_the_same_words(things
         ("strategic", {"data": {"a": ["b"]}}),
     ],
 )
-def test_odd_patches_end_alike(config_maps: Subject, how: str, body: Any) -> None:
+def test_odd_patches_end_alike(config_maps: PatchedResource, how: str, body: Any) -> None:
     finalizers = {"metadata": {"finalizers": ["ex.io/a", "ex.io/b"]}, "data": {"a": "1", "b": "1"}}
     live = created(config_maps, finalizers)
     compared(config_maps, live, Write(how, "m2", body, config_maps.doors[0]))
@@ -236,7 +238,7 @@ def test_odd_patches_end_alike(config_maps: Subject, how: str, body: Any) -> Non
         {"$patch": "delete"},
     ],
 )
-def test_odd_strategic_patches_of_pods_end_alike(deployments: Subject, body: Json) -> None:
+def test_odd_strategic_patches_of_pods_end_alike(deployments: PatchedResource, body: Json) -> None:
     live = created(
         deployments, {"spec": {"template": {"spec": {"containers": [{"name": n, "image": "i"} for n in "ab"]}}}}
     )

@@ -40,15 +40,13 @@ from konverge_cluster.patches import (
     manager_name,
     track_update,
 )
-from patch_draws import config_map, deployment, run, service, thing
-from patch_subjects import CRD, GROUP, SCHEMA, config_maps_on, deployments_on, services_on, things_on
 from patch_writes import (
     CONTENT_TYPES,
     NOW,
-    Door,
     Json,
+    PatchedResource,
+    ResourcePath,
     Server,
-    Subject,
     Write,
     ages,
     applied,
@@ -56,6 +54,8 @@ from patch_writes import (
     created,
     entry,
 )
+from patched_resources import CRD, GROUP, SCHEMA, config_maps_on, deployments_on, services_on, things_on
+from random_patches import config_map, deployment, run, service, thing
 
 BOUNDED = settings(
     max_examples=60,
@@ -75,22 +75,22 @@ def server(control_plane: ControlPlane) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def deployments(server: Server) -> Subject:
+def deployments(server: Server) -> PatchedResource:
     return deployments_on(server)
 
 
 @pytest.fixture(scope="module")
-def config_maps(server: Server) -> Subject:
+def config_maps(server: Server) -> PatchedResource:
     return config_maps_on(server)
 
 
 @pytest.fixture(scope="module")
-def services(server: Server) -> Subject:
+def services(server: Server) -> PatchedResource:
     return services_on(server)
 
 
 @pytest.fixture(scope="module")
-def things(server: Server) -> Subject:
+def things(server: Server) -> PatchedResource:
     return things_on(server)
 
 
@@ -99,25 +99,25 @@ randoms = given(rng=st.randoms(use_true_random=True))
 
 @BOUNDED
 @randoms
-def test_deployments_come_out_alike(deployments: Subject, rng: Random) -> None:
+def test_deployments_come_out_alike(deployments: PatchedResource, rng: Random) -> None:
     run(deployments, rng, deployment)
 
 
 @BOUNDED
 @randoms
-def test_config_maps_come_out_alike(config_maps: Subject, rng: Random) -> None:
+def test_config_maps_come_out_alike(config_maps: PatchedResource, rng: Random) -> None:
     run(config_maps, rng, config_map)
 
 
 @BOUNDED
 @randoms
-def test_services_come_out_alike(services: Subject, rng: Random) -> None:
+def test_services_come_out_alike(services: PatchedResource, rng: Random) -> None:
     run(services, rng, service)
 
 
 @BOUNDED
 @randoms
-def test_custom_resources_come_out_alike(things: Subject, rng: Random) -> None:
+def test_custom_resources_come_out_alike(things: PatchedResource, rng: Random) -> None:
     run(things, rng, thing)
 
 
@@ -142,7 +142,7 @@ def test_custom_resources_come_out_alike(things: Subject, rng: Random) -> None:
     ],
 )
 @pytest.mark.parametrize("changed", [True, False])
-def test_clients_edit_managed_fields(config_maps: Subject, entries: Any, changed: bool) -> None:
+def test_clients_edit_managed_fields(config_maps: PatchedResource, entries: Any, changed: bool) -> None:
     live: Json | None = created(config_maps, {"data": {"a": "1", "b": "1"}})
     assert live is not None
     data = {"a": "2", "b": "1"} if changed else live["data"]
@@ -155,12 +155,12 @@ def test_clients_edit_managed_fields(config_maps: Subject, entries: Any, changed
     compared(config_maps, live, applied(config_maps, name, {"data": {"a": "4"}}, force=True))
 
 
-def test_a_new_object_may_bring_managed_fields(config_maps: Subject) -> None:
+def test_a_new_object_may_bring_managed_fields(config_maps: PatchedResource) -> None:
     entries = [entry("other", {"f:data": {"f:a": {}, "f:c": {}}})]
     created(config_maps, {"metadata": {"managedFields": entries}, "data": {"a": "1", "b": "1"}})
 
 
-def test_the_oldest_of_too_many_updaters_are_folded(config_maps: Subject) -> None:
+def test_the_oldest_of_too_many_updaters_are_folded(config_maps: PatchedResource) -> None:
     live: Json | None = created(config_maps, {"data": {"start": "1"}}, by="first")
     for number in range(14):
         patch = {"data": {f"k{number}": "1"}}
@@ -183,7 +183,9 @@ def client_side(data: Json, **more: Any) -> Json:
 @pytest.mark.parametrize("by", ["kubectl", "m1"])
 @pytest.mark.parametrize("force", [True, False])
 @pytest.mark.parametrize("drift", [{}, {"data": {"a": "9"}}, {"metadata": {"annotations": {LAST_APPLIED: "nonsense"}}}])
-def test_kubectl_takes_over_from_client_side_apply(config_maps: Subject, by: str, force: bool, drift: Json) -> None:
+def test_kubectl_takes_over_from_client_side_apply(
+    config_maps: PatchedResource, by: str, force: bool, drift: Json
+) -> None:
     live: Json | None = created(config_maps, client_side({"a": "1", "b": "<&>"}), by="kubectl-client-side-apply")
     assert live is not None
     live = compared(config_maps, live, Write("merge", "other", drift, config_maps.doors[0]))
@@ -193,7 +195,7 @@ def test_kubectl_takes_over_from_client_side_apply(config_maps: Subject, by: str
     compared(config_maps, live, applied(config_maps, name, {"data": {"a": "3"}}, by=by, force=force))
 
 
-def test_kubectl_is_refused_what_client_side_apply_did_not_write(config_maps: Subject) -> None:
+def test_kubectl_is_refused_what_client_side_apply_did_not_write(config_maps: PatchedResource) -> None:
     live: Json | None = created(config_maps, client_side({"a": "1"}), by="kubectl-client-side-apply")
     live = compared(config_maps, live, Write("merge", "other", {"data": {"b": "1"}}, config_maps.doors[0]))
     name = live["metadata"]["name"] if live else ""
@@ -229,7 +231,7 @@ def scaled(live: Json, scale: Json, write: Write, endpoint: Endpoint) -> list[Js
 def test_a_scale_moves_the_ownership_of_replicas(
     request: pytest.FixtureRequest, scales: Endpoint, kind: str, first: str, how: str, replicas: int, by: str
 ) -> None:
-    subject: Subject = request.getfixturevalue(kind)
+    subject: PatchedResource = request.getfixturevalue(kind)
     base = apply_merge_patch(subject.fresh(), {"spec": {"replicas": 1}})
     live = compared(subject, None, Write(first, "m1", base, subject.doors[0]))
     assert live is not None
@@ -239,9 +241,9 @@ def test_a_scale_moves_the_ownership_of_replicas(
     if how == "apply":
         body |= {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": name}}
     write = Write(how, by, body, subject.doors[0], force=True)
-    expected = scaled(live, subject.server.ask("GET", path)[1], write, scales)
+    expected = scaled(live, subject.server.request("GET", path)[1], write, scales)
 
-    status, answer = subject.server.ask("PATCH", path, body, kind=CONTENT_TYPES[how], **write.query)
+    status, answer = subject.server.request("PATCH", path, body, kind=CONTENT_TYPES[how], **write.query)
 
     if kind == "things" and how == "apply" and replicas == 5:
         # The real server cannot apply a change to the Scale of a custom resource.
@@ -253,19 +255,19 @@ def test_a_scale_moves_the_ownership_of_replicas(
     assert ages(after["metadata"]["managedFields"]) == ages(expected)
 
 
-def test_what_becomes_atomic_is_owned_as_a_whole(server: Server, things: Subject) -> None:
+def test_what_becomes_atomic_is_owned_as_a_whole(server: Server, things: PatchedResource) -> None:
     path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/hardening.{GROUP}"
     crd = json.loads(json.dumps(CRD))
     crd["metadata"]["name"] = f"hardening.{GROUP}"
     crd["spec"]["names"] = {"plural": "hardening", "kind": "Hardening"}
-    assert server.ask("POST", path.rpartition("/")[0], crd)[0] == 201
+    assert server.request("POST", path.rpartition("/")[0], crd)[0] == 201
     collection = f"/apis/{GROUP}/v1/namespaces/default/hardening"
-    while server.ask("GET", collection)[0] != 200:
+    while server.request("GET", collection)[0] != 200:
         pass
     base = {"apiVersion": f"{GROUP}/v1", "kind": "Hardening", "metadata": {}}
     versions = dict(things.doors[0].endpoint.topologies)
     endpoint = replace(things.doors[0].endpoint, kind="Hardening", topologies=versions)
-    subject = Subject(server, [Door(collection, endpoint)], base)
+    subject = PatchedResource(server, [ResourcePath(collection, endpoint)], base)
     said = {"spec": {"labels": {"a": "1"}, "tags": ["x"], "struct": {"a": 1}, "items": [{"name": "a", "words": ["x"]}]}}
     live: Json | None = created(subject, said)
     assert live is not None
@@ -280,10 +282,12 @@ def test_what_becomes_atomic_is_owned_as_a_whole(server: Server, things: Subject
     changes = [
         {"op": "replace", "path": f"/spec/versions/{place}/schema/openAPIV3Schema", "value": harder} for place in (0, 1)
     ]
-    assert server.ask("PATCH", path, changes, kind=CONTENT_TYPES["json"])[0] == 200
+    assert server.request("PATCH", path, changes, kind=CONTENT_TYPES["json"])[0] == 200
     probe = {**base, "metadata": {"name": "probe"}, "spec": {"tags": ["x", "x"]}}
     # The new schema is in force when an apply no longer minds that an item is there twice.
-    while server.ask("PATCH", f"{collection}/probe", probe, kind=CONTENT_TYPES["apply"], fieldManager="p")[0] != 201:
+    while (
+        server.request("PATCH", f"{collection}/probe", probe, kind=CONTENT_TYPES["apply"], fieldManager="p")[0] != 201
+    ):
         pass
 
     live = compared(subject, live, Write("merge", "m3", {"metadata": {"labels": {"z": "1"}}}, subject.doors[0]))
@@ -295,7 +299,7 @@ def test_what_becomes_atomic_is_owned_as_a_whole(server: Server, things: Subject
     compared(subject, live, applied(subject, live["metadata"]["name"], {}, by="m2"))
 
 
-def test_an_entry_of_a_version_that_is_gone_ends_the_tracking_of_a_custom_resource(things: Subject) -> None:
+def test_an_entry_of_a_version_that_is_gone_ends_the_tracking_of_a_custom_resource(things: PatchedResource) -> None:
     live: Json | None = created(things, {"spec": {"name": "x", "replicas": 1}})
     assert live is not None
     gone = {"apiVersion": f"{GROUP}/v0", "operation": "Apply"}
@@ -307,7 +311,7 @@ def test_an_entry_of_a_version_that_is_gone_ends_the_tracking_of_a_custom_resour
 
 @pytest.mark.parametrize("agent", ["kubectl/v1.36 (linux)", "", "a\tb c", "é" * 100, "/x", "curl"])
 def test_a_writer_without_a_name_goes_by_its_user_agent(server: Server, agent: str) -> None:
-    status, answer = server.ask("POST", "/api/v1/namespaces/default/configmaps", named("agent-"), agent=agent)
+    status, answer = server.request("POST", "/api/v1/namespaces/default/configmaps", named("agent-"), agent=agent)
     assert status == 201, answer
     expected = manager_name("", agent) or "unknown"
     assert answer["metadata"]["managedFields"][0]["manager"] == expected

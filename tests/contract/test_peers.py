@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from both_servers import InnerServer
+from both_servers import EmbeddedServerThread
 from peers import PEERS, PeersMissing, peers_python
 
 SCRIPTS = Path(__file__).parent.parent / "support" / "peer_scripts"
@@ -66,21 +66,21 @@ def python() -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[InnerServer, Path]]:
-    made = InnerServer()
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EmbeddedServerThread, Path]]:
+    made = EmbeddedServerThread()
     kubeconfig = tmp_path_factory.mktemp("peers") / "kubeconfig"
     made.listen(kubeconfig)
-    assert made.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD).status == 201
+    assert made.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD).status == 201
     yield made, kubeconfig
     made.close()
 
 
 @pytest.mark.peers
 @pytest.mark.parametrize("peer", PEERS)
-def test_a_peer_works_without_a_warning(server: tuple[InnerServer, Path], python: Path, peer: str) -> None:
+def test_a_peer_works_without_a_warning(server: tuple[EmbeddedServerThread, Path], python: Path, peer: str) -> None:
     plane, kubeconfig = server
     namespace = f"peer-{peer.replace('_', '-')}"
-    assert plane.ask("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}).status == 201
+    assert plane.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}).status == 201
     warnings = [part for each in WARNINGS for part in ("-W", each)]
 
     done = subprocess.run(

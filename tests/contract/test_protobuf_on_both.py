@@ -31,7 +31,7 @@ def _created(api: Api, case: Case, accept: str) -> Any:
     """Create an object in a dry run; return the masked result, or None if it is rejected."""
     path = case.path.replace("{namespace}", api.namespace)
     valid = json.loads(json.dumps(case.valid).replace("{namespace}", api.namespace))
-    reply = api.ask("POST", f"{path}?dryRun=All", merged(valid, case.change), accept=accept)
+    reply = api.request("POST", f"{path}?dryRun=All", merged(valid, case.change), accept=accept)
     if reply.status != 201:
         return None
     if accept == PROTOBUF:
@@ -77,7 +77,7 @@ def test_both_servers_accept_and_reject_the_same_bytes(both: tuple[Api, Api], me
     for api in both:
         api.make("configmaps", {"metadata": {"name": "x"}})
         path = api.at("configmaps", "" if method == "POST" else "x")
-        reply = api.ask(method, f"{path}?dryRun=All", BODIES[name], content_type=PROTOBUF)
+        reply = api.request(method, f"{path}?dryRun=All", BODIES[name], content_type=PROTOBUF)
         responses.append((reply.status, without_volatile(reply.json())))
 
     assert responses[0] == responses[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from answers import answer
+from script_responses import send_step
 from scripts import SCRIPTS
 from two_servers import Api
 
@@ -14,6 +14,6 @@ def test_both_servers_give_the_same_answers(both: tuple[Api, Api], name: str) ->
     embedded, real = both
 
     for number, step in enumerate(SCRIPTS[name]):
-        ours, theirs = (answer(api, step) for api in (embedded, real))
+        ours, theirs = (send_step(api, step) for api in (embedded, real))
 
         assert ours == theirs, f"step {number}: {step.method} {step.path} {str(step.body)[:200]}"

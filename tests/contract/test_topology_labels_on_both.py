@@ -18,10 +18,10 @@ def node(both: tuple[Api, Api]) -> Iterator[str]:
     """A node of the same name on both, which is in a place."""
     name = f"node-of-{both[1].namespace}"
     for api in both:
-        made = api.ask("POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": PLACE}})
+        made = api.request("POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": PLACE}})
         assert made.status == 201, made.body
     yield name
-    both[1].ask("DELETE", f"/api/v1/nodes/{name}")
+    both[1].request("DELETE", f"/api/v1/nodes/{name}")
 
 
 def pod(name: str, labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
@@ -32,13 +32,13 @@ def pod(name: str, labels: dict[str, str] | None = None, **spec: Any) -> dict[st
 def place(api: Api, made: dict[str, Any], node: str, *, old: bool = False, **metadata: Any) -> Any:
     """Create a pod and bind it; give the labels that it has then."""
     pods, name = f"/api/v1/namespaces/{api.namespace}/pods", made["metadata"]["name"]
-    created = api.ask("POST", pods, made)
+    created = api.request("POST", pods, made)
     assert created.status == 201, created.body
     binding = {"metadata": {"name": name, **metadata}, "target": {"kind": "Node", "name": node}}
     path = f"/api/v1/namespaces/{api.namespace}/bindings" if old else f"{pods}/{name}/binding"
-    answer = api.ask("POST", path, {"apiVersion": "v1", "kind": "Binding", **binding})
+    answer = api.request("POST", path, {"apiVersion": "v1", "kind": "Binding", **binding})
     assert answer.status == 201, answer.body
-    return api.ask("GET", f"{pods}/{name}").json()["metadata"].get("labels")
+    return api.request("GET", f"{pods}/{name}").json()["metadata"].get("labels")
 
 
 def test_a_pod_that_is_bound_gets_the_labels_of_the_place_and_those_of_its_binding(

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from both_servers import InnerServer, RealServer, Server
+from both_servers import EmbeddedServerThread, RealServer, Server
 from crd_cases import Json, definition, obj
-from custom_pairs import DEFINITIONS
 from konverge.testing import ControlPlane
+from server_pairs import DEFINITIONS
 
 GROUP = "watched.example.com"
 DEFINITION = f"{DEFINITIONS}/things.{GROUP}"
@@ -23,13 +23,13 @@ THINGS = f"/apis/{GROUP}/v1/namespaces/default/things"
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """A server with one custom resource, and an object of it."""
     plane: ControlPlane | None = request.getfixturevalue("control_plane") if request.param == "real" else None
-    made: Server = RealServer(plane) if plane is not None else InnerServer()
-    assert made.ask("POST", DEFINITIONS, definition(obj(size={"type": "integer"}), group=GROUP)).status == 201
-    until(lambda: made.ask("GET", THINGS).status == 200)
+    made: Server = RealServer(plane) if plane is not None else EmbeddedServerThread()
+    assert made.request("POST", DEFINITIONS, definition(obj(size={"type": "integer"}), group=GROUP)).status == 201
+    until(lambda: made.request("GET", THINGS).status == 200)
     make(made, "one")
     yield made
-    made.ask("DELETE", DEFINITION)
-    until(lambda: made.ask("GET", DEFINITION).status == 404)
+    made.request("DELETE", DEFINITION)
+    until(lambda: made.request("GET", DEFINITION).status == 404)
     made.close()
 
 
@@ -41,7 +41,7 @@ def until(holds: Any) -> None:
 
 def make(server: Server, name: str) -> None:
     thing = {"apiVersion": f"{GROUP}/v1", "kind": "Thing", "metadata": {"name": name}, "spec": {"size": 1}}
-    assert server.ask("POST", THINGS, thing).status == 201
+    assert server.request("POST", THINGS, thing).status == 201
 
 
 class Watch:
@@ -68,13 +68,13 @@ class Watch:
 
 def test_a_changed_definition_ends_the_watches_of_its_objects(server: Server) -> None:
     watch = Watch(server)
-    document = server.ask("GET", DEFINITION).json()
+    document = server.request("GET", DEFINITION).json()
     spec = document["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     spec["properties"]["color"] = {"type": "string", "default": "red"}
 
-    assert server.ask("PUT", DEFINITION, document).status == 200
+    assert server.request("PUT", DEFINITION, document).status == 200
 
-    until(lambda: server.ask("GET", f"{THINGS}/one").json()["spec"] == {"size": 1, "color": "red"})
+    until(lambda: server.request("GET", f"{THINGS}/one").json()["spec"] == {"size": 1, "color": "red"})
     assert watch.ended() == [("ADDED", "one")]
 
 
@@ -82,7 +82,7 @@ def test_a_definition_that_goes_ends_the_watches_after_the_last_deletion(server:
     make(server, "two")
     watch = Watch(server)
 
-    assert server.ask("DELETE", DEFINITION).status == 200
+    assert server.request("DELETE", DEFINITION).status == 200
 
     events = watch.ended()
     assert events[:2] == [("ADDED", "one"), ("ADDED", "two")]

@@ -99,7 +99,7 @@ MISTAKES: dict[str, list[dict[str, Any]]] = {
 def test_both_servers_say_the_same_about_a_configuration(both: tuple[Api, Api], name: str, kind: str) -> None:
     body = {"metadata": {"name": "judged"}, "webhooks": MISTAKES[name]}
 
-    embedded, real = (api.ask("POST", f"{PATH}/{kind}webhookconfigurations?dryRun=All", body) for api in both)
+    embedded, real = (api.request("POST", f"{PATH}/{kind}webhookconfigurations?dryRun=All", body) for api in both)
 
     assert masked(embedded.json()) == masked(real.json())
     assert embedded.status == real.status
@@ -108,13 +108,13 @@ def test_both_servers_say_the_same_about_a_configuration(both: tuple[Api, Api], 
 
 def test_defaults_are_filled_in_and_an_update_needs_the_version(api: Api) -> None:
     path = f"{PATH}/mutatingwebhookconfigurations"
-    created = api.ask("POST", path, {"metadata": {"name": "defaults"}, "webhooks": [HOOK]}).json()
+    created = api.request("POST", path, {"metadata": {"name": "defaults"}, "webhooks": [HOOK]}).json()
     service = {**created["webhooks"][0], "clientConfig": {"service": {"namespace": "a", "name": "b"}}}
     changed = {**created, "webhooks": [service]}
-    updated = api.ask("PUT", f"{path}/defaults", changed).json()
+    updated = api.request("PUT", f"{path}/defaults", changed).json()
     blind = {**changed, "metadata": {"name": "defaults"}}
-    refused = api.ask("PUT", f"{path}/defaults", blind)
-    api.ask("DELETE", f"{path}/defaults")
+    refused = api.request("PUT", f"{path}/defaults", blind)
+    api.request("DELETE", f"{path}/defaults")
 
     assert created["webhooks"][0] | HOOK | {"rules": created["webhooks"][0]["rules"]} == created["webhooks"][0]
     assert created["webhooks"][0]["rules"] == [{**RULE, "scope": "*"}]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from both_servers import Heard, InnerServer, RealServer, Server
+from both_servers import EmbeddedServerThread, RealServer, Server, ServerResponse
 from konverge.testing import ControlPlane
 from two_servers import masked
 from webhook_endpoint import HookServer, patch_of
@@ -63,15 +63,15 @@ class Pair:
         body = {"metadata": {"name": "reviews"}, "webhooks": [*hooks, last]}
         for server in self.servers:
             path = f"{HOOKS}/{kind}webhookconfigurations"
-            server.ask("DELETE", f"{path}/reviews")
-            assert server.ask("POST", path, body).status == 201
+            server.request("DELETE", f"{path}/reviews")
+            assert server.request("POST", path, body).status == 201
             give_up = time.monotonic() + 90
-            while server.ask("POST", f"{MAPS}?dryRun=All", config_map("ready", ready=marker)).status == 201:
+            while server.request("POST", f"{MAPS}?dryRun=All", config_map("ready", ready=marker)).status == 201:
                 assert time.monotonic() < give_up, "the configuration never counts"
 
     def remove(self, kind: str) -> None:
         for server in self.servers:
-            server.ask("DELETE", f"{HOOKS}/{kind}webhookconfigurations/reviews")
+            server.request("DELETE", f"{HOOKS}/{kind}webhookconfigurations/reviews")
 
     def hook(self, name: str, path: str, rules: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
         config = {"url": f"https://{self.hooks.address}{path}", "caBundle": self.hooks.ca_bundle}
@@ -90,7 +90,7 @@ class Pair:
         for server in self.servers:
             before = len(self.hooks.seen)
             for method, target, body, headers in requests:
-                server.ask(method, target, body, headers=headers)
+                server.request(method, target, body, headers=headers)
             seen = [each for each in self.hooks.seen[before:] if each[0].startswith(path)]
             told.append([_seen(each) for each in seen if not _is_its_own(each[2])])
         return told[0], told[1]
@@ -128,9 +128,9 @@ HERE = {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}}
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory, control_plane: ControlPlane) -> Iterator[Pair]:
     hooks = HookServer(tmp_path_factory.mktemp("hooks"))
-    inner, real = InnerServer(), RealServer(control_plane)
+    inner, real = EmbeddedServerThread(), RealServer(control_plane)
     for server in (inner, real):
-        assert server.ask("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}}).status == 201
+        assert server.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}}).status == 201
     yield Pair((inner, real), hooks)
     inner.close()
     real.close()
@@ -332,17 +332,17 @@ def test_conditions_decide_alike(pair: Pair, name: str, policy: str) -> None:
     ]
 
     embedded, real = pair.tell(requests, "/conditional")
-    told = [outcome(server.ask("POST", f"{MAPS}?dryRun=All", config_map("told"))) for server in pair.servers]
+    told = [outcome(server.request("POST", f"{MAPS}?dryRun=All", config_map("told"))) for server in pair.servers]
 
     pair.remove("mutating")
     for server in pair.servers:
         for left in ("seen", "other"):
-            server.ask("DELETE", f"{MAPS}/{left}")
+            server.request("DELETE", f"{MAPS}/{left}")
     assert embedded == real
     assert told[0] == told[1]
 
 
-def outcome(heard: Heard) -> Any:
+def outcome(heard: ServerResponse) -> Any:
     return heard.status, masked(heard.json()), heard.warnings
 
 
@@ -417,7 +417,7 @@ def test_a_patch_has_the_same_effect_on_both(pair: Pair, name: str) -> None:
 
     heard = []
     for server in pair.servers:
-        heard.append([outcome(server.ask(method, path, body, headers=h)) for method, path, body, h in requests])
+        heard.append([outcome(server.request(method, path, body, headers=h)) for method, path, body, h in requests])
 
     pair.remove("mutating")
     assert heard[0] == heard[1]
@@ -476,10 +476,10 @@ def widget(version: str, name: str) -> dict[str, Any]:
 def with_widgets(pair: Pair) -> Pair:
     """Both servers serve a custom resource in two versions."""
     for server in pair.servers:
-        assert server.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD).status == 201
+        assert server.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", CRD).status == 201
         for version in ("v1", "v2"):
             give_up = time.monotonic() + 90
-            while server.ask("POST", f"{widgets(version)}?dryRun=All", widget(version, "probe")).status != 201:
+            while server.request("POST", f"{widgets(version)}?dryRun=All", widget(version, "probe")).status != 201:
                 assert time.monotonic() < give_up, "the resource is never served"
     return pair
 
@@ -515,7 +515,7 @@ def test_a_patch_in_another_version_comes_back_in_that_of_the_request(with_widge
     with_widgets.hooks.responses["/widget"] = patch_of(changes)
     with_widgets.configure("mutating", [with_widgets.hook("w", "/widget", [rule])])
 
-    told = [outcome(server.ask("POST", widgets("v1"), widget("v1", "changed"))) for server in with_widgets.servers]
+    told = [outcome(server.request("POST", widgets("v1"), widget("v1", "changed"))) for server in with_widgets.servers]
 
     with_widgets.remove("mutating")
     assert told[0] == told[1]

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from both_servers import Heard, InnerServer, RealServer, Server
+from both_servers import EmbeddedServerThread, RealServer, Server, ServerResponse
 from konverge.testing import ControlPlane
 from konverge.testing.certificates import Authority
 from webhook_endpoint import JSON, HookServer, Review, patch_of, review
@@ -207,20 +207,20 @@ class Scene:
         self.hooks.responses["/ready"] = {"allowed": False, "status": {"message": "ready"}}
         marker = f"ready{next(self._names)}"
         body = {"metadata": {"name": name}, "webhooks": [*hooks, self.hook(marker, "/ready")]}
-        stored = self.server.ask("POST", f"{HOOKS}/{kind}webhookconfigurations", body)
+        stored = self.server.request("POST", f"{HOOKS}/{kind}webhookconfigurations", body)
         assert stored.status == 201, stored.body
         give_up = time.monotonic() + 90
         while self.create(marker).status == 201:
             assert time.monotonic() < give_up, "the configuration never counts"
 
     def remove(self, kind: str, name: str) -> None:
-        self.server.ask("DELETE", f"{HOOKS}/{kind}webhookconfigurations/{name}")
+        self.server.request("DELETE", f"{HOOKS}/{kind}webhookconfigurations/{name}")
 
-    def create(self, hook: str, **query: str) -> Heard:
+    def create(self, hook: str, **query: str) -> ServerResponse:
         """Create a ConfigMap that the hook of this name sees."""
         target = MAPS + ("?" + "&".join(f"{key}={value}" for key, value in query.items()) if query else "")
         name = f"{hook}-{next(self._names)}"
-        return self.server.ask(
+        return self.server.request(
             "POST", target, {"metadata": {"name": name, "labels": {"hook": hook}}, "data": {"a": "b"}}
         )
 
@@ -235,7 +235,7 @@ def hooks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HookServer]:
 @pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.control_plane)])
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     if request.param == "embedded":
-        made: Server = InnerServer()
+        made: Server = EmbeddedServerThread()
     else:
         plane: ControlPlane = request.getfixturevalue("control_plane")
         made = RealServer(plane)
@@ -346,7 +346,7 @@ def test_warnings_of_webhooks_reach_the_writer_each_once(scene: Scene) -> None:
 def test_nothing_is_stored_when_a_webhook_refuses(scene: Scene) -> None:
     scene.create("deny")
 
-    listed = scene.server.ask("GET", f"{MAPS}?labelSelector=hook%3Ddeny")
+    listed = scene.server.request("GET", f"{MAPS}?labelSelector=hook%3Ddeny")
     assert listed.json()["items"] == []
 
 

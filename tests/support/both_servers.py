@@ -1,6 +1,6 @@
-"""The real API server and the embedded one behind one plain interface, so that a test can ask both the same.
+"""The real API server and the embedded one behind one blocking interface, so that a test can send both the same request.
 
-Asking blocks. The embedded server runs on a loop of its own in a thread, without a socket.
+The embedded server runs on its own event loop in a thread, without a socket.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qsl, unquote
 
 from konverge.testing import ControlPlane
-from konverge.testing.leak_check import WatchedLoop, assert_nothing_left
+from konverge.testing.leak_check import LeakCheckLoop, assert_no_leaks
 from konverge.wire.messages import Request
 from konverge_cluster.embedded_server import EmbeddedServer
 
@@ -26,8 +26,8 @@ AGENT = "tester/1"
 
 
 @dataclass(frozen=True)
-class Heard:
-    """What a server answered; `frames` are the lines of a watch."""
+class ServerResponse:
+    """The response of a server; `frames` are the lines of a watch."""
 
     status: int
     headers: Mapping[str, str]
@@ -43,13 +43,13 @@ class Heard:
 
 
 class Server(Protocol):
-    """Somebody who answers. `target` is path and query as in a URL; a body that is no bytes is sent as JSON."""
+    """A server. `target` is path and query as in a URL; a body that is not bytes is sent as JSON."""
 
     name: str
 
-    def ask(
+    def request(
         self, method: str, target: str, body: object = None, *, headers: Mapping[str, str] | None = None
-    ) -> Heard: ...
+    ) -> ServerResponse: ...
 
     def watch(self, target: str, last: Callable[[Any], bool]) -> list[Any]:
         """Watch until an event is the last one, or the watch ends; return the events."""
@@ -75,7 +75,7 @@ def _until(last: Callable[[Any], bool], lines: Iterable[bytes]) -> Iterator[Any]
 
 
 class RealServer:
-    """The real one, over a connection that is kept."""
+    """The real server, over one persistent connection."""
 
     name = "real"
 
@@ -83,7 +83,9 @@ class RealServer:
         self._plane = plane
         self._connection: http.client.HTTPSConnection | None = None
 
-    def ask(self, method: str, target: str, body: object = None, *, headers: Mapping[str, str] | None = None) -> Heard:
+    def request(
+        self, method: str, target: str, body: object = None, *, headers: Mapping[str, str] | None = None
+    ) -> ServerResponse:
         sent, given = _sent(body, headers)
         try:
             return self._exchange(method, target, sent, given)
@@ -92,14 +94,14 @@ class RealServer:
             self.close()
             return self._exchange(method, target, sent, given)
 
-    def _exchange(self, method: str, target: str, sent: bytes, given: dict[str, str]) -> Heard:
+    def _exchange(self, method: str, target: str, sent: bytes, given: dict[str, str]) -> ServerResponse:
         if self._connection is None:
             self._connection = self._connect()
         self._connection.request(method, target, sent or None, given)
         response = self._connection.getresponse()
         text = response.read()
         named = {name.lower(): value for name, value in response.getheaders()}
-        return Heard(response.status, named, tuple(response.headers.get_all("Warning") or ()), text)
+        return ServerResponse(response.status, named, tuple(response.headers.get_all("Warning") or ()), text)
 
     def watch(self, target: str, last: Callable[[Any], bool]) -> list[Any]:
         connection = self._connect()
@@ -119,30 +121,32 @@ class RealServer:
             self._connection = None
 
 
-class InnerServer:
-    """The embedded one, in a thread with a loop of its own."""
+class EmbeddedServerThread:
+    """The embedded server, in a thread with its own event loop."""
 
     name = "embedded"
 
     def __init__(self) -> None:
-        self._loop = WatchedLoop()
+        self._loop = LeakCheckLoop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self.plane = EmbeddedServer(seed=1)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do something on the server's loop and wait for it."""
+        """Run a coroutine on the server's loop; return its result."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(90)
 
-    def ask(self, method: str, target: str, body: object = None, *, headers: Mapping[str, str] | None = None) -> Heard:
+    def request(
+        self, method: str, target: str, body: object = None, *, headers: Mapping[str, str] | None = None
+    ) -> ServerResponse:
         sent, given = _sent(body, headers)
         path, _, query = target.partition("?")
         pairs = tuple(parse_qsl(query, keep_blank_values=True))
-        return self.run(self._ask(Request(method, unquote(path), pairs, given, body=sent)))
+        return self.run(self._request(Request(method, unquote(path), pairs, given, body=sent)))
 
-    async def _ask(self, request: Request) -> Heard:
-        async with await self.plane.handle(request) as answer:
-            return Heard(answer.status, answer.headers, answer.warnings, await answer.read())
+    async def _request(self, request: Request) -> ServerResponse:
+        async with await self.plane.handle(request) as response:
+            return ServerResponse(response.status, response.headers, response.warnings, await response.read())
 
     def watch(self, target: str, last: Callable[[Any], bool]) -> list[Any]:
         path, _, query = target.partition("?")
@@ -152,8 +156,8 @@ class InnerServer:
 
     async def _watch(self, request: Request, last: Callable[[Any], bool]) -> list[Any]:
         events: list[Any] = []
-        async with await self.plane.handle(request) as answer:
-            async for chunk in answer.chunks():
+        async with await self.plane.handle(request) as response:
+            async for chunk in response.chunks():
                 for line in chunk.splitlines():
                     events.append(json.loads(line))
                     if last(events[-1]):
@@ -167,7 +171,7 @@ class InnerServer:
 
     def close(self) -> None:
         self.run(self.plane.stop())
-        self.run(assert_nothing_left())
+        self.run(assert_no_leaks())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

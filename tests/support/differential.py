@@ -1,12 +1,12 @@
-"""A differential fuzzer: generated requests to the real server and to the embedded one, with the same answers.
+"""A differential fuzzer: generated requests to the real server and to the embedded one, whose responses must be equal.
 
-A run is a number of *plays*. A play has a namespace of its own on both servers and a list of steps that a seed decides,
-before anything is sent: creates, reads, updates, the four kinds of patches by several managers, the subresources, lists
-with selectors, pages and versions, deletions, and watches over all that happened. Steps name objects by letter; where a
-step needs a version or an object of an earlier answer, each server's own is put in.
+A run is a number of *scenarios*. A scenario has its own namespace on both servers and a list of steps that a seed
+determines before anything is sent: creates, reads, updates, the four types of patches by several managers,
+subresources, lists with selectors, pages and versions, deletions, and watches over all changes. Steps name objects by
+letter; where a step needs a version or an object of an earlier response, each server's own is inserted.
 
-Answers are compared apart from uids, versions, times and addresses. What differs is reported with the shortest list of
-steps that still shows it. Differences that are accepted stand in `ACCEPTED`, with the reason.
+Responses are compared without uids, versions, times and addresses. A difference is reported with the shortest list of
+steps that reproduces it. Accepted differences are in `ACCEPTED`, with the reason.
 
     python tests/contract/differential.py --requests 5000 [--seed 7] [--kind deployments]
 """
@@ -24,17 +24,17 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from both_servers import Heard, InnerServer, RealServer, Server
+from both_servers import EmbeddedServerThread, RealServer, Server, ServerResponse
 from fuzz_catalog import KINDS
 from fuzz_kinds import ABSENT, WIDGET_CRD, FuzzKind
-from fuzz_scenarios import SENTINEL, Edit, Step, change, play_of
+from fuzz_scenarios import SENTINEL, Edit, Step, change, scenario_of
 
-__all__ = ["ACCEPTED", "Difference", "Stage", "Step", "fuzz", "play_of"]
+__all__ = ["ACCEPTED", "Difference", "DifferentialRunner", "Step", "fuzz", "scenario_of"]
 
 Json = dict[str, Any]
 
 
-# Stages of one process may share a real server.
+# Runners of one process may share a real server.
 _numbers = itertools.count(1)
 
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -53,8 +53,8 @@ _AGE = re.compile(r"(\d+m)?\d+s")
 
 
 @dataclass
-class Voice:
-    """One server in one play: what it has shown so far."""
+class ServerSession:
+    """One server in one scenario, with the objects that it has returned so far."""
 
     server: Server
     namespace: str
@@ -62,29 +62,29 @@ class Voice:
     last: dict[str, Json] = field(default_factory=dict)
     listed: Json = field(default_factory=dict)
 
-    def ask(self, step: Step) -> Any:
-        """Send a step; return what can be compared."""
+    def request(self, step: Step) -> Any:
+        """Send a step; return the comparable parts of the response."""
         target = self._filled(step.path)
         headers = {"accept": step.accept} | ({"content-type": step.type} if step.type else {})
         if step.watch:
             events = self.server.watch(target, _is_sentinel)
             return _distinct(masked([event for event in events if event["type"] != "BOOKMARK"]))
-        heard = self.server.ask(step.method, target, self._body(step), headers=headers)
-        return self._told(heard, step)
+        response = self.server.request(step.method, target, self._body(step), headers=headers)
+        return self._told(response, step)
 
-    def _told(self, heard: Heard, step: Step) -> Any:
-        kind = heard.headers.get("content-type", "")
+    def _told(self, response: ServerResponse, step: Step) -> Any:
+        kind = response.headers.get("content-type", "")
         body = (
-            heard.json()
-            if kind.startswith("application/json") and heard.body
-            else heard.body.decode("utf-8", "replace")
+            response.json()
+            if kind.startswith("application/json") and response.body
+            else response.body.decode("utf-8", "replace")
         )
-        if heard.status < 300 and isinstance(body, dict):
+        if response.status < 300 and isinstance(body, dict):
             self._remember(body, step)
         shown = masked(body)
         if self.kind.custom and isinstance(shown, dict) and shown.get("reason") == "Invalid":
             _sort_causes(shown)
-        return {"status": heard.status, "type": kind, "warnings": sorted(heard.warnings), "body": shown}
+        return {"status": response.status, "type": kind, "warnings": sorted(response.warnings), "body": shown}
 
     def _remember(self, body: Json, step: Step) -> None:
         metadata = body.get("metadata") or {}
@@ -106,7 +106,7 @@ class Voice:
         document.update(apiVersion=self.kind.api_version, kind=self.kind.kind)
         for path, value in edit.changes:
             change(document, path, json.loads(self._filled(json.dumps(value))) if value is not ABSENT else ABSENT)
-        # The order of keys decides which of two mistakes is told, and the two servers show objects in different orders.
+        # The order of keys decides which of two errors is reported, and the servers return objects in different orders.
         ordered: Json = json.loads(json.dumps(document, sort_keys=True))
         return ordered
 
@@ -127,7 +127,7 @@ class Voice:
 
 
 def _distinct(events: list[Any]) -> list[Any]:
-    """The events that show something new: nulls that the real server stores and does not show make others."""
+    """Return events without duplicates: nulls that the real server stores but does not return cause duplicates."""
     shown: dict[str, str] = {}
     found = []
     for event in events:
@@ -139,7 +139,7 @@ def _distinct(events: list[Any]) -> list[Any]:
 
 
 def _sort_causes(status: Json) -> None:
-    """Bring the causes of a refused custom object into order: the real server checks its fields in any."""
+    """Sort the causes of an invalid custom object: the real server validates its fields in random order."""
     causes = status.get("details", {}).get("causes", [])
     if len(causes) > 1:
         causes.sort(key=json.dumps)
@@ -151,11 +151,11 @@ def _is_sentinel(event: Json) -> bool:
 
 
 def masked(value: Any, key: str = "") -> Any:
-    """The same value without what may differ between two servers.
+    """Return a value without the parts that may differ between two servers.
 
-    More is overlooked: how often the same cause is repeated in a refusal (the real server checks the metadata of an
-    update two to four times, by the kind), the order of conflicts and of warnings, the order of managed fields (it
-    depends on the second of a write), and the order of the keys in an object that a text shows.
+    Also ignored are: repeated causes in an error (the real server validates the metadata of an update two to four
+    times, depending on the kind), the order of conflicts and of warnings, the order of managed fields (it depends on
+    the second of a write), and the order of the keys in an object that a message contains.
     """
     if key == "causes" and isinstance(value, list):
         causes = list(dict.fromkeys(json.dumps(masked(each)) for each in value))
@@ -187,7 +187,7 @@ def masked(value: Any, key: str = "") -> Any:
 
 @dataclass(frozen=True)
 class Difference:
-    """A step that two servers answer differently, with what led to it."""
+    """A step with different responses from the two servers, with the steps before it."""
 
     kind: str
     seed: int
@@ -202,7 +202,7 @@ class Difference:
 
 
 def _differences(mine: Any, theirs: Any, path: str = "") -> list[str]:
-    """Where two values differ, the embedded server's first."""
+    """Return the differences of two values, the embedded server's first."""
     if isinstance(mine, dict) and isinstance(theirs, dict):
         keys = sorted(mine.keys() | theirs.keys())
         return [
@@ -239,14 +239,14 @@ def _scales_with_wrong_type(step: Step, mine: Any, theirs: Any) -> bool:
 
 
 def _told(answer: Any) -> str:
-    """The message of a refusal."""
+    """Return the message of an error response."""
     return (
         str(answer["body"].get("message", "")) if isinstance(answer, dict) and isinstance(answer["body"], dict) else ""
     )
 
 
 def _both_say(*parts: str) -> Accepts:
-    """Both servers refuse with the same code, and both messages have these parts."""
+    """Accept errors with the same code whose messages both contain these parts."""
 
     def accepts(_step: Step, mine: Any, theirs: Any) -> bool:
         told = (_told(mine), _told(theirs))
@@ -318,61 +318,64 @@ ACCEPTED: list[tuple[Accepts, str]] = [
         "a map that lost its last key by apply is null on the real server, which then refuses its own object",
     ),
 ]
-"""Differences that stay, each with its reason."""
+"""Accepted differences, each with its reason."""
 
 
 def is_accepted(step: Step, mine: Any, theirs: Any) -> bool:
     return any(accepts(step, mine, theirs) for accepts, _ in ACCEPTED)
 
 
-class Stage:
-    """The two servers that plays run on."""
+class DifferentialRunner:
+    """Runs scenarios on the two servers."""
 
-    def __init__(self, embedded: InnerServer, real: RealServer) -> None:
+    def __init__(self, embedded: EmbeddedServerThread, real: RealServer) -> None:
         self.servers: tuple[Server, Server] = (embedded, real)
         self.requests = 0
 
     def prepare(self) -> None:
-        """Give both servers the custom resource, and wait until it is served."""
+        """Create the CRD on both servers, and wait until it is served."""
         for server in self.servers:
-            answer = server.ask("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", WIDGET_CRD)
+            answer = server.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", WIDGET_CRD)
             assert answer.status in (201, 409), answer.body
             probe = {"apiVersion": "fuzz.test/v1", "kind": "Widget", "metadata": {"name": "probe"}, "spec": {}}
             for _ in range(1000):
-                if server.ask("POST", "/apis/fuzz.test/v1/namespaces/default/widgets?dryRun=All", probe).status == 201:
+                if (
+                    server.request("POST", "/apis/fuzz.test/v1/namespaces/default/widgets?dryRun=All", probe).status
+                    == 201
+                ):
                     break
 
-    def voices(self, kind: FuzzKind) -> list[Voice]:
-        """A fresh namespace on both servers, with an object whose version is older than everything in the play."""
+    def sessions(self, kind: FuzzKind) -> list[ServerSession]:
+        """Create a namespace on both servers; its version is older than every object of the scenario."""
         namespace = f"fuzz-{next(_numbers):06d}"
         made = []
         for server in self.servers:
             body = {"metadata": {"name": namespace}}
-            voice = Voice(server, namespace, kind)
-            answer = server.ask("POST", "/api/v1/namespaces", body)
+            voice = ServerSession(server, namespace, kind)
+            answer = server.request("POST", "/api/v1/namespaces", body)
             assert answer.status == 201, answer.body
             voice.last["start"] = answer.json()
             made.append(voice)
         return made
 
     def run(self, kind: FuzzKind, steps: Iterable[Step]) -> tuple[int, Any, Any] | None:
-        """Run a play until the servers differ; return the index of that step and both answers."""
-        embedded, real = self.voices(kind)
+        """Run a scenario until the servers differ; return the index of that step and both responses."""
+        embedded, real = self.sessions(kind)
         for index, step in enumerate(steps):
             self.requests += 1
-            mine, theirs = embedded.ask(step), real.ask(step)
+            mine, theirs = embedded.request(step), real.request(step)
             if mine != theirs and not is_accepted(step, mine, theirs):
                 return index, mine, theirs
         return None
 
-    def judge(self, kind: FuzzKind, seed: int, length: int) -> Difference | None:
-        """Run the play of a seed; a difference is reported with as few steps as still show it."""
-        steps = play_of(seed, kind, length)
+    def run_seed(self, kind: FuzzKind, seed: int, length: int) -> Difference | None:
+        """Run the scenario of a seed; return a difference with the fewest steps that reproduce it."""
+        steps = scenario_of(seed, kind, length)
         found = self.run(kind, steps)
         if found is None:
             return None
         steps = steps[: found[0] + 1]
-        # A watch goes on until it sees the object that was made before it.
+        # A watch continues until it receives the object that was created before it.
         kept = 2 if steps[-1].watch else 1
         for index in range(len(steps) - 1 - kept, -1, -1):
             fewer = steps[:index] + steps[index + 1 :]
@@ -383,15 +386,15 @@ class Stage:
 
 
 def fuzz(
-    stage: Stage, *, requests: int, seed: int = 0, kinds: Iterable[str] = KINDS, length: int = 30
+    stage: DifferentialRunner, *, requests: int, seed: int = 0, kinds: Iterable[str] = KINDS, length: int = 30
 ) -> list[Difference]:
-    """Run plays of all kinds in turn until so many requests were sent; return what differed."""
+    """Run scenarios of all kinds in turn until `requests` requests have been sent; return the differences."""
     found: list[Difference] = []
     stage.requests = 0
     for number, name in zip(itertools.count(seed * 1_000_000), itertools.cycle(list(kinds))):
         if stage.requests >= requests:
             return found
-        difference = stage.judge(KINDS[name], number, length)
+        difference = stage.run_seed(KINDS[name], number, length)
         if difference is not None:
             found.append(difference)
     return found
@@ -405,9 +408,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kind", choices=list(KINDS), action="append")
     chosen = parser.parse_args()
-    embedded = InnerServer()
+    embedded = EmbeddedServerThread()
     with ControlPlane() as plane:
-        stage = Stage(embedded, RealServer(plane))
+        stage = DifferentialRunner(embedded, RealServer(plane))
         stage.prepare()
         found = fuzz(stage, requests=chosen.requests, seed=chosen.seed, kinds=chosen.kind or KINDS)
         for difference in found:

@@ -1,4 +1,4 @@
-"""What the differential fuzzer writes: kinds, with the values that their fields may get, good and bad ones."""
+"""The kinds of the differential fuzzer, with valid and invalid values of their fields."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Choices = dict[str, list[Any]]
 
 
 class Absence(Enum):
-    """What a field has that is left out; a copy of it is itself."""
+    """The value of an omitted field; copying returns the same object."""
 
     ABSENT = "nothing"
 

@@ -1,4 +1,4 @@
-"""The plays of the differential fuzzer: lists of requests that a seed decides, before anything is sent.
+"""The scenarios of the differential fuzzer: lists of requests that a seed determines before anything is sent.
 
 Steps name objects by letter. Where a step needs a version or an object of an earlier answer it says so, and whoever
 sends it puts in what that server said.
@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from fuzz_kinds import ABSENT, METADATA, FuzzKind
 
-__all__ = ["SENTINEL", "Edit", "Step", "change", "play_of"]
+__all__ = ["SENTINEL", "Edit", "Step", "change", "scenario_of"]
 
 Json = dict[str, Any]
 
@@ -33,7 +33,7 @@ SENTINEL = "zz-end"
 
 @dataclass(frozen=True)
 class Edit:
-    """A body made of the object that this server showed last, with changes by path."""
+    """A body: the object that this server returned last, with changes by path."""
 
     name: str
     changes: tuple[tuple[str, Any], ...]
@@ -62,7 +62,7 @@ class Step:
 
 
 def change(document: Json, path: str, value: Any) -> None:
-    """Set or remove a field; parents that are not there are made."""
+    """Set or remove a field; missing parents are created."""
     *parents, last = path.split(".")
     holder: Any = document
     for name in parents:
@@ -75,8 +75,8 @@ def change(document: Json, path: str, value: Any) -> None:
         holder[last] = value
 
 
-class Author:
-    """Writes plays: everything is decided by the dice, nothing by what a server says."""
+class ScenarioGenerator:
+    """Generates scenarios from random numbers only, independent of responses."""
 
     def __init__(self, dice: random.Random, kind: FuzzKind) -> None:
         self.dice = dice
@@ -89,9 +89,9 @@ class Author:
             steps.append(self._one_of(_WEIGHTS)(self))
         return [*steps, *self.ending()]
 
-    def _one_of(self, weights: Mapping[str, int]) -> Callable[[Author], Step]:
+    def _one_of(self, weights: Mapping[str, int]) -> Callable[[ScenarioGenerator], Step]:
         name = self.dice.choices(list(weights), list(weights.values()))[0]
-        found: Callable[[Author], Step] = getattr(Author, name)
+        found: Callable[[ScenarioGenerator], Step] = getattr(ScenarioGenerator, name)
         return found
 
     def pick(self, choices: Iterable[Any]) -> Any:
@@ -289,7 +289,7 @@ class Author:
         return Step("DELETE", self.path(labelSelector=selector, dryRun=self.pick(["", "All"])))
 
     def odd(self) -> Step:
-        """Requests that are wrong before anybody looks at the object."""
+        """Return requests that are invalid independent of the object."""
         name = self.pick(NAMES)
         step: Step = self.pick(
             [
@@ -311,7 +311,7 @@ class Author:
         return step
 
     def ending(self) -> list[Step]:
-        """One more object, and a watch over the whole play that ends with it."""
+        """Return the create of a last object, and a watch of the whole scenario that ends with it."""
         document = {"apiVersion": self.kind.api_version, "kind": self.kind.kind, **copy.deepcopy(self.kind.base)}
         document["metadata"] = {"name": SENTINEL, "labels": {"app": "web", "tier": "a"}}
         selector = quote(self.pick(["", "", "app=web", "tier in (a)"]))
@@ -365,7 +365,7 @@ _FIELD_SELECTORS = ("metadata.name=a", "metadata.name!=a", "metadata.namespace=d
 
 
 def merge(document: Json, part: Json) -> None:
-    """Put a part into a document, dict by dict."""
+    """Merge a part into a document, dict by dict."""
     for key, value in part.items():
         if isinstance(value, dict) and isinstance(document.get(key), dict):
             merge(document[key], value)
@@ -373,6 +373,6 @@ def merge(document: Json, part: Json) -> None:
             document[key] = copy.deepcopy(value)
 
 
-def play_of(seed: int, kind: FuzzKind, length: int) -> list[Step]:
-    """The play that a seed decides."""
-    return Author(random.Random(f"{seed} {kind.name}"), kind).play(length)
+def scenario_of(seed: int, kind: FuzzKind, length: int) -> list[Step]:
+    """Return the scenario of a seed."""
+    return ScenarioGenerator(random.Random(f"{seed} {kind.name}"), kind).play(length)

@@ -1,4 +1,4 @@
-"""More kinds for the differential fuzzer: pods and what makes them, secrets."""
+"""More kinds for the differential fuzzer: pods, workloads, secrets."""
 
 from __future__ import annotations
 

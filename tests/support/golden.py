@@ -1,14 +1,14 @@
-"""Golden recordings: requests, and what a real server answered, a line of JSON for each.
+"""Golden recordings: requests and the responses of a real server, one JSON line for each.
 
-A recording is both the list of requests and the answers to them: recording it anew sends the requests again and writes
-the new answers. What a request needs of earlier answers is written down in it:
+A recording is both the list of requests and their responses: to record again is to send the requests again and to write
+the new responses. A request may refer to earlier responses:
 
-    path    {version:x} is the resourceVersion of the answer to the request labelled x, {continue:x} its token
-    edit    the body is an earlier answer with changes: {"of": "get a", "operations": [a JSON patch]}
-    until   the request is repeated until this text is in the answer: what the real server does a moment later
+    path    {version:x} is the resourceVersion of the response to the request labelled x, {continue:x} its token
+    edit    the body is an earlier response with changes: {"of": "get a", "operations": [a JSON patch]}
+    until   the request is repeated until this text is in the response: the real server does some things asynchronously
 
-A recording of webhooks has one more thing in a line: the reviews that a request caused. In its bodies HOOKS stands for
-the address of the webhook server, and CA_BUNDLE for its certificate authority.
+A line of a recording of webhooks also has the reviews that the request caused. In its bodies HOOKS is replaced by the
+address of the webhook server, and CA_BUNDLE by its certificate authority.
 """
 
 from __future__ import annotations
@@ -26,17 +26,26 @@ from aiohttp import web
 from konverge_cluster.patches import apply_json_patch
 from webhook_endpoint import HookServer, patch_of, review
 
-__all__ = ["RECORDINGS", "WEBHOOKS", "Answer", "Send", "golden_hooks", "play", "read_recording", "write_recording"]
+__all__ = [
+    "RECORDINGS",
+    "WEBHOOKS",
+    "Exchange",
+    "Send",
+    "golden_webhooks",
+    "read_recording",
+    "replay",
+    "write_recording",
+]
 
 WEBHOOKS = "admissionreviews"
 """The recording of webhooks."""
 
 RECORDINGS = Path(__file__).parent.parent / "data" / "golden"
 
-Answer = dict[str, Any]
+Exchange = dict[str, Any]
 Line = dict[str, Any]
 Send = Callable[[str, str, dict[str, str], bytes], tuple[int, Mapping[str, str], tuple[str, ...], bytes]]
-"""Sends method, path with query, headers and body; gives status, headers, warnings and body."""
+"""Sends method, path with query, headers and body; returns status, headers, warnings and body."""
 
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -56,20 +65,20 @@ def write_recording(name: str, lines: list[Line]) -> None:
     (RECORDINGS / f"{name}.jsonl").write_text(text)
 
 
-def play(
-    lines: list[Line], send: Send, *, patience: float, hooks: HookServer | None = None
-) -> Iterator[tuple[Line, Answer]]:
-    """Send the requests of a recording in order; give each line with the answer of today, masked.
+def replay(
+    lines: list[Line], send: Send, *, timeout: float, hooks: HookServer | None = None
+) -> Iterator[tuple[Line, Exchange]]:
+    """Send the requests of a recording in order; yield each line with its new response, masked.
 
-    `patience` is how many seconds a request is repeated that waits for something. `hooks` is the webhook server of a
-    recording of webhooks; the answers then have the reviews that it got.
+    `timeout` is how many seconds a request with `until` is repeated. `hooks` is the webhook server of a recording of
+    webhooks; the responses then include the reviews that it received.
     """
     words = {"HOOKS": hooks.address, "CA_BUNDLE": hooks.ca_bundle} if hooks is not None else {}
     heard: dict[str, Any] = {}
     for line in lines:
         request = line["request"]
         before = len(hooks.seen) if hooks is not None else 0
-        answer, document = _ask(_replaced(request, words), heard, send, patience)
+        answer, document = _request(_replaced(request, words), heard, send, timeout)
         heard[request["label"]] = document
         if hooks is not None:
             answer["reviews"] = [] if "until" in request else [_review(each) for each in hooks.seen[before:]]
@@ -91,8 +100,8 @@ def _review(call: tuple[str, dict[str, str], dict[str, Any]]) -> Any:
     return {"path": path, "headers": kept, "review": _masked(review)}
 
 
-def golden_hooks(directory: Path) -> HookServer:
-    """The webhook server that recordings of webhooks are about."""
+def golden_webhooks(directory: Path) -> HookServer:
+    """Return the webhook server for recordings of webhooks."""
     added = {"op": "add", "path": "/data/mutated", "value": "yes"}
     return HookServer(
         directory,
@@ -108,13 +117,13 @@ def golden_hooks(directory: Path) -> HookServer:
     )
 
 
-def _ask(request: Line, heard: dict[str, Any], send: Send, patience: float) -> tuple[Answer, Any]:
+def _request(request: Line, heard: dict[str, Any], send: Send, timeout: float) -> tuple[Exchange, Any]:
     headers = {"user-agent": "golden/1", "accept": request.get("accept", "application/json")}
     if request.get("type"):
         headers["content-type"] = request["type"]
     path = re.sub(r"\{(version|continue):([^}]+)\}", lambda found: _earlier(heard[found[2]], found[1]), request["path"])
     body = _body(request, heard)
-    give_up = time.monotonic() + patience
+    give_up = time.monotonic() + timeout
     while True:
         status, came, warnings, text = send(request["method"], path, headers, body)
         if request.get("until", "").encode() in text or time.monotonic() > give_up:
@@ -148,7 +157,7 @@ def _document(text: bytes, kind: str, *, watch: bool) -> Any:
 
 
 def _is_plain_bookmark(event: Any) -> bool:
-    """Whether a bookmark only tells the time: how many of those come is a matter of chance."""
+    """Report whether a bookmark only reports progress; the number of these is random."""
     return event["type"] == "BOOKMARK" and "annotations" not in event["object"].get("metadata", {})
 
 

@@ -53,7 +53,7 @@ class Server:
         self._connection = http.client.HTTPSConnection(host, context=plane.credentials.admin_context())
         self._schemas: dict[str, Any] = {}
 
-    def ask(
+    def request(
         self,
         method: str,
         path: str,
@@ -73,7 +73,7 @@ class Server:
 
     def schemas(self, *groups: str) -> Schemas:
         for group in groups:
-            self._schemas |= self.ask("GET", f"/openapi/v3/{group}")[1]["components"]["schemas"]
+            self._schemas |= self.request("GET", f"/openapi/v3/{group}")[1]["components"]["schemas"]
         return Schemas(self._schemas)
 
     def close(self) -> None:
@@ -81,7 +81,7 @@ class Server:
 
 
 @dataclass(frozen=True, repr=False)
-class Door:
+class ResourcePath:
     """A way to an object: the collection in one version, and the subresource."""
 
     collection: str
@@ -93,11 +93,11 @@ class Door:
 
 
 @dataclass(repr=False)
-class Subject:
+class PatchedResource:
     """A resource that writes are tried on; the first door is where its objects are made."""
 
     server: Server
-    doors: list[Door]
+    doors: list[ResourcePath]
     base: Json
 
     def fresh(self) -> Json:
@@ -106,9 +106,9 @@ class Subject:
         base["metadata"]["name"] = f"o{next(_NUMBERS)}"
         return base
 
-    def live(self, name: str, door: Door) -> Json:
+    def live(self, name: str, door: ResourcePath) -> Json:
         """Read an object in the version of a door."""
-        return dict(self.server.ask("GET", f"{door.collection}/{name}")[1])
+        return dict(self.server.request("GET", f"{door.collection}/{name}")[1])
 
 
 @dataclass
@@ -118,7 +118,7 @@ class Write:
     how: str
     manager: str
     body: Any
-    door: Door
+    door: ResourcePath
     force: bool = False
 
     @property
@@ -137,13 +137,13 @@ def engine_patch(live: Json, write: Write) -> Json:
     return apply_strategic_patch(live, write.body, topology=write.door.endpoint.topology)
 
 
-def defaulted(subject: Subject, obj: Json, door: Door, *, exists: bool) -> tuple[int, Json]:
+def defaulted(subject: PatchedResource, obj: Json, door: ResourcePath, *, exists: bool) -> tuple[int, Json]:
     """Ask the server what it would store, without storing it."""
     if "metadata" not in obj:
         return 400, {}
     sent = {**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k != "managedFields"}}
     method, path = ("PUT", door.path(obj["metadata"]["name"])) if exists else ("POST", door.collection)
-    status, answer = subject.server.ask(method, path, sent, dryRun="All")
+    status, answer = subject.server.request(method, path, sent, dryRun="All")
     if status < 300:
         answer["metadata"].pop("managedFields", None)
     return status, answer
@@ -156,7 +156,7 @@ def with_managed(obj: Json, entries: list[Json]) -> Json:
     return {**obj, "metadata": metadata}
 
 
-def expectation(subject: Subject, live: Json | None, write: Write) -> tuple[int, Json]:
+def expectation(subject: PatchedResource, live: Json | None, write: Write) -> tuple[int, Json]:
     """Say what the server will answer: (code, object or Status); code 0 when it will refuse the new object."""
     endpoint = write.door.endpoint
     try:
@@ -236,18 +236,18 @@ def masked(obj: Json) -> Json:
     return shown
 
 
-def perform(subject: Subject, live: Json | None, write: Write) -> tuple[int, Json]:
+def perform(subject: PatchedResource, live: Json | None, write: Write) -> tuple[int, Json]:
     """Do the write on the server."""
-    ask = subject.server.ask
+    request = subject.server.request
     if live is None and write.how != "apply":
-        return ask("POST", write.door.collection, write.body, **write.query)
+        return request("POST", write.door.collection, write.body, **write.query)
     path = write.door.path((live or write.body)["metadata"]["name"])
     if write.how == "PUT":
-        return ask("PUT", path, write.body, **write.query)
-    return ask("PATCH", path, write.body, kind=CONTENT_TYPES[write.how], **write.query)
+        return request("PUT", path, write.body, **write.query)
+    return request("PATCH", path, write.body, kind=CONTENT_TYPES[write.how], **write.query)
 
 
-def aged(subject: Subject, obj: Json) -> Json:
+def aged(subject: PatchedResource, obj: Json) -> Json:
     """Make every time of the live object old, so that new ones can be told.
 
     Times alone do not change on a server that sees no other change, so the entries go first and come back old.
@@ -256,7 +256,7 @@ def aged(subject: Subject, obj: Json) -> Json:
     path = subject.doors[0].path(name)
     for wish in [[{}], [{**entry, "time": AGED} for entry in entries]] if entries else []:
         patch = [{"op": "replace", "path": "/metadata/managedFields", "value": wish}]
-        status, obj = subject.server.ask("PATCH", path, patch, kind=CONTENT_TYPES["json"])
+        status, obj = subject.server.request("PATCH", path, patch, kind=CONTENT_TYPES["json"])
         assert status == 200, obj
     return subject.live(name, subject.doors[0])
 
@@ -268,7 +268,7 @@ def in_any_order(details: Json | None) -> Json | None:
     return {**details, "causes": sorted(details["causes"], key=lambda cause: sorted(cause.items()))}
 
 
-def compared(subject: Subject, live: Json | None, write: Write) -> Json | None:
+def compared(subject: PatchedResource, live: Json | None, write: Write) -> Json | None:
     """Do one write on both, compare, and give the live object after it."""
     code, expected = expectation(subject, live, write)
     status, answer = perform(subject, live, write)
@@ -289,14 +289,14 @@ def compared(subject: Subject, live: Json | None, write: Write) -> Json | None:
     return aged(subject, answer)
 
 
-def applied(subject: Subject, name: str, said: Json, *, by: str = "m1", force: bool = False) -> Write:
+def applied(subject: PatchedResource, name: str, said: Json, *, by: str = "m1", force: bool = False) -> Write:
     """Write a configuration of the first door's kind."""
     metadata = {**said.get("metadata", {}), "name": name}
     identity = {"apiVersion": subject.base["apiVersion"], "kind": subject.base["kind"]}
     return Write("apply", by, {**identity, **said, "metadata": metadata}, subject.doors[0], force=force)
 
 
-def created(subject: Subject, said: Json, *, by: str = "m1") -> Json:
+def created(subject: PatchedResource, said: Json, *, by: str = "m1") -> Json:
     """Make an object with a POST."""
     live = compared(subject, None, Write("POST", by, apply_merge_patch(subject.fresh(), said), subject.doors[0]))
     assert live is not None

@@ -1,6 +1,6 @@
-"""Requests to be sent to two servers, in order, with the answers held against each other word for word.
+"""Request scripts: requests that are sent to two servers in order; the responses must be equal.
 
-A script is a list of steps; a step is a method, a path and perhaps a body and headers. In paths `{ns}` is the test's
+A script is a list of steps; a step is a method, a path and optionally a body and headers. In paths `{ns}` is the test's
 namespace, `{cm}` its ConfigMaps and `{dep}` its Deployments.
 """
 
@@ -52,7 +52,7 @@ def delete(path: str, body: Any = None) -> Step:
 
 
 def until(path: str) -> Step:
-    """Ask again and again until there is an answer: what the real server does, it does a moment later."""
+    """Repeat a GET until it succeeds: the real server does some things asynchronously."""
     return Step("UNTIL", path)
 
 

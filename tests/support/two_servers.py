@@ -1,7 +1,7 @@
-"""One set of requests, two servers: the embedded control plane and a real one.
+"""Requests to two servers: the embedded one and a real one.
 
-`EmbeddedApi` and `RealApi` ask them in the same way. `masked` takes out of an answer what may differ between the two:
-uids, versions, times.
+`EmbeddedApi` and `RealApi` have the same interface. `masked` replaces what may differ between two responses: uids,
+versions, times.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from konverge_cluster.embedded_server import EmbeddedServer
 Json = dict[str, Any]
 A = TypeVar("A", bound="Api")
 
-__all__ = ["Api", "EmbeddedApi", "Json", "RealApi", "Reply", "masked", "with_namespace"]
+__all__ = ["Api", "ApiResponse", "EmbeddedApi", "Json", "RealApi", "masked", "with_namespace"]
 
 _counter = itertools.count(1)
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -33,8 +33,8 @@ _TIME = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?Z")
 
 
 @dataclass(frozen=True)
-class Reply:
-    """What a server said; `warnings` are the texts of its Warning headers."""
+class ApiResponse:
+    """The response of a server; `warnings` are the values of its Warning headers."""
 
     status: int
     headers: Mapping[str, str]
@@ -45,12 +45,12 @@ class Reply:
         return json.loads(self.body)
 
     def events(self) -> list[Json]:
-        """The body of a watch that has ended, event by event."""
+        """Return the events in the body of a watch that has ended."""
         return [json.loads(line) for line in self.body.splitlines()]
 
 
 class Api(ABC):
-    """A server to ask, and a namespace in it that nobody else uses."""
+    """A server, and a namespace in it that no other test uses."""
 
     name: str
 
@@ -58,11 +58,11 @@ class Api(ABC):
         self.namespace = f"contract-{next(_counter)}"
 
     @abstractmethod
-    def send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Reply:
-        """Send a request and read the whole answer."""
+    def send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> ApiResponse:
+        """Send a request and read the complete response."""
 
-    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
-        """Send a request. A body that is no text is sent as JSON; headers are named with underscores."""
+    def request(self, method: str, path: str, body: Any = None, **headers: str) -> ApiResponse:
+        """Send a request. A body that is neither str nor bytes is sent as JSON; headers are named with underscores."""
         sent = {"accept": "application/json", "user-agent": "contract/1"}
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
         if body is None:
@@ -75,21 +75,21 @@ class Api(ABC):
         return self.send(method, path, sent, content)
 
     def at(self, plural: str, name: str = "", group: str = "", version: str = "v1") -> str:
-        """The path of a collection or an object in the namespace."""
+        """Return the path of a collection or an object in the namespace."""
         root = f"/apis/{group}/{version}" if group else f"/api/{version}"
         path = f"{root}/namespaces/{self.namespace}/{plural}"
         return f"{path}/{name}" if name else path
 
     def make(self, plural: str, body: Json, group: str = "") -> Json:
-        """Create an object that is expected to be fine."""
-        reply = self.ask("POST", self.at(plural, group=group), body)
+        """Create an object, and assert that it succeeds."""
+        reply = self.request("POST", self.at(plural, group=group), body)
         assert reply.status == 201, reply.body
         return dict(reply.json())
 
     def watch(self, path: str, **query: Any) -> list[Json]:
-        """The events of a watch that lasts a second."""
+        """Return the events of a watch that lasts a second."""
         wanted = {"watch": "1", "timeoutSeconds": "1", **query}
-        reply = self.ask("GET", f"{path}?" + "&".join(f"{name}={value}" for name, value in wanted.items()))
+        reply = self.request("GET", f"{path}?" + "&".join(f"{name}={value}" for name, value in wanted.items()))
         assert reply.status == 200, reply.body
         return reply.events()
 
@@ -104,14 +104,14 @@ class EmbeddedApi(Api):
         self.server = server
         self._runner = runner
 
-    def send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Reply:
+    def send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> ApiResponse:
         url = urlsplit(path)
         query = tuple(parse_qsl(url.query, keep_blank_values=True))
         return self._runner.run(self._send(Request(method, url.path, query, headers, body=body)))
 
-    async def _send(self, request: Request) -> Reply:
-        answer = await self.server.handle(request)
-        return Reply(answer.status, answer.headers, answer.warnings, await answer.read())
+    async def _send(self, request: Request) -> ApiResponse:
+        response = await self.server.handle(request)
+        return ApiResponse(response.status, response.headers, response.warnings, await response.read())
 
 
 class RealApi(Api):
@@ -125,7 +125,7 @@ class RealApi(Api):
         self._token = plane.admin_token
         self._context = ssl.create_default_context(cafile=str(plane.ca_file))
 
-    def send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> Reply:
+    def send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> ApiResponse:
         connection = http.client.HTTPSConnection("127.0.0.1", self._port, context=self._context, timeout=30)
         try:
             connection.request(method, path, body or None, {"Authorization": f"Bearer {self._token}", **headers})
@@ -135,18 +135,18 @@ class RealApi(Api):
             connection.close()
         warnings = tuple(value for name, value in response.getheaders() if name == "Warning")
         named = {name.lower(): value for name, value in response.getheaders()}
-        return Reply(response.status, named, warnings, content)
+        return ApiResponse(response.status, named, warnings, content)
 
 
 def with_namespace(api: A) -> A:
-    """Make the namespace that the tests of this server use."""
-    reply = api.ask("POST", "/api/v1/namespaces", {"metadata": {"name": api.namespace}})
+    """Create the namespace that the tests of this server use."""
+    reply = api.request("POST", "/api/v1/namespaces", {"metadata": {"name": api.namespace}})
     assert reply.status == 201, reply.body
     return api
 
 
 def masked(value: Any, key: str = "") -> Any:
-    """The same value with uids, versions and times replaced by their names."""
+    """Return a value with uids, versions and times replaced by placeholders."""
     if isinstance(value, dict):
         return {name: masked(each, name) for name, each in value.items()}
     if isinstance(value, list):

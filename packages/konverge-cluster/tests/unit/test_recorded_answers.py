@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from answers import answer
+from script_responses import send_step
 from konverge.testing.virtual_time import VirtualTimeLoop
 from konverge_cluster.embedded_server import EmbeddedServer
 from repository import DATA
@@ -34,4 +34,4 @@ def test_the_embedded_server_answers_as_the_real_one_did(number: int, name: str)
         with_namespace(api)
 
         for step, theirs in zip(SCRIPTS[name], recorded()[name], strict=True):
-            assert answer(api, step) == theirs, f"{step.method} {step.path} {str(step.body)[:200]}"
+            assert send_step(api, step) == theirs, f"{step.method} {step.path} {str(step.body)[:200]}"

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from embedded_plane import Json, Plane
+from virtual_server import Json, VirtualTimeServer
 
 PODS = "/api/v1/namespaces/default/pods"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 EVICTION: Json = {"metadata": {"name": "p"}}
 
 
-async def running_pod(*, ready: bool = True, **budget: Any) -> Plane:
+async def running_pod(*, ready: bool = True, **budget: Any) -> VirtualTimeServer:
     """A plane with a running pod, and a budget of the given status that covers it."""
-    plane = Plane()
+    plane = VirtualTimeServer()
     await plane.good("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
     spec = {"containers": [{"name": "c", "image": "i"}], "nodeName": "n"}
     await plane.good("POST", PODS, {"metadata": {"name": "p", "labels": {"app": "w"}}, "spec": spec})
@@ -32,7 +32,7 @@ async def running_pod(*, ready: bool = True, **budget: Any) -> Plane:
 async def test_an_eviction_takes_from_the_budget_and_says_so_in_the_pod() -> None:
     plane = await running_pod(disruptionsAllowed=1, currentHealthy=2, desiredHealthy=1)
 
-    assert (await plane.ask("POST", f"{PODS}/p/eviction", EVICTION))[0] == 201
+    assert (await plane.request("POST", f"{PODS}/p/eviction", EVICTION))[0] == 201
 
     pod = await plane.good("GET", f"{PODS}/p")
     assert pod["metadata"]["deletionGracePeriodSeconds"] == 30
@@ -45,7 +45,7 @@ async def test_an_eviction_takes_from_the_budget_and_says_so_in_the_pod() -> Non
 async def test_a_used_up_budget_keeps_the_pod() -> None:
     plane = await running_pod(disruptionsAllowed=0, currentHealthy=1, desiredHealthy=1)
 
-    code, refused = await plane.ask("POST", f"{PODS}/p/eviction", EVICTION)
+    code, refused = await plane.request("POST", f"{PODS}/p/eviction", EVICTION)
 
     assert (code, refused["details"]["causes"][0]["reason"]) == (429, "DisruptionBudget")
     assert (
@@ -73,14 +73,14 @@ async def test_a_budget_that_nobody_has_counted_asks_for_patience() -> None:
 async def test_a_pod_that_is_not_ready_counts_only_where_the_budget_needs_it(budget: Json, code: int) -> None:
     plane = await running_pod(ready=False, disruptionsAllowed=0, **budget)
 
-    assert (await plane.ask("POST", f"{PODS}/p/eviction", EVICTION))[0] == code
+    assert (await plane.request("POST", f"{PODS}/p/eviction", EVICTION))[0] == code
 
 
 async def test_a_rehearsed_eviction_changes_nothing() -> None:
     plane = await running_pod(disruptionsAllowed=1, currentHealthy=2, desiredHealthy=1)
     version = plane.server.cluster.storage.revision
 
-    assert (await plane.ask("POST", f"{PODS}/p/eviction?dryRun=All", EVICTION))[0] == 201
+    assert (await plane.request("POST", f"{PODS}/p/eviction?dryRun=All", EVICTION))[0] == 201
 
     assert plane.server.cluster.storage.revision == version
 
@@ -89,4 +89,4 @@ async def test_two_budgets_for_one_pod_are_refused() -> None:
     plane = await running_pod(disruptionsAllowed=1)
     await plane.good("POST", BUDGETS, {"metadata": {"name": "c"}, "spec": {"selector": {}}})
 
-    assert (await plane.ask("POST", f"{PODS}/p/eviction", EVICTION))[0] == 500
+    assert (await plane.request("POST", f"{PODS}/p/eviction", EVICTION))[0] == 500

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedded_plane import CONFIG_MAPS, Plane, config_map
+from virtual_server import CONFIG_MAPS, VirtualTimeServer, config_map
 from konverge.testing.virtual_time import run_in_virtual_time
 
 MERGE = "application/merge-patch+json"
@@ -41,7 +41,7 @@ DEEP = b'{"metadata":{"name":"x"},"data":' + b'{"a":' * 100_000 + b"1" + b"}" * 
     ],
 )
 async def test_a_body_that_cannot_be_read_is_refused(body: bytes, content_type: str, code: int) -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     version = plane.server.cluster.storage.revision
 
     answer = await plane.send("POST", CONFIG_MAPS, body, content_type=content_type)
@@ -54,7 +54,7 @@ async def test_a_body_that_cannot_be_read_is_refused(body: bytes, content_type: 
 @pytest.mark.parametrize("kind", PATCHES)
 @pytest.mark.parametrize("body", [b"\xff", b"", b"1", b'"x"', b"[[]]", b"{" * 300, DEEP, b"null"])
 async def test_a_patch_that_is_none_is_refused(kind: str, body: bytes) -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     await plane.good("POST", CONFIG_MAPS, config_map("a"))
     version = plane.server.cluster.storage.revision
 
@@ -84,7 +84,7 @@ async def test_a_patch_that_is_none_is_refused(kind: str, body: bytes) -> None:
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "PATCH", "WEIRD"])
 async def test_a_twisted_path_gets_an_answer(path: str, method: str) -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     version = plane.server.cluster.storage.revision
 
     answer = await plane.send(method, path)
@@ -120,13 +120,13 @@ OBJECTS = st.fixed_dictionaries(
         "apiVersion": JSON_VALUES,
     },
 )
-PLANE = Plane()
+PLANE = VirtualTimeServer()
 
 
 @settings(max_examples=150, deadline=None)
 @given(OBJECTS, st.sampled_from(["configmaps", "pods", "services"]))
 def test_values_of_any_type_anywhere_never_break_the_server(body: Any, plural: str) -> None:
-    code, found = run_in_virtual_time(PLANE.ask("POST", f"/api/v1/namespaces/default/{plural}?dryRun=All", body))
+    code, found = run_in_virtual_time(PLANE.request("POST", f"/api/v1/namespaces/default/{plural}?dryRun=All", body))
 
     assert code < 500 or "reason" not in found, found
 
@@ -135,6 +135,6 @@ def test_values_of_any_type_anywhere_never_break_the_server(body: Any, plural: s
 @given(OBJECTS, st.sampled_from(PATCHES[:1] + PATCHES[2:]))
 def test_patches_of_any_shape_never_break_the_server(patch: Any, kind: str) -> None:
     path = "/api/v1/namespaces/default/services/kubernetes?dryRun=All&fieldManager=m"
-    code, found = run_in_virtual_time(PLANE.ask("PATCH", path, patch, content_type=kind))
+    code, found = run_in_virtual_time(PLANE.request("PATCH", path, patch, content_type=kind))
 
     assert code < 500 or "reason" not in found, found

@@ -6,15 +6,15 @@ import asyncio
 
 import pytest
 
-from embedded_plane import CONFIG_MAPS, Json, Plane, config_map
+from virtual_server import CONFIG_MAPS, Json, VirtualTimeServer, config_map
 
 
 def names(page: Json) -> list[str]:
     return [each["metadata"]["name"] for each in page["items"]]
 
 
-async def filled(count: int = 5, **options: int) -> Plane:
-    plane = Plane(**options)
+async def filled(count: int = 5, **options: int) -> VirtualTimeServer:
+    plane = VirtualTimeServer(**options)
     for index in range(count):
         await plane.good("POST", CONFIG_MAPS, config_map(f"w{index}", {"app": "w", "odd": str(index % 2)}))
     return plane
@@ -56,7 +56,7 @@ async def test_a_page_of_a_forgotten_version_offers_to_go_on_without_consistency
     await plane.good("POST", CONFIG_MAPS, config_map("w9"))
     plane.server.cluster.storage.compact()
 
-    code, gone = await plane.ask("GET", f"{CONFIG_MAPS}?limit=2&continue={first['metadata']['continue']}")
+    code, gone = await plane.request("GET", f"{CONFIG_MAPS}?limit=2&continue={first['metadata']['continue']}")
     assert (code, gone["reason"]) == (410, "Expired")
 
     rest = await plane.good("GET", f"{CONFIG_MAPS}?continue={gone['metadata']['continue']}")
@@ -73,7 +73,7 @@ async def test_an_exact_version_is_shown_as_it_was_and_refused_when_it_is_forgot
     assert names(await plane.good("GET", f"{CONFIG_MAPS}?resourceVersion={then}")) == ["w0", "w2"]
     assert names(await plane.good("GET", f"{CONFIG_MAPS}?resourceVersion={then}&limit=2")) == ["w0", "w1"]
     plane.server.cluster.storage.compact()
-    assert (await plane.ask("GET", path))[0] == 410
+    assert (await plane.request("GET", path))[0] == 410
 
 
 async def test_a_limit_is_ignored_for_version_zero() -> None:
@@ -91,19 +91,19 @@ async def test_a_version_of_the_future_is_waited_for_three_seconds(path: str) ->
     future = plane.server.cluster.storage.revision + 1
     start = asyncio.get_running_loop().time()
 
-    code, refused = await plane.ask("GET", f"{path}resourceVersion={future}")
+    code, refused = await plane.request("GET", f"{path}resourceVersion={future}")
     assert (code, refused["details"]["retryAfterSeconds"]) == (504, 1)
     assert 3 <= asyncio.get_running_loop().time() - start < 3.2
 
     async with asyncio.TaskGroup() as group:
-        waiting = group.create_task(plane.ask("GET", f"{path}resourceVersion={future}"))
+        waiting = group.create_task(plane.request("GET", f"{path}resourceVersion={future}"))
         await asyncio.sleep(1)
         await plane.good("POST", CONFIG_MAPS, config_map("later"))
     assert waiting.result()[0] == 200
 
 
 async def test_all_namespaces_are_listed_in_the_order_of_their_keys() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     for namespace in ("a", "a-b"):
         await plane.good("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
         await plane.good("POST", f"/api/v1/namespaces/{namespace}/configmaps", config_map("x"))

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from embedded_plane import CONFIG_MAPS, Json, Plane, config_map
+from virtual_server import CONFIG_MAPS, Json, VirtualTimeServer, config_map
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 
@@ -19,7 +19,7 @@ def deployment(name: str = "web", replicas: int = 1) -> Json:
 
 
 async def test_a_new_object_has_its_system_fields() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
 
     made = await plane.good("POST", CONFIG_MAPS, config_map("a", k="v"))
 
@@ -32,7 +32,7 @@ async def test_a_new_object_has_its_system_fields() -> None:
 
 
 async def test_the_client_cannot_choose_system_fields() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     wish = config_map("a")
     wish["metadata"] |= {"uid": "mine", "creationTimestamp": "2001-01-01T00:00:00Z", "selfLink": "/x"}
 
@@ -45,14 +45,14 @@ async def test_the_client_cannot_choose_system_fields() -> None:
 
 async def test_the_same_seed_gives_the_same_uids_and_names() -> None:
     async def names() -> tuple[str, str]:
-        made = await Plane().good("POST", CONFIG_MAPS, {"metadata": {"generateName": "a-"}})
+        made = await VirtualTimeServer().good("POST", CONFIG_MAPS, {"metadata": {"generateName": "a-"}})
         return made["metadata"]["uid"], made["metadata"]["name"]
 
     assert await names() == await names()
 
 
 async def test_a_generated_name_is_the_stem_and_five_letters() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
 
     made = await plane.good("POST", CONFIG_MAPS, {"metadata": {"generateName": "x" * 70 + "-"}})
 
@@ -60,7 +60,7 @@ async def test_a_generated_name_is_the_stem_and_five_letters() -> None:
 
 
 async def test_a_write_that_changes_nothing_keeps_the_version_and_tells_nobody() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     made = await plane.good("POST", CONFIG_MAPS, config_map("a", x="1", y="2"))
     version = plane.server.cluster.storage.revision
     await asyncio.sleep(60)
@@ -74,7 +74,7 @@ async def test_a_write_that_changes_nothing_keeps_the_version_and_tells_nobody()
 
 
 async def test_a_dry_run_answers_as_the_write_would_and_stores_nothing() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     version = plane.server.cluster.storage.revision
 
     made = await plane.good("POST", f"{CONFIG_MAPS}?dryRun=All", config_map("a"))
@@ -82,22 +82,22 @@ async def test_a_dry_run_answers_as_the_write_would_and_stores_nothing() -> None
     assert "resourceVersion" not in made["metadata"]
     assert made["metadata"]["uid"]
     assert plane.server.cluster.storage.revision == version
-    assert (await plane.ask("GET", f"{CONFIG_MAPS}/a"))[0] == 404
+    assert (await plane.request("GET", f"{CONFIG_MAPS}/a"))[0] == 404
 
 
 async def test_a_stale_version_conflicts_and_a_missing_one_does_not() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     made = await plane.good("POST", CONFIG_MAPS, config_map("a"))
     await plane.merge(f"{CONFIG_MAPS}/a", {"data": {"k": "1"}})
     made["data"] = {"k": "2"}
 
-    assert (await plane.ask("PUT", f"{CONFIG_MAPS}/a", made))[0] == 409
+    assert (await plane.request("PUT", f"{CONFIG_MAPS}/a", made))[0] == 409
     del made["metadata"]["resourceVersion"]
-    assert (await plane.ask("PUT", f"{CONFIG_MAPS}/a", made))[0] == 200
+    assert (await plane.request("PUT", f"{CONFIG_MAPS}/a", made))[0] == 200
 
 
 async def test_the_generation_counts_changes_of_the_spec_and_the_deletion() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     path = f"{DEPLOYMENTS}/web"
 
     async def generation(patch: Json, part: str = "") -> int:
@@ -116,7 +116,7 @@ async def test_the_generation_counts_changes_of_the_spec_and_the_deletion() -> N
 
 
 async def test_scaling_changes_the_replicas_and_nothing_else() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     await plane.good("POST", DEPLOYMENTS, deployment(replicas=1))
     path = f"{DEPLOYMENTS}/web"
 
@@ -128,7 +128,7 @@ async def test_scaling_changes_the_replicas_and_nothing_else() -> None:
 
 
 async def test_an_object_with_a_finalizer_goes_with_the_write_that_takes_it_away() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     wish = config_map("a")
     wish["metadata"]["finalizers"] = ["ex.io/f"]
     await plane.good("POST", CONFIG_MAPS, wish)
@@ -142,7 +142,7 @@ async def test_an_object_with_a_finalizer_goes_with_the_write_that_takes_it_away
     assert plane.server.cluster.storage.revision == version
 
     await plane.merge(f"{CONFIG_MAPS}/a", {"metadata": {"finalizers": None}})
-    assert (await plane.ask("GET", f"{CONFIG_MAPS}/a"))[0] == 404
+    assert (await plane.request("GET", f"{CONFIG_MAPS}/a"))[0] == 404
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ async def test_an_object_with_a_finalizer_goes_with_the_write_that_takes_it_away
     ],
 )
 async def test_a_propagation_policy_leaves_its_mark(options: Json, finalizers: list[str]) -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     await plane.good("POST", CONFIG_MAPS, config_map("a"))
 
     marked = await plane.good("DELETE", f"{CONFIG_MAPS}/a", options)
@@ -163,7 +163,7 @@ async def test_a_propagation_policy_leaves_its_mark(options: Json, finalizers: l
 
 
 async def test_a_pod_on_a_node_gets_its_grace_which_can_only_shrink() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     pods = "/api/v1/namespaces/default/pods"
     pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}], "nodeName": "n"}}
     await plane.good("POST", pods, pod)
@@ -176,38 +176,38 @@ async def test_a_pod_on_a_node_gets_its_grace_which_can_only_shrink() -> None:
     shorter = await plane.good("DELETE", f"{pods}/p", {"gracePeriodSeconds": 5})
     assert shorter["metadata"]["deletionTimestamp"] == "2027-01-15T08:00:05Z"
     await plane.good("DELETE", f"{pods}/p", {"gracePeriodSeconds": 0})
-    assert (await plane.ask("GET", f"{pods}/p"))[0] == 404
+    assert (await plane.request("GET", f"{pods}/p"))[0] == 404
 
 
 async def test_a_pod_is_bound_to_a_node_once() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     pods = "/api/v1/namespaces/default/pods"
     await plane.good("POST", pods, {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
     binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "node-1"}}
 
-    assert (await plane.ask("POST", f"{pods}/p/binding", binding))[0] == 201
+    assert (await plane.request("POST", f"{pods}/p/binding", binding))[0] == 201
     bound = await plane.good("GET", f"{pods}/p")
     assert bound["spec"]["nodeName"] == "node-1"
     assert [each["type"] for each in bound["status"]["conditions"]] == ["PodScheduled"]
-    assert (await plane.ask("POST", f"{pods}/p/binding", binding))[0] == 409
+    assert (await plane.request("POST", f"{pods}/p/binding", binding))[0] == 409
 
 
 async def test_a_namespace_that_goes_takes_nothing_new_and_waits_for_its_content() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     await plane.good("POST", "/api/v1/namespaces", {"metadata": {"name": "t"}})
 
     going = await plane.good("DELETE", "/api/v1/namespaces/t")
     assert going["status"]["phase"] == "Terminating"
-    code, refused = await plane.ask("POST", "/api/v1/namespaces/t/configmaps", config_map("a"))
+    code, refused = await plane.request("POST", "/api/v1/namespaces/t/configmaps", config_map("a"))
     assert (code, refused["details"]["causes"][0]["reason"]) == (403, "NamespaceTerminating")
 
     going["spec"]["finalizers"] = []
     await plane.good("PUT", "/api/v1/namespaces/t/finalize", going)
-    assert (await plane.ask("GET", "/api/v1/namespaces/t"))[0] == 404
+    assert (await plane.request("GET", "/api/v1/namespaces/t"))[0] == 404
 
 
 async def test_the_first_objects_of_a_cluster_are_there() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
 
     namespaces = await plane.good("GET", "/api/v1/namespaces")
     service = await plane.good("GET", "/api/v1/namespaces/default/services/kubernetes")
@@ -218,7 +218,7 @@ async def test_the_first_objects_of_a_cluster_are_there() -> None:
 
 
 async def test_an_event_is_one_object_in_two_groups() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     core, grouped = "/api/v1/namespaces/default/events", "/apis/events.k8s.io/v1/namespaces/default/events"
     involved = {"kind": "Pod", "namespace": "default", "name": "p"}
     event = {"metadata": {"name": "e"}, "involvedObject": involved, "reason": "R", "message": "hello", "type": "Normal"}
@@ -231,11 +231,11 @@ async def test_an_event_is_one_object_in_two_groups() -> None:
     listed = await plane.good("GET", f"{core}?fieldSelector=involvedObject.name=p,reason=R")
     assert [each["message"] for each in listed["items"]] == ["hello"]
     await plane.good("DELETE", f"{grouped}/e")
-    assert (await plane.ask("GET", f"{core}/e"))[0] == 404
+    assert (await plane.request("GET", f"{core}/e"))[0] == 404
 
 
 async def test_an_event_goes_an_hour_after_its_last_write_and_watchers_hear_of_it() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     events = "/api/v1/namespaces/default/events"
     for name in "ab":
         involved = {"kind": "Pod", "namespace": "default", "name": "p"}
@@ -254,9 +254,9 @@ async def test_an_event_goes_an_hour_after_its_last_write_and_watchers_hear_of_i
 
 
 async def test_a_lease_is_created_by_put() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
-    code, made = await plane.ask("PUT", f"{leases}/l", {"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}})
+    code, made = await plane.request("PUT", f"{leases}/l", {"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}})
 
     assert (code, made["spec"]["holderIdentity"]) == (201, "me")

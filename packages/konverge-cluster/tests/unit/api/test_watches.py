@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from embedded_plane import CONFIG_MAPS, Json, Plane, config_map
+from virtual_server import CONFIG_MAPS, Json, VirtualTimeServer, config_map
 from konverge.testing.virtual_time import run_in_virtual_time
 
 
@@ -22,7 +22,7 @@ def told(events: Iterable[Json]) -> list[tuple[str, str, int]]:
 
 
 async def test_a_watch_from_a_version_tells_every_change_after_it() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     await plane.good("POST", CONFIG_MAPS, config_map("a"))
     start = plane.server.cluster.storage.revision
     await plane.merge(f"{CONFIG_MAPS}/a", {"data": {"k": "1"}})
@@ -37,7 +37,7 @@ async def test_a_watch_from_a_version_tells_every_change_after_it() -> None:
 
 
 async def test_a_watch_without_a_version_starts_with_what_is_there() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     for name in "ab":
         await plane.good("POST", CONFIG_MAPS, config_map(name))
 
@@ -52,7 +52,7 @@ async def test_a_watch_without_a_version_starts_with_what_is_there() -> None:
 
 
 async def test_a_streamed_list_ends_with_a_bookmark_that_says_so() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     await plane.good("POST", CONFIG_MAPS, config_map("a"))
     options = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
 
@@ -67,7 +67,7 @@ async def test_a_streamed_list_ends_with_a_bookmark_that_says_so() -> None:
 
 
 async def test_no_initial_events_means_from_now_on() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     await plane.good("POST", CONFIG_MAPS, config_map("a"))
     options = {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan"}
 
@@ -79,7 +79,7 @@ async def test_no_initial_events_means_from_now_on() -> None:
 
 
 async def test_bookmarks_come_each_minute_and_two_seconds_before_the_end() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     loop = asyncio.get_running_loop()
     start = plane.server.cluster.storage.revision
     options = {"resourceVersion": start, "allowWatchBookmarks": "true", "timeoutSeconds": 150}
@@ -98,14 +98,14 @@ async def test_bookmarks_come_each_minute_and_two_seconds_before_the_end() -> No
 
 
 async def test_nobody_gets_a_bookmark_unasked() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
 
     async with plane.watch(CONFIG_MAPS, timeoutSeconds=300) as watcher:
         assert await watcher.rest() == []
 
 
 async def test_a_selector_sees_objects_come_and_go() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     await plane.good("POST", CONFIG_MAPS, config_map("a", {"app": "w"}, k="old"))
     start = plane.server.cluster.storage.revision
 
@@ -122,7 +122,7 @@ async def test_a_selector_sees_objects_come_and_go() -> None:
 
 
 async def test_a_forgotten_version_is_an_error_event_and_the_end() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     await plane.good("POST", CONFIG_MAPS, config_map("a"))
     plane.server.cluster.storage.compact()
 
@@ -135,7 +135,7 @@ async def test_a_forgotten_version_is_an_error_event_and_the_end() -> None:
 
 
 async def test_a_version_of_the_future_is_silence() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     future = plane.server.cluster.storage.revision + 2
 
     async with plane.watch(CONFIG_MAPS, resourceVersion=future, timeoutSeconds=5) as watcher:
@@ -147,7 +147,7 @@ async def test_a_version_of_the_future_is_silence() -> None:
 
 
 async def test_a_watcher_that_falls_too_far_behind_is_ended() -> None:
-    plane = Plane(history=10)
+    plane = VirtualTimeServer(history=10)
     await plane.good("POST", CONFIG_MAPS, config_map("a"))
 
     async with plane.watch(CONFIG_MAPS, timeoutSeconds=3600) as watcher:
@@ -158,7 +158,7 @@ async def test_a_watcher_that_falls_too_far_behind_is_ended() -> None:
 
 
 async def test_a_watch_that_is_closed_follows_nothing_any_more() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     found = plane.server.cluster.storage.collection(("", "configmaps"))
 
     async with plane.watch(CONFIG_MAPS, timeoutSeconds=3600) as watcher:
@@ -170,7 +170,7 @@ async def test_a_watch_that_is_closed_follows_nothing_any_more() -> None:
 
 
 async def test_many_watchers_share_the_bytes_of_an_event() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     query = f"{CONFIG_MAPS}?watch=1&resourceVersion={plane.server.cluster.storage.revision}"
     answers = [await plane.send("GET", query) for _ in range(3)]
     await plane.good("POST", CONFIG_MAPS, config_map("a"))
@@ -183,7 +183,7 @@ async def test_many_watchers_share_the_bytes_of_an_event() -> None:
 
 
 async def test_a_table_is_watched_with_its_columns_once() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     for name in "ab":
         await plane.good("POST", CONFIG_MAPS, config_map(name))
     table = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -214,7 +214,7 @@ def test_watch_guarantees_hold_over_any_history(
 
 
 async def _check_history(steps: list[tuple[str, str, bool]], joins: int, breaks: int, selecting: bool) -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     selector = {"labelSelector": "on%3Dyes"} if selecting else {}
     start = plane.server.cluster.storage.revision
     events: list[Json] = []
@@ -245,21 +245,21 @@ def _last(events: list[Json], start: int) -> int:
     return int(events[-1]["object"]["metadata"]["resourceVersion"]) if events else start
 
 
-async def _drained(plane: Plane, version: int, selector: dict[str, str]) -> list[Json]:
+async def _drained(plane: VirtualTimeServer, version: int, selector: dict[str, str]) -> list[Json]:
     options = {"resourceVersion": version, "timeoutSeconds": 4, "allowWatchBookmarks": "true"}
     async with plane.watch(CONFIG_MAPS, **options, **selector) as watcher:
         return await watcher.rest()
 
 
-async def _act(plane: Plane, act: str, name: str, flag: bool) -> None:
+async def _act(plane: VirtualTimeServer, act: str, name: str, flag: bool) -> None:
     path = f"{CONFIG_MAPS}/{name}"
     body = config_map(name, {"on": "yes" if flag else "no"}, k=str(plane.server.cluster.storage.revision))
     if act == "put":
-        code, _ = await plane.ask("POST", CONFIG_MAPS, body)
+        code, _ = await plane.request("POST", CONFIG_MAPS, body)
         if code == 409:
             await plane.good("PUT", path, body)
     elif act == "delete":
-        await plane.ask("DELETE", path)
+        await plane.request("DELETE", path)
     elif act == "elsewhere":
         await plane.good("POST", "/api/v1/namespaces", {"metadata": {"generateName": "x-"}})
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from embedded_plane import CONFIG_MAPS, Plane, config_map
+from virtual_server import CONFIG_MAPS, VirtualTimeServer, config_map
 from konverge_cluster.api.admission import AdmissionRequest
 from konverge_cluster.api.status_errors import forbidden
 
@@ -33,8 +33,8 @@ class Refusing(Slow):
         raise forbidden("", "configmaps", request.name, "no")
 
 
-async def slow_plane() -> Plane:
-    plane = Plane()
+async def slow_plane() -> VirtualTimeServer:
+    plane = VirtualTimeServer()
     plane.server.cluster.admission.append(Slow())
     made = config_map("a", x="0")
     made["metadata"]["annotations"] = {"slow": "yes"}
@@ -47,7 +47,7 @@ async def test_patches_at_the_same_time_are_all_applied() -> None:
 
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(plane.ask("PATCH", PATH, {"data": {name: "1"}}, content_type=MERGE)) for name in "pqrst"
+            group.create_task(plane.request("PATCH", PATH, {"data": {name: "1"}}, content_type=MERGE)) for name in "pqrst"
         ]
 
     assert [task.result()[0] for task in tasks] == [200] * 5
@@ -60,19 +60,19 @@ async def test_of_two_replacements_of_one_version_the_second_conflicts() -> None
     seen = await plane.good("GET", PATH)
 
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(plane.ask("PUT", PATH, seen | {"data": {"by": name}})) for name in "ab"]
+        tasks = [group.create_task(plane.request("PUT", PATH, seen | {"data": {"by": name}})) for name in "ab"]
 
     assert sorted(task.result()[0] for task in tasks) == [200, 409]
 
 
 async def test_of_two_creations_the_second_finds_the_first() -> None:
-    plane = Plane()
+    plane = VirtualTimeServer()
     plane.server.cluster.admission.append(Slow())
     wish = config_map("b")
     wish["metadata"]["annotations"] = {"slow": "yes"}
 
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(plane.ask("POST", CONFIG_MAPS, wish)) for _ in range(2)]
+        tasks = [group.create_task(plane.request("POST", CONFIG_MAPS, wish)) for _ in range(2)]
 
     assert sorted(task.result()[0] for task in tasks) == [201, 409]
 
@@ -82,7 +82,7 @@ async def test_a_deletion_that_waits_deletes_the_newest_state() -> None:
     start = plane.server.cluster.storage.revision
 
     async with asyncio.TaskGroup() as group:
-        deleting = group.create_task(plane.ask("DELETE", PATH))
+        deleting = group.create_task(plane.request("DELETE", PATH))
         await asyncio.sleep(0.5)
         plane.server.cluster.admission.clear()
         await plane.merge(PATH, {"data": {"x": "late"}})
@@ -102,7 +102,7 @@ async def test_a_precondition_is_held_against_the_newest_state() -> None:
     options = {"preconditions": {"resourceVersion": seen["metadata"]["resourceVersion"]}}
 
     async with asyncio.TaskGroup() as group:
-        deleting = group.create_task(plane.ask("DELETE", PATH, options))
+        deleting = group.create_task(plane.request("DELETE", PATH, options))
         await asyncio.sleep(0.5)
         plane.server.cluster.admission.clear()
         await plane.merge(PATH, {"data": {"x": "late"}})
@@ -115,8 +115,8 @@ async def test_what_admission_refuses_is_not_stored() -> None:
     plane.server.cluster.admission.append(Refusing())
     version = plane.server.cluster.storage.revision
 
-    assert (await plane.ask("PATCH", PATH, {"data": {"x": "1"}}, content_type=MERGE))[0] == 403
-    assert (await plane.ask("DELETE", PATH))[0] == 403
+    assert (await plane.request("PATCH", PATH, {"data": {"x": "1"}}, content_type=MERGE))[0] == 403
+    assert (await plane.request("DELETE", PATH))[0] == 403
     assert plane.server.cluster.storage.revision == version
 
 
@@ -124,7 +124,7 @@ async def test_a_request_that_is_given_up_in_admission_stores_nothing() -> None:
     plane = await slow_plane()
     version = plane.server.cluster.storage.revision
 
-    task = asyncio.ensure_future(plane.ask("PATCH", PATH, {"data": {"x": "1"}}, content_type=MERGE))
+    task = asyncio.ensure_future(plane.request("PATCH", PATH, {"data": {"x": "1"}}, content_type=MERGE))
     await asyncio.sleep(0.5)
     task.cancel()
     await asyncio.sleep(5)

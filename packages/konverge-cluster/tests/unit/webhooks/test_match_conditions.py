@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from embedded_plane import Plane
+from virtual_server import VirtualTimeServer
 from konverge_cluster.api.admission import AdmissionRequest
 from konverge_cluster.api.status_errors import StatusError
 from konverge_cluster.cel.match_conditions import condition_errors
@@ -41,7 +41,7 @@ def webhook(*expressions: str, policy: str = "Fail") -> Webhook:
 
 
 def request() -> AdmissionRequest:
-    strategy = Plane().server.cluster.registry.find("", "v1", "configmaps")
+    strategy = VirtualTimeServer().server.cluster.registry.find("", "v1", "configmaps")
     assert strategy is not None
     return AdmissionRequest(strategy, "CREATE", "default", "web", {"metadata": {}})
 

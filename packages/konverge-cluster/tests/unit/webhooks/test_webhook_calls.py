@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from embedded_plane import CONFIG_MAPS, Json, config_map
-from hooked_plane import HOOKS, HookedPlane, patching
+from virtual_server import CONFIG_MAPS, Json, config_map
+from webhook_servers import HOOKS, WebhookTestServer, patching
 
 ALLOW: Json = {"allowed": True}
 DENY: Json = {"allowed": False, "status": {"message": "no"}}
@@ -27,7 +27,7 @@ def after(seconds: float, response: Json) -> Any:
 
 
 async def test_a_function_of_this_process_stands_behind_a_service_reference() -> None:
-    plane = HookedPlane()
+    plane = WebhookTestServer()
     await plane.configure("mutating", plane.hook("one", patching({"op": "add", "path": "/data/b", "value": "2"})))
 
     made = await plane.good("POST", CONFIG_MAPS, config_map("x", a="1"))
@@ -37,7 +37,7 @@ async def test_a_function_of_this_process_stands_behind_a_service_reference() ->
 
 
 async def test_validating_webhooks_are_called_at_the_same_time() -> None:
-    plane = HookedPlane()
+    plane = WebhookTestServer()
     hooks = [plane.hook(name, after(5, ALLOW)) for name in ("one", "two", "three")]
     await plane.configure("validating", *hooks)
 
@@ -48,7 +48,7 @@ async def test_validating_webhooks_are_called_at_the_same_time() -> None:
 
 
 async def test_mutating_webhooks_are_called_one_after_the_other() -> None:
-    plane = HookedPlane()
+    plane = WebhookTestServer()
     await plane.configure("mutating", *[plane.hook(name, after(5, ALLOW)) for name in ("one", "two")])
 
     start = now()
@@ -58,22 +58,22 @@ async def test_mutating_webhooks_are_called_one_after_the_other() -> None:
 
 
 async def test_whoever_refuses_first_is_heard() -> None:
-    plane = HookedPlane()
+    plane = WebhookTestServer()
     late = plane.hook("late", after(2, DENY))
     early = plane.hook("early", after(1, DENY))
     await plane.configure("validating", late, early)
 
-    code, found = await plane.ask("POST", CONFIG_MAPS, config_map("x"))
+    code, found = await plane.request("POST", CONFIG_MAPS, config_map("x"))
 
     assert (code, found["message"]) == (400, 'admission webhook "early.hooks.test" denied the request: no')
 
 
 async def test_a_webhook_that_does_not_answer_is_given_up_after_its_time() -> None:
-    plane = HookedPlane()
+    plane = WebhookTestServer()
     await plane.configure("validating", plane.hook("slow", after(3600, ALLOW), timeoutSeconds=7))
 
     start = now()
-    code, found = await plane.ask("POST", CONFIG_MAPS, config_map("x"))
+    code, found = await plane.request("POST", CONFIG_MAPS, config_map("x"))
 
     assert now() - start == 7
     assert code == 500
@@ -85,17 +85,17 @@ async def test_a_function_that_raises_is_a_server_that_failed() -> None:
     async def broken(_request: Json) -> Json:
         raise TimeoutError("my own clock")
 
-    plane = HookedPlane()
+    plane = WebhookTestServer()
     await plane.configure("validating", plane.hook("broken", broken))
 
-    _, found = await plane.ask("POST", CONFIG_MAPS, config_map("x"))
+    _, found = await plane.request("POST", CONFIG_MAPS, config_map("x"))
 
     said = 'an error on the server ("TimeoutError: my own clock") has prevented the request from succeeding'
     assert found["message"].endswith(said)
 
 
 async def test_other_writes_go_on_while_a_webhook_is_called() -> None:
-    plane = HookedPlane()
+    plane = WebhookTestServer()
     selector = {"matchLabels": {"slow": "yes"}}
     await plane.configure("mutating", plane.hook("slow", after(5, ALLOW), objectSelector=selector))
 
@@ -109,7 +109,7 @@ async def test_other_writes_go_on_while_a_webhook_is_called() -> None:
 
 
 async def test_a_write_that_was_overtaken_starts_over_from_the_newer_object() -> None:
-    plane = HookedPlane()
+    plane = WebhookTestServer()
     await plane.good("POST", CONFIG_MAPS, config_map("x", {"slow": "yes"}, a="1"))
     selector = {"matchLabels": {"slow": "yes"}}
     hook = plane.hook("slow", after(5, ALLOW), objectSelector=selector)
@@ -129,19 +129,19 @@ async def test_a_handler_gets_its_own_copy() -> None:
         request["object"]["data"]["a"] = "spoiled"
         return ALLOW
 
-    plane = HookedPlane()
+    plane = WebhookTestServer()
     await plane.configure("validating", plane.hook("spoil", spoil))
 
     assert (await plane.good("POST", CONFIG_MAPS, config_map("x", a="1")))["data"] == {"a": "1"}
 
 
 async def test_configurations_are_never_shown_to_webhooks() -> None:
-    plane = HookedPlane()
+    plane = WebhookTestServer()
     rule = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}
     await plane.configure("validating", plane.hook("all", DENY, rules=[rule]))
 
-    code, _ = await plane.ask("POST", CONFIG_MAPS, config_map("x"))
-    gone, _ = await plane.ask("DELETE", f"{HOOKS}/validatingwebhookconfigurations/hooks")
+    code, _ = await plane.request("POST", CONFIG_MAPS, config_map("x"))
+    gone, _ = await plane.request("DELETE", f"{HOOKS}/validatingwebhookconfigurations/hooks")
 
     assert (code, gone) == (400, 200)
     assert plane.called == ["all"]
@@ -157,7 +157,7 @@ async def test_a_webhook_of_another_version_sees_and_changes_the_object_in_that_
     }
     target = {"type": "Utilization", "averageUtilization": 55}
     metrics = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
-    plane = HookedPlane()
+    plane = WebhookTestServer()
     patch = patching({"op": "replace", "path": "/spec/metrics", "value": metrics})
     await plane.configure("mutating", plane.hook("v2", patch, rules=[rule]))
     reference = {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}
@@ -177,7 +177,7 @@ async def test_a_webhook_of_another_version_sees_and_changes_the_object_in_that_
 async def test_an_exact_rule_ignores_other_versions() -> None:
     scalers = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers"
     kind = {"apiGroups": ["autoscaling"], "apiVersions": ["v2"], "resources": ["*"], "operations": ["*"]}
-    plane = HookedPlane()
+    plane = WebhookTestServer()
     await plane.configure("validating", plane.hook("exact", DENY, rules=[kind], matchPolicy="Exact"))
     reference = {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}
     spec = {"maxReplicas": 3, "scaleTargetRef": reference}
@@ -188,7 +188,7 @@ async def test_an_exact_rule_ignores_other_versions() -> None:
 
 
 async def test_the_old_review_version_is_spoken_when_it_comes_first() -> None:
-    plane = HookedPlane()
+    plane = WebhookTestServer()
     hook = plane.hook("old", ALLOW, admissionReviewVersions=["v0", "v1beta1", "v1"])
     await plane.configure("validating", hook)
 
@@ -198,7 +198,7 @@ async def test_the_old_review_version_is_spoken_when_it_comes_first() -> None:
 
 
 async def test_a_webhook_is_called_only_when_its_conditions_hold() -> None:
-    plane = HookedPlane()
+    plane = WebhookTestServer()
     conditions = [
         {"name": "named", "expression": "object.metadata.name.startsWith('seen')"},
         {"name": "no-rehearsal", "expression": "!request.dryRun && request.operation in ['CREATE', 'UPDATE']"},
