@@ -74,8 +74,8 @@ def _parse(text: str) -> tuple[Address, str]:
             _check_six(bare)
             return ipaddress.IPv6Address(bare), zone
         raise _address_error("missing IPv6 address" if first else "unable to parse IP")
-    except ValueError as fault:
-        raise _AddressError(f"ParseAddr({quote(text)}): {fault}") from None
+    except ValueError as error:
+        raise _AddressError(f"ParseAddr({quote(text)}): {error}") from None
 
 
 def _check_four(text: str) -> None:
@@ -162,9 +162,9 @@ def _after_field(rest: str, *, shortened: bool) -> tuple[str, bool]:
 def _parse_ip(text: str) -> _Ip:
     try:
         address, zone = _parse(text)
-    except _AddressError as fault:
+    except _AddressError as error:
         what = f"IP Address {quote(text)} parse error during conversion from string"
-        raise EvaluationError(f"{what}: {fault}") from None
+        raise EvaluationError(f"{what}: {error}") from None
     if zone:
         raise EvaluationError(f"IP address {quote(text)} with zone value is not allowed")
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
@@ -176,9 +176,9 @@ def _to_cidr(text: str) -> _Cidr:
     what = "network address parse error during conversion from string: "
     try:
         return _parse_cidr(text)
-    except _AddressError as fault:
+    except _AddressError as error:
         # The server repeats the message.
-        raise EvaluationError(f"{what}{what}netip.ParsePrefix({quote(text)}): {fault}") from None
+        raise EvaluationError(f"{what}{what}netip.ParsePrefix({quote(text)}): {error}") from None
     except EvaluationError as error:
         raise EvaluationError(f"{what}{error}") from None
 

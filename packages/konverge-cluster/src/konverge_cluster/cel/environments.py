@@ -86,8 +86,8 @@ class Environment:
         """
         try:
             node = parse(text)
-        except ParseError as fault:
-            raise CompileError(_format_messages(text, fault.messages)) from None
+        except ParseError as error:
+            raise CompileError(_format_messages(text, error.messages)) from None
         checked, messages = check(node, kubernetes_library(), self._variables)
         messages = messages or literal_messages(node, checked)
         if messages:

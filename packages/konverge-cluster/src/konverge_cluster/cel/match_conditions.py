@@ -63,7 +63,7 @@ def _expression_errors(expression: str, path: str) -> Iterator[FieldError]:
 
     try:
         compile_condition(expression)
-    except CompileError as fault:
-        yield invalid(path, expression, f"compilation failed: {fault}")
-    except ValueError as fault:
-        yield invalid(path, expression, str(fault))
+    except CompileError as error:
+        yield invalid(path, expression, f"compilation failed: {error}")
+    except ValueError as error:
+        yield invalid(path, expression, str(error))

@@ -218,8 +218,8 @@ class _Parser:
     def _expand(self, call: Call) -> Node:
         try:
             return expand_global(call) if call.target is None else expand_member(call)
-        except MacroError as fault:
-            self._report(fault.at, str(fault))
+        except MacroError as error:
+            self._report(error.at, str(error))
             return call
 
     def _primary(self) -> Node:
@@ -248,8 +248,8 @@ class _Parser:
             if negative and token.kind == "int":
                 return Literal(token.at, _negative(token))
             value = literal_value(token)
-        except LiteralError as bad:
-            self._report(token.at, str(bad))
+        except LiteralError as error:
+            self._report(token.at, str(error))
             return Literal(token.at, 0)
         return Literal(token.at, -value if negative else value)
 

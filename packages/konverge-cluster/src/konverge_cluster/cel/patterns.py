@@ -64,8 +64,8 @@ def pattern_error(pattern: str) -> str:
     """Return the error of a pattern, "" if it is valid."""
     try:
         compile_pattern(pattern)
-    except PatternError as fault:
-        return str(fault)
+    except PatternError as error:
+        return str(error)
     return ""
 
 

@@ -334,8 +334,8 @@ def matches(text: str, pattern: str) -> bool:
     """
     try:
         return compile_pattern(pattern).search(text) is not None
-    except PatternError as fault:
-        raise EvaluationError(str(fault)) from None
+    except PatternError as error:
+        raise EvaluationError(str(error)) from None
 
 
 def _add_strings(library: Library) -> None:

@@ -89,8 +89,8 @@ def _quote(text: str) -> str:
 def _compiled(pattern: str) -> Any:
     try:
         return compile_pattern(pattern)
-    except PatternError as fault:
-        raise EvaluationError(f"Illegal regex: {fault}") from None
+    except PatternError as error:
+        raise EvaluationError(f"Illegal regex: {error}") from None
 
 
 def _find(text: str, pattern: str) -> str:

@@ -106,8 +106,8 @@ class WebhookConversion:
         what = f"conversion webhook for {group}/{version}, Kind={first['kind']}"
         try:
             converted = await self._ask(waiting, api_version)
-        except _BadConversion as bad:
-            raise failure(500, f"{what} failed: {bad}") from None
+        except _BadConversion as error:
+            raise failure(500, f"{what} failed: {error}") from None
         if len(converted) != len(waiting):
             raise failure(500, f"{what} returned {len(converted)} objects, expected {len(waiting)}")
         found = iter([_merge_converted(what, pair, api_version) for pair in zip(waiting, converted, strict=True)])
@@ -177,12 +177,12 @@ def _merge_converted(what: str, pair: tuple[Document, Any], api_version: str) ->
         raise failure(500, f"{what} returned invalid object at index 0: {why}")
     try:
         _check_identity(metadata, converted.get("metadata"))
-    except _BadConversion as bad:
-        raise failure(500, f"{what} returned invalid object: {bad}") from None
+    except _BadConversion as error:
+        raise failure(500, f"{what} returned invalid object: {error}") from None
     try:
         return {**converted, "metadata": _merged_metadata(metadata, converted)}
-    except _BadConversion as bad:
-        raise failure(500, f"{what} returned invalid metadata: {bad}") from None
+    except _BadConversion as error:
+        raise failure(500, f"{what} returned invalid metadata: {error}") from None
 
 
 def _check_readable(converted: Any) -> None:

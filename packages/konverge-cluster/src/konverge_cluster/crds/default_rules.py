@@ -74,8 +74,8 @@ class _Walk:
         assert find is not None
         try:
             read_embedded(find, whole)
-        except EmbeddedResourceError as bad:
-            return [invalid(path, printable_value(schema.default), f"must result in valid metadata: {bad.error}")]
+        except EmbeddedResourceError as error:
+            return [invalid(path, printable_value(schema.default), f"must result in valid metadata: {error.error}")]
         found = embedded_errors(find, whole)
         if not found:
             return []
@@ -97,6 +97,6 @@ def _resource_errors(schema: Structural, path: str) -> list[FieldError]:
     value = copy_json(schema.default)
     try:
         read_embedded(find, value, (None, path))
-    except EmbeddedResourceError as bad:
-        return [bad.error]
+    except EmbeddedResourceError as error:
+        return [error.error]
     return embedded_errors(find, value, (None, path))

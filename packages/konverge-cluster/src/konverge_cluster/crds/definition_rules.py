@@ -119,10 +119,10 @@ def _warning_texts(deprecated: bool, warning: str | None) -> Iterator[str]:
         yield "must be <= 256 characters long"
     if not warning:
         yield "must not be an empty string"
-    bad = next((index for index, letter in enumerate(warning) if not letter.isprintable()), -1)
-    if bad >= 0:
-        field_path = len(warning[:bad].encode())
-        yield f"must only contain printable UTF-8 characters; non-printable character found at index {field_path}"
+    offset = next((index for index, letter in enumerate(warning) if not letter.isprintable()), -1)
+    if offset >= 0:
+        byte_offset = len(warning[:offset].encode())
+        yield f"must only contain printable UTF-8 characters; non-printable character found at index {byte_offset}"
 
 
 def _part_errors(
@@ -198,8 +198,8 @@ def _selectable_errors(fields: Sequence[Json], schema: Json | None, path: str) -
             continue
         try:
             field_path, found = resolve_path(value, root, brackets=False)
-        except FieldPathError as bad:
-            yield invalid(where, value, f"is an invalid path: {bad}")
+        except FieldPathError as error:
+            yield invalid(where, value, f"is an invalid path: {error}")
             continue
         if value.startswith(".metadata"):
             yield invalid(where, value, "must not point to fields in metadata")

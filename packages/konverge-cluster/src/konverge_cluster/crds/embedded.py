@@ -100,8 +100,8 @@ def _read_metadata(resource: dict[str, Any], path: str) -> list[str]:
     metadata = resource["metadata"]
     try:
         resource["metadata"], unknown = _decoded(metadata, path)
-    except FieldTypeError as fault:
-        raise EmbeddedResourceError(invalid(path, printable_value(metadata), str(fault))) from None
+    except FieldTypeError as error:
+        raise EmbeddedResourceError(invalid(path, printable_value(metadata), str(error))) from None
     return [text.removeprefix('unknown field "').removesuffix('"') for text in unknown]
 
 
@@ -149,8 +149,8 @@ def _kind_text(value: str) -> str:
 def _metadata_errors(given: Any, path: str) -> list[FieldError]:
     try:
         metadata, _ = _decoded(given, path)
-    except FieldTypeError as fault:
-        return [invalid(path, printable_value(given), str(fault))]
+    except FieldTypeError as error:
+        return [invalid(path, printable_value(given), str(error))]
     named = {**metadata, "name": metadata.get("name") or "fakename"}
     found = metadata_errors(
         named, namespaced=bool(named.get("namespace")), name_rule=path_segment_name_errors, custom=True

@@ -95,11 +95,11 @@ class _Reader:
         return self._text[self._at : self._at + 1]
 
     def _until(self, end: str, what: str) -> str:
-        field_path = self._text.find(end, self._at)
-        if field_path < 0 or "\n" in self._text[self._at : field_path]:
+        stop = self._text.find(end, self._at)
+        if stop < 0 or "\n" in self._text[self._at : stop]:
             raise PathError(f"unterminated {what}")
-        found = self._text[self._at : field_path]
-        self._at = field_path + len(end)
+        found = self._text[self._at : stop]
+        self._at = stop + len(end)
         return found
 
     def _field(self) -> None:

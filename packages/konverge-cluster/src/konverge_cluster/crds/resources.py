@@ -117,9 +117,9 @@ class CustomResourceStrategy(DefaultStrategy):
     def decode(self, document: Document) -> tuple[Document, list[str]]:
         try:
             unknown = self._schema.read(document)
-        except EmbeddedResourceError as bad:
+        except EmbeddedResourceError as error:
             kind = self.info.kind
-            text = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {bad.error}'
+            text = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {error.error}'
             raise bad_request(text) from None
         return document, [f'unknown field "{path}"' for path in unknown]
 

@@ -237,13 +237,13 @@ class _Run:
     """One evaluation of all rules on one object."""
 
     def __init__(self, correlation: Correlation | None) -> None:
-        self._ratchet = _RatchetingState(correlation)
+        self._ratcheting = _RatchetingState(correlation)
         self._found: list[FieldError] = []
         self.ratcheting_errors: list[FieldError] = []
 
     def check(self, node: _Node, new: Any, old: Any, field_path: FieldPath) -> list[FieldError]:
         with suppress(_OutOfBudget):
-            self._visit(node, new, old, field_path, self._ratchet)
+            self._visit(node, new, old, field_path, self._ratcheting)
         return self._found
 
     def _visit(self, node: _Node, new: Any, old: Any, field_path: FieldPath, ratcheting: _RatchetingState) -> None:

@@ -62,9 +62,9 @@ class RuleCompiler(Protocol):
 def schema_errors(schema: Mapping[str, Any], path: str, has_status: bool, rules: RuleCompiler) -> list[FieldError]:
     """Return the errors of the schema of a version."""
     found = list(_root_errors(schema, path, has_status))
-    fault = conversion_error(schema)
+    error = conversion_error(schema)
     compiles = False
-    if not fault:
+    if not error:
         structural = structural_errors(schema, path)
         defaults = [] if structural else default_errors(read_structural(schema), path, rules.check_default)
         found += structural or defaults
@@ -74,7 +74,7 @@ def schema_errors(schema: Mapping[str, Any], path: str, has_status: bool, rules:
     found += walk.errors
     if walk.sites:
         found += rules.site_errors(walk.sites, path)
-    return [invalid(path, "", fault)] if fault and not found else found
+    return [invalid(path, "", error)] if error and not found else found
 
 
 def _root_errors(schema: Mapping[str, Any], path: str, has_status: bool) -> Iterator[FieldError]:

@@ -50,7 +50,7 @@ def conversion_error(schema: Schema) -> str:
         return "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined"
     if isinstance(schema.get("items"), list):
         return "OpenAPIV3Schema 'items' must be a schema, but is an array"
-    return next((fault for inner in inner_schemas(schema) if (fault := conversion_error(inner))), "")
+    return next((error for inner in inner_schemas(schema) if (error := conversion_error(inner))), "")
 
 
 def inner_schemas(schema: Schema) -> Iterator[Schema]:

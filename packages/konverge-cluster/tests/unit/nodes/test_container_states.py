@@ -26,7 +26,7 @@ def test_the_last_state_has_the_id_of_the_terminated_container() -> None:
     first = container_status(ended, "u")["containerID"]
     assert container_status(ended, "u")["state"]["terminated"]["containerID"] == first
 
-    waiting = container_status(ended.waits("CrashLoopBackOff"), "u")
+    waiting = container_status(ended.wait("CrashLoopBackOff"), "u")
     assert waiting["containerID"] == waiting["lastState"]["terminated"]["containerID"] == first
 
     again = container_status(ended.start(NOW), "u")

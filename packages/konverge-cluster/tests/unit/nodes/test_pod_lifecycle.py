@@ -66,7 +66,7 @@ def test_a_container_that_is_never_ready_runs_and_reports_it_once() -> None:
 
     assert (pod.phase, pod.conditions["ContainersReady"]) == ("Running", "False")
     assert [one for one in pod.events if one.startswith("Unhealthy")] == [
-        "Unhealthy: Readiness probe failed: conditions to"
+        "Unhealthy: Readiness probe failed: simulated failure"
     ]
 
 
