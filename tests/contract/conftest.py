@@ -34,7 +34,7 @@ def real_api(control_plane: ControlPlane) -> Iterator[RealApi]:
     """The run's real server, with an empty namespace."""
     api = with_namespace(RealApi(control_plane))
     yield api
-    api.ask("DELETE", f"/api/v1/namespaces/{api.namespace}")
+    api.request("DELETE", f"/api/v1/namespaces/{api.namespace}")
 
 
 @pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.control_plane)])
@@ -47,7 +47,7 @@ def api(request: pytest.FixtureRequest) -> Api:
 @pytest.fixture
 def both(embedded_api: EmbeddedApi, real_api: RealApi) -> tuple[Api, Api]:
     """The two servers, each with a namespace of the same name."""
-    made = embedded_api.ask("POST", "/api/v1/namespaces", {"metadata": {"name": real_api.namespace}})
+    made = embedded_api.request("POST", "/api/v1/namespaces", {"metadata": {"name": real_api.namespace}})
     assert made.status == 201
     embedded_api.namespace = real_api.namespace
     return embedded_api, real_api

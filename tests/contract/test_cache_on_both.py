@@ -35,7 +35,7 @@ class Home:
     cache: Cache
     namespace: str
 
-    async def ask(self, method: str, path: str, body: Any = None, media: str = "application/json") -> bytes:
+    async def request(self, method: str, path: str, body: Any = None, media: str = "application/json") -> bytes:
         """Send a request and give the bytes of a good answer, as they came."""
         path, _, query = path.partition("?")
         options = tuple(tuple(part.split("=", 1)) for part in query.split("&") if part)
@@ -59,33 +59,33 @@ class Home:
 
     async def create(self, name: str, data: Any = None, **more: Any) -> Any:
         wish = {"metadata": {"name": name, **more}, "data": data or {}}
-        answer = await self.ask("POST", self.path(), wish)
+        answer = await self.request("POST", self.path(), wish)
         self.cache.record_write(CONFIG_MAP, answer, created=True, writer=MANAGER)
         return msgspec.json.decode(answer)
 
     async def patch(self, name: str, patch: Any, *, base: str = "") -> Any:
         if base:
             patch = {**patch, "metadata": {**patch.get("metadata", {}), "resourceVersion": base}}
-        answer = await self.ask("PATCH", self.path(name), patch, "application/merge-patch+json")
+        answer = await self.request("PATCH", self.path(name), patch, "application/merge-patch+json")
         self.cache.record_write(CONFIG_MAP, answer, base_version=base, writer=MANAGER)
         return msgspec.json.decode(answer)
 
     async def apply(self, name: str, data: Any) -> Any:
         wish = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
         path = f"{self.path(name)}?fieldManager={MANAGER}&force=true"
-        answer = await self.ask("PATCH", path, wish, "application/apply-patch+yaml")
+        answer = await self.request("PATCH", path, wish, "application/apply-patch+yaml")
         self.cache.record_write(CONFIG_MAP, answer, writer=MANAGER)
         return msgspec.json.decode(answer)
 
     async def delete(self, name: str, kind: Kind = CONFIG_MAP) -> Any:
-        answer = await self.ask("DELETE", self.path(name, kind.plural))
+        answer = await self.request("DELETE", self.path(name, kind.plural))
         self.cache.record_delete(kind, Key(self.namespace, name), answer, writer=MANAGER)
         return msgspec.json.decode(answer)
 
     # Writes of others: nobody tells the cache
 
     async def others_patch(self, name: str, patch: Any) -> Any:
-        return msgspec.json.decode(await self.ask("PATCH", self.path(name), patch, "application/merge-patch+json"))
+        return msgspec.json.decode(await self.request("PATCH", self.path(name), patch, "application/merge-patch+json"))
 
     async def declared(self, options: CacheOptions | None = None) -> Lister[ConfigMap]:
         own = CacheOptions(namespaces=(self.namespace,), manager=MANAGER)
@@ -186,10 +186,10 @@ async def test_a_kind_whose_delete_answers_with_the_object_is_gone_all_the_same(
         pods, accounts = it.cache.declare(Pod, options), it.cache.declare(ServiceAccount, options)
         await it.cache.wait_for_sync(timeout=30)
         account = {"metadata": {"name": "a"}, "automountServiceAccountToken": False}
-        answer = await it.ask("POST", it.path(plural="serviceaccounts"), account)
+        answer = await it.request("POST", it.path(plural="serviceaccounts"), account)
         it.cache.record_write(kind_of(ServiceAccount), answer, created=True)
         spec = {"containers": [{"name": "c", "image": "c"}], "serviceAccountName": "a"}
-        answer = await it.ask("POST", it.path(plural="pods"), {"metadata": {"name": "a"}, "spec": spec})
+        answer = await it.request("POST", it.path(plural="pods"), {"metadata": {"name": "a"}, "spec": spec})
         it.cache.record_write(POD, answer, created=True)
         assert pods.get("a", namespace=it.namespace) is not None
 
@@ -207,7 +207,7 @@ async def test_a_namespace_that_is_terminating_is_still_seen(opened: Open) -> No
         made = await it.client.create(Namespace(metadata=ObjectMeta(generate_name="passing-")))
         assert made.source is not None
         it.cache.record_write(kind_of(Namespace), made.source, created=True)
-        answer = await it.ask("DELETE", f"/api/v1/namespaces/{made.name}")
+        answer = await it.request("DELETE", f"/api/v1/namespaces/{made.name}")
         it.cache.record_delete(kind_of(Namespace), made.key, answer)
         entry = spaces.entry(Key("", made.name))
         assert entry is None or entry.terminating
@@ -278,7 +278,7 @@ async def test_many_writers_at_once_each_see_their_own_writes(opened: Open) -> N
                 assert [one.name for one in maps.find("value", value)] == [name]
 
         async def disturb() -> None:
-            await it.ask("POST", it.path(), {"metadata": {"name": "foreign"}})
+            await it.request("POST", it.path(), {"metadata": {"name": "foreign"}})
             for number in range(60):
                 await it.others_patch("foreign", {"data": {"value": f"x-{number}"}})
 
@@ -312,9 +312,9 @@ async def test_what_an_event_tells_is_in_the_store_and_in_its_indexes_when_it_is
 
         await maps.subscribe(check)
         for number in range(10):
-            await it.ask("POST", it.path(), {"metadata": {"name": f"a-{number}"}, "data": {"value": "0"}})
+            await it.request("POST", it.path(), {"metadata": {"name": f"a-{number}"}, "data": {"value": "0"}})
             await it.others_patch(f"a-{number}", {"data": {"value": "1"}})
-            await it.ask("DELETE", it.path(f"a-{number}"))
+            await it.request("DELETE", it.path(f"a-{number}"))
         await becomes_true(lambda: told == 30)
 
 
@@ -381,11 +381,11 @@ async def test_fields_are_selected_by_the_server_and_own_writes_alike(opened: Op
         pending = it.cache.declare(Pod, CacheOptions(fields="spec.nodeName=,status.phase!=Failed").over(options))
         placed = it.cache.declare(Pod, CacheOptions(fields="spec.nodeName=n1").over(options))
         await it.cache.wait_for_sync(timeout=30)
-        await it.ask("POST", it.path(plural="serviceaccounts"), {"metadata": {"name": "a"}})
+        await it.request("POST", it.path(plural="serviceaccounts"), {"metadata": {"name": "a"}})
         for name, node in (("a", {}), ("b", {"nodeName": "n1"})):
             spec: dict[str, Any] = {"containers": [{"name": "c", "image": "c"}], "serviceAccountName": "a", **node}
             spec["automountServiceAccountToken"] = False
-            answer = await it.ask("POST", it.path(plural="pods"), {"metadata": {"name": name}, "spec": spec})
+            answer = await it.request("POST", it.path(plural="pods"), {"metadata": {"name": name}, "spec": spec})
             it.cache.record_write(POD, answer, created=True)
             assert [one.name for one in pending.list()] == ["a"]
             assert [one.name for one in placed.list()] == (["b"] if node else [])

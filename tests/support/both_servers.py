@@ -1,4 +1,4 @@
-"""The real API server and the embedded one behind one blocking interface, so that a test can send both the same request.
+"""The real API server and the embedded one behind one blocking interface, for tests that send both the same request.
 
 The embedded server runs on its own event loop in a thread, without a socket.
 """

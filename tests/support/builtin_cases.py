@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from two_servers import Api, Reply
+from two_servers import Api, ApiResponse
 
 DATA = Path(__file__).parent.parent / "data"
 RECORDED = DATA / "golden" / "builtins.json"
@@ -60,22 +60,22 @@ class Case:
         path = self.path.replace("{namespace}", api.namespace)
         valid: dict[str, Any] = json.loads(json.dumps(self.valid).replace("{namespace}", api.namespace))
         if self.verb == "create":
-            return masked(api.ask("POST", f"{path}?dryRun=All", merged(valid, self.change)), api.namespace)
-        created = api.ask("POST", path, valid)
+            return masked(api.request("POST", f"{path}?dryRun=All", merged(valid, self.change)), api.namespace)
+        created = api.request("POST", path, valid)
         assert created.status == 201, (self.title, created.body)
         object_path = f"{path}/{created.json()['metadata']['name']}"
         subresource = "" if self.verb == "update" else f"/{self.verb}"
         try:
-            reply = api.ask("PATCH", f"{object_path}{subresource}?dryRun=All", self.change, content_type=_MERGE)
+            reply = api.request("PATCH", f"{object_path}{subresource}?dryRun=All", self.change, content_type=_MERGE)
             return masked(reply, api.namespace)
         finally:
             _remove(api, object_path)
 
 
 def _remove(api: Api, path: str) -> None:
-    deleted = api.ask("DELETE", f"{path}?gracePeriodSeconds=0&propagationPolicy=Background").json()
+    deleted = api.request("DELETE", f"{path}?gracePeriodSeconds=0&propagationPolicy=Background").json()
     if deleted.get("metadata", {}).get("finalizers"):
-        api.ask("PATCH", path, {"metadata": {"finalizers": None}}, content_type=_MERGE)
+        api.request("PATCH", path, {"metadata": {"finalizers": None}}, content_type=_MERGE)
 
 
 def merged(value: Any, change: Any) -> Any:
@@ -105,7 +105,7 @@ def cases(*kinds: str) -> Iterator[Case]:
                 yield Case(kind, verb, name, table["path"], table["valid"], change or {})
 
 
-def masked(reply: Reply, namespace: str) -> dict[str, Any]:
+def masked(reply: ApiResponse, namespace: str) -> dict[str, Any]:
     """Return a response without values that differ between runs."""
     text = json.dumps(reply.json(), sort_keys=True).replace(namespace, "{namespace}")
     response: dict[str, Any] = {"status": reply.status, "body": _masked(json.loads(text))}

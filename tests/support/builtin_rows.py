@@ -40,7 +40,7 @@ def rows(api: Api) -> dict[str, Any]:
         collection = path.replace("{namespace}", api.namespace)
         for document in json.loads(json.dumps(documents).replace("{namespace}", api.namespace)):
             _create(api, collection, document)
-        table = api.ask("GET", collection, accept=_TABLE).json()
+        table = api.request("GET", collection, accept=_TABLE).json()
         columns = table["columnDefinitions"]
         tables[path] = {"columns": columns} | {
             row["object"]["metadata"]["name"]: _masked(row["cells"], columns) for row in table["rows"]
@@ -50,11 +50,11 @@ def rows(api: Api) -> dict[str, Any]:
 
 def _create(api: Api, collection: str, document: dict[str, Any]) -> None:
     status = document.pop("status", None)
-    created = api.ask("POST", collection, document)
+    created = api.request("POST", collection, document)
     assert created.status == 201, created.body
     if status is not None:
         name = document["metadata"]["name"]
-        updated = api.ask("PATCH", f"{collection}/{name}/status", {"status": status}, content_type=_MERGE)
+        updated = api.request("PATCH", f"{collection}/{name}/status", {"status": status}, content_type=_MERGE)
         assert updated.status == 200, updated.body
 
 

@@ -92,7 +92,7 @@ async def test_an_application_with_lost_pods_is_degraded_until_they_are_replaced
 
 async def test_errors_are_retried_with_backoff_and_shown_in_the_status_until_they_are_gone() -> None:
     async with webapp_world() as world, world.operating() as manager:
-        with world.way.script.active(
+        with world.transport.script.active(
             lambda asked: asked.method == "PATCH" and "/deployments/" in asked.path,
             status_response(403, reason="Forbidden", message="no room"),
         ):
@@ -191,7 +191,7 @@ async def test_a_change_during_a_stalled_watch_is_healed() -> None:
     async with webapp_world() as world, world.operating():
         await world.client.create(webapp())
         await world.reaches(Phase.READY)
-        world.way.stall_streams()
+        world.transport.stall_streams()
         await world.client.delete(Deployment, "web")
         assert await world.until(lambda: _has_deployment(world)) <= 60
 

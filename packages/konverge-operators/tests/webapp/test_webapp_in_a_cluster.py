@@ -45,10 +45,10 @@ class Replica:
     """One process of the operator, with a way of its own to the server that can be cut."""
 
     def __init__(self, cluster: EmbeddedCluster, number: int) -> None:
-        self.way = FaultTransport(InProcessTransport(cluster.server.handle))
+        self.transport = FaultTransport(InProcessTransport(cluster.server.handle))
         self.lifecycle = Lifecycle()
         election = LeaderElection("webapp-operator", "default", identity=f"replica-{number}", clock=now)
-        client = Client(self.way, options=ClientOptions(namespace="default"))
+        client = Client(self.transport, options=ClientOptions(namespace="default"))
         self.manager = Manager(client, name="webapp-operator", leader_election=election)
         self.manager.add(*controllers(self.lifecycle))
         self.leads = False
@@ -82,8 +82,8 @@ async def test_of_three_replicas_one_leads_and_another_takes_over_within_the_lea
         standbys = [one for one in replicas if one is not leader]
 
         cut = now()
-        leader.way.script.add(any_request, status_response(503))  # from here on nothing of it reaches the server
-        leader.way.reset_streams()
+        leader.transport.script.add(any_request, status_response(503))  # from here on nothing of it reaches the server
+        leader.transport.reset_streams()
         await client.scale(WebApp, "web", 4)
 
         async def is_scaled() -> bool:
@@ -92,7 +92,7 @@ async def test_of_three_replicas_one_leads_and_another_takes_over_within_the_lea
         took = await until(is_scaled)
         assert took <= 15 + 2 + 1 + 0.5  # the lease, a retry, a second, and how often this looks
         (successor,) = [one for one in standbys if one.leads]
-        assert not successor.way.script.requests(lists("webapps"), since=cut)  # it was warm
+        assert not successor.transport.script.requests(lists("webapps"), since=cut)  # it was warm
         await until(lambda: is_ready(client))
         assert [unexpected(one.lifecycle) for one in replicas] == [{}, {}, {}]
 
@@ -101,7 +101,7 @@ async def test_t30_a_namespace_with_fifty_applications_goes() -> None:
     async with cluster() as world, AsyncExitStack() as stack:
         client = world.client()
         address = Address(service="webapp-operator-webhooks", namespace="operators")
-        world.server.webhook_client.serve("operators", "webapp-operator-webhooks", Webhooks(*operator.webhooks).handle)
+        world.server.webhook_client.serve("operators", "webapp-operator-webhooks", Webhooks(*operator.webhooks).handle_review)
         for configuration in configurations_for(operator.webhooks, address, name=operator.name):
             await client.create(configuration)
         manager = Manager(world.client(), name="webapp-operator")

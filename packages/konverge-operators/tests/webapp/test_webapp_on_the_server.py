@@ -25,7 +25,7 @@ from konverge_operators.webapp.api import Phase, WebApp
 from konverge_operators.webapp.beta import WebAppV1Beta1
 from konverge_operators.webapp.operator import operator
 from webapps import webapp
-from webhook_pairs import authority, pair_of
+from webhook_certificates import authority, pair_of
 
 pytestmark = [pytest.mark.control_plane, pytest.mark.usefixtures("control_plane")]
 

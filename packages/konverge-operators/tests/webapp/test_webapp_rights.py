@@ -53,7 +53,7 @@ async def used() -> set[Permission]:
         async with world.operating(leader_election=election):
             await act(world)
             await asyncio.sleep(60)
-        found = {right_for(asked) for asked in world.way.script.requests()}
+        found = {right_for(asked) for asked in world.transport.script.requests()}
         return {one for one in found if one is not None}
 
 

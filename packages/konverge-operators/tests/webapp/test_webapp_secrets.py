@@ -58,10 +58,10 @@ async def endure(world: WebAppWorld) -> None:
     await world.change(image="nginx:1.27", env={"a b": CANARY})  # TerminalError: no name of a variable
     await asyncio.sleep(10)
     body = json.dumps({"kind": "Status", "code": 500, "message": "etcd is down"}).encode()
-    with world.way.script.active(lambda one: one.method == "PATCH", status_response(500, body)):
+    with world.transport.script.active(lambda one: one.method == "PATCH", status_response(500, body)):
         await world.change(env={"a b": None, "MORE": CANARY})
         await asyncio.sleep(60)
-    with world.way.script.active(lambda one: one.method == "PATCH", status_response(200, f'{{"x": "{CANARY}'.encode())):
+    with world.transport.script.active(lambda one: one.method == "PATCH", status_response(200, f'{{"x": "{CANARY}'.encode())):
         await world.change(env={"EVEN_MORE": CANARY})
         await asyncio.sleep(60)
     await world.reaches(Phase.READY, within=900)
