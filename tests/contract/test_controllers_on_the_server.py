@@ -17,8 +17,8 @@ from konverge.k8s.meta.v1 import LabelSelector
 from konverge.testing import ControlPlane
 from delayed_watches import DelayedWatches
 from widget_operator import Widget, Widgets, widgets
-from widget_processes import Audited, OperatorProcess, audited_writes, operator_process
-from widget_rigs import Way, WidgetRig, real_widgets, virtual_widgets
+from widget_processes import AuditedRequest, OperatorProcess, audited_writes, operator_process
+from widget_rigs import OperatorTransport, WidgetRig, real_widgets, virtual_widgets
 
 # Two managers, and more
 
@@ -64,7 +64,7 @@ async def test_of_processes_that_are_killed_and_frozen_never_two_write(
             await rig.converges(within=60)
             woken = time.time()
             await rig.change("a", payload="3")  # what it sees first when it wakes up
-            crowd[frozen].wake()
+            crowd[frozen].resume()
             assert await crowd[frozen].ended() != 0, "it ends, to be started anew"
             await rig.converges(within=60)
 
@@ -74,7 +74,7 @@ async def test_of_processes_that_are_killed_and_frozen_never_two_write(
         assert "does not lead any more" in crowd[frozen].log()
 
 
-def _terms(writes: list[Audited]) -> list[str]:
+def _terms(writes: list[AuditedRequest]) -> list[str]:
     """Who wrote, one after the other: a name twice is two terms, with another's between them."""
     order: list[str] = []
     for one in writes:
@@ -94,7 +94,7 @@ async def test_a_child_that_is_edited_or_deleted_by_hand_is_put_back(control_pla
             await rig.user.delete(ConfigMap, "a-0", namespace=rig.namespace)
             await rig.user.patch(ConfigMap, "a-1", {"data": {"payload": "bad"}}, namespace=rig.namespace)
             await rig.user.patch(ConfigMap, "a-2", {"data": {"added": "by hand"}}, namespace=rig.namespace)
-            await rig.until(lambda: rig.counts()["made a-0"] == 2, within=30)
+            await rig.until(lambda: rig.counts()["created a-0"] == 2, within=30)
             await rig.converges(within=30)
 
             kept = await rig.user.get(ConfigMap, "a-2", namespace=rig.namespace)
@@ -155,8 +155,8 @@ class _Notes(Reconciler[Widget]):
 
 async def test_a_foreign_write_that_is_hidden_by_an_own_later_one_wakes(control_plane: ControlPlane) -> None:
     async with real_widgets(control_plane, full=False) as rig:
-        way = Way(DelayedWatches(rig.way(), "configmaps", by=1.5))
-        async with rig.operating(controller_for(Widget).owns(ConfigMap).build(_Notes()), way=way):
+        transport = OperatorTransport(DelayedWatches(rig.transport(), "configmaps", by=1.5))
+        async with rig.operating(controller_for(Widget).owns(ConfigMap).build(_Notes()), transport=transport):
             await rig.create("a")
             await rig.until(lambda: _says(rig, 0, 1), within=30)
             await asyncio.sleep(3)

@@ -34,7 +34,7 @@ class World:
         self.server = server or EmbeddedServer(seed=1)
         self.client = Client(InProcessTransport(self.server.handle), options=ClientOptions(namespace="default"))
         self._seen = 0
-        self.way = FaultTransport(InProcessTransport(self.server.handle))
+        self.transport = FaultTransport(InProcessTransport(self.server.handle))
 
     @classmethod
     def beside(cls, other: World) -> World:
@@ -42,17 +42,17 @@ class World:
         return cls(other.server)
 
     def operator_client(self) -> Client:
-        return Client(self.way, options=ClientOptions(namespace="default"))
+        return Client(self.transport, options=ClientOptions(namespace="default"))
 
     @property
     def writes(self) -> list[str]:
         """The writes of the operator since `forget_writes`, as "METHOD path", without events and access reviews."""
-        requests = self.way.script.requests()[self._seen :]
+        requests = self.transport.script.requests()[self._seen :]
         writes = [f"{one.method} {one.path}" for one in requests if one.method != "GET"]
         return [one for one in writes if "/events" not in one and "accessreviews" not in one]
 
     def forget_writes(self) -> None:
-        self._seen = len(self.way.script.requests())
+        self._seen = len(self.transport.script.requests())
 
 
 def gadget(name: str, **spec: Any) -> Gadget:

@@ -1,4 +1,4 @@
-"""Answers that are late or lost: what the server did is known only after a while, or not at all."""
+"""Responses that are late or lost, after the server has processed the request."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from random import Random
 from konverge.errors import TransportError
 from konverge.wire.messages import Request, Response, Transport
 
-__all__ = ["LateAnswers"]
+__all__ = ["LateResponses"]
 
 
-class LateAnswers:
-    """A transport on which dice decide when a request arrives, when its answer does, and whether it does.
+class LateResponses:
+    """A transport that delays requests and responses at random, and loses some responses.
 
-    Each way takes up to `by` seconds. Of the writes a share of `lost` is done by the server, and nobody learns of it;
-    reads are never lost, and events are left alone.
+    Each direction takes up to `by` seconds. The server processes every write, and a share of `lost` of their responses
+    is lost; reads are never lost, and requests for events are not changed.
     """
 
     def __init__(self, inner: Transport, dice: Random, *, by: float, lost: float) -> None:
@@ -29,14 +29,14 @@ class LateAnswers:
             return await self._inner.send(request)
         await asyncio.sleep(self._dice.uniform(0, self._by))
         response = await self._inner.send(request)
-        return response if request.method == "GET" else await self._answered(request, response)
+        return response if request.method == "GET" else await self._delayed_response(request, response)
 
     async def close(self) -> None:
         await self._inner.close()
 
-    async def _answered(self, request: Request, response: Response) -> Response:
+    async def _delayed_response(self, request: Request, response: Response) -> Response:
         await asyncio.sleep(self._dice.uniform(0, self._by))
         if self._dice.random() >= self._lost:
             return response
         await response.close()
-        raise TransportError(f"{request.method} {request.path}: the answer was lost")
+        raise TransportError(f"{request.method} {request.path}: the response was lost")

@@ -1,7 +1,7 @@
-"""Two reconcilers that write at random, and remember what they have seen of what others wrote.
+"""Two reconcilers that write at random, and record what they have seen of the writes of others.
 
 A gadget `g0` has a box `box-g0`, a ConfigMap. `GadgetRuns` reconciles gadgets and owns boxes, `BoxRuns` reconciles the
-boxes themselves. Each writes a field of its own to the box; all other fields are others' work, which it must see.
+boxes themselves. Each writes its own field to the box; all other fields are written by others, and it must see them.
 """
 
 from __future__ import annotations
@@ -17,19 +17,29 @@ from konverge.errors import KonvergeError
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.reconcile.owner_references import controller_reference
 
-__all__ = ["BoxRuns", "FinalizedGadgetRuns", "GadgetRuns", "Hand", "Sight", "Story", "box", "box_of", "is_owned"]
+__all__ = [
+    "BoxRuns",
+    "FinalizedGadgetRuns",
+    "GadgetRuns",
+    "Observation",
+    "RandomWriter",
+    "ScenarioLog",
+    "box",
+    "box_of",
+    "is_owned",
+]
 
 TIMED_OUT = 100.0
-"""So many seconds a run hangs at times: longer than its controller lets it."""
+"""The seconds that some reconciles hang: longer than the timeout of their controller."""
 
 
 def box_of(name: str) -> Key:
-    """Give the key of a gadget's box."""
+    """Return the key of a gadget's box."""
     return Key("default", f"box-{name}")
 
 
 def box(name: str, data: dict[str, str], *, owner: Gadget | None = None) -> ConfigMap:
-    """Make the box of a gadget, as a child of it or of nobody."""
+    """Return the box of a gadget, with or without an owner."""
     references = [] if owner is None else [controller_reference(owner)]
     key = box_of(name)
     return ConfigMap(
@@ -38,28 +48,28 @@ def box(name: str, data: dict[str, str], *, owner: Gadget | None = None) -> Conf
 
 
 def is_owned(found: ConfigMap, uid: str) -> bool:
-    """Tell whether a box names this uid as an owner."""
+    """Report whether a box names this uid as an owner."""
     return any(one.uid == uid for one in found.metadata.owner_references or ())
 
 
 @dataclass
-class Story:
-    """What happened, a line each, with the time and the gadget that it is about ("" for all of them)."""
+class ScenarioLog:
+    """A log of the scenario: each line with the time and the gadget that it is about ("" for all)."""
 
     lines: list[tuple[str, str]] = field(default_factory=list)
 
-    def tell(self, about: str, said: str) -> None:
+    def add(self, gadget: str, text: str) -> None:
         time = asyncio.get_running_loop().time()
-        self.lines.append((about, f"{time:9.3f} {about or 'all'}: {said}"))
+        self.lines.append((gadget, f"{time:9.3f} {gadget or 'all'}: {text}"))
 
-    def end_of(self, about: str, lines: int = 40) -> str:
-        """Give the last lines about one gadget."""
-        return "\n".join([line for name, line in self.lines if name in ("", about)][-lines:])
+    def end_of(self, gadget: str, lines: int = 40) -> str:
+        """Return the last lines about one gadget."""
+        return "\n".join([line for name, line in self.lines if name in ("", gadget)][-lines:])
 
 
 @dataclass(frozen=True)
-class Sight:
-    """What a key knows: of the object and its box as its last run read them, and of what that run itself made since."""
+class Observation:
+    """What a key has seen: the object and its box as its last reconcile read them, and what that reconcile wrote."""
 
     uid: str = ""
     size: int = 0
@@ -67,27 +77,27 @@ class Sight:
     owned: bool = False
     theirs: dict[str, str] = field(default_factory=dict)
 
-    def of_box(self, found: ConfigMap | None, field: str) -> Sight:
-        """Give the sight with a box as it is; the writer's own `field` is not told by others."""
+    def of_box(self, found: ConfigMap | None, field: str) -> Observation:
+        """Return a copy with the current box; the writer's own `field` is left out."""
         if found is None:
             return replace(self, box="", owned=False, theirs={})
         theirs = {name: value for name, value in (found.data or {}).items() if name != field}
         return replace(self, box=found.uid, owned=is_owned(found, self.uid), theirs=theirs)
 
 
-class Hand:
-    """Writes for the runs of one controller, in any way that the client knows, as dice decide.
+class RandomWriter:
+    """Random writes for the reconciles of one controller, by every method of the client.
 
-    A run that fails fails for good: only a wake by somebody else's change can bring its key back.
+    A failed reconcile is not retried: only a change by another client enqueues its key again.
     """
 
-    def __init__(self, field: str, dice: Random, story: Story) -> None:
+    def __init__(self, field: str, dice: Random, log: ScenarioLog) -> None:
         self.field = field
-        self.resting = False
-        self.sights: dict[Key, Sight] = {}
+        self.paused = False
+        self.observations: dict[Key, Observation] = {}
         self._dice = dice
-        self._story = story
-        self._acts: tuple[Callable[[_Turn], Awaitable[None]], ...] = (
+        self._log = log
+        self._acts: tuple[Callable[[_Reconcile], Awaitable[None]], ...] = (
             *(self._patch_nothing, self._patch_nothing, self._apply, self._apply, self._apply_as_another, self._patch),
             *(self._update, self._update, self._put, self._patch_by_version, self._delete, self._create),
         )
@@ -95,37 +105,37 @@ class Hand:
             self._acts += (self._set_status, self._set_read_status, self._annotate)
 
     def begin(self, obj: Gadget | ConfigMap, found: ConfigMap | None) -> None:
-        """Note what a run reads."""
+        """Record what a reconcile reads."""
         size = obj.spec.size if isinstance(obj, Gadget) else 0
-        self.sights[obj.key] = Sight(uid=obj.uid, size=size).of_box(found, self.field)
-        self._tell(obj.key, f"sees {self.sights[obj.key]}")
+        self.observations[obj.key] = Observation(uid=obj.uid, size=size).of_box(found, self.field)
+        self._add_line(obj.key, f"sees {self.observations[obj.key]}")
 
     def gone(self, key: Key) -> None:
-        """Note that a key was told of the end of its object."""
-        self.sights.pop(key, None)
-        self._tell(key, "is told of its end")
+        """Record that a reconciler was called for a deleted object."""
+        self.observations.pop(key, None)
+        self._add_line(key, "is gone")
 
     async def work(self, obj: Gadget | ConfigMap, ctx: Context) -> None:
-        """Write a few times, or not at all; at times fail on the way, or hang."""
-        turn = _Turn(obj, ctx)
+        """Write a few times, or not at all; sometimes fail or hang."""
+        it = _Reconcile(obj, ctx)
         try:
             for _ in range(self._dice.choice((0, 1, 1, 2, 3))):
                 await self._wait(2)
-                await self._act(turn)
-                self._fail_at_times()
+                await self._act(it)
+                self._fail_sometimes()
                 await asyncio.sleep(TIMED_OUT if self._dice.random() < 0.05 else 0)
         except KonvergeError as error:
-            self._tell(ctx.key, f"fails: {type(error).__name__}")
+            self._add_line(ctx.key, f"fails: {type(error).__name__}")
             raise TerminalError(str(error)) from error
 
-    async def _act(self, turn: _Turn) -> None:
-        if not self.resting:
+    async def _act(self, it: _Reconcile) -> None:
+        if not self.paused:
             act = self._dice.choice(self._acts)
-            self._tell(turn.key, f"tries to {act.__name__.strip('_')}")
-            await act(turn)
-            self._tell(turn.key, f"did {act.__name__.strip('_')}")
+            self._add_line(it.key, f"tries to {act.__name__.strip('_')}")
+            await act(it)
+            self._add_line(it.key, f"did {act.__name__.strip('_')}")
 
-    def _fail_at_times(self) -> None:
+    def _fail_sometimes(self) -> None:
         if self._dice.random() < 0.1:
             raise TerminalError("on purpose")
 
@@ -135,90 +145,90 @@ class Hand:
     def _value(self) -> str:
         return str(self._dice.randrange(2))
 
-    def _tell(self, key: Key, said: str) -> None:
-        self._story.tell(key.name.removeprefix("box-"), f"{self.field} {said}")
+    def _add_line(self, key: Key, text: str) -> None:
+        self._log.add(key.name.removeprefix("box-"), f"{self.field} {text}")
 
-    def _made(self, turn: _Turn, answer: ConfigMap) -> None:
-        """Take what the run made itself for seen; what others had a part in wakes."""
-        sight = self.sights[turn.key]
-        made = sight.of_box(answer, self.field)
-        if made.box != sight.box and not made.theirs:
-            self.sights[turn.key] = made
-        elif made.box == sight.box:
-            self.sights[turn.key] = replace(sight, owned=made.owned)
+    def _record_write(self, it: _Reconcile, response: ConfigMap) -> None:
+        """Count an own write as seen; a result with changes of others enqueues the key."""
+        observation = self.observations[it.key]
+        made = observation.of_box(response, self.field)
+        if made.box != observation.box and not made.theirs:
+            self.observations[it.key] = made
+        elif made.box == observation.box:
+            self.observations[it.key] = replace(observation, owned=made.owned)
 
-    # Ways to write a box
+    # Writes of a box
 
-    async def _apply(self, turn: _Turn) -> None:
-        desired = box(turn.name, {self.field: self._value()})
-        if isinstance(turn.obj, Gadget):
-            self._made(turn, await turn.ctx.apply(desired))
+    async def _apply(self, it: _Reconcile) -> None:
+        desired = box(it.name, {self.field: self._value()})
+        if isinstance(it.obj, Gadget):
+            self._record_write(it, await it.ctx.apply(desired))
         else:
-            self._made(turn, await turn.ctx.client.using(field_manager="boxes").apply(desired, force=True))
+            self._record_write(it, await it.ctx.client.using(field_manager="boxes").apply(desired, force=True))
 
-    async def _apply_as_another(self, turn: _Turn) -> None:
-        other = turn.ctx.client.using(field_manager=f"another-{self.field}")
-        self._made(turn, await other.apply(box(turn.name, {self.field: self._value()}), force=True))
+    async def _apply_as_another(self, it: _Reconcile) -> None:
+        other = it.ctx.client.using(field_manager=f"another-{self.field}")
+        self._record_write(it, await other.apply(box(it.name, {self.field: self._value()}), force=True))
 
-    async def _patch_nothing(self, turn: _Turn) -> None:
-        await turn.ctx.client.patch(ConfigMap, turn.box, {"data": {}})
+    async def _patch_nothing(self, it: _Reconcile) -> None:
+        await it.ctx.client.patch(ConfigMap, it.box, {"data": {}})
 
-    async def _patch(self, turn: _Turn) -> None:
-        await turn.ctx.client.patch(ConfigMap, turn.box, {"data": {self.field: self._value()}})
+    async def _patch(self, it: _Reconcile) -> None:
+        await it.ctx.client.patch(ConfigMap, it.box, {"data": {self.field: self._value()}})
 
-    async def _update(self, turn: _Turn) -> None:
+    async def _update(self, it: _Reconcile) -> None:
         fresh = self._dice.random() < 0.5
-        found = await (turn.ctx.client.get(ConfigMap, turn.box) if fresh else turn.ctx.get(ConfigMap, turn.box))
+        found = await (it.ctx.client.get(ConfigMap, it.box) if fresh else it.ctx.get(ConfigMap, it.box))
         if found is not None:
             await self._wait(0.5)
             found.data = {**(found.data or {}), self.field: self._value()}
-            await turn.ctx.client.update(found)
+            await it.ctx.client.update(found)
 
-    async def _put(self, turn: _Turn) -> None:
-        found = await turn.ctx.client.get("v1/ConfigMap", turn.box)
+    async def _put(self, it: _Reconcile) -> None:
+        found = await it.ctx.client.get("v1/ConfigMap", it.box)
         await self._wait(0.5)
         found.setdefault("data", {})[self.field] = self._value()
-        await turn.ctx.client.update(found)
+        await it.ctx.client.update(found)
 
-    async def _patch_by_version(self, turn: _Turn) -> None:
-        found = await turn.ctx.client.get(ConfigMap, turn.box)
+    async def _patch_by_version(self, it: _Reconcile) -> None:
+        found = await it.ctx.client.get(ConfigMap, it.box)
         patch = [
             {"op": "test", "path": "/metadata/resourceVersion", "value": found.resource_version},
             {"op": "add", "path": "/metadata/annotations", "value": {f"by-{self.field}": self._value()}},
         ]
-        await turn.ctx.client.patch(ConfigMap, turn.box, patch, patch_type="json")
+        await it.ctx.client.patch(ConfigMap, it.box, patch, patch_type="json")
 
-    async def _delete(self, turn: _Turn) -> None:
-        found = await turn.ctx.get(ConfigMap, turn.box)
+    async def _delete(self, it: _Reconcile) -> None:
+        found = await it.ctx.get(ConfigMap, it.box)
         if found is not None:
-            await turn.ctx.client.delete(found)
-            self.sights[turn.key] = self.sights[turn.key].of_box(None, self.field)
+            await it.ctx.client.delete(found)
+            self.observations[it.key] = self.observations[it.key].of_box(None, self.field)
 
-    async def _create(self, turn: _Turn) -> None:
-        owner = turn.obj if isinstance(turn.obj, Gadget) else None
-        self._made(turn, await turn.ctx.client.create(box(turn.name, {self.field: self._value()}, owner=owner)))
+    async def _create(self, it: _Reconcile) -> None:
+        owner = it.obj if isinstance(it.obj, Gadget) else None
+        self._record_write(it, await it.ctx.client.create(box(it.name, {self.field: self._value()}, owner=owner)))
 
-    # Ways to write a gadget
+    # Writes of a gadget
 
-    async def _set_status(self, turn: _Turn) -> None:
-        await self._update_status(turn, turn.gadget())
+    async def _set_status(self, it: _Reconcile) -> None:
+        await self._update_status(it, it.gadget())
 
-    async def _set_read_status(self, turn: _Turn) -> None:
-        await self._update_status(turn, await turn.ctx.client.get(Gadget, turn.key))
+    async def _set_read_status(self, it: _Reconcile) -> None:
+        await self._update_status(it, await it.ctx.client.get(Gadget, it.key))
 
-    async def _update_status(self, turn: _Turn, found: Gadget) -> None:
+    async def _update_status(self, it: _Reconcile, found: Gadget) -> None:
         found.status.parts = int(self._value())
-        await turn.ctx.update_status(found)
+        await it.ctx.update_status(found)
 
-    async def _annotate(self, turn: _Turn) -> None:
-        found = await turn.ctx.client.get(Gadget, turn.key)
+    async def _annotate(self, it: _Reconcile) -> None:
+        found = await it.ctx.client.get(Gadget, it.key)
         found.metadata.annotations["by-gadget"] = self._value()
-        await turn.ctx.client.update(found)
+        await it.ctx.client.update(found)
 
 
 @dataclass(frozen=True)
-class _Turn:
-    """One run: its object and its context."""
+class _Reconcile:
+    """One reconcile: its object and its context."""
 
     obj: Gadget | ConfigMap
     ctx: Context
@@ -241,23 +251,23 @@ class _Turn:
 
 
 class GadgetRuns(Reconciler[Gadget]):
-    """Reconciles gadgets and looks at their boxes."""
+    """Reconciles gadgets and reads their boxes."""
 
-    def __init__(self, hand: Hand) -> None:
-        self._hand = hand
+    def __init__(self, writer: RandomWriter) -> None:
+        self._writer = writer
 
     async def reconcile(self, obj: Gadget, ctx: Context) -> None:
-        self._hand.begin(obj, await ctx.get(ConfigMap, box_of(obj.name)))
-        await self._hand.work(obj, ctx)
+        self._writer.begin(obj, await ctx.get(ConfigMap, box_of(obj.name)))
+        await self._writer.work(obj, ctx)
 
     def gone(self, key: Key) -> None:
-        self._hand.gone(key)
+        self._writer.gone(key)
 
 
 class FinalizedGadgetRuns(GadgetRuns):
-    """Does the same, and holds each gadget until it is finalized."""
+    """Does the same, with a finalizer."""
 
-    finalizer = "test.konverge.dev/held"
+    finalizer = "test.konverge.dev/finalized"
 
     async def finalize(self, obj: Gadget, ctx: Context) -> Result:
         return Result.done()
@@ -266,12 +276,12 @@ class FinalizedGadgetRuns(GadgetRuns):
 class BoxRuns(Reconciler[ConfigMap]):
     """Reconciles the boxes."""
 
-    def __init__(self, hand: Hand) -> None:
-        self._hand = hand
+    def __init__(self, writer: RandomWriter) -> None:
+        self._writer = writer
 
     async def reconcile(self, obj: ConfigMap, ctx: Context) -> None:
-        self._hand.begin(obj, obj)
-        await self._hand.work(obj, ctx)
+        self._writer.begin(obj, obj)
+        await self._writer.work(obj, ctx)
 
     def gone(self, key: Key) -> None:
-        self._hand.gone(key)
+        self._writer.gone(key)

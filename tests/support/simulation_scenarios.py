@@ -1,13 +1,13 @@
-"""One play of a user with widgets, for simulations: it is played with faults and without, and must end the same.
+"""A scenario of a user with widgets, for simulations: with and without faults it must end in the same state.
 
-Each step waits until the one before it is done, so that what is made and deleted on the way is the same too.
+Each step waits until the one before it is done, so that the creates and deletes are the same too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-import random
+import random as global_random
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,28 +20,27 @@ from konverge.manager import LeaderElection
 from konverge.testing.faults import status_response
 from konverge.wire.messages import BufferedResponse, Request, Response, Transport
 from widget_operator import Ledger, Widget, Widgets, widgets
-from widget_rigs import Way, WidgetRig, virtual_widgets
+from widget_rigs import OperatorTransport, WidgetRig, virtual_widgets
 
 __all__ = [
     "FEW_STEPS",
     "STEPS",
     "Crash",
-    "Ending",
-    "Play",
+    "FinalState",
     "SeededFaults",
     "Step",
     "deleted_while_down",
-    "play_with_crash",
-    "play_with_faults",
-    "play_with_two",
-    "play_without_faults",
+    "run_with_crash",
+    "run_with_faults",
+    "run_with_two_candidates",
+    "run_without_faults",
 ]
 
-PATIENCE = 900.0
-"""So many virtual seconds a step may take under faults."""
+STEP_TIMEOUT = 900.0
+"""The virtual seconds that a step may take with faults."""
 
 
-# What the user does
+# Steps of the user
 
 
 async def _create(rig: WidgetRig) -> None:
@@ -84,12 +83,12 @@ async def _delete_first(rig: WidgetRig) -> None:
 FEW_STEPS: tuple[Step, ...] = (_create, _scale_down, _delete_first)
 
 
-# How it ends
+# Final state
 
 
 @dataclass(frozen=True)
-class Ending:
-    """What is there in the end, what was made and deleted on the way, and what the ledger says."""
+class FinalState:
+    """The final objects, the creates and deletes, and the ledger."""
 
     widgets: dict[str, Any]
     children: dict[str, Any]
@@ -99,20 +98,20 @@ class Ending:
 
 
 @dataclass
-class Play:
-    """One play and all that came of it."""
+class Scenario:
+    """One run of the scenario, and its counts."""
 
     rig: WidgetRig
     writes: int = 0
     crashes: int = 0
     faults: list[str] = field(default_factory=list)
 
-    async def ending(self) -> Ending:
+    async def final_state(self) -> FinalState:
         rig = self.rig
         found = await rig.user.list(Widget, namespace=rig.namespace)
         living = {one.uid for one in found}
         keys = dict(line.split()[1:][::-1] for line in rig.ledger.lines)
-        return Ending(
+        return FinalState(
             widgets={one.name: (one.spec, one.status, one.metadata.finalizers) for one in found},
             children={
                 name: (child.data, [owner.name for owner in child.metadata.owner_references or ()])
@@ -134,20 +133,20 @@ def _by_key(keys: dict[str, str], uids: set[str]) -> dict[str, int]:
 # Without faults
 
 
-async def play_without_faults(steps: tuple[Step, ...] = STEPS) -> Ending:
-    """Play it on a server that is well."""
+async def run_without_faults(steps: tuple[Step, ...] = STEPS) -> FinalState:
+    """Run the scenario on a healthy server."""
     async with virtual_widgets() as rig:
-        play = Play(rig)
+        scenario = Scenario(rig)
         async with rig.operating():
             await _act(rig, steps)
-        return await play.ending()
+        return await scenario.final_state()
 
 
 async def _act(rig: WidgetRig, steps: tuple[Step, ...], *, pause: Callable[[], float] = lambda: 0.0) -> None:
     for step in steps:
         await asyncio.sleep(pause())
         await step(rig)
-        await rig.converges(within=PATIENCE)
+        await rig.converges(within=STEP_TIMEOUT)
 
 
 # A crash at one write
@@ -155,9 +154,9 @@ async def _act(rig: WidgetRig, steps: tuple[Step, ...], *, pause: Callable[[], f
 
 @dataclass
 class Crash:
-    """The process is killed at one of its writes, before it reaches the server or after; `ledger` entries are writes.
+    """The process is killed at one of its writes, before or after it reaches the server; ledger entries are writes.
 
-    From then on nothing of that process goes anywhere.
+    From then on the process sends nothing.
     """
 
     at: int
@@ -177,8 +176,8 @@ class Crash:
         return await asyncio.get_running_loop().create_future()
 
 
-class _Mortal:
-    """A way whose writes may be the last ones."""
+class _CrashingTransport:
+    """A transport that crashes at a write."""
 
     def __init__(self, inner: Transport, crash: Crash) -> None:
         self._inner = inner
@@ -187,14 +186,14 @@ class _Mortal:
     async def send(self, request: Request) -> Response:
         if request.method == "GET" or "accessreviews" in request.path:
             return await self._inner.send(request)
-        answer: Response = await self._crash.write(lambda: self._inner.send(request))
-        return answer
+        response: Response = await self._crash.write(lambda: self._inner.send(request))
+        return response
 
     async def close(self) -> None:
         await self._inner.close()
 
 
-class _MortalLedger:
+class _CrashingLedger:
     def __init__(self, inner: Ledger, crash: Crash) -> None:
         self._inner = inner
         self._crash = crash
@@ -203,70 +202,72 @@ class _MortalLedger:
         await self._crash.write(lambda: self._inner.note(line))
 
 
-async def play_with_crash(crash: Crash, steps: tuple[Step, ...] = STEPS) -> tuple[Play, Ending]:
-    """Play it with a process that is killed at one write and started again at once."""
+async def run_with_crash(crash: Crash, steps: tuple[Step, ...] = STEPS) -> tuple[Scenario, FinalState]:
+    """Run the scenario with a process that is killed at one write and restarted at once."""
     async with virtual_widgets() as rig:
-        play = Play(rig)
+        scenario = Scenario(rig)
         async with asyncio.TaskGroup() as tasks:
-            life = tasks.create_task(_two_lives(rig, crash))
+            processes = tasks.create_task(_run_two_processes(rig, crash))
             await _act(rig, steps)
-            life.cancel()
-        play.writes, play.crashes = crash.writes, int(crash.happened.is_set())
-        return play, await play.ending()
+            processes.cancel()
+        scenario.writes, scenario.crashes = crash.writes, int(crash.happened.is_set())
+        return scenario, await scenario.final_state()
 
 
-async def _two_lives(rig: WidgetRig, crash: Crash) -> None:
-    way = Way(_Mortal(rig.way("first"), crash))
-    first = widgets().build(Widgets(_MortalLedger(rig.ledger, crash)))
-    async with rig.operating(first, way=way):
+async def _run_two_processes(rig: WidgetRig, crash: Crash) -> None:
+    transport = OperatorTransport(_CrashingTransport(rig.transport("first"), crash))
+    first = widgets().build(Widgets(_CrashingLedger(rig.ledger, crash)))
+    async with rig.operating(first, transport=transport):
         await crash.happened.wait()
-        way.die()
-    async with rig.operating(way=rig.way("second")):
+        transport.kill()
+    async with rig.operating(transport=rig.transport("second")):
         await asyncio.Event().wait()
 
 
-async def deleted_while_down(crash: Crash) -> Play:
+async def deleted_while_down(crash: Crash) -> Scenario:
     """Kill the process at one write of a first reconcile, delete the widget, and only then start it again."""
     async with virtual_widgets() as rig:
-        play = Play(rig)
-        way = Way(_Mortal(rig.way("first"), crash))
-        first = widgets().build(Widgets(_MortalLedger(rig.ledger, crash)))
-        async with rig.operating(first, way=way):
+        scenario = Scenario(rig)
+        transport = OperatorTransport(_CrashingTransport(rig.transport("first"), crash))
+        first = widgets().build(Widgets(_CrashingLedger(rig.ledger, crash)))
+        async with rig.operating(first, transport=transport):
             await rig.create("a", replicas=2)
             with suppress(TimeoutError):
                 async with asyncio.timeout(60):
                     await crash.happened.wait()
-            way.die()
-        play.crashes = int(crash.happened.is_set())
+            transport.kill()
+        scenario.crashes = int(crash.happened.is_set())
         await rig.delete("a")
-        async with rig.operating(way=rig.way("second")):
+        async with rig.operating(transport=rig.transport("second")):
             await rig.converges(within=60)
             await asyncio.sleep(5)
-        return play
+        return scenario
 
 
 # Faults that a seed decides
 
 
 class SeededFaults:
-    """Decides by one seed what goes wrong on the way: late, refused, lost and failed answers, old lists."""
+    """A transport with faults of one seed: late, rejected, lost and failed responses, stale lists."""
 
-    def __init__(self, inner: Transport, dice: Random, play: Play) -> None:
+    def __init__(self, inner: Transport, random: Random, scenario: Scenario) -> None:
         self._inner = inner
-        self._dice = dice
-        self._play = play
+        self._random = random
+        self._scenario = scenario
         self._lists: dict[str, list[tuple[int, bytes, dict[str, str]]]] = {}
-        self.well = False
+        self.healthy = False
 
     async def send(self, request: Request) -> Response:
-        if self.well or "accessreviews" in request.path:
+        if self.healthy or "accessreviews" in request.path:
             return await self._inner.send(request)
-        await asyncio.sleep(self._dice.choice((0.0, 0.0, 0.001, 0.05, 1.0)))
+        await asyncio.sleep(self._random.choice((0.0, 0.0, 0.001, 0.05, 1.0)))
         query = dict(request.query)
         if "sendInitialEvents" in query:
-            # Lists in pages, since those can be old.
-            return BufferedResponse(400, status_response(400, reason="BadRequest").body, {"content-type": "application/json"})
-        chance = self._dice.random()
+            # Lists in pages, since those can be stale.
+            return BufferedResponse(
+                400, status_response(400, reason="BadRequest").body, {"content-type": "application/json"}
+            )
+        chance = self._random.random()
         if chance < 0.25:
             return self._failed(request)
         response = await self._inner.send(request)
@@ -280,99 +281,107 @@ class SeededFaults:
         await self._inner.close()
 
     def _failed(self, request: Request) -> Response:
-        status = self._dice.choice((409, 429, 500, 503, 504) if request.method == "PATCH" else (429, 500, 503))
-        said = status_response(status, reason="Conflict" if status == 409 else "")
-        headers = {**said.headers, "retry-after": "1"} if status == 429 else said.headers
-        self._play.faults.append(f"{status} for {request.method} {request.path}")
-        return BufferedResponse(status, said.body, headers)
+        status = self._random.choice((409, 429, 500, 503, 504) if request.method == "PATCH" else (429, 500, 503))
+        response = status_response(status, reason="Conflict" if status == 409 else "")
+        headers = {**response.headers, "retry-after": "1"} if status == 429 else response.headers
+        self._scenario.faults.append(f"{status} for {request.method} {request.path}")
+        return BufferedResponse(status, response.body, headers)
 
     async def _lost(self, request: Request, response: Response) -> Response:
-        """The server did it, and nobody learns of it."""
+        """Lose the response to a request that the server has processed."""
         await response.close()
-        self._play.faults.append(f"lost the answer to {request.method} {request.path}")
-        raise TransportError(f"{request.method} {request.path}: the answer was lost")
+        self._scenario.faults.append(f"lost the response to {request.method} {request.path}")
+        raise TransportError(f"{request.method} {request.path}: the response was lost")
 
     async def _listed(self, request: Request, response: Response) -> Response:
         async with response:
-            answer = (response.status, await response.read(), dict(response.headers))
+            latest = (response.status, await response.read(), dict(response.headers))
         known = self._lists.setdefault(f"{request.path} {request.query}", [])
-        known.append(answer)
-        chosen = self._dice.choice(known[-4:])
-        if chosen is not answer:
-            self._play.faults.append(f"an old answer to {request.path}")
+        known.append(latest)
+        chosen = self._random.choice(known[-4:])
+        if chosen is not latest:
+            self._scenario.faults.append(f"a stale response to {request.path}")
         return BufferedResponse(*chosen)
 
 
-async def play_with_faults(seed: int, steps: tuple[Step, ...] = STEPS) -> tuple[Play, Ending]:
-    """Play it with faults on the way and crashes at any moment, as the seed decides."""
+async def run_with_faults(seed: int, steps: tuple[Step, ...] = STEPS) -> tuple[Scenario, FinalState]:
+    """Run the scenario with faults and crashes at any time, as the seed decides."""
     async with virtual_widgets() as rig:
-        play = Play(rig)
-        dice = Random(seed)
-        random.seed(seed)  # what the runtime draws its own chances from
+        scenario = Scenario(rig)
+        random = Random(seed)
+        global_random.seed(seed)  # the runtime uses it for jitter
         async with asyncio.TaskGroup() as tasks:
-            lives = tasks.create_task(_lives(play, dice))
-            await _act(rig, steps, pause=lambda: dice.uniform(0, 5))
-            lives.cancel()
-        return play, await play.ending()
+            processes = tasks.create_task(_run_processes(scenario, random))
+            await _act(rig, steps, pause=lambda: random.uniform(0, 5))
+            processes.cancel()
+        return scenario, await scenario.final_state()
 
 
-async def _lives(play: Play, dice: Random) -> None:
-    """One process after the other, each with streams that are cut, each killed after a while."""
+async def _run_processes(scenario: Scenario, random: Random) -> None:
+    """Run one process after the other, each with broken streams, each killed after some time."""
     while True:
-        faulty = SeededFaults(play.rig.way(f"life {play.crashes}"), dice, play)
-        way = Way(faulty)
-        async with play.rig.operating(way=way), _cutting(way, dice):
-            await asyncio.sleep(dice.choice((0.5, 2, 5, 20, 60)) * dice.random())
-            play.crashes += 1
-            way.die()
+        faulty = SeededFaults(scenario.rig.transport(f"process {scenario.crashes}"), random, scenario)
+        transport = OperatorTransport(faulty)
+        async with scenario.rig.operating(transport=transport), _breaking_streams(transport, random):
+            await asyncio.sleep(random.choice((0.5, 2, 5, 20, 60)) * random.random())
+            scenario.crashes += 1
+            transport.kill()
 
 
-# Two who compete
+# Two candidates
 
 
-async def play_with_two(seed: int, steps: tuple[Step, ...] = STEPS, *, freezes: bool = True) -> tuple[Play, Ending]:
-    """Play it with two processes that compete for one lease, under faults, each killed and started anew at times.
+async def run_with_two_candidates(
+    seed: int, steps: tuple[Step, ...] = STEPS, *, freezes: bool = True
+) -> tuple[Scenario, FinalState]:
+    """Run the scenario with two candidates for one lease, with faults; each is killed and restarted at times.
 
-    Without `freezes` no stream falls silent unnoticed.
+    Without `freezes` no stream stalls.
     """
     async with virtual_widgets() as rig:
-        play = Play(rig)
-        dice = Random(seed)
-        random.seed(seed)
+        scenario = Scenario(rig)
+        random = Random(seed)
+        global_random.seed(seed)
         async with asyncio.TaskGroup() as tasks:
-            crowd = [tasks.create_task(_candidates(play, dice, letter, freezes)) for letter in "ab"]
-            await _act(rig, steps, pause=lambda: dice.uniform(0, 20))
-            for each in crowd:
+            candidates = [tasks.create_task(_run_candidates(scenario, random, letter, freezes)) for letter in "ab"]
+            await _act(rig, steps, pause=lambda: random.uniform(0, 20))
+            for each in candidates:
                 each.cancel()
-        return play, await play.ending()
+        return scenario, await scenario.final_state()
 
 
-async def _candidates(play: Play, dice: Random, letter: str, freezes: bool) -> None:
-    """One candidate after the other, each of a name of its own; who is killed gives nothing back."""
+async def _run_candidates(scenario: Scenario, random: Random, letter: str, freezes: bool) -> None:
+    """Run one candidate after the other, each with its own identity; a killed one does not release the lease."""
     for number in itertools.count():
-        who = f"{letter}{number}"
-        way = Way(SeededFaults(play.rig.way(who), dice, play))
-        election = LeaderElection("widget-lease", play.rig.namespace, identity=who, clock=play.rig.now)
-        cutting = _cutting(way, dice, freezes=freezes)
-        async with play.rig.operating(way=way, leader_election=election) as (_, process), cutting:
-            end = play.rig.now() + dice.choice((5, 60, 300)) * dice.random()
-            while play.rig.now() < end and not process.lost_reason:  # noqa: ASYNC110 - on virtual time looking costs nothing
+        identity = f"{letter}{number}"
+        transport = OperatorTransport(SeededFaults(scenario.rig.transport(identity), random, scenario))
+        election = LeaderElection("widget-lease", scenario.rig.namespace, identity=identity, clock=scenario.rig.now)
+        breaking = _breaking_streams(transport, random, freezes=freezes)
+        async with scenario.rig.operating(transport=transport, leader_election=election) as (_, process), breaking:
+            end = scenario.rig.now() + random.choice((5, 60, 300)) * random.random()
+            while scenario.rig.now() < end and not process.lost_reason:  # noqa: ASYNC110 - polling costs nothing on virtual time
                 await asyncio.sleep(0.5)
-            play.crashes += 1
-            if dice.random() < 0.7:
-                way.die()
+            scenario.crashes += 1
+            if random.random() < 0.7:
+                transport.kill()
 
 
 @asynccontextmanager
-async def _cutting(way: Way, dice: Random, *, freezes: bool = True) -> AsyncGenerator[None]:
-    ways = (way.reset_streams, way.close_streams, way.stall_streams if freezes else way.reset_streams)
+async def _breaking_streams(
+    transport: OperatorTransport, random: Random, *, freezes: bool = True
+) -> AsyncGenerator[None]:
+    faults = (
+        transport.reset_streams,
+        transport.close_streams,
+        transport.stall_streams if freezes else transport.reset_streams,
+    )
 
-    async def cut() -> None:
+    async def break_streams() -> None:
         while True:
-            await asyncio.sleep(dice.choice((0.1, 1, 10)) * dice.random())
-            dice.choice(ways)()
+            await asyncio.sleep(random.choice((0.1, 1, 10)) * random.random())
+            random.choice(faults)()
 
     async with asyncio.TaskGroup() as tasks:
-        cutting = tasks.create_task(cut())
+        breaking = tasks.create_task(break_streams())
         yield
-        cutting.cancel()
+        breaking.cancel()

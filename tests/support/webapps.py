@@ -85,14 +85,14 @@ class Kubelet(Reconciler[Pod]):
 
 
 class WebAppWorld:
-    """A cluster, its user, and the operator's way to it."""
+    """A cluster, its user, and the operator's transport."""
 
     def __init__(self, server: EmbeddedServer) -> None:
         self.server = server
         self.client = Client(InProcessTransport(server.handle), options=ClientOptions(namespace="default"))
         self.kubelet = Kubelet()
         self.lifecycle = Lifecycle()
-        self.way = FaultTransport(InProcessTransport(server.handle))
+        self.transport = FaultTransport(InProcessTransport(server.handle))
         self._seen = 0
 
     # The operator
@@ -102,7 +102,7 @@ class WebAppWorld:
         self, *given: Controller[Any], transport: Transport | None = None, **options: Any
     ) -> AsyncGenerator[Manager]:
         """Have the operator at work while the block runs."""
-        client = Client(transport or self.way, options=ClientOptions(namespace="default"))
+        client = Client(transport or self.transport, options=ClientOptions(namespace="default"))
         manager = Manager(client, name="webapp-operator", **options)
         manager.add(*(given or controllers(self.lifecycle)))
         manager.export(*self.lifecycle.metrics)
@@ -161,7 +161,7 @@ class WebAppWorld:
     # What the operator asked for
 
     def asked(self) -> list[RecordedRequest]:
-        return self.way.script.requests()[self._seen :]
+        return self.transport.script.requests()[self._seen :]
 
     @property
     def writes(self) -> list[str]:
@@ -169,7 +169,7 @@ class WebAppWorld:
         return [f"{one.method} {one.path}" for one in self.asked() if is_write(one)]
 
     def forget(self) -> None:
-        self._seen = len(self.way.script.requests())
+        self._seen = len(self.transport.script.requests())
 
 
 def is_write(asked: RecordedRequest) -> bool:
@@ -200,7 +200,7 @@ def moves(lifecycle: Lifecycle) -> Counter[str]:
 async def ask_webhooks(world: WebAppWorld) -> None:
     """Have the server ask the operator's webhooks, in this process."""
     address = Address(service="webapp-operator-webhooks", namespace="operators")
-    world.server.webhook_client.serve("operators", "webapp-operator-webhooks", Webhooks(*operator.webhooks).handle)
+    world.server.webhook_client.serve("operators", "webapp-operator-webhooks", Webhooks(*operator.webhooks).handle_review)
     for crd in operator.crds(address):
         await world.client.create(crd)
     for configuration in configurations_for(operator.webhooks, address, name=operator.name):

@@ -1,7 +1,7 @@
-"""The contract operator of the reliability plan: a Widget becomes ConfigMaps `<name>-<i>`, and is kept in a ledger.
+"""The test operator of the reliability plan: it creates ConfigMaps `<name>-<i>` for a Widget, and has a ledger.
 
-The ledger is outside of the cluster: a widget is opened in it before anything is made, and closed by the finalizer. A
-payload of two words makes it misbehave: "raise now", "hang now", "sleep 2", "block 8".
+The ledger is outside of the cluster: a widget is opened in it before anything is created, and closed by the finalizer.
+A payload of two words makes it misbehave: "raise now", "hang now", "sleep 2", "block 8".
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class WidgetStatus(Status):
 
 
 class Widget(CustomResource[WidgetSpec, WidgetStatus], group="contract.konverge.dev", version="v1"):
-    """So many ConfigMaps with a payload."""
+    """A number of ConfigMaps with a payload."""
 
 
 class Ledger(Protocol):
@@ -64,7 +64,7 @@ class Widgets(Reconciler[Widget]):
             case ["sleep", seconds]:
                 await asyncio.sleep(float(seconds))
             case ["block", seconds]:
-                time.sleep(float(seconds))  # noqa: ASYNC251 - what authors should not do
+                time.sleep(float(seconds))  # noqa: ASYNC251 - blocks on purpose
         for number in range(obj.spec.replicas):
             name = ObjectMeta(name=f"{obj.name}-{number}")
             await ctx.apply(ConfigMap(metadata=name, data={"payload": obj.spec.payload}))
@@ -87,13 +87,16 @@ def main() -> None:
     for option in ("--kubeconfig", "--namespace", "--ledger", "--leader-elect", "--probes"):
         parser.add_argument(option)
     parser.add_argument("--lease", type=int, default=6)
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     configure_logging("json")
-    config = load_config(kubeconfig=Path(told.kubeconfig))
-    name, timing = told.leader_elect, {"lease_duration": told.lease, "renew_deadline": 0.75 * told.lease, "retry_period": 0.5}
-    election = LeaderElection("widgets", told.namespace, identity=name, **timing) if name else None
-    manager = Manager(config, name="widgets", namespaces=(told.namespace,), leader_election=election, probes=told.probes)
-    manager.add(widgets().build(Widgets(FileLedger(told.ledger or "/dev/null"))))
+    config = load_config(kubeconfig=Path(arguments.kubeconfig))
+    name, lease = arguments.leader_elect, arguments.lease
+    timing = {"lease_duration": lease, "renew_deadline": 0.75 * lease, "retry_period": 0.5}
+    election = LeaderElection("widgets", arguments.namespace, identity=name, **timing) if name else None
+    manager = Manager(
+        config, name="widgets", namespaces=(arguments.namespace,), leader_election=election, probes=arguments.probes
+    )
+    manager.add(widgets().build(Widgets(FileLedger(arguments.ledger or "/dev/null"))))
     manager.run()
 
 

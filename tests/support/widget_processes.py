@@ -1,4 +1,4 @@
-"""The Widget operator as a process of its own: started, frozen, killed, and looked at from outside."""
+"""The Widget operator as a separate process: started, frozen, killed, and checked from outside."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from konverge.testing.fault_proxy import FaultProxy
 from konverge.testing.servers import free_port
 
 __all__ = [
-    "Audited",
+    "AuditedRequest",
     "OperatorProcess",
     "RotatingProxy",
     "audit",
@@ -34,11 +34,11 @@ __all__ = [
     "swap",
 ]
 
-_ASIDE = ("events", "leases", "selfsubjectaccessreviews")
+_IGNORED = ("events", "leases", "selfsubjectaccessreviews")
 
 
 @dataclass(frozen=True)
-class Audited:
+class AuditedRequest:
     """One request in the audit log of the API server."""
 
     user: str
@@ -51,25 +51,25 @@ class Audited:
 
     @property
     def lists(self) -> bool:
-        """Whether a whole collection is asked for, as a list or as the start of a watch."""
+        """Whether a whole collection is requested, as a list or as the start of a watch."""
         return self.verb == "list" or "sendInitialEvents" in self.uri
 
 
-def audit(plane: ControlPlane, namespace: str) -> list[Audited]:
-    """The requests of a namespace, in the order in which they came."""
+def audit(plane: ControlPlane, namespace: str) -> list[AuditedRequest]:
+    """Return the requests of a namespace, in order of arrival."""
     found = []
     for line in plane.audit_log.read_text().splitlines():
         if f'"namespace":"{namespace}"' not in line or not line.endswith("}"):
             continue
         event = json.loads(line)
-        about = event.get("objectRef", {})
+        reference = event.get("objectRef", {})
         found.append(
-            Audited(
+            AuditedRequest(
                 user=event["user"]["username"],
                 received=datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp(),
                 verb=event["verb"],
-                resource=about.get("resource", ""),
-                name=about.get("name", ""),
+                resource=reference.get("resource", ""),
+                name=reference.get("name", ""),
                 code=event.get("responseStatus", {}).get("code", 0),
                 uri=event["requestURI"],
             )
@@ -77,12 +77,12 @@ def audit(plane: ControlPlane, namespace: str) -> list[Audited]:
     return sorted(found, key=lambda one: one.received)
 
 
-def audited_writes(plane: ControlPlane, namespace: str, *users: str) -> list[Audited]:
-    """The writes of these users that came through, those about leases and events aside."""
+def audited_writes(plane: ControlPlane, namespace: str, *users: str) -> list[AuditedRequest]:
+    """Return the writes of these users, without leases and events."""
     return [
         one
         for one in audit(plane, namespace)
-        if one.user in users and one.verb not in ("get", "list", "watch") and one.resource not in _ASIDE
+        if one.user in users and one.verb not in ("get", "list", "watch") and one.resource not in _IGNORED
     ]
 
 
@@ -104,7 +104,7 @@ class OperatorProcess:
         return self._log.read_text()
 
     def ledger(self) -> list[tuple[str, str, str, float]]:
-        """The lines of the ledger: a word, a key, a uid, and when."""
+        """Return the lines of the ledger: a verb, a key, a uid, and a time."""
         lines = self._ledger.read_text().splitlines() if self._ledger.exists() else []
         return [(word, key, uid, float(at)) for word, key, uid, at in map(str.split, lines)]
 
@@ -114,7 +114,7 @@ class OperatorProcess:
     def freeze(self) -> None:
         self.signal(signal.SIGSTOP)
 
-    def wake(self) -> None:
+    def resume(self) -> None:
         self.signal(signal.SIGCONT)
 
     async def kill(self) -> None:
@@ -122,11 +122,11 @@ class OperatorProcess:
         await self.ended()
 
     async def ended(self) -> int:
-        """Wait for its end; give the exit code."""
+        """Wait until the process has ended; return the exit code."""
         return await asyncio.to_thread(self._process.wait)
 
     def memory(self) -> int:
-        """Give the bytes that are resident."""
+        """Return the resident memory in bytes."""
         pages = Path(f"/proc/{self.pid}/statm").read_text().split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
@@ -138,7 +138,7 @@ class OperatorProcess:
 
 
 def kubeconfig_of(path: Path, server: str, *, ca: Path, **user: str) -> Path:
-    """Write a kubeconfig that names files; `user` is how it says who asks, with underscores for hyphens."""
+    """Write a kubeconfig that names files; `user` has the credentials, with underscores for hyphens."""
     config = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -152,7 +152,7 @@ def kubeconfig_of(path: Path, server: str, *, ca: Path, **user: str) -> Path:
 
 
 def swap(directory: Path, **files: bytes) -> None:
-    """Replace files as a kubelet does: a new directory, and a link that points to it from one moment to the next.
+    """Replace files atomically as a kubelet does: a new directory, and a link that points to it.
 
     The files are then found in `directory/..data`; underscores in their names are dots.
     """
@@ -166,20 +166,20 @@ def swap(directory: Path, **files: bytes) -> None:
 
 
 class RotatingProxy(FaultProxy):
-    """A proxy whose certificate can come from another authority from one moment to the next."""
+    """A proxy whose certificate authority can be replaced."""
 
     @property
     def ca(self) -> bytes:
-        """What a client has to trust."""
+        """The CA certificate that clients have to trust."""
         return self._authority.certificate
 
     def make_authority(self) -> bytes:
-        """Make the next authority, and give what a client will have to trust."""
+        """Create the next authority; return its CA certificate."""
         self._authority = Authority("konverge-fault-proxy-ca")
         return self.ca
 
     async def restart(self) -> None:
-        """Break every connection, and come back with a certificate of the present authority."""
+        """Close every connection, and listen again with a certificate of the current authority."""
         await self.stop_listening()
         await self.start_listening()
 
@@ -188,7 +188,7 @@ class RotatingProxy(FaultProxy):
 def operator_process(
     kubeconfig: Path, directory: Path, *, namespace: str, identity: str = "", name: str = "operator", lease: int = 6
 ) -> Iterator[OperatorProcess]:
-    """Start an operator; whatever becomes of it, it is gone in the end. With an identity it competes for a lease."""
+    """Run an operator process while the block runs. With an identity it takes part in leader election."""
     port = free_port()
     ledger, log = directory / "ledger", directory / f"{name}.log"
     command = [sys.executable, str(widget_operator.__file__), f"--kubeconfig={kubeconfig}", f"--ledger={ledger}"]

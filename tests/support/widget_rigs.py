@@ -1,7 +1,7 @@
-"""Where the Widget operator is put to the test: a server, faults on the way to it, and a judge who looks from outside.
+"""Rigs for the Widget operator: a server, faults on the connection to it, and checks from outside.
 
 *virtual* is the embedded server without sockets, on virtual time. *real* is etcd and kube-apiserver, in real time.
-Judged are the audit of writes, the objects that are there in the end, and the ledger.
+Checked are the audit of writes, the final objects, and the ledger.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from konverge import Client, Controller, Manager, ObjectMeta, crd_for
-from konverge.client import HttpTransport, InProcessTransport, RetryPolicy, ClientOptions, load_config
+from konverge.client import ClientOptions, HttpTransport, InProcessTransport, RetryPolicy, load_config
 from konverge.errors import AlreadyExists, NotFound
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.manager.running_manager import RunningManager
@@ -30,7 +30,7 @@ from widget_operator import Widget, Widgets, WidgetSpec, WidgetStatus, widgets
 __all__ = [
     "MemoryLedger",
     "OpenWidgets",
-    "Way",
+    "OperatorTransport",
     "WidgetRig",
     "Write",
     "install_widgets",
@@ -41,14 +41,14 @@ __all__ = [
 
 OpenWidgets: TypeAlias = "Callable[[], AbstractAsyncContextManager[WidgetRig]]"
 
-_ASIDE = ("/events", "accessreviews", "/leases")
+_IGNORED = ("/events", "accessreviews", "/leases")
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One write that reached the server: by whom, when it was sent and answered, and what the server said."""
+    """One write that reached the server: its client, when it was sent and answered, and the status."""
 
-    who: str
+    client: str
     sent: float
     answered: float
     method: str
@@ -60,12 +60,12 @@ class Write:
         return f"{self.method} {self.path} {self.status}"
 
 
-class _Audited:
-    """Notes every write that comes through."""
+class _AuditedTransport:
+    """Records every write that reaches the server."""
 
-    def __init__(self, inner: Transport, who: str, log: list[Write]) -> None:
+    def __init__(self, inner: Transport, client: str, log: list[Write]) -> None:
         self._inner = inner
-        self._who = who
+        self._client = client
         self._log = log
 
     async def send(self, request: Request) -> Response:
@@ -74,15 +74,15 @@ class _Audited:
         response = await self._inner.send(request)
         if request.method != "GET":
             facts = (request.method, request.path, response.status, request.body)
-            self._log.append(Write(self._who, sent, clock(), *facts))
+            self._log.append(Write(self._client, sent, clock(), *facts))
         return response
 
     async def close(self) -> None:
         await self._inner.close()
 
 
-class Way(FaultTransport):
-    """The way of one operator to the server. Once `dead`, nothing comes through any more, and nobody is told so."""
+class OperatorTransport(FaultTransport):
+    """The transport of one operator. Once `dead`, nothing reaches the server any more, without an error."""
 
     def __init__(self, inner: Transport, script: FaultScript | None = None) -> None:
         super().__init__(inner, script)
@@ -93,14 +93,14 @@ class Way(FaultTransport):
             await asyncio.get_running_loop().create_future()
         return await super().send(request)
 
-    def die(self) -> None:
-        """End as the network of a process that was killed does."""
+    def kill(self) -> None:
+        """Behave like the network of a process that was killed."""
         self.dead = True
         self.stall_streams()
 
 
 class MemoryLedger:
-    """The ledger as the bookkeeper sees it."""
+    """The ledger in memory."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -114,14 +114,14 @@ class MemoryLedger:
 
 @dataclass
 class WidgetRig:
-    """A server with Widgets. `full` asks for the numbers of the plan, which take minutes; without, a few will do."""
+    """A server with Widgets. `full` uses the planned numbers, which take minutes."""
 
     user: Client
     connect: Callable[[], Transport]
     namespace: str
     full: bool = False
-    slack: float = 0.0  # real seconds that a busy machine may add to any limit
-    rate: float = 1_000.0  # writes a second that the server can be counted on for, whatever else the machine does
+    slack: float = 0.0  # real seconds that a loaded machine may add to any limit
+    rate: float = 1_000.0  # writes per second that the server reaches on a loaded machine
     server: EmbeddedServer | None = None
     audit: list[Write] = field(default_factory=list)
     ledger: MemoryLedger = field(default_factory=MemoryLedger)
@@ -133,25 +133,29 @@ class WidgetRig:
         return full if self.full else short
 
     def time_for(self, writes: int) -> float:
-        """How long so many writes may take: a server on two cores is asked at its own rate, not for less."""
+        """Return how long a number of writes may take at the rate of the server."""
         return writes / self.rate
 
     # The operator
 
-    def way(self, who: str = "operator") -> Way:
-        """Make a way to the server for one operator."""
-        return Way(_Audited(self.connect(), who, self.audit))
+    def transport(self, client: str = "operator") -> OperatorTransport:
+        """Return a transport for one operator."""
+        return OperatorTransport(_AuditedTransport(self.connect(), client, self.audit))
 
     def controller(self, reconciler: Widgets | None = None) -> Controller[Widget]:
         return widgets().build(reconciler or Widgets(self.ledger))
 
     @asynccontextmanager
     async def operating(
-        self, *controllers: Controller[Any], way: Way | None = None, retry: RetryPolicy | None = None, **options: Any
+        self,
+        *controllers: Controller[Any],
+        transport: OperatorTransport | None = None,
+        retry: RetryPolicy | None = None,
+        **options: Any,
     ) -> AsyncGenerator[tuple[Manager, RunningManager]]:
-        """Run an operator while the block runs; the one of the contract unless it is given."""
-        options = ClientOptions(namespace=self.namespace)
-        async with Client(way or self.way(), settings=settings, retry=retry) as client:
+        """Run an operator while the block runs; the default controller is that of Widgets."""
+        client_options = ClientOptions(namespace=self.namespace)
+        async with Client(transport or self.transport(), options=client_options, retry=retry) as client:
             manager = Manager(
                 client, **{"name": "widget-operator", "namespaces": (self.namespace,), "grace": 0.0, **options}
             )
@@ -159,7 +163,7 @@ class WidgetRig:
             async with manager.running() as process:
                 yield manager, process
 
-    # What users do
+    # Actions of users
 
     async def create(self, *names: str, **spec: Any) -> None:
         await self._all(self.user.create(widget(name, self.namespace, **spec)) for name in names)
@@ -178,72 +182,72 @@ class WidgetRig:
         while part := list(islice(rest, 20)):
             await asyncio.gather(*part)
 
-    # The judge
+    # Checks
 
-    async def until(self, claim: Callable[[], Any], *, within: float, what: str = "") -> float:
-        """Wait until something is true; give how many seconds that took."""
+    async def until(self, condition: Callable[[], Any], *, within: float, what: str = "") -> float:
+        """Wait until a condition is true; return how many seconds that took."""
         begin = self.now()
         while True:
-            held = claim()
-            if inspect.isawaitable(held):
-                held = await held
-            if held:
+            result = condition()
+            if inspect.isawaitable(result):
+                result = await result
+            if result:
                 return self.now() - begin
             assert self.now() - begin <= within + self.slack, f"not true within {within} s: {what}"
             await asyncio.sleep(0.1)
 
     async def children(self) -> dict[str, ConfigMap]:
-        """The config maps that are a widget's, by name."""
+        """Return the config maps with an owner, by name."""
         found = await self.user.list(ConfigMap, namespace=self.namespace)
         return {one.name: one for one in found if one.metadata.owner_references}
 
     async def problems(self) -> list[str]:
-        """What is not as it should be; children of widgets that are gone are the garbage collector's."""
-        made = await self.children()
+        """Return what does not match the specs; children of deleted widgets are left to the garbage collector."""
+        children = await self.children()
         wrong: list[str] = []
         owned: dict[str, set[str]] = {}
-        for child in made.values():
+        for child in children.values():
             for owner in child.metadata.owner_references or ():
                 owned.setdefault(owner.uid, set()).add(child.name)
         for one in await self.user.list(Widget, namespace=self.namespace):
             if one.metadata.deletion_timestamp is not None:
                 wrong.append(f"{one.name} is not gone")
                 continue
-            wanted = {f"{one.name}-{number}" for number in range(one.spec.replicas)}
+            expected = {f"{one.name}-{number}" for number in range(one.spec.replicas)}
             if one.status.observed_generation != one.metadata.generation or one.status.ready != one.spec.replicas:
                 wrong.append(f"{one.name} says {one.status} at generation {one.metadata.generation}")
-            if owned.get(one.uid, set()) != wanted:
-                wrong.append(f"{one.name} has {owned.get(one.uid)} instead of {wanted}")
+            if owned.get(one.uid, set()) != expected:
+                wrong.append(f"{one.name} has {owned.get(one.uid)} instead of {expected}")
             wrong += [
                 f"{name} has an old payload"
-                for name in wanted & set(made)
-                if (made[name].data or {}).get("payload", "") != one.spec.payload
+                for name in expected & set(children)
+                if (children[name].data or {}).get("payload", "") != one.spec.payload
             ]
         return wrong
 
     async def converges(self, *, within: float) -> float:
-        """Wait until every widget is as it should be; give how many seconds that took."""
-        begin = looked = self.now()
+        """Wait until every widget has converged; return how many seconds that took."""
+        begin = checked = self.now()
         while wrong := await self.problems():
             now = self.now()
             assert now - begin <= within + self.slack, f"after {within} s: {len(wrong)}: {wrong[:5]}"
-            # Who looks all the time is a load of its own.
-            await asyncio.sleep(max(0.25, 4 * (now - looked)))
-            looked = self.now()
+            # Constant polling would be a load of its own.
+            await asyncio.sleep(max(0.25, 4 * (now - checked)))
+            checked = self.now()
         return self.now() - begin
 
-    def writes(self, *, who: str = "", since: float = 0.0) -> list[Write]:
-        """The writes of an operator, those about leases, events and access reviews aside."""
-        found = [one for one in self.audit if one.sent >= since and who in ("", one.who)]
-        return [one for one in found if not any(part in one.path for part in _ASIDE)]
+    def writes(self, *, client: str = "", since: float = 0.0) -> list[Write]:
+        """Return the writes of an operator, without leases, events and access reviews."""
+        found = [one for one in self.audit if one.sent >= since and client in ("", one.client)]
+        return [one for one in found if not any(part in one.path for part in _IGNORED)]
 
     def counts(self) -> Counter[str]:
-        """How often each child was made and deleted, by the operator."""
+        """Return how often the operator created and deleted each child."""
         found: Counter[str] = Counter()
         for one in self.audit:
             name = one.path.rpartition("/")[2]
             if "/configmaps/" in one.path and (one.status == 201 or one.method == "DELETE"):
-                found[f"{'made' if one.status == 201 else 'deleted'} {name}"] += one.status < 300
+                found[f"{'created' if one.status == 201 else 'deleted'} {name}"] += one.status < 300
         return found
 
 
@@ -253,7 +257,7 @@ def widget(name: str, namespace: str = "default", **spec: Any) -> Widget:
 
 
 async def install_widgets(client: Client) -> None:
-    """Make the kind known to a server, and wait until it serves it."""
+    """Install the CRD, and wait until the server serves the kind."""
     with suppress(AlreadyExists):
         await client.create(crd_for(Widget))
     while True:
@@ -275,9 +279,9 @@ async def virtual_widgets(*, full: bool = False) -> AsyncGenerator[WidgetRig]:
 
 @asynccontextmanager
 async def real_widgets(plane: ControlPlane, *, full: bool = True) -> AsyncGenerator[WidgetRig]:
-    """A real server, with a namespace of its own."""
-    made = plane.request("POST", "/api/v1/namespaces", body={"metadata": {"generateName": "widgets-"}})
-    namespace = made.json()["metadata"]["name"]
+    """A real server, with its own namespace."""
+    created = plane.request("POST", "/api/v1/namespaces", body={"metadata": {"generateName": "widgets-"}})
+    namespace = created.json()["metadata"]["name"]
     config = load_config(kubeconfig=plane.kubeconfig)
     async with Client.connect(config) as user:
         await install_widgets(user)

@@ -35,8 +35,8 @@ class Share(Enum):
 class EventLimits:
     """The limits of an event recorder; durations are seconds.
 
-    - `object_burst`, `object_refill`: the writes about one object at once, and the time to regain one.
-    - `total_burst`, `total_refill`: the same for all objects together.
+    - `object_burst`, `object_interval`: the writes about one object at once, and the time to regain one.
+    - `total_burst`, `total_interval`: the same for all objects together.
     - `window`: an event that repeats an earlier one within this time increments its count instead of being written.
     - `heartbeat`, `max_heartbeat`: a count that has grown is written after the first, then after twice that, and so on
       up to the second.
@@ -47,9 +47,9 @@ class EventLimits:
     """
 
     object_burst: int = 25
-    object_refill: float = 30.0
+    object_interval: float = 30.0
     total_burst: int = 80
-    total_refill: float = 3.0
+    total_interval: float = 3.0
     window: float = 360.0
     heartbeat: float = 5.0
     max_heartbeat: float = 300.0
@@ -64,7 +64,7 @@ class EventLimits:
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} is a number of 1 or more, got {value!r}")
-        for name in ("object_refill", "total_refill", "window", "heartbeat", "max_heartbeat", "timeout"):
+        for name in ("object_interval", "total_interval", "window", "heartbeat", "max_heartbeat", "timeout"):
             value = getattr(self, name)
             if not isinstance(value, int | float) or not 0 < value < math.inf:
                 raise ValueError(f"{name} is a number of seconds greater than 0, got {value!r}")
@@ -73,20 +73,20 @@ class EventLimits:
 class TokenBucket:
     """A bucket of tokens that refills with time.
 
-    Promises: it holds at most `burst`; in any `t` seconds at most `burst + t / refill` are taken.
+    Promises: it holds at most `burst`; in any `t` seconds at most `burst + t / interval` are taken.
     """
 
-    __slots__ = ("_at", "_burst", "_refill", "_tokens")
+    __slots__ = ("_at", "_burst", "_interval", "_tokens")
 
-    def __init__(self, burst: int, refill: float, now: float) -> None:
+    def __init__(self, burst: int, interval: float, now: float) -> None:
         self._burst = float(burst)
-        self._refill = refill
+        self._interval = interval
         self._tokens = float(burst)
         self._at = now
 
     def left(self, now: float) -> float:
         """Return the number of tokens; a clock that goes back adds none."""
-        return min(self._burst, self._tokens + max(0.0, now - self._at) / self._refill)
+        return min(self._burst, self._tokens + max(0.0, now - self._at) / self._interval)
 
     def is_full(self, now: float) -> bool:
         """Report whether the bucket is full."""
@@ -96,7 +96,7 @@ class TokenBucket:
         """Return the seconds until a token can be taken and the reserved part is left; 0 if it can be taken now."""
         # A bucket with one token has no reserved part.
         missing = 1.0 + min(self._burst - 1.0, share.value * self._burst) - self.left(now)
-        return max(_MIN_WAIT, missing * self._refill) if missing > _TOLERANCE else 0.0
+        return max(_MIN_WAIT, missing * self._interval) if missing > _TOLERANCE else 0.0
 
     def take(self, now: float) -> None:
         """Remove a token, after `wait` has returned 0."""
@@ -109,7 +109,7 @@ class EventRateLimiter:
 
     def __init__(self, limits: EventLimits, now: float) -> None:
         self._limits = limits
-        self._total = TokenBucket(limits.total_burst, limits.total_refill, now)
+        self._total = TokenBucket(limits.total_burst, limits.total_interval, now)
         # Least recently used first: these may be full again.
         self._objects: dict[Hashable, TokenBucket] = {}
 
@@ -126,7 +126,7 @@ class EventRateLimiter:
             return wait
         if bucket is None:
             self._drop_full(now)
-            bucket = TokenBucket(self._limits.object_burst, self._limits.object_refill, now)
+            bucket = TokenBucket(self._limits.object_burst, self._limits.object_interval, now)
         else:
             del self._objects[regarding]
         self._objects[regarding] = bucket

@@ -64,7 +64,7 @@ class _KeyState:
         for history in self.histories.values():
             history.end_reconcile(succeeded=succeeded, spec_changed=self.spec_changed, new_input=new_input)
         self.active = self.spec_changed = False
-        counted = [(obj, history) for obj, history in self.histories.items() if history.counted]
+        counted = [(obj, history) for obj, history in self.histories.items() if history.counts]
         return max(counted, key=lambda one: one[1].reconciles, default=None)
 
 
@@ -72,7 +72,7 @@ class _KeyState:
 class _LogLimit:
     """When a hot loop of a key may be logged again."""
 
-    due: float
+    next_log: float
     interval: float = _FIRST_INTERVAL
 
 
@@ -164,11 +164,11 @@ class HotLoopDetector:
         if limit is None:
             self._log_limits[key] = _LogLimit(now + _FIRST_INTERVAL)
             return True
-        if now < limit.due:
+        if now < limit.next_log:
             return False
-        paused = now >= limit.due + limit.interval
+        paused = now >= limit.next_log + limit.interval
         limit.interval = _FIRST_INTERVAL if paused else min(_MAX_INTERVAL, limit.interval * 2)
-        limit.due = now + limit.interval
+        limit.next_log = now + limit.interval
         return True
 
 

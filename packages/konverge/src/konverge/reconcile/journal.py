@@ -46,11 +46,11 @@ class Run:
     """
 
     __slots__ = (
+        "_dropped",
         "_duration",
         "_echo_versions",
-        "_enqueued",
         "_error",
-        "_omitted",
+        "_pending",
         "_reads",
         "_result",
         "_runs",
@@ -65,7 +65,7 @@ class Run:
     )
 
     def __init__(
-        self, key: Key, reconcile_id: str, *, attempt: int, enqueued: _PendingReasons | None, runs: _Runs
+        self, key: Key, reconcile_id: str, *, attempt: int, pending: _PendingReasons | None, runs: _Runs
     ) -> None:
         self.key = key
         self.reconcile_id = reconcile_id
@@ -73,11 +73,11 @@ class Run:
         self.warning = ""  # may be set until the run is finished
         self._started = wall_clock()
         self._start = _now()
-        self._enqueued = enqueued
+        self._pending = pending
         self._reads: list[Read] = []
         self._writes: list[Write] = []
         self._echo_versions: set[tuple[str, Key | str, str]] = set()
-        self._omitted = 0
+        self._dropped = 0
         self._duration: float | None = None
         self._result = "running"
         self._error = ""
@@ -90,7 +90,7 @@ class Run:
         if len(self._reads) < _MAX_ENTRIES and self._duration is None:
             self._reads.append((kind, key, found))
         else:
-            self._omit()
+            self._count_dropped()
 
     def record_write(self, verb: str, kind: str, key: Key | str, version: str = "", *, echoes: bool = False) -> None:
         """Record a successful write and the version that it made.
@@ -102,7 +102,7 @@ class Run:
         if len(self._writes) < _MAX_ENTRIES and self._duration is None:
             self._writes.append((verb, kind, key, version))
         else:
-            self._omit()
+            self._count_dropped()
 
     def is_echo(self, reason: Reason) -> bool:
         """Report whether a reason is only an echo: the watch event of a write of this run.
@@ -128,30 +128,30 @@ class Run:
     @property
     def reasons(self) -> Sequence[Reason]:
         """Why the key was enqueued; only the first reasons are stored."""
-        return () if self._enqueued is None else self._enqueued.reasons
+        return () if self._pending is None else self._pending.reasons
 
     def to_json(self) -> dict[str, Any]:
         """Return the run as JSON values."""
         return unpack(self.key, self._packed())
 
     def _packed(self) -> bytes:
-        enqueued = self._enqueued
+        pending = self._pending
         summary = RunSummary(
             result=self._result,
             error=self._error,
             reconcile_id=self.reconcile_id,
             attempt=self.attempt,
             started=self._started,
-            wait=None if enqueued is None else self._start - enqueued.since,
+            wait=None if pending is None else self._start - pending.since,
             duration=self._duration,
-            more_reasons=0 if enqueued is None else enqueued.more,
-            omitted=self._omitted,
+            more_reasons=0 if pending is None else pending.more,
+            dropped=self._dropped,
             warning=shorten(self.warning),
         )
         return pack(self.key, summary, self.reasons, reads=self._reads, writes=self._writes)
 
-    def _omit(self) -> None:
-        self._omitted += 1
+    def _count_dropped(self) -> None:
+        self._dropped += 1
         if self._duration is not None:
             self._store()
 
@@ -232,7 +232,7 @@ class Journal:
             del runs[0]
         self._runs[key] = runs
         reconcile_id = f"{self._prefix}-{next(self._numbers):06x}"
-        return Run(key, reconcile_id, attempt=attempt, enqueued=self._waiting.pop(key, None), runs=runs)
+        return Run(key, reconcile_id, attempt=attempt, pending=self._waiting.pop(key, None), runs=runs)
 
     def drop_echoes(self, run: Run) -> int:
         """Drop the pending reasons of an ending run's key if all of them are echoes of the run; return their number.

@@ -60,7 +60,7 @@ class RunSummary(NamedTuple):
     wait: float | None
     duration: float | None
     more_reasons: int
-    omitted: int
+    dropped: int
     warning: str
 
 
@@ -99,7 +99,7 @@ def unpack(key: Key, record: bytes) -> dict[str, Any]:
             {"verb": verb, "kind": kind, "key": _unpack_key(key, other), "version": version}
             for verb, kind, other, version in writes
         ],
-        "omitted": summary.omitted,
+        "dropped": summary.dropped,
         "warning": summary.warning,
     }
 

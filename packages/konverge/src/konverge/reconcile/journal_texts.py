@@ -30,7 +30,7 @@ def _lines(run: Mapping[str, Any]) -> Iterator[str]:
         version = write.get("version")
         suffix = f", now version {version}" if version else ""
         yield _row("wrote", f"{write.get('verb')} {write.get('kind')} {write.get('key')}{suffix}")
-    yield from _more("", run.get("omitted"))
+    yield from _more("", run.get("dropped"))
 
 
 def _head(run: Mapping[str, Any]) -> str:

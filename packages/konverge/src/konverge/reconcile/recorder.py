@@ -260,7 +260,7 @@ class EventRecorder:
             await self._write(series, loop)
 
     def _take_tokens(self, series: Series, now: float) -> float:
-        """Take the tokens for a write; return the seconds until they are available, or 0."""
+        """Claim the tokens for a write; return the seconds until they are available, or 0."""
         if not series.has_tokens:
             share = Share.COUNT if series.created else Share.NORMAL
             wait = self._rate_limiter.take(_object_of(series.first), now, share)

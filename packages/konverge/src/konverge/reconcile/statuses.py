@@ -19,7 +19,7 @@ import msgspec
 from konverge.cache import Cache
 from konverge.client import Client
 from konverge.client.targets import Target, resolve_object_target
-from konverge.objects import AnyObject, Resource, merge_patch, full_object
+from konverge.objects import AnyObject, Resource, full_object, merge_patch
 
 __all__ = ["update_status"]
 

@@ -15,7 +15,7 @@ __all__ = ["ObjectKey", "WriteHistory"]
 ObjectKey: TypeAlias = tuple[Kind, Key]
 
 _COMPARE_FROM: Final = 6  # fields are compared from this number of reconciles on
-_MAX_IDLE: Final = 3600.0  # a key that has not written for this long has converged, whatever comes then
+_MAX_IDLE: Final = 3600.0  # a key that has not written for this long is stable, whatever comes then
 _MAX_FIELDS: Final = 5
 _OBJECT: Final = frozenset({""})  # the path of the object itself: it did not exist, or it was deleted
 _NO_FIELDS: Final[frozenset[str]] = frozenset()
@@ -34,9 +34,9 @@ class WriteHistory:
     reconciles: int = 0
     version: str = ""  # the version that the last write made
     written: bool = False  # by the active reconcile
-    converged: bool = False  # a reconcile has succeeded since the last write, and did not write
+    stable: bool = False  # a reconcile has succeeded since the last write, and did not write
     progress: bool = False  # the active reconcile writes other content than the last, and the status has changed
-    counted: bool = False  # the last reconcile counted
+    counts: bool = False  # whether the last reconcile counts
     content: bytes = b""  # hash of the content that the last write made, without status
     status: bytes = b""  # hash of the status after the last write
     before: bytes = b""  # the object before the active reconcile, or after the last write
@@ -63,26 +63,26 @@ class WriteHistory:
             self.changed |= _OBJECT
         else:
             self._compare(write, cache, now)
-        self.version, self.written, self.converged, self.last_write = version, True, False, now
+        self.version, self.written, self.stable, self.last_write = version, True, False, now
 
     def end_reconcile(self, *, succeeded: bool, spec_changed: bool, new_input: bool) -> None:
         """Count a reconcile. `spec_changed` is a change of its own object, `new_input` one of another object."""
         if not self.written:
-            self.converged = self.converged or succeeded
-            self.counted = False
+            self.stable = self.stable or succeeded
+            self.counts = False
             return
-        self.counted = not (spec_changed or new_input or self.progress)
+        self.counts = not (spec_changed or new_input or self.progress)
         if spec_changed:
             self.reconciles = 0
-        elif self.counted:
+        elif self.counts:
             self.reconciles += 1
             if self.changed:
                 self.fields = self.fields & self.changed or self.changed
         self.written, self.progress, self.changed = False, False, _NO_FIELDS
 
     def is_expired(self, now: float) -> bool:
-        """Report whether the count can be dropped: the object has converged, and was not written for a long time."""
-        return self.converged and now - self.last_write > _MAX_IDLE
+        """Report whether the count can be dropped: the object is stable, and was not written for a long time."""
+        return self.stable and now - self.last_write > _MAX_IDLE
 
     def describe(self) -> str:
         """Return a text about what changes."""
@@ -99,7 +99,7 @@ class WriteHistory:
     def _compare(self, write: WriteEvent, cache: Cache, now: float) -> None:
         content, status = hash_content_and_status(write.response)
         if content != self.content:
-            if self.converged:
+            if self.stable:
                 self.reconciles = 0
             self.progress = self.progress or self._status_changed(write, cache)
         elif self.is_expired(now):

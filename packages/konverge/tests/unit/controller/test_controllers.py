@@ -207,7 +207,7 @@ async def test_repeated_conflicts_back_off() -> None:
         await ctx.update_status(obj)
 
     await world.client.create(gadget("a"))
-    world.way.script.add(lambda asked: asked.method == "PATCH", status_response(409, reason="Conflict"), times=5)
+    world.transport.script.add(lambda asked: asked.method == "PATCH", status_response(409, reason="Conflict"), times=5)
     async with operating(world, controller_for(Gadget).backoff(STEADY).build(reconcile)):
         await asyncio.sleep(10)
 
@@ -217,7 +217,7 @@ async def test_repeated_conflicts_back_off() -> None:
 
 async def test_retries_of_a_conflict_wait_for_the_event_of_the_other_write() -> None:
     world = await world_with_gadgets()
-    world.way = FaultTransport(DelayedWatches(InProcessTransport(world.server.handle), "gadgets", by=0.3))
+    world.transport = FaultTransport(DelayedWatches(InProcessTransport(world.server.handle), "gadgets", by=0.3))
     runs: list[float] = []
 
     async def reconcile(obj: Gadget, ctx: Context) -> None:
@@ -495,7 +495,7 @@ def test_two_controllers_for_one_kind_are_rejected() -> None:
 
     manager = Manager(Client(InProcessTransport(None)))  # type: ignore[arg-type]
     manager.add(controller_for(Gadget).build(reconcile))
-    with pytest.raises(ValueError, match="Gadget has a controller already"):
+    with pytest.raises(ValueError, match="Gadget already has a controller"):
         manager.add(controller_for(Gadget).named("other").build(reconcile))
 
 
@@ -657,8 +657,8 @@ async def test_watches_that_never_stay_open_block_no_controller() -> None:
 
     await world.client.create(gadget("a", size=3))
     with (
-        world.way.script.active(lambda asked: "sendInitialEvents" in asked.query, status_response(400)),
-        world.way.script.active(opens, Fault(keep=0, end=End.CLEAN)),
+        world.transport.script.active(lambda asked: "sendInitialEvents" in asked.query, status_response(400)),
+        world.transport.script.active(opens, Fault(keep=0, end=End.CLEAN)),
     ):
         async with operating(world, controller_for(Gadget).owns(ConfigMap).build(reconcile)):
             await asyncio.sleep(300)

@@ -138,8 +138,8 @@ class Finalizing(Reconciler[Gadget]):
 @pytest.mark.parametrize("late", [0.0, 0.5])
 async def test_an_object_that_is_removed_by_an_own_write_is_gone_for_its_reconciler(late: float) -> None:
     world, finalizing = await world_with_gadgets(), Finalizing()
-    way = DelayedWatches(world.way, "gadgets", by=late)
-    manager = Manager(Client(way, options=ClientOptions(namespace="default")), name="gadget-operator")
+    transport = DelayedWatches(world.transport, "gadgets", by=late)
+    manager = Manager(Client(transport, options=ClientOptions(namespace="default")), name="gadget-operator")
     manager.add(controller_for(Gadget).build(finalizing))
     async with manager.running():
         await world.client.create(gadget("lamp"))

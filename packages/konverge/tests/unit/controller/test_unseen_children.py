@@ -23,15 +23,15 @@ async def test_a_child_that_is_deleted_before_a_watch_delivered_it_is_created_ag
 
     async with operating(world, controller_for(Gadget).owns(ConfigMap).build(fill)):
         await asyncio.sleep(10)
-        with world.way.script.active(watches("configmaps"), connection_refused()):
-            world.way.reset_streams()
+        with world.transport.script.active(watches("configmaps"), connection_refused()):
+            world.transport.reset_streams()
             await asyncio.sleep(1)
             await world.client.create(gadget("lamp", text="bright"))
             await asyncio.sleep(5)
             await world.client.delete(ConfigMap, "box")
             if another:
                 await world.client.create(ConfigMap(metadata=ObjectMeta(name="box"), data={"text": "dark"}))
-        world.way.script.add(watches("configmaps"), status_response(410, reason="Expired"), times=1)
+        world.transport.script.add(watches("configmaps"), status_response(410, reason="Expired"), times=1)
         await asyncio.sleep(3600)
 
     assert (await world.client.get(ConfigMap, "box")).data == {"text": "bright"}

@@ -78,14 +78,14 @@ async def test_only_the_leader_works_and_a_standby_is_warm() -> None:
         await world.client.create(gadget("b"))
         await settle()
         assert runs == [("first", "a"), ("first", "b")]
-        listed = other.way.script.requests(lists("gadgets"))
+        listed = other.transport.script.requests(lists("gadgets"))
 
         stopped = now()
         await first.aclose()
         await second_leads.wait()
 
         assert now() - stopped < 3  # the lease was released, it did not expire
-        assert other.way.script.requests(lists("gadgets")) == listed
+        assert other.transport.script.requests(lists("gadgets")) == listed
 
 
 async def test_a_new_leader_without_a_watch_waits_until_the_watch_is_open() -> None:
@@ -105,8 +105,8 @@ async def test_a_new_leader_without_a_watch_waits_until_the_watch_is_open() -> N
     await asyncio.sleep(5)
     async with operating(other, controller("second"), leader_election=election("second")) as second:
         await asyncio.sleep(5)
-        with other.way.script.active(lambda request: request.path.endswith("/gadgets"), status_response(503)):
-            other.way.reset_streams()
+        with other.transport.script.active(lambda request: request.path.endswith("/gadgets"), status_response(503)):
+            other.transport.reset_streams()
             await world.client.patch(Gadget, "a", {"spec": {"size": 7}})
             await settle()
             await first.aclose()
@@ -126,7 +126,7 @@ async def test_a_process_that_lost_its_lease_does_not_acquire_it_again() -> None
 
     async with operating(world, controller_for(Gadget).build(reconcile), leader_election=election("first")):
         await asyncio.sleep(5)
-        with world.way.script.active(lambda request: "leases" in request.path, status_response(503)):
+        with world.transport.script.active(lambda request: "leases" in request.path, status_response(503)):
             await asyncio.sleep(60)
         renewed = await world.client.get(Lease, "gadget-lease")
         await asyncio.sleep(60)
@@ -149,7 +149,7 @@ async def test_a_lease_that_cannot_be_renewed_stops_the_process_before_the_lease
     serving = asyncio.ensure_future(manager.serve())
     await asyncio.sleep(20)
     broken_at = now()
-    broken = world.way.script.active(lambda request: "leases" in request.path, status_response(503))
+    broken = world.transport.script.active(lambda request: "leases" in request.path, status_response(503))
     with broken, pytest.raises(LeaseLost, match="is no longer the leader"):
         await serving
     assert broken_at < cancelled[0] <= broken_at + 10 + 2
@@ -192,8 +192,8 @@ async def test_a_watch_that_is_forbidden_is_named_by_the_readiness_check() -> No
         " cluster scope",
     )
     with (
-        world.way.script.active(watches("configmaps"), forbidden),
-        world.way.script.active(lists("configmaps"), forbidden),
+        world.transport.script.active(watches("configmaps"), forbidden),
+        world.transport.script.active(lists("configmaps"), forbidden),
     ):
         async with manager.running() as running:
             await asyncio.sleep(30)

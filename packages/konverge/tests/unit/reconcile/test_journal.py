@@ -68,7 +68,7 @@ async def test_a_run_has_its_reasons_reads_writes_and_result() -> None:
             {"kind": "ConfigMap", "key": "shop/settings", "found": ""},
         ],
         "writes": [{"verb": "apply", "kind": "Service", "key": "shop/web", "version": "13"}],
-        "omitted": 0,
+        "dropped": 0,
         "warning": "",
     }
 
@@ -144,7 +144,7 @@ def test_a_journal_that_is_never_read_stays_small() -> None:
     assert (stats.keys, stats.runs) == (5, 5)
     assert stats.waiting <= 50
     (entry,) = journal.why(Key("shop", "w499"))
-    assert (len(entry["reads"]), len(entry["writes"]), entry["omitted"]) == (50, 50, 300)
+    assert (len(entry["reads"]), len(entry["writes"]), entry["dropped"]) == (50, 50, 300)
     assert (len(entry["enqueued_by"]), entry["more_reasons"]) == (10, 20)
     assert len(entry["error"]) <= 500
 
@@ -157,7 +157,7 @@ def test_calls_after_finish_change_nothing() -> None:
     run.record_read("Pod", WEB, "1")
     run.record_write("apply", "Pod", WEB, "1")
     (entry,) = journal.why(WEB)
-    assert (entry["result"], entry["error"], entry["reads"], entry["writes"], entry["omitted"]) == (
+    assert (entry["result"], entry["error"], entry["reads"], entry["writes"], entry["dropped"]) == (
         "done",
         "",
         [],
@@ -309,7 +309,7 @@ def test_the_text_for_a_terminal() -> None:
                 {"kind": "WebApp", "key": "shop/web", "found": "9"},
             ],
             "writes": [{"verb": "apply", "kind": "Service", "key": "shop/web", "version": "12"}],
-            "omitted": 4,
+            "dropped": 4,
         },
     ]
     assert render(why) == (

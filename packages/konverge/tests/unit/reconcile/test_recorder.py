@@ -424,7 +424,7 @@ async def test_an_unreachable_server_costs_a_few_attempts_and_the_drop_is_counte
             it.fail()
             await asyncio.sleep(200)
         assert it.recorder.stats().dropped_failed == 1
-        assert len(it.script.requests(creates)) == it.recorder.limits.tries
+        assert len(it.script.requests(creates)) == it.recorder.limits.attempts
         it.fail()
         await asyncio.sleep(10)
         assert (await it.event()).series is None
@@ -558,7 +558,7 @@ async def test_a_recorder_closed_before_it_runs_sends_its_events_and_ends() -> N
     assert (await it.event()).note == "no room"
 
 
-@pytest.mark.parametrize("wrong", [{"similar": 0}, {"window": 0}, {"queue": 1.5}, {"timeout": float("inf")}])
+@pytest.mark.parametrize("wrong", [{"messages": 0}, {"window": 0}, {"queue": 1.5}, {"timeout": float("inf")}])
 def test_limits_are_checked(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         EventLimits(**wrong)  # type: ignore[arg-type]

@@ -14,8 +14,8 @@ steps = st.lists(st.floats(0, 400), min_size=1, max_size=200)
 
 @settings(max_examples=100)
 @given(st.integers(1, 30), st.floats(0.1, 100), steps)
-def test_a_bucket_allows_no_more_than_it_holds_and_regains(burst: int, refill: float, pauses: list[float]) -> None:
-    bucket = TokenBucket(burst, refill, 0.0)
+def test_a_bucket_allows_no_more_than_it_holds_and_regains(burst: int, interval: float, pauses: list[float]) -> None:
+    bucket = TokenBucket(burst, interval, 0.0)
     now, taken = 0.0, []
     for pause in pauses:
         now += pause
@@ -24,13 +24,13 @@ def test_a_bucket_allows_no_more_than_it_holds_and_regains(burst: int, refill: f
             taken.append(now)
     for start in set(taken):
         window = [at for at in taken if start <= at <= start + 300]
-        assert len(window) <= burst + 300 / refill + 1e-6
+        assert len(window) <= burst + 300 / interval + 1e-6
 
 
 @settings(max_examples=100)
 @given(st.integers(1, 30), st.floats(0.1, 100), st.sampled_from(Share))
-def test_after_the_wait_there_is_a_token(burst: int, refill: float, share: Share) -> None:
-    bucket = TokenBucket(burst, refill, 0.0)
+def test_after_the_wait_there_is_a_token(burst: int, interval: float, share: Share) -> None:
+    bucket = TokenBucket(burst, interval, 0.0)
     for _ in range(burst):
         bucket.take(0.0)
     wait = bucket.wait(0.0, share)
@@ -63,7 +63,7 @@ def test_a_bucket_of_one_serves_everything() -> None:
 @settings(max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 500), st.floats(0, 60)), min_size=1, max_size=300))
 def test_buckets_are_dropped_only_when_they_are_full(requests: list[tuple[int, float]]) -> None:
-    limits = EventLimits(total_burst=10_000, object_burst=3, object_refill=60.0)
+    limits = EventLimits(total_burst=10_000, object_burst=3, object_interval=60.0)
     limiter = EventRateLimiter(limits, 0.0)
     now, allowed = 0.0, []
     for regarding, pause in requests:
