@@ -1,4 +1,4 @@
-"""Scenarios T24, T25, T28, T29, T31 and T33: leading, rights, kinds that come and go, bad input, finalizers."""
+"""Scenarios T24, T25, T28, T29, T31 and T33: leader election, permissions, absent kinds, bad input, finalizers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from konverge.k8s.core.v1 import ConfigMap
 from konverge.k8s.events.v1 import Event
 from konverge.manager import LeaderElection
 from konverge.testing import ControlPlane
-from konverge.testing.faults import RecordedRequest, Fault, forbidden
+from konverge.testing.faults import Fault, RecordedRequest, forbidden
 from konverge.testing.faults import lists as lists_of
 from konverge.testing.faults import watches as watches_of
 from widget_operator import Widget
@@ -50,7 +50,7 @@ def names(count: int, letter: str = "w") -> list[str]:
     return [f"{letter}{number:05}" for number in range(count)]
 
 
-# T20, the quick half: what lasts for half an hour on a real server is in test_controller_processes
+# T20, the quick half: the half hour on a real server is in test_controller_processes
 
 
 async def test_t20_reconnects_leave_no_task_no_stream_and_no_key_behind() -> None:
@@ -70,13 +70,13 @@ async def test_t20_reconnects_leave_no_task_no_stream_and_no_key_behind() -> Non
 
             assert (len(asyncio.all_tasks()), transport.streams) == (tasks, streams)
             (stats,) = manager.stats()
-            assert (stats.queue.ready, stats.queue.delayed, stats.busy) == (0, 0, 0)
+            assert (stats.queue.ready, stats.queue.delayed, stats.active_workers) == (0, 0, 0)
 
 
 # T24
 
 
-async def test_t24_a_leader_that_is_killed_is_followed_within_its_lease_and_without_a_list(
+async def test_t24_a_killed_leader_is_replaced_within_its_lease_duration_and_without_a_list(
     open_widgets: OpenWidgets,
 ) -> None:
     async with open_widgets() as rig:
@@ -98,13 +98,13 @@ async def test_t24_a_leader_that_is_killed_is_followed_within_its_lease_and_with
                 _check_one_writer_at_a_time(rig)
 
 
-async def test_t24_a_leader_that_is_stopped_is_followed_within_three_seconds(open_widgets: OpenWidgets) -> None:
+async def test_t24_a_stopped_leader_is_replaced_within_three_seconds(open_widgets: OpenWidgets) -> None:
     async with open_widgets() as rig:
         await rig.create("a", replicas=2)
         first, second = rig.transport("first"), rig.transport("second")
         async with rig.operating(transport=second, leader_election=election(rig, "second")) as (_, standby):
             async with rig.operating(transport=first, leader_election=election(rig, "first")):
-                # Whoever was first is first: the scenario is the same either way round.
+                # Either one may be first: the scenario is the same.
                 await rig.converges(within=10)
                 leader = {write.client for write in rig.writes()}
                 await asyncio.sleep(5)
@@ -119,7 +119,7 @@ async def test_t24_a_leader_that_is_stopped_is_followed_within_three_seconds(ope
 
 
 def _check_one_writer_at_a_time(rig: WidgetRig) -> None:
-    """Once the second has written, the first does not any more."""
+    """Check that the first does not write after the second."""
     order = [write.client for write in sorted(rig.writes(), key=lambda write: write.sent)]
     assert len([one for one, other in pairwise(order) if one != other]) <= 1, order
 
@@ -128,7 +128,7 @@ def _check_one_writer_at_a_time(rig: WidgetRig) -> None:
 
 
 class Busy(Reconciler[Widget]):
-    """Writes without an end."""
+    """Writes without end."""
 
     def __init__(self, rig: WidgetRig) -> None:
         self._rig = rig
@@ -156,8 +156,8 @@ async def test_t25_a_leader_whose_lease_calls_are_blocked_stops_writing_before_a
         lonely = controller_for(Widget).timeout(3600).build(busy)
         async with rig.operating(lonely, transport=first, leader_election=election(rig, "first")) as (_, process):
             await rig.until(lambda: rig.writes(client="first"), within=10)
-            follower = controller_for(Widget).timeout(3600).build(Busy(rig))
-            async with rig.operating(follower, transport=second, leader_election=election(rig, "second")):
+            standby_controller = controller_for(Widget).timeout(3600).build(Busy(rig))
+            async with rig.operating(standby_controller, transport=second, leader_election=election(rig, "second")):
                 await asyncio.sleep(5)
                 blocked = rig.now()
                 with first.script.active(lambda asked: "leases" in asked.path, Fault(delay=3600.0)):
@@ -172,7 +172,7 @@ async def test_t25_a_leader_whose_lease_calls_are_blocked_stops_writing_before_a
         assert last < min(write.sent for write in rig.writes(client="second"))
 
 
-async def test_t25_a_leader_that_gave_up_in_the_middle_of_a_write_leaves_its_lease_to_expire(
+async def test_t25_a_leader_that_lost_its_lease_during_a_write_lets_it_expire(
     open_widgets: OpenWidgets,
 ) -> None:
     async with open_widgets() as rig:
@@ -185,13 +185,13 @@ async def test_t25_a_leader_that_gave_up_in_the_middle_of_a_write_leaves_its_lea
             await rig.until(lambda: process.lost_reason, within=10)
 
         lease = await rig.user.get(Lease, "widget-lease", namespace=rig.namespace)
-        assert lease.spec.holder_identity == "first", "what was cancelled may still be on its way"
+        assert lease.spec.holder_identity == "first", "a cancelled request may still reach the server"
 
 
 # T28
 
 
-async def test_t28_rights_that_are_taken_away_are_named_and_it_recovers_when_they_are_back(
+async def test_t28_revoked_permissions_are_reported_and_it_recovers_when_they_are_restored(
     open_widgets: OpenWidgets,
 ) -> None:
     async with open_widgets() as rig:
@@ -225,7 +225,7 @@ async def test_t29_a_kind_that_is_absent_comes_goes_and_comes_back_with_a_new_ve
 @pytest.mark.faults
 @pytest.mark.real_time(limit=900)
 async def test_t29_the_same_on_a_real_server(control_plane: ControlPlane) -> None:
-    assert control_plane is not None  # the programs are there; the kind of a server that others use stays there
+    assert control_plane is not None  # the binaries are installed; the CRD of a shared server stays
     with ControlPlane() as plane:
         await _come_and_go(lambda: real_widgets(plane))
 
@@ -297,7 +297,7 @@ BAD: dict[str, dict[str, Any]] = {
 }
 
 
-async def test_t31_objects_that_break_the_model_are_told_so_and_disturb_no_other(open_widgets: OpenWidgets) -> None:
+async def test_t31_undecodable_objects_are_reported_and_do_not_affect_others(open_widgets: OpenWidgets) -> None:
     async with open_widgets() as rig:
         await _install_loosely(rig)
         good = names(rig.share(997, 40))
@@ -324,7 +324,7 @@ async def test_t31_objects_that_break_the_model_are_told_so_and_disturb_no_other
                 assert [one.type for one in about] == ["Warning"]
             writes = len(rig.writes())
             await asyncio.sleep(60)
-            assert len(rig.writes()) == writes, "it is said once for each state"
+            assert len(rig.writes()) == writes, "it is reported once for each state"
 
             await rig.user.patch(
                 "pickies.picky.konverge.dev", "wrong-type", {"spec": {"count": 1}}, namespace=rig.namespace
@@ -359,7 +359,7 @@ async def _observed(rig: WidgetRig, wanted: list[str]) -> bool:
 
 
 class SignsOff(Reconciler[Widget]):
-    """Takes a while to say goodbye, and notes it."""
+    """Takes a while to finalize, and records it."""
 
     def __init__(self, rig: WidgetRig, seed: int) -> None:
         self._ledger = rig.ledger
@@ -380,16 +380,20 @@ class SignsOffThere(SignsOff):
     finalizer = "there.konverge.dev/two"
 
 
-async def test_t33_two_operators_take_off_their_own_finalizers_only(open_widgets: OpenWidgets) -> None:
+async def test_t33_two_operators_remove_only_their_own_finalizers(open_widgets: OpenWidgets) -> None:
     async with open_widgets() as rig:
         keys = names(rig.share(1_000, 20))
         here, there = SignsOffHere(rig, 1), SignsOffThere(rig, 2)
         async with (
             rig.operating(
-                controller_for(Widget).max_concurrent_reconciles(16).build(here), transport=rig.transport("here"), name="here"
+                controller_for(Widget).max_concurrent_reconciles(16).build(here),
+                transport=rig.transport("here"),
+                name="here",
             ),
             rig.operating(
-                controller_for(Widget).max_concurrent_reconciles(16).build(there), transport=rig.transport("there"), name="there"
+                controller_for(Widget).max_concurrent_reconciles(16).build(there),
+                transport=rig.transport("there"),
+                name="there",
             ),
         ):
             await rig.create(*keys)
@@ -413,7 +417,7 @@ async def _have_gone(rig: WidgetRig) -> bool:
 
 
 def _taken_off(write: Write) -> list[str]:
-    """The finalizers that a JSON patch removes: each is tested for at its place first."""
+    """Return the finalizers that a JSON patch removes; the patch first tests the value at each index."""
     steps = json.loads(write.body)
     places = [step["path"] for step in steps if step["op"] == "remove"]
     return [step["value"] for step in steps if step["op"] == "test" and step["path"] in places]

@@ -1,4 +1,4 @@
-"""Scenarios T15, T17, T20, T23 and T26 to T28 with the operator as a process, seen from outside only."""
+"""Scenarios T15, T17, T20, T23 and T26 to T28 with the operator as a process, observed only from outside."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from konverge import Client, Manager
-from konverge.client import InProcessTransport, ClientOptions, load_config
+from konverge.client import ClientOptions, InProcessTransport, load_config
 from konverge.controller import rules_of
 from konverge.k8s.coordination.v1 import Lease
 from konverge.testing import ControlPlane
-from konverge.testing.faults import RecordedRequest, Fault
+from konverge.testing.faults import Fault, RecordedRequest
 from konverge.testing.raw_proxy import RawProxy
 from konverge_cluster.embedded_server import EmbeddedServer
 from probe_requests import get
@@ -59,7 +59,7 @@ async def lease_of(rig: WidgetRig) -> Lease:
 
 @pytest.mark.parametrize("seconds", [7, pytest.param(30, marks=pytest.mark.faults)])
 @pytest.mark.real_time(limit=180)
-async def test_t17_a_handler_that_blocks_the_loop_costs_neither_lease_nor_watches_nor_probes(
+async def test_t17_a_reconciler_that_blocks_the_loop_loses_neither_lease_nor_watches_nor_probes(
     audited_plane: ControlPlane, tmp_path: Path, seconds: int
 ) -> None:
     async with real_widgets(audited_plane, full=False) as rig:
@@ -88,20 +88,20 @@ async def test_t17_a_handler_that_blocks_the_loop_costs_neither_lease_nor_watche
             assert f"widget {rig.namespace}/bad" in warning
             assert "widget_operator.py" in warning
             asked = [one for one in audit(audited_plane, rig.namespace) if one.user == "blocked"]
-            assert not [one for one in asked if one.lists and one.received > begin], "the watches went on"
+            assert not [one for one in asked if one.lists and one.received > begin], "the watches continued"
 
 
 # T23
 
 
 @pytest.mark.real_time(limit=180)
-async def test_t23_a_process_that_is_told_to_end_finishes_what_runs_and_starts_nothing(
+async def test_t23_a_terminated_process_finishes_running_reconciles_and_starts_none(
     audited_plane: ControlPlane, tmp_path: Path
 ) -> None:
     async with real_widgets(audited_plane, full=False) as rig:
-        kubeconfig = audited_plane.kubeconfig_for("told", groups=ADMINS)
+        kubeconfig = audited_plane.kubeconfig_for("stopped", groups=ADMINS)
         running = [f"w{number}" for number in range(20)]
-        with operator_process(kubeconfig, tmp_path, namespace=rig.namespace, identity="told") as operator:
+        with operator_process(kubeconfig, tmp_path, namespace=rig.namespace, identity="stopped") as operator:
             await rig.until(lambda: is_ready(operator), within=60)
             await rig.create(*running, payload="sleep 3")
             await rig.until(lambda: len(operator.ledger()) >= 20, within=60)
@@ -111,11 +111,11 @@ async def test_t23_a_process_that_is_told_to_end_finishes_what_runs_and_starts_n
             assert await operator.ended() == 0, operator.log()
 
         late = [entry for entry in operator.ledger() if entry[1].endswith("/late")]
-        assert not late, "no reconcile starts after it was told to end"
-        assert {text.split()[0] for text in await rig.problems()} == {"late"}, "what ran has ended, all of it"
+        assert not late, "no reconcile starts after SIGTERM"
+        assert {text.split()[0] for text in await rig.problems()} == {"late"}, "every running reconcile has finished"
         assert not (await lease_of(rig)).spec.holder_identity
 
-        writes = audited_writes(audited_plane, rig.namespace, "told")
+        writes = audited_writes(audited_plane, rig.namespace, "stopped")
         assert len([one for one in writes if one.resource == "configmaps"]) == 20
 
 
@@ -124,7 +124,7 @@ async def test_t23_a_process_that_is_told_to_end_finishes_what_runs_and_starts_n
 
 @asynccontextmanager
 async def behind_proxy(plane: ControlPlane, directory: Path) -> AsyncIterator[tuple[RotatingProxy, Path]]:
-    """A proxy before a real server, and a kubeconfig that leads to it."""
+    """A proxy before a real server, and a kubeconfig for it."""
     async with RotatingProxy(plane) as proxy:
         ca = directory / "proxy-ca.crt"
         ca.write_bytes(proxy.ca)
@@ -132,7 +132,7 @@ async def behind_proxy(plane: ControlPlane, directory: Path) -> AsyncIterator[tu
 
 
 class Executioner:
-    """Kills a process at its n-th write; the write itself comes through."""
+    """Kills a process at its n-th write; the write itself reaches the server."""
 
     def __init__(self, at: int) -> None:
         self._at = at
@@ -151,7 +151,7 @@ class Executioner:
 
 @pytest.mark.parametrize("at", [3, *(pytest.param(at, marks=pytest.mark.faults) for at in (1, 2, 4, 5, 6, 7))])
 @pytest.mark.real_time(limit=180)
-async def test_t26_killed_right_after_a_write_it_ends_as_if_nothing_had_happened(
+async def test_t26_killed_right_after_a_write_it_reaches_the_same_final_state(
     audited_plane: ControlPlane, tmp_path: Path, at: int
 ) -> None:
     async with real_widgets(audited_plane, full=False) as rig, behind_proxy(audited_plane, tmp_path) as (proxy, config):
@@ -190,7 +190,7 @@ def _children_writes(plane: ControlPlane, rig: WidgetRig) -> list[AuditedRequest
 
 @pytest.mark.parametrize("authority", [False, pytest.param(True, marks=pytest.mark.faults)], ids=["token", "both"])
 @pytest.mark.real_time(limit=180)
-async def test_t27_a_token_and_an_authority_that_are_swapped_are_taken_up(tmp_path: Path, authority: bool) -> None:
+async def test_t27_a_replaced_token_and_authority_are_used(tmp_path: Path, authority: bool) -> None:
     async with (
         EmbeddedServer() as server,
         RotatingProxy(embedded_config(server)) as proxy,
@@ -267,12 +267,12 @@ async def test_t27_a_client_certificate_rotated_every_thirty_seconds(
                 await asyncio.sleep(30)
                 await rig.change("a", payload=user)
                 await rig.converges(within=10)
-                assert audited_writes(audited_plane, rig.namespace, user), "it asks as whom the new one names"
+                assert audited_writes(audited_plane, rig.namespace, user), "it uses the identity of the new certificate"
             assert operator.alive
 
 
 class Accounts:
-    """A service account that may do anything, and tokens of it; the one before the last is not valid any more."""
+    """A service account with all permissions, and its tokens; only the last two are valid."""
 
     def __init__(self, plane: ControlPlane, namespace: str) -> None:
         self._plane = plane
@@ -287,7 +287,7 @@ class Accounts:
         )
 
     def next_token(self) -> bytes:
-        """Give a token that is valid as long as its Secret is there, and take those of before."""
+        """Return a token that is valid while its Secret exists, and revoke the earlier ones."""
         secrets = f"/api/v1/namespaces/{self._namespace}/secrets"
         name = f"token-{len(self._secrets)}"
         uid = self._post(secrets, {"metadata": {"name": name}})["metadata"]["uid"]
@@ -312,7 +312,7 @@ class Accounts:
 
 @pytest.mark.faults
 @pytest.mark.real_time(limit=300)
-async def test_t28_rights_that_are_revoked_and_restored(audited_plane: ControlPlane, tmp_path: Path) -> None:
+async def test_t28_permissions_that_are_revoked_and_restored(audited_plane: ControlPlane, tmp_path: Path) -> None:
     async with real_widgets(audited_plane, full=False) as rig, RawProxy(audited_plane) as proxy:
         rights = "/apis/rbac.authorization.k8s.io/v1/namespaces/" + rig.namespace
         rules = rules_of(widgets().build(Widgets(rig.ledger)).permissions())
@@ -335,9 +335,9 @@ async def test_t28_rights_that_are_revoked_and_restored(audited_plane: ControlPl
             audited_plane.request("DELETE", f"{rights}/rolebindings/limited")
             proxy.reset()
             await rig.until(lambda: _says(operator, "(needs"), within=120)
-            said = (await get(operator.port, "/readyz")).text
+            text = (await get(operator.port, "/readyz")).text
             for words in ("ConfigMap", "Widget", "watch on configmaps", "watch on widgets.contract.konverge.dev"):
-                assert words in said
+                assert words in text
             await rig.change("a", replicas=3)
 
             assert audited_plane.request("POST", f"{rights}/rolebindings", body=binding).status == 201
@@ -355,7 +355,7 @@ async def _says(operator: OperatorProcess, words: str) -> bool:
 
 @dataclass
 class Stirring:
-    """Widgets that are changed once a second each, and how long it takes until their status says that it was seen.
+    """Widgets that are each changed once per second, and how long it takes until their status shows the change.
 
     That is more than the wait for a reconcile to start: the reconcile, its write and the news of it are in it.
     """
@@ -369,7 +369,7 @@ class Stirring:
     async def stir(self, end: float) -> None:
         async with asyncio.TaskGroup() as tasks:
             following = tasks.create_task(self._follow())
-            # Two at a time, not all at once: where the server is slow they come less often than each second.
+            # Two at a time, not all at once: on a slow server they change less often than once per second.
             stirring = [tasks.create_task(self._stir(self.names[first::2], end)) for first in range(2)]
             await asyncio.wait(stirring)
             await self.rig.until(lambda: not self._sent, within=30)
@@ -387,7 +387,7 @@ class Stirring:
             await asyncio.sleep(max(0.0, begin + 1.0 / len(names) - self.rig.now()))
 
     async def _follow(self) -> None:
-        while True:  # a server may end a stream whenever it likes
+        while True:  # a server may end a stream at any time
             others = self.rig.user.watch(Widget, namespace=self.rig.namespace, fields="metadata.name!=hot")
             async with aclosing(others) as events:  # type: ignore[type-var]
                 async for event in events:
@@ -395,7 +395,7 @@ class Stirring:
                     self._count(event.object.name)
 
     def _count(self, name: str) -> None:
-        """The news of a status may be here before the answer to the change."""
+        """The event of a status may arrive before the response of the change."""
         for sent in [one for one in self._sent if one[0] == name and one[1] <= self._seen.get(name, 0)]:
             self.late.append(self.rig.now() - self._sent.pop(sent))
 
@@ -405,7 +405,7 @@ class Stirring:
 
 
 async def heat(rig: WidgetRig, end: float) -> None:
-    """Change one widget five hundred times a second, or, where the server is slow, five times as often as others."""
+    """Change one widget five hundred times per second or, on a slow server, five times as often as others."""
 
     async def warm() -> None:
         while (begin := rig.now()) < end:
@@ -418,7 +418,7 @@ async def heat(rig: WidgetRig, end: float) -> None:
 @pytest.mark.faults
 @pytest.mark.plain_loop
 @pytest.mark.real_time(limit=600)
-async def test_t15_a_hot_key_makes_no_other_wait_and_memory_stays_flat(
+async def test_t15_a_hot_key_does_not_delay_others_and_memory_does_not_grow(
     audited_plane: ControlPlane, tmp_path: Path
 ) -> None:
     kubeconfig = audited_plane.kubeconfig_for("hot", groups=ADMINS)
@@ -426,7 +426,7 @@ async def test_t15_a_hot_key_makes_no_other_wait_and_memory_stays_flat(
     calm_place.mkdir()
     async with (
         real_widgets(audited_plane, full=False) as rig,
-        # What the same machine and server take at the same time from an operator without a hot key.
+        # The baseline: an operator without a hot key on the same machine and server at the same time.
         real_widgets(audited_plane, full=False) as calm_rig,
     ):
         cold = Stirring(rig, [f"w{number:03}" for number in range(100)])
@@ -446,7 +446,7 @@ async def test_t15_a_hot_key_makes_no_other_wait_and_memory_stays_flat(
                 memory.append(operator.memory())
             await rig.converges(within=30)
 
-        # On a machine that is idle the bystander waits for some hundredths of a second: the limit is a second then.
+        # On an idle machine other keys wait for some hundredths of a second: the limit is a second then.
         machine = 2 * calm.p99
         assert cold.p99 <= 1.0 + machine, f"{cold.p99:.2f} s beside a hot key, {calm.p99:.2f} s without"
         assert memory[-1] <= memory[1] * 1.05 + 2 * 2**20, memory
@@ -457,7 +457,7 @@ async def test_t15_a_hot_key_makes_no_other_wait_and_memory_stays_flat(
 
 @pytest.mark.faults
 @pytest.mark.real_time(limit=7200)
-async def test_t20_half_an_hour_of_reconnects_and_rotations_leaves_nothing_behind(
+async def test_t20_half_an_hour_of_reconnects_and_rotations_leaks_nothing(
     audited_plane: ControlPlane, tmp_path: Path
 ) -> None:
     minutes = float(os.environ.get("KONVERGE_SOAK_MINUTES", "30"))
@@ -485,10 +485,10 @@ async def test_t20_half_an_hour_of_reconnects_and_rotations_leaves_nothing_behin
                 await rig.converges(within=60)
                 await asyncio.sleep(max(0.0, end - rig.now()))
                 seen.append((operator.memory(), operator.descriptors(), operator.threads()))
-                (tmp_path / "soak.txt").write_text("\n".join(map(str, seen)))  # for who wants to see it grow, or not
+                (tmp_path / "soak.txt").write_text("\n".join(map(str, seen)))  # to inspect the growth
             assert operator.alive
 
-        # By the sixtieth the journal has its ten runs of each widget, and grows no more.
+        # By the sixtieth the journal has its ten runs of each widget, and does not grow any more.
         for before, after in zip(_median(seen[60:100]), _median(seen[-40:]), strict=True):
             assert after <= before * 1.05 + 4, seen[::20]
 

@@ -1,4 +1,4 @@
-"""Scenarios T14 to T16, T18, T19, T21 and T22: load, failures and limits of controllers, judged from outside."""
+"""Scenarios T14 to T16, T18, T19, T21 and T22: load, failures and limits of controllers, observed from outside."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from random import Random
 import pytest
 from prometheus_client import generate_latest
 
+from delayed_watches import DelayedWatches
 from konverge import Context, Key, ObjectMeta, OwnerReference, Reconciler, Result, controller_for
 from konverge.client import RetryPolicy
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.k8s.events.v1 import Event
-from konverge.testing.faults import RecordedRequest, Fault, status_response
-from delayed_watches import DelayedWatches
+from konverge.testing.faults import Fault, RecordedRequest, status_response
 from widget_operator import Widget, Widgets, widgets
 from widget_rigs import OpenWidgets, OperatorTransport, WidgetRig, Write
 
@@ -31,7 +31,7 @@ def names(count: int, letter: str = "w") -> list[str]:
 
 
 class Watched(Widgets):
-    """Takes its time, and notes when which state was taken up, and whether a key was taken up twice at once."""
+    """A slow reconciler; it records when each state was reconciled, and whether a key ran twice at once."""
 
     def __init__(self, rig: WidgetRig, take_time: Callable[[], Awaitable[object]]) -> None:
         super().__init__(rig.ledger)
@@ -54,7 +54,7 @@ class Watched(Widgets):
 
 
 class Storm:
-    """So many changes of widgets, as fast as the server takes them: a real one takes a few hundred a second."""
+    """Changes of widgets, as fast as the server accepts them: a real one accepts a few hundred per second."""
 
     def __init__(self, rig: WidgetRig, keys: list[str], changes: int) -> None:
         self._rig = rig
@@ -73,20 +73,20 @@ class Storm:
             await asyncio.sleep(0.01)
 
     async def pass_by(self, changes: int) -> None:
-        """Wait for so many more changes: what lasts as long as that is in the same storm on a server of any speed."""
+        """Wait for a number of further changes: this scales the duration with the speed of the server."""
         end = min(self._made + changes, self._changes)
         while self._made < end:
             await self._gust.wait()
 
 
-async def test_t14_under_a_storm_of_updates_no_key_runs_twice_at_once_and_nothing_is_lost(
+async def test_t14_under_heavy_updates_no_key_runs_twice_at_once_and_nothing_is_lost(
     open_widgets: OpenWidgets,
 ) -> None:
     async with open_widgets() as rig:
         keys = names(rig.share(200, 20))
         await rig.create(*keys, replicas=1)
         storm = Storm(rig, keys, rig.share(50_000, 250))
-        # Meanwhile each key is changed twice.
+        # Meanwhile each key changes twice.
         watched = Watched(rig, lambda: storm.pass_by(2 * len(keys)))
         async with rig.operating(widgets().max_concurrent_reconciles(64).build(watched)):
             await storm.blow()
@@ -99,7 +99,7 @@ async def test_t14_under_a_storm_of_updates_no_key_runs_twice_at_once_and_nothin
 # T15
 
 
-async def test_t15_a_hot_key_makes_no_other_wait(open_virtual_widgets: OpenWidgets) -> None:
+async def test_t15_a_hot_key_does_not_delay_others(open_virtual_widgets: OpenWidgets) -> None:
     async with open_virtual_widgets() as rig:
         cold, seconds = names(rig.share(100, 8)), 30.0 if rig.full else 0.6
         await rig.create("hot", *cold, replicas=0)
@@ -138,7 +138,7 @@ async def test_t15_a_hot_key_makes_no_other_wait(open_virtual_widgets: OpenWidge
 
 
 def _waits(changed: list[tuple[float, str, int]], starts: list[tuple[float, str, int]]) -> list[float]:
-    """How long it was from each change to the start of the first reconcile that saw it."""
+    """Return the time from each change to the start of the first reconcile that saw it."""
     by_name: dict[str, list[tuple[float, int]]] = {}
     for time, name, generation in starts:
         by_name.setdefault(name, []).append((time, generation))
@@ -151,7 +151,7 @@ def _waits(changed: list[tuple[float, str, int]], starts: list[tuple[float, str,
 # T16
 
 
-async def test_t16_a_key_that_always_fails_and_one_that_hangs_disturb_nobody_and_can_be_seen(
+async def test_t16_a_key_that_always_fails_and_one_that_hangs_do_not_affect_others_and_are_reported(
     open_widgets: OpenWidgets,
 ) -> None:
     async with open_widgets() as rig:
@@ -164,10 +164,10 @@ async def test_t16_a_key_that_always_fails_and_one_that_hangs_disturb_nobody_and
             begin = rig.now()
             await rig.until(lambda: _settled(rig, good), within=10)
             await rig.until(lambda: _opened(rig, "stuck") >= 2 and _opened(rig, "bad") >= 3, within=15)
-            assert rig.now() - begin >= 5, "a reconcile that hangs is let go at its deadline, not before"
+            assert rig.now() - begin >= 5, "a reconcile that hangs is cancelled at its timeout, not before"
 
-            (said, *_) = manager.why("widget", Key(rig.namespace, "bad"))
-            assert "the payload asks for it" in said["error"]
+            (last, *_) = manager.why("widget", Key(rig.namespace, "bad"))
+            assert "the payload asks for it" in last["error"]
             runs = manager.why("widget", Key(rig.namespace, "stuck"))
             assert any("not done after 5 s, cancelled" in run.get("error", "") for run in runs)
             metrics = generate_latest(process.monitoring.registry).decode()
@@ -190,7 +190,7 @@ def _opened(rig: WidgetRig, name: str) -> int:
 
 
 class OneChild(Reconciler[Widget]):
-    """Creates a child of a generated name if it sees none: the way to make two of them on an old view."""
+    """Creates a child with a generated name if it sees none: with a stale cache it would create two."""
 
     async def reconcile(self, obj: Widget, ctx: Context) -> None:
         if not ctx.owned(ConfigMap):
@@ -200,7 +200,9 @@ class OneChild(Reconciler[Widget]):
 
 
 @pytest.mark.parametrize("late", [("configmaps",), ("widgets",), ("configmaps", "widgets")])
-async def test_t18_a_late_watch_does_not_make_a_second_child(open_widgets: OpenWidgets, late: tuple[str, ...]) -> None:
+async def test_t18_a_delayed_watch_does_not_cause_a_second_child(
+    open_widgets: OpenWidgets, late: tuple[str, ...]
+) -> None:
     async with open_widgets() as rig:
         controller = controller_for(Widget).watches(ConfigMap, lambda _: ()).build(OneChild())
         transport = OperatorTransport(DelayedWatches(rig.transport(), *late, by=3.0))
@@ -212,7 +214,7 @@ async def test_t18_a_late_watch_does_not_make_a_second_child(open_widgets: OpenW
                 await asyncio.sleep(0.5)
             await asyncio.sleep(10)
 
-            assert len(manager.why("widget", Key(rig.namespace, "a"))) >= 2, "it was woken by the patches"
+            assert len(manager.why("widget", Key(rig.namespace, "a"))) >= 2, "the patches enqueued it"
             assert len(await rig.children()) == 1
 
 
@@ -231,7 +233,7 @@ async def test_t19_a_restart_with_everything_converged_writes_nothing(open_widge
 
         async with rig.operating() as (manager, _):
             await rig.until(lambda: len(rig.ledger.lines) - opened >= count, within=rig.time_for(writes=count))
-            await rig.until(lambda: manager.stats()[0].busy == 0, within=30)
+            await rig.until(lambda: manager.stats()[0].active_workers == 0, within=30)
             await asyncio.sleep(5)
 
         assert rig.writes() == []
@@ -241,7 +243,7 @@ async def test_t19_a_restart_with_everything_converged_writes_nothing(open_widge
 
 
 @pytest.mark.parametrize("attempts", [1, 4], ids=["by-the-queue", "by-the-client"])
-async def test_t21_nothing_is_asked_again_earlier_than_the_server_wishes(
+async def test_t21_no_request_is_retried_before_the_retry_after_of_the_server(
     open_widgets: OpenWidgets, attempts: int
 ) -> None:
     dice = Random(21)
@@ -282,7 +284,7 @@ def _what(asked: RecordedRequest) -> tuple[str, str, bool]:
 
 
 class Loud(Reconciler[Widget]):
-    """Fails a thousand times a run, ten times, and says so each time: in the same words, or in others."""
+    """Reports a thousand failures per run, ten times: with the same message, or with different ones."""
 
     def __init__(self, each: int) -> None:
         self._each = each
@@ -292,7 +294,7 @@ class Loud(Reconciler[Widget]):
         for _ in range(self._each if self._said[obj.name] < 10 * self._each else 0):
             self._said[obj.name] += 1
             same = obj.spec.payload == "same"
-            ctx.event("Failed", "the same again" if same else f"number {self._said[obj.name]}", warning=True)
+            ctx.event("Failed", "the same message" if same else f"number {self._said[obj.name]}", warning=True)
         return Result.requeue(after=20)
 
 
@@ -312,7 +314,7 @@ async def test_t22_ten_thousand_failures_are_a_few_events(open_widgets: OpenWidg
         assert max(by_object.values()) <= 40
         (same,) = [one for one in found if one.regarding and one.regarding.name == "same"]
         assert same.series is not None
-        assert same.series.count == 10_000, "repeats are counted, not written"
+        assert same.series.count == 10_000, "repeats are counted, not created"
 
 
 def _event_writes(rig: WidgetRig) -> list[Write]:

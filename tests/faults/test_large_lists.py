@@ -1,4 +1,4 @@
-"""T10: a list of 20,000 objects in pages, whose token expires on the way, in a process whose memory is measured."""
+"""T10: a list of 20,000 objects in pages, whose token expires half-way, in a process whose memory is measured."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WIDGET = (
 
 
 class Pages:
-    """Serves a collection in pages; the token of page 7 is too old the first time."""
+    """Serves a collection in pages; the token of page 7 expires the first time."""
 
     def __init__(self) -> None:
         self.expired = 0
@@ -50,7 +50,7 @@ class Pages:
 
 
 @pytest.mark.real_time
-async def test_t10_a_list_that_expires_at_page_seven_is_complete_and_never_held_twice() -> None:
+async def test_t10_a_list_that_expires_at_page_seven_is_complete_and_never_in_memory_twice() -> None:
     pages = Pages()
     async with serving(pages) as server:
         process = await asyncio.create_subprocess_exec(
@@ -58,16 +58,16 @@ async def test_t10_a_list_that_expires_at_page_seven_is_complete_and_never_held_
         )
         try:
             async with asyncio.timeout(60):
-                printed, _ = await process.communicate()
+                output, _ = await process.communicate()
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-    seen = json.loads(printed)
+    result = json.loads(output)
 
     assert pages.expired == 1
-    assert seen["objects"] == OBJECTS
-    assert seen["pages"] == 7 + OBJECTS // 500
-    assert seen["peak"] <= 1.6 * seen["now"]
-    grown = seen["peak"] - seen["before"]
-    assert grown <= 1.15 * OBJECTS * (len(PAYLOAD) + 400) + 8 * pages.largest, f"{grown / 2**20:.0f} MiB"
+    assert result["objects"] == OBJECTS
+    assert result["pages"] == 7 + OBJECTS // 500
+    assert result["peak"] <= 1.6 * result["now"]
+    growth = result["peak"] - result["before"]
+    assert growth <= 1.15 * OBJECTS * (len(PAYLOAD) + 400) + 8 * pages.largest, f"{growth / 2**20:.0f} MiB"

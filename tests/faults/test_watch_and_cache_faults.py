@@ -1,4 +1,4 @@
-"""Scenarios T01 to T13 of the reliability plan, judged on what is in the store and what its subscribers were told."""
+"""Scenarios T01 to T13 of the reliability plan: they check the store and the events of its subscribers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,16 @@ from konverge.client import Client, InProcessTransport, load_config
 from konverge.errors import ApiError, Expired, ServerError, TooManyRequests
 from konverge.objects import Unstructured
 from konverge.testing import ControlPlane
-from konverge.testing.faults import End, Fault, status_response, connection_reset, stream_closed, extra_data, connection_refused, watches
+from konverge.testing.faults import (
+    End,
+    Fault,
+    connection_refused,
+    connection_reset,
+    extra_data,
+    status_response,
+    stream_closed,
+    watches,
+)
 from konverge.testing.raw_proxy import RawProxy
 from konverge.wire.list_watch import Selection
 from konverge_cluster.embedded_server import EmbeddedServer
@@ -29,7 +38,7 @@ def names(count: int, letter: str = "c") -> list[str]:
 
 
 def share(rig: Rig, count: int) -> int:
-    """How many of the scenario's objects there are on this rig."""
+    """Return the number of the scenario's objects on this rig."""
     return count if rig.namespace != "default" else count // 5
 
 
@@ -46,31 +55,33 @@ async def test_t01_a_half_open_stream_is_replaced_and_nothing_is_lost(open_rig: 
 
         await rig.becomes_equal(it, within=50)
         assert len(rig.lists()) == 1
-        assert rig.traffic.streams == 1, "the dead stream was let go"
+        assert rig.traffic.streams == 1, "the stalled stream was closed"
 
 
 @pytest.mark.real_time
-async def test_t01_a_black_hole_on_the_wire_is_noticed_while_new_connections_work() -> None:
+async def test_t01_a_connection_that_drops_all_data_is_detected_while_new_connections_work() -> None:
     async with (
         EmbeddedServer() as plane,
         RawProxy(embedded_config(plane)) as proxy,
         Client(InProcessTransport(plane.handle)) as server,
         Client.connect(proxy.config) as through,
     ):
-        await _fall_into_a_black_hole(Rig(server, through, None, "default", 0.05), proxy)
+        await _drop_all_data(Rig(server, through, None, "default", 0.05), proxy)
 
 
 @pytest.mark.faults
-async def test_t01_a_black_hole_before_a_real_server(control_plane: ControlPlane, namespace: str) -> None:
+async def test_t01_a_connection_that_drops_all_data_before_a_real_server(
+    control_plane: ControlPlane, namespace: str
+) -> None:
     async with (
         RawProxy(control_plane) as proxy,
         Client.connect(proxy.config) as through,
         Client.connect(load_config(kubeconfig=control_plane.kubeconfig)) as server,
     ):
-        await _fall_into_a_black_hole(Rig(server, through, None, namespace, 1.0), proxy)
+        await _drop_all_data(Rig(server, through, None, namespace, 1.0), proxy)
 
 
-async def _fall_into_a_black_hole(rig: Rig, proxy: RawProxy) -> None:
+async def _drop_all_data(rig: Rig, proxy: RawProxy) -> None:
     async with rig.watching() as it:
         await rig.pass_time(10)
         connections = len(proxy.connections)
@@ -86,15 +97,15 @@ async def _fall_into_a_black_hole(rig: Rig, proxy: RawProxy) -> None:
 # T02, T03
 
 
-async def test_t02_a_version_that_expired_while_nobody_looked_costs_one_list(open_rig: OpenRig) -> None:
+async def test_t02_a_version_that_expired_while_no_watch_was_open_costs_one_list(open_rig: OpenRig) -> None:
     async with open_rig() as rig:
-        there, come, changed = names(share(rig, 500), "a"), names(share(rig, 500), "b"), share(rig, 300)
-        gone = there[: share(rig, 200)]
-        await rig.create(*there)
+        present, come, changed = names(share(rig, 500), "a"), names(share(rig, 500), "b"), share(rig, 300)
+        gone = present[: share(rig, 200)]
+        await rig.create(*present)
         async with rig.watching() as it:
             resume = await rig.pause()
             await rig.create(*come)
-            await rig.change(*there[-changed:])
+            await rig.change(*present[-changed:])
             await rig.delete(*gone)
             rig.compact()
             begin = rig.now()
@@ -125,16 +136,16 @@ async def test_t03_a_version_that_expired_as_a_status_costs_one_list(open_rig: O
 
 
 @pytest.mark.parametrize(("code", "error"), [(500, ServerError), (504, ServerError), (429, TooManyRequests)])
-async def test_t04_an_error_in_the_stream_is_waited_out_without_a_list(
+async def test_t04_an_error_in_the_stream_is_retried_without_a_list(
     open_rig: OpenRig, code: int, error: type[ApiError]
 ) -> None:
     async with open_rig() as rig:
         await rig.create("a")
         async with rig.watching() as it:
             await rig.pass_time(10)
-            wish = 2 if code == 429 else 0
-            said = status_response(code, details={"retryAfterSeconds": wish}).body
-            broken = Fault(before=b'{"type":"ERROR","object":' + said + b"}\n", keep=0, end=End.CLEAN)
+            retry_after = 2 if code == 429 else 0
+            status = status_response(code, details={"retryAfterSeconds": retry_after}).body
+            broken = Fault(before=b'{"type":"ERROR","object":' + status + b"}\n", keep=0, end=End.CLEAN)
             rig.script.add(watches(), broken, times=1)
             begin = rig.now()
             rig.traffic.close_streams()
@@ -144,25 +155,25 @@ async def test_t04_an_error_in_the_stream_is_waited_out_without_a_list(
 
             await rig.becomes_equal(it, within=60)
             assert rig.lists(since=begin) == []
-            failed, again = rig.script.requests(watches(), since=begin)[:2]
-            # A wish is in real seconds, however fast the scenario is played.
-            assert again.time - failed.time >= wish
-            assert (again.time - failed.time) / rig.scale >= 1
+            failed, retried = rig.script.requests(watches(), since=begin)[:2]
+            # Retry-After is in real seconds, however fast the scenario runs.
+            assert retried.time - failed.time >= retry_after
+            assert (retried.time - failed.time) / rig.scale >= 1
 
 
 # T05
 
 
-async def test_t05_torn_frames_and_garbage_lose_nothing(open_rig: OpenRig) -> None:
-    dice = Random(5)
+async def test_t05_cut_frames_and_invalid_data_lose_nothing(open_rig: OpenRig) -> None:
+    random = Random(5)
     garbage = [b"\0\0\0\0\n", b"<html>bad gateway</html>\n", b"\n\n\r\n", b"\xff\xfe", b'{"type":"ADDED"}\n', b"{}\n"]
     async with open_rig(scale=0.05) as rig:
         await rig.create("a", "b")
         async with rig.watching() as it:
             for number in range(50 if rig.scale == 1 or rig.namespace != "default" else 10):
-                fault = dice.choice([connection_reset, stream_closed])(after=dice.randrange(1, 900))
+                fault = random.choice([connection_reset, stream_closed])(after=random.randrange(1, 900))
                 if number % 5 == 0:
-                    fault = extra_data(dice.choice(garbage), after=dice.randrange(0, 900))
+                    fault = extra_data(random.choice(garbage), after=random.randrange(0, 900))
                 rule = rig.script.add(watches(), fault, times=1)
                 rig.traffic.close_streams()
                 await rig.change("a", "b", value=str(number))
@@ -173,33 +184,39 @@ async def test_t05_torn_frames_and_garbage_lose_nothing(open_rig: OpenRig) -> No
                     await rig.delete(f"c{number}")
             await rig.becomes_equal(it, within=60)
 
-        told = [(event.key, event.entry.uid, event.entry.version, event.type) for event in it.recorder.events]
-        assert len(told) == len(set(told)), "nothing is told twice"
+        events = [(event.key, event.entry.uid, event.entry.version, event.type) for event in it.recorder.events]
+        assert len(events) == len(set(events)), "no event is reported twice"
 
 
 # T06, T07
 
 
-@pytest.mark.parametrize("fault", [stream_closed(), connection_reset(), connection_refused()], ids=["ended", "cut", "refused"])
-async def test_t06_watches_that_end_at_once_for_five_minutes_are_no_storm(open_long_rig: OpenRig, fault: Fault) -> None:
-    await _stand(open_long_rig, fault)
+@pytest.mark.parametrize(
+    "fault", [stream_closed(), connection_reset(), connection_refused()], ids=["ended", "cut", "refused"]
+)
+async def test_t06_watches_that_end_at_once_for_five_minutes_are_retried_with_backoff(
+    open_long_rig: OpenRig, fault: Fault
+) -> None:
+    await _check_backoff(open_long_rig, fault)
 
 
 @pytest.mark.parametrize("as_status", [False, True], ids=["frame", "status"])
-async def test_t07_an_expired_version_for_five_minutes_is_no_storm(open_long_rig: OpenRig, as_status: bool) -> None:
-    said = status_response(410, reason="Expired", message="too old")
-    frame = Fault(before=b'{"type":"ERROR","object":' + said.body + b"}\n", keep=0, end=End.CLEAN)
-    await _stand(open_long_rig, said if as_status else frame, expired=True)
+async def test_t07_an_expired_version_for_five_minutes_is_retried_with_backoff(
+    open_long_rig: OpenRig, as_status: bool
+) -> None:
+    status = status_response(410, reason="Expired", message="too old")
+    frame = Fault(before=b'{"type":"ERROR","object":' + status.body + b"}\n", keep=0, end=End.CLEAN)
+    await _check_backoff(open_long_rig, status if as_status else frame, expired=True)
 
 
-async def _stand(open_long_rig: OpenRig, fault: Fault, *, expired: bool = False) -> None:
+async def _check_backoff(open_long_rig: OpenRig, fault: Fault, *, expired: bool = False) -> None:
     async with open_long_rig() as rig:
         await rig.create("a")
-        # A list that is a stream goes on as a watch and mends this by itself.
+        # A streaming list continues as a watch, which would end the failure.
         async with rig.watching(Selection(streaming=not expired)) as it:
             await rig.pass_time(10)
             begin, cpu = rig.now(), time.process_time()
-            with rig.script.active(lambda asked: asked.watches and "sendInitialEvents" not in asked.query, fault):
+            with rig.script.active(lambda request: request.watches and "sendInitialEvents" not in request.query, fault):
                 rig.traffic.close_streams()
                 await rig.create("b")
                 await rig.pass_time(5 * MINUTE)
@@ -217,7 +234,7 @@ async def _stand(open_long_rig: OpenRig, fault: Fault, *, expired: bool = False)
 # T08
 
 
-async def test_t08_deletes_in_the_gap_leave_no_dead_key_in_an_index(open_rig: OpenRig) -> None:
+async def test_t08_deletes_in_a_gap_leave_no_stale_key_in_an_index(open_rig: OpenRig) -> None:
     async with open_rig() as rig:
         indexed = CacheOptions(indexes=(("app", lambda entry: (entry.label_map().get("app", ""),)),))
         it = rig.watched_collection(options=indexed)
@@ -231,9 +248,9 @@ async def test_t08_deletes_in_the_gap_leave_no_dead_key_in_an_index(open_rig: Op
             resume()
             await rig.becomes_equal(it, within=35)
 
-        kept = set(names(20)[1::2])
+        remaining = set(names(20)[1::2])
         found = {entry.key.name for number in range(4) for entry in it.store.find("app", f"app-{number}")}
-        assert found == kept == it.names()
+        assert found == remaining == it.names()
         for name in names(20)[::2]:
             assert it.recorder.types(name) == [EventType.ADDED, EventType.DELETED]
 
@@ -241,16 +258,18 @@ async def test_t08_deletes_in_the_gap_leave_no_dead_key_in_an_index(open_rig: Op
 # T09
 
 
-async def test_t09_an_idle_kind_is_kept_by_bookmarks_through_cuts_and_compactions(open_aging_rig: OpenRig) -> None:
-    dice = Random(9)
-    async with open_aging_rig() as rig:
+async def test_t09_bookmarks_keep_an_idle_kind_current_through_cuts_and_compactions(
+    open_compacting_rig: OpenRig,
+) -> None:
+    random = Random(9)
+    async with open_compacting_rig() as rig:
         await rig.create("a")
         async with rig.watching() as it:
             begin = rig.now()
             for _ in range(10):
                 await rig.pass_time(MINUTE)
                 await rig.server.create(_elsewhere(rig))
-                if dice.random() < 0.5:
+                if random.random() < 0.5:
                     rig.traffic.reset_streams()
                 rig.compact_old()
             await rig.create("b")
@@ -268,22 +287,22 @@ def _elsewhere(rig: Rig) -> Unstructured:
 # T11
 
 
-async def test_t11_a_list_is_a_stream_where_the_server_offers_it(open_rig: OpenRig) -> None:
+async def test_t11_a_list_is_streamed_if_the_server_supports_it(open_rig: OpenRig) -> None:
     async with open_rig() as rig:
         await rig.create(*names(30))
         async with rig.watching() as it:
             await rig.becomes_equal(it, within=10)
-            assert [asked.watches for asked in rig.lists()] == [True]
+            assert [request.watches for request in rig.lists()] == [True]
             assert it.stats.streaming
 
 
 @pytest.mark.parametrize("code", [400, 422])
-async def test_t11_where_a_streaming_list_is_refused_a_list_comes_within_two_seconds(
+async def test_t11_if_a_streaming_list_is_rejected_a_paged_list_is_sent_within_two_seconds(
     open_rig: OpenRig, code: int
 ) -> None:
     async with open_rig() as rig:
         await rig.create(*names(30))
-        rig.script.add(lambda asked: "sendInitialEvents" in asked.query, status_response(code, reason="Invalid"))
+        rig.script.add(lambda request: "sendInitialEvents" in request.query, status_response(code, reason="Invalid"))
         begin = rig.now()
         async with rig.watching(Selection(page_size=7)) as it:
             assert rig.now() - begin < 2
@@ -293,16 +312,20 @@ async def test_t11_where_a_streaming_list_is_refused_a_list_comes_within_two_sec
             await rig.create("more")
             await rig.becomes_equal(it, within=10)
 
-            assert len([asked for asked in rig.lists() if asked.watches]) == 1, "remembered"
+            assert len([request for request in rig.lists() if request.watches]) == 1, "remembered"
             assert len(rig.lists()) == 3
 
 
 # T12
 
 
-async def test_t12_five_restarts_under_writes_lose_nothing_and_make_no_storm(open_long_rig: OpenRig) -> None:
+async def test_t12_five_restarts_under_writes_lose_nothing_and_stay_within_the_request_rate(
+    open_long_rig: OpenRig,
+) -> None:
     async with open_long_rig() as rig:
-        collections = [rig.watched_collection(selection=Selection(label_selector=f"n={number}")) for number in range(20)]
+        collections = [
+            rig.watched_collection(selection=Selection(label_selector=f"n={number}")) for number in range(20)
+        ]
         async with running(*(it.reflector for it in collections)), asyncio.TaskGroup() as tasks:
             await rig.until(lambda: all(it.stats.synced for it in collections), within=30)
             begin = rig.now()
@@ -315,26 +338,26 @@ async def test_t12_five_restarts_under_writes_lose_nothing_and_make_no_storm(ope
             await writing
             for number, it in enumerate(collections):
                 await rig.becomes_equal(it, within=35, labels=f"n={number}")
-            _check_attempts(rig, [asked.time for asked in rig.script.requests(since=begin)])
+            _check_attempts(rig, [request.time for request in rig.script.requests(since=begin)])
 
 
 async def _write(rig: Rig, *, seconds: float) -> None:
-    dice = Random(12)
-    there: list[str] = []
+    random = Random(12)
+    present: list[str] = []
     for number in range(int(seconds * 4)):
-        if there and dice.random() < 0.3:
-            await rig.delete(there.pop(dice.randrange(len(there))))
-        elif there and dice.random() < 0.5:
-            await rig.change(dice.choice(there), value=str(number))
+        if present and random.random() < 0.3:
+            await rig.delete(present.pop(random.randrange(len(present))))
+        elif present and random.random() < 0.5:
+            await rig.change(random.choice(present), value=str(number))
         else:
-            there.append(f"w{number}")
-            await rig.create(there[-1], labels={"n": str(number % 20)})
+            present.append(f"w{number}")
+            await rig.create(present[-1], labels={"n": str(number % 20)})
         await rig.pass_time(0.25)
 
 
 def _check_attempts(rig: Rig, times: list[float]) -> None:
-    """At most five in any second, and in the mean of any ten."""
-    # Noted is when a request arrives: on a busy machine one may come late, and those after it seem too near.
+    """Check that present are at most five requests in any second, and on average in any ten."""
+    # The recorded time is that of arrival: on a loaded machine a request may be late, and the next seem early.
     late = 0.5 if rig.slack else 0.01
     for seconds in (1, 10):
         for one, other in zip(times, times[5 * seconds :], strict=False):
@@ -345,7 +368,7 @@ def _check_attempts(rig: Rig, times: list[float]) -> None:
 # T13
 
 
-async def test_t13_an_object_deleted_and_made_again_in_a_gap_is_two_objects(open_rig: OpenRig) -> None:
+async def test_t13_an_object_deleted_and_recreated_in_a_gap_is_two_objects(open_rig: OpenRig) -> None:
     async with open_rig() as rig:
         await rig.create("a", "b")
         async with rig.watching() as it:

@@ -1,4 +1,4 @@
-"""T30, T32: a namespace that goes with all that is in it, and objects at the limits of what a server stores."""
+"""T30, T32: a namespace that is deleted with its content, and objects at the limits of what a server stores."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KIB = 1 << 10
 
 @asynccontextmanager
 async def operating(cluster: TestCluster) -> AsyncGenerator[tuple[Client, Manager]]:
-    """Have the operator at work on a cluster, and give its user's client."""
+    """Run the operator on a cluster; yield the client of a user."""
     client = await cluster.install(*operator.crds())
     async with cluster.operator(*controllers(), name=operator.name) as manager:
         yield client, manager
@@ -45,7 +45,7 @@ async def phases(client: Client, namespace: str = "default") -> dict[str, Phase]
 # T30
 
 
-async def test_a_namespace_goes_with_fifty_applications_and_their_finalizers(cluster: TestCluster) -> None:
+async def test_a_namespace_is_deleted_with_fifty_applications_and_their_finalizers(cluster: TestCluster) -> None:
     async with operating(cluster) as (client, manager):
         await client.create(Namespace(metadata=ObjectMeta(name="doomed")))
         await client.create(named("bystander"))
@@ -66,7 +66,7 @@ async def test_a_namespace_goes_with_fifty_applications_and_their_finalizers(clu
         assert await phases(client) == {"bystander": Phase.READY}
         (stats,) = manager.stats()
         assert stats.queue.ready + stats.queue.running == 0
-        assert stats.queue.delayed == 1, "the bystander is looked at again; nothing that is gone is"
+        assert stats.queue.delayed == 1, "only the other application is requeued, nothing that is deleted"
 
 
 # T32
@@ -93,7 +93,7 @@ ODD: dict[str, dict[str, Any]] = {
 
 
 def lenient_crds() -> list[Unstructured]:
-    """Give the CRDs so that a server stores what the operator's types do not know."""
+    """Return the CRDs with schemas that preserve unknown fields."""
     found = operator.crds()
     for version in found[0]["spec"]["versions"]:
         spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
@@ -108,7 +108,7 @@ def odd(name: str) -> Unstructured:
     return Unstructured(document)
 
 
-async def test_objects_at_the_limits_are_endured_and_others_converge(cluster: TestCluster) -> None:
+async def test_objects_at_the_limits_do_not_affect_others(cluster: TestCluster) -> None:
     client = await cluster.install(*lenient_crds())
     async with cluster.operator(*controllers(), name=operator.name):
         refused = {}
@@ -122,14 +122,14 @@ async def test_objects_at_the_limits_are_endured_and_others_converge(cluster: Te
         await client.create(named("last"))
         await asyncio.sleep(60)
 
-        # The object itself has some levels as well, and servers have a limit.
+        # The object itself has some levels of nesting as well, and servers have a limit.
         assert list(refused) == ["deeper"]
         found = {app.name: app.status for app in await client.list(WebApp, namespace="default")}
         good = [name for name in found if name not in ODD]
         assert [name for name in good if found[name].phase is not Phase.READY] == []
         assert len(good) == len(ODD) + 1
-        # Each of the odd ones is ready, or says why it is not.
+        # Each of the unusual objects is ready, or its status has the reason.
         assert {name for name in ODD if name in found and found[name].phase is not Phase.READY} == {"huge-number"}
         assert found["huge-number"].last_error
     deepest = await client.get("webapps.example.com", "deep")
-    assert deepest["spec"]["extra"] == ODD["deep"]["spec"]["extra"], "what the types do not know survives"
+    assert deepest["spec"]["extra"] == ODD["deep"]["spec"]["extra"], "unknown fields are preserved"

@@ -30,7 +30,7 @@ _PATIENCE = 300.0
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """How much is asked: reviews a second, for so many seconds; a new certificate each `swap` seconds."""
+    """The load: reviews per second, the duration in seconds, and a new certificate every `swap` seconds."""
 
     rate: int
     seconds: float
@@ -44,7 +44,7 @@ LONG = Load(rate=200, seconds=20, swap=5, slow=100)
 
 @validating(WebApp, name="shaky")
 def shaky(app: WebApp, old: WebApp | None, request: AdmissionRequest) -> None:
-    """Fail for one name: what a function of an author does now and then."""
+    """Fail for one name, as user code sometimes does."""
     if app.name == FAILS:
         raise RuntimeError("a bug")
 
@@ -53,12 +53,12 @@ HOOKS = (*(hook for hook in operator.webhooks if hasattr(hook, "operations")), s
 
 
 def fails(number: int) -> bool:
-    """Tell whether a review is one of the hundredth part whose function breaks; all of them go to `shaky`."""
+    """Report whether a review is one of the hundredth part whose function fails; all of them go to `shaky`."""
     return number % (33 * len(HOOKS)) == len(HOOKS) - 1
 
 
 def review(number: int) -> bytes:
-    """Make a review: now and then of an object that is refused, fails a function, or is as large as can be."""
+    """Return a review: sometimes of an object that is rejected, that makes a function fail, or that is very large."""
     app = webapp(FAILS if fails(number) else "web", image="nginx" if number % 10 == 3 else "nginx:1.25")
     if number % 50 == 11:
         app.metadata.annotations["example.com/text"] = "x" * LARGE
@@ -76,7 +76,7 @@ def review(number: int) -> bytes:
 
 
 def expected(number: int, path: str) -> bool:
-    """Tell whether a review is to be allowed."""
+    """Report whether a review must be allowed."""
     if path == shaky.path:
         return not fails(number)
     return number % 10 != 3 or "/validate" not in path
@@ -84,7 +84,7 @@ def expected(number: int, path: str) -> bool:
 
 @dataclass
 class Caller:
-    """Asks as an API server does, on connections that are kept and, each tenth time, on one of its own."""
+    """Sends reviews as an API server does, on persistent connections and every tenth time on a new one."""
 
     server: WebhookServer
     session: aiohttp.ClientSession
@@ -95,7 +95,7 @@ class Caller:
     async def ask(self, number: int, after: float) -> None:
         await asyncio.sleep(after)
         path = HOOKS[number % len(HOOKS)].path
-        # Held across a question: on a machine that is busy elsewhere, the caller waits, and the rate is what it can be.
+        # Held across a request: on a loaded machine the caller waits, and the rate is as high as possible.
         async with self.turns:
             if number % 10:
                 await self._post(self.session, number, path)
@@ -128,14 +128,14 @@ async def serving() -> AsyncGenerator[Caller]:
 
 
 async def swaps(server: WebhookServer, every: float) -> None:
-    """Show a new certificate again and again."""
+    """Replace the certificate repeatedly."""
     while True:
         await asyncio.sleep(every)
         server.set_certificate(pair_of(AUTHORITY))
 
 
 async def dawdle(server: WebhookServer, number: int) -> None:
-    """Be a peer that never comes to the point: before the handshake, or byte by byte after it; then come again."""
+    """Act as a slow client: stall before the handshake, or send byte by byte after it; then reconnect."""
     tls = None if number % 2 else trusting(AUTHORITY)
     while True:
         try:
@@ -152,7 +152,7 @@ async def dawdle(server: WebhookServer, number: int) -> None:
 
 
 async def endure(load: Load) -> Caller:
-    """Ask at the rate of the load, whatever becomes of earlier questions, with all of the rest going on."""
+    """Send reviews at the rate of the load, whatever happens to earlier ones, with all other faults active."""
     async with serving() as caller:
         async with asyncio.TaskGroup() as around:
             trouble = [around.create_task(swaps(caller.server, load.swap))]
@@ -178,7 +178,7 @@ async def endure(load: Load) -> Caller:
         ),
     ],
 )
-async def test_every_review_has_its_right_answer_whatever_else_goes_on(load: Load) -> None:
+async def test_every_review_gets_the_right_response_under_all_faults(load: Load) -> None:
     caller = await endure(load)
     assert caller.wrong == []
     assert sum(caller.answers.values()) == int(load.rate * load.seconds)

@@ -1,4 +1,4 @@
-"""A day of an operator on virtual time: whatever is stamped with the present has the date of that day."""
+"""A day of an operator on virtual time: every timestamp has the date of that day."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from konverge.objects import Unstructured, now, to_wire
 from konverge_cluster.testing.fixtures import TestCluster
 
 
-async def look_each_hour(obj: Gadget, ctx: Context) -> Result:
+async def check_every_hour(obj: Gadget, ctx: Context) -> Result:
     await ctx.apply(ConfigMap(metadata=ObjectMeta(name=obj.name), data={"size": str(obj.spec.size)}))
-    if ctx.condition(obj, "Large", obj.spec.size > 1, reason="Looked"):
+    if ctx.condition(obj, "Large", obj.spec.size > 1, reason="Checked"):
         ctx.event("SizeChanged", f"it has size {obj.spec.size}")
         await ctx.update_status(obj)
     return Result.requeue(after=3600)
@@ -23,20 +23,20 @@ async def look_each_hour(obj: Gadget, ctx: Context) -> Result:
 
 async def test_events_and_conditions_have_the_date_of_the_simulated_day(cluster: TestCluster) -> None:
     client = await cluster.install(Unstructured(to_wire(crd_for(Gadget))))
-    async with cluster.operator(controller_for(Gadget).owns(ConfigMap).build(look_each_hour)):
-        made = await client.create(gadget("lamp"))
+    async with cluster.operator(controller_for(Gadget).owns(ConfigMap).build(check_every_hour)):
+        created = await client.create(gadget("lamp"))
         await asyncio.sleep(86_400)
         changed = now()
-        await client.patch(Gadget, made.key, {"spec": {"size": 2}})
+        await client.patch(Gadget, created.key, {"spec": {"size": 2}})
         await cluster.settle()
 
-    # The event of the first day is gone by now, as on every server: they live for an hour.
-    (told,) = [event.event_time for event in await client.list(Event) if event.reason == "SizeChanged"]
-    (condition,) = (await client.get(Gadget, made.key)).status.conditions
-    created, transition = made.metadata.creation_timestamp, condition.last_transition_time
-    assert told is not None
-    assert created is not None
+    # The event of the first day has expired, as on every server: events live for an hour.
+    (event_time,) = [event.event_time for event in await client.list(Event) if event.reason == "SizeChanged"]
+    (condition,) = (await client.get(Gadget, created.key)).status.conditions
+    creation, transition = created.metadata.creation_timestamp, condition.last_transition_time
+    assert event_time is not None
+    assert creation is not None
     assert transition is not None
-    assert abs(changed - told) < timedelta(minutes=1)
+    assert abs(changed - event_time) < timedelta(minutes=1)
     assert abs(transition - changed) < timedelta(minutes=1)
-    assert changed - created >= timedelta(days=1)
+    assert changed - creation >= timedelta(days=1)

@@ -1,6 +1,6 @@
-"""Workloads whose controllers have a bad line to the server: what comes of them is the same.
+"""Workload controllers with an unreliable connection to the server: they reach the same final state.
 
-Requests are refused, answered with errors, or carried out without an answer; streams break. One seed decides it all.
+Requests are refused, fail, or are processed without a response; streams break. One seed decides all of it.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from konverge.testing import settle
 from konverge.testing.fault_transport import FaultTransport
 from konverge.testing.faults import status_response
 from konverge.wire.messages import BufferedResponse, Request, Response
-from workload_scenarios import deployment, follow, image, job, service
 from workload_clusters import NODE, EmbeddedWorkloadCluster, seen
+from workload_scenarios import deployment, follow, image, job, service
 
 SHARE = 0.25
 
 
-class BadLine:
-    """A transport on which a quarter of all goes wrong, until it is mended."""
+class UnreliableTransport:
+    """A transport on which a quarter of the requests fail, until `faulty` is False."""
 
     def __init__(self, cluster: EmbeddedWorkloadCluster, seed: int) -> None:
         self._inner = FaultTransport(InProcessTransport(cluster.server.handle))
         self._random = Random(seed)
-        self.bad = True
+        self.faulty = True
 
     async def send(self, request: Request) -> Response:
-        if not self.bad or self._random.random() > SHARE:
+        if not self.faulty or self._random.random() > SHARE:
             return await self._inner.send(request)
-        fate = self._random.choice(["refused", "lost", "busy", "broken", "conflict", "cut"])
-        if fate == "refused":
+        fault_type = self._random.choice(["refused", "lost", "busy", "broken", "conflict", "cut"])
+        if fault_type == "refused":
             raise TransportError("refused", sent=False)
-        if fate == "cut":
+        if fault_type == "cut":
             self._inner.reset_streams()
-        if fate == "lost" and not request.stream:
+        if fault_type == "lost" and not request.stream:
             await (await self._inner.send(request)).read()
-            raise TransportError("the answer is lost")
+            raise TransportError("the response was lost")
         codes = {"busy": (429, "TooManyRequests"), "broken": (500, "InternalError"), "conflict": (409, "Conflict")}
-        if fate in codes and request.method != "GET":
-            code, reason = codes[fate]
+        if fault_type in codes and request.method != "GET":
+            code, reason = codes[fault_type]
             fault = status_response(code, reason=reason)
             return BufferedResponse(code, fault.body, fault.headers)
         return await self._inner.send(request)
@@ -55,23 +55,25 @@ class BadLine:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_a_bad_line_delays_what_happens_and_changes_nothing(seed: int, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unreliable_connection_delays_the_final_state_but_does_not_change_it(
+    seed: int, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.CRITICAL, logger="konverge")
     cluster = EmbeddedWorkloadCluster()
     await cluster.client.create(Unstructured(NODE))
-    line = BadLine(cluster, seed)
-    async with cluster.controllers(line):
+    transport = UnreliableTransport(cluster, seed)
+    async with cluster.controllers(transport):
         await cluster.create(deployment(3))
         await cluster.create(job(completions=4, parallelism=2))
         await cluster.create(service())
-        for turn in range(6):
+        for step in range(6):
             await asyncio.sleep(10)
             await cluster.start()
             await cluster.end("Succeeded", labels="kind=work", count=1)
             await cluster.remove_deleted()
-            if turn == 2:
+            if step == 2:
                 await cluster.merge("deployments.apps", "web", image("i:2"))
-        line.bad = False
+        transport.faulty = False
         for _ in range(4):
             await asyncio.sleep(330)
             await settle()

@@ -1,4 +1,4 @@
-"""The embedded cluster as a whole, on virtual time: workloads, nodes, garbage collection, and time itself."""
+"""The whole embedded cluster on virtual time: workloads, nodes, garbage collection, clocks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def deployment(name: str, *, image: str = "nginx:1.25", replicas: int = 3, **spe
     )
 
 
-async def test_a_deployment_becomes_ready_and_its_pods_go_with_it(cluster: TestCluster) -> None:
+async def test_a_deployment_becomes_ready_and_its_pods_are_deleted_with_it(cluster: TestCluster) -> None:
     client = cluster.client()
     await cluster.settle()
     await client.create(deployment("web"))
@@ -49,7 +49,7 @@ async def test_a_deployment_becomes_ready_and_its_pods_go_with_it(cluster: TestC
     assert not list(await client.list(Pod, namespace="default"))
 
 
-async def test_a_roll_out_that_never_becomes_ready_fails_at_its_deadline_and_can_be_undone(
+async def test_a_rollout_that_never_becomes_ready_fails_at_its_deadline_and_can_be_undone(
     cluster: TestCluster,
 ) -> None:
     client = cluster.client()
@@ -88,7 +88,7 @@ async def test_a_job_completes(cluster: TestCluster) -> None:
     assert done.status.succeeded == 3
 
 
-async def test_a_namespace_is_furnished_and_goes_with_all_that_is_in_it(cluster: TestCluster) -> None:
+async def test_a_namespace_gets_its_defaults_and_is_deleted_with_its_content(cluster: TestCluster) -> None:
     client = cluster.client("shop")
     await client.create(Namespace(metadata=ObjectMeta(name="shop")))
     await cluster.settle()
@@ -105,21 +105,21 @@ async def test_a_namespace_is_furnished_and_goes_with_all_that_is_in_it(cluster:
     assert not list(await client.list(Pod, namespace="shop"))
 
 
-async def test_settle_says_when_it_never_comes_to_rest(cluster: TestCluster) -> None:
+async def test_settle_times_out_when_changes_never_stop(cluster: TestCluster) -> None:
     client = cluster.client()
 
-    async def restless() -> None:
+    async def write_forever() -> None:
         while True:
             await client.create(Secret(metadata=ObjectMeta(generate_name="s-", namespace="default")))
             await asyncio.sleep(5)
 
-    task = asyncio.ensure_future(restless())
+    task = asyncio.ensure_future(write_forever())
     with pytest.raises(WaitTimeout, match="not settled"):
         await cluster.settle(limit=120)
     task.cancel()
 
 
-def test_an_operator_with_a_requeue_of_30_s_lives_through_a_day_in_no_time() -> None:
+def test_an_operator_with_a_requeue_of_30_s_simulates_a_day_within_seconds() -> None:
     runs: list[float] = []
 
     async def reconcile(obj: Gadget, ctx: Context) -> Result:
@@ -129,7 +129,7 @@ def test_an_operator_with_a_requeue_of_30_s_lives_through_a_day_in_no_time() -> 
         await ctx.update_status(obj)
         return Result.requeue(after=30)
 
-    async def live() -> list[str]:
+    async def simulate() -> list[str]:
         world = await world_with_gadgets()
         await world.client.create(gadget("web"))
         async with operating(world, controller_for(Gadget).owns(Deployment).build(reconcile)):
@@ -137,7 +137,7 @@ def test_an_operator_with_a_requeue_of_30_s_lives_through_a_day_in_no_time() -> 
         return world.writes
 
     began = time.process_time()
-    writes = run_in_virtual_time(live(), debug=False)
+    writes = run_in_virtual_time(simulate(), debug=False)
     assert time.process_time() - began < 10  # of CPU; about 2 s on an idle machine
     assert len(runs) >= 24 * 120
     assert len([write for write in writes if "deployments" in write]) == 1
@@ -147,8 +147,8 @@ async def test_an_operator_on_the_cluster(cluster: TestCluster) -> None:
     client = await cluster.install(crd_for(Gadget))
 
     async def reconcile(obj: Gadget, ctx: Context) -> None:
-        made = await ctx.apply(deployment(obj.name, replicas=obj.spec.size))
-        obj.status.parts = (made.status.available_replicas if made.status else None) or 0
+        child = await ctx.apply(deployment(obj.name, replicas=obj.spec.size))
+        obj.status.parts = (child.status.available_replicas if child.status else None) or 0
         await ctx.update_status(obj)
 
     async with cluster.operator(controller_for(Gadget).owns(Deployment).build(reconcile)):
