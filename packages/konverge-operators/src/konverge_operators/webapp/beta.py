@@ -68,7 +68,7 @@ _PATH = IngressOptions(host="-").path
 
 
 def _up(old: WebAppV1Beta1) -> WebApp:
-    stored = _V1_ANNOTATION.take(old) or _V1Fields()
+    stored = _V1_ANNOTATION.pop(old) or _V1Fields()
     spec = old.spec
     ingress = None
     if spec.host is not None:

@@ -24,27 +24,27 @@ _RESERVED: Final = frozenset(
 )
 
 
-def check_rules(schema: Schema, path: str, *, uncorrelated: str = "") -> None:
+def check_rules(schema: Schema, path: str, *, unmatched: str = "") -> None:
     """Check the rules of a schema and of all schemas in it.
 
-    `uncorrelated` is the path of an enclosing list or struct where the server cannot match old values with new ones.
+    `unmatched` is the path of an enclosing list or struct where the server cannot match old values with new ones.
 
     Raises: ValueError for a rule that the server would reject.
     """
     for rule in schema.get("x-kubernetes-validations", ()):
-        if uncorrelated and uses_old_self(rule["rule"]):
+        if unmatched and uses_old_self(rule["rule"]):
             what = f"the rule {rule['rule']!r} uses oldSelf where the server cannot match old items with new ones"
-            raise invalid_value(path, what, f"make {uncorrelated} a ListMap, or move the rule up to it")
+            raise invalid_value(path, what, f"make {unmatched} a ListMap, or move the rule up to it")
         if "fieldPath" in rule:
             follow(schema, rule["fieldPath"], path)
-    nested = uncorrelated or (path if schema.get("x-kubernetes-map-type") == "atomic" else "")
+    nested = unmatched or (path if schema.get("x-kubernetes-map-type") == "atomic" else "")
     for name, part in schema.get("properties", {}).items():
-        check_rules(part, f"{path}.{name}", uncorrelated=nested)
+        check_rules(part, f"{path}.{name}", unmatched=nested)
     if "additionalProperties" in schema:
-        check_rules(schema["additionalProperties"], f"{path}.*", uncorrelated=uncorrelated)
+        check_rules(schema["additionalProperties"], f"{path}.*", unmatched=unmatched)
     if "items" in schema:
         keyed = schema.get("x-kubernetes-list-type") == "map"
-        check_rules(schema["items"], f"{path}[]", uncorrelated=uncorrelated or ("" if keyed else path))
+        check_rules(schema["items"], f"{path}[]", unmatched=unmatched or ("" if keyed else path))
 
 
 def exactly_one_rule(names: Sequence[str]) -> Rule:
