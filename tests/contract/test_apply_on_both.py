@@ -13,7 +13,7 @@ from konverge.client import HttpTransport, InProcessTransport, load_config
 from konverge.errors import AlreadyExists, ApplyConflict, Invalid
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import ConfigMap, Namespace, Secret, Service
-from konverge.objects import Unstructured, from_wire, kind_of, full_object
+from konverge.objects import Unstructured, from_wire, full_object, kind_of
 from konverge.reconcile.prune import AppliedObjects, prune
 from konverge.testing import ControlPlane
 from konverge_cluster.embedded_server import EmbeddedServer
@@ -60,7 +60,7 @@ def containers_of(live: Any) -> list[Any]:
 # Nothing changed
 
 
-async def test_what_is_so_already_is_not_sent_again_not_even_after_a_restart(opened: Open) -> None:
+async def test_a_matching_object_is_not_sent_again_not_even_after_a_restart(opened: Open) -> None:
     async with opened() as it:
         app = container(
             command=[],
@@ -69,49 +69,49 @@ async def test_what_is_so_already_is_not_sent_again_not_even_after_a_restart(ope
             resources={"limits": {"cpu": "1", "memory": "1Gi"}},
             volumeMounts=[{"name": "scratch", "mountPath": "/scratch", "readOnly": False}],
         )
-        wanted = deployment(app, container("side"), labels={"app": "web"}, replicas=2)
-        pod = wanted.spec.template.spec
+        desired = deployment(app, container("side"), labels={"app": "web"}, replicas=2)
+        pod = desired.spec.template.spec
         assert pod is not None
         pod.host_network = False
-        wanted = from_wire(Deployment, _with_volume(wanted))
-        first = await it.applier.apply(wanted)
+        desired = from_wire(Deployment, _with_volume(desired))
+        first = await it.applier.apply(desired)
         assert it.sent == ["apply"]
 
         it.sent.clear()
-        second = await it.applier.apply(wanted)
-        third = await it.restarted().apply(wanted)
+        second = await it.applier.apply(desired)
+        third = await it.restarted().apply(desired)
 
         assert it.sent == []
         assert first.resource_version == second.resource_version == third.resource_version
         assert third.spec.replicas == 2
 
 
-def _with_volume(wanted: Deployment) -> Any:
-    wire = full_object(wanted)
+def _with_volume(desired: Deployment) -> Any:
+    wire = full_object(desired)
     wire["spec"]["template"]["spec"]["volumes"] = [{"name": "scratch", "emptyDir": {}}]
     wire["spec"]["template"]["spec"]["nodeSelector"] = {}
     return wire
 
 
-async def test_a_value_that_the_server_writes_its_own_way_costs_one_write_a_restart(opened: Open) -> None:
+async def test_a_value_that_the_server_rewrites_costs_one_write_per_restart(opened: Open) -> None:
     async with opened() as it:
-        wanted = deployment(container(resources={"limits": {"cpu": "1000m", "memory": "1024Mi"}}))
-        await it.applier.apply(wanted)
+        desired = deployment(container(resources={"limits": {"cpu": "1000m", "memory": "1024Mi"}}))
+        await it.applier.apply(desired)
         live = await it.live(Deployment, "web")
         assert containers_of(live)[0]["resources"]["limits"] == {"cpu": "1", "memory": "1Gi"}
 
         it.sent.clear()
-        await it.applier.apply(wanted)
+        await it.applier.apply(desired)
         assert it.sent == []
 
         it.restarted()
         for _ in range(3):
-            await it.applier.apply(wanted)
+            await it.applier.apply(desired)
         assert it.sent == ["apply"]
         assert (await it.live(Deployment, "web"))["metadata"]["resourceVersion"] == live["metadata"]["resourceVersion"]
 
 
-async def test_an_object_that_names_nothing_but_itself_is_applied_once(opened: Open) -> None:
+async def test_an_object_that_sets_no_fields_is_applied_once(opened: Open) -> None:
     async with opened() as it:
         await it.applier.apply(config_map())
         it.sent.clear()
@@ -120,10 +120,10 @@ async def test_an_object_that_names_nothing_but_itself_is_applied_once(opened: O
         assert it.sent == []
 
 
-async def test_what_others_do_to_fields_that_are_not_ours_causes_no_write(opened: Open) -> None:
+async def test_changes_of_fields_of_others_cause_no_write(opened: Open) -> None:
     async with opened() as it:
-        wanted = deployment(container(env=[{"name": "A", "value": "1"}]), labels={"app": "web"})
-        await it.applier.apply(wanted)
+        desired = deployment(container(env=[{"name": "A", "value": "1"}]), labels={"app": "web"})
+        await it.applier.apply(desired)
         theirs = {
             "metadata": {"labels": {"team": "blue"}, "annotations": {"note": "x"}, "finalizers": ["example.com/hold"]},
             "spec": {
@@ -138,8 +138,8 @@ async def test_what_others_do_to_fields_that_are_not_ours_causes_no_write(opened
         await it.seen(Deployment, "web")
 
         it.sent.clear()
-        await it.applier.apply(wanted)
-        await it.restarted().apply(wanted)
+        await it.applier.apply(desired)
+        await it.restarted().apply(desired)
 
         assert it.sent == []
         live = await it.live(Deployment, "web")
@@ -148,28 +148,28 @@ async def test_what_others_do_to_fields_that_are_not_ours_causes_no_write(opened
         await it.others.patch(Deployment, it.key("web"), {"metadata": {"finalizers": None}})
 
 
-async def test_a_kind_that_is_not_kept_costs_a_read_and_no_write(opened: Open) -> None:
+async def test_a_kind_that_is_not_cached_costs_a_read_and_no_write(opened: Open) -> None:
     async with opened() as it:
-        wanted = from_wire(Secret, {"metadata": {"name": "password"}, "data": {"word": "c2VjcmV0"}})
-        await it.applier.apply(wanted)
+        desired = from_wire(Secret, {"metadata": {"name": "password"}, "data": {"word": "c2VjcmV0"}})
+        await it.applier.apply(desired)
         assert it.sent == ["get", "apply"]
         it.sent.clear()
-        await it.applier.apply(wanted)
-        await it.restarted().apply(wanted)
+        await it.applier.apply(desired)
+        await it.restarted().apply(desired)
         assert it.sent == ["get", "get"]
 
 
-async def test_an_untyped_object_is_applied_like_a_typed_one(opened: Open) -> None:
+async def test_an_unstructured_object_is_applied_like_a_typed_one(opened: Open) -> None:
     async with opened() as it:
-        wanted = Unstructured(
+        desired = Unstructured(
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "1"}}
         )
-        made = await it.applier.apply(wanted)
+        made = await it.applier.apply(desired)
         assert isinstance(made, Unstructured)
         it.sent.clear()
-        again = await it.applier.apply(wanted)
+        again = await it.applier.apply(desired)
         assert (it.sent, again["data"]) == ([], {"a": "1"})
-        assert "namespace" not in wanted["metadata"]
+        assert "namespace" not in desired["metadata"]
 
 
 # Something changed
@@ -205,14 +205,14 @@ async def test_an_untyped_object_is_applied_like_a_typed_one(opened: Open) -> No
     ],
     ids=["label", "no label", "replicas", "image", "no env", "env order", "args", "selector", "owner"],
 )
-async def test_an_edit_of_what_is_ours_is_undone_by_one_write(opened: Open, edit: Any, restart: bool) -> None:
+async def test_an_edit_of_an_owned_field_is_reverted_by_one_write(opened: Open, edit: Any, restart: bool) -> None:
     async with opened() as it:
         owner = await it.client.create(config_map("owner"))
         env = [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]
         app = container(env=env, args=["--good"])
-        wanted = deployment(app, labels={"app": "web"}, replicas=2)
-        wanted = from_wire(Deployment, _with_volume(wanted))
-        await it.applier.apply(wanted, owner=owner)
+        desired = deployment(app, labels={"app": "web"}, replicas=2)
+        desired = from_wire(Deployment, _with_volume(desired))
+        await it.applier.apply(desired, owner=owner)
         before = await it.live(Deployment, "web")
         await it.others.patch(Deployment, it.key("web"), edit, patch_type="strategic")
         await it.seen(Deployment, "web")
@@ -220,7 +220,7 @@ async def test_an_edit_of_what_is_ours_is_undone_by_one_write(opened: Open, edit
             it.restarted()
 
         it.sent.clear()
-        await it.applier.apply(wanted, owner=owner)
+        await it.applier.apply(desired, owner=owner)
         assert it.sent == ["apply"]
         after = await it.live(Deployment, "web")
         assert after["spec"]["replicas"] == 2
@@ -230,12 +230,12 @@ async def test_an_edit_of_what_is_ours_is_undone_by_one_write(opened: Open, edit
         assert containers_of(after)[0]["args"] == ["--good"]
 
         it.sent.clear()
-        await it.applier.apply(wanted, owner=owner)
-        await it.restarted().apply(wanted, owner=owner)
+        await it.applier.apply(desired, owner=owner)
+        await it.restarted().apply(desired, owner=owner)
         assert it.sent == []
 
 
-async def test_a_field_that_somebody_took_and_set_back_is_made_ours_again(opened: Open) -> None:
+async def test_a_field_that_another_client_took_and_set_back_is_owned_again(opened: Open) -> None:
     async with opened() as it:
         await it.applier.apply(config_map(a="1"))
         await it.others.patch(ConfigMap, it.key("settings"), {"data": {"a": "2"}})
@@ -247,7 +247,7 @@ async def test_a_field_that_somebody_took_and_set_back_is_made_ours_again(opened
         assert it.sent == ["apply"]
 
 
-async def test_what_is_no_longer_wanted_is_removed_and_what_others_want_too_stays(opened: Open) -> None:
+async def test_fields_that_are_no_longer_desired_are_removed_unless_others_own_them_too(opened: Open) -> None:
     async with opened() as it:
         await it.applier.apply(config_map(ours="1", shared="2"))
         theirs = from_wire(ConfigMap, {"metadata": {"name": "settings"}, "data": {"shared": "2", "theirs": "3"}})
@@ -260,7 +260,7 @@ async def test_what_is_no_longer_wanted_is_removed_and_what_others_want_too_stay
         assert it.sent == []
 
 
-async def test_a_map_or_list_of_ours_becomes_empty_when_it_is_wanted_empty(opened: Open) -> None:
+async def test_a_map_or_list_becomes_empty_when_it_is_desired_empty(opened: Open) -> None:
     async with opened() as it:
         full = deployment(container(env=[{"name": "A", "value": "1"}], resources={"limits": {"cpu": "1"}}))
         empty = deployment(container(env=[], resources={"limits": {}}))
@@ -274,7 +274,7 @@ async def test_a_map_or_list_of_ours_becomes_empty_when_it_is_wanted_empty(opene
         assert it.sent == []
 
 
-async def test_a_child_that_was_deleted_is_made_again(opened: Open) -> None:
+async def test_a_deleted_child_is_created_again(opened: Open) -> None:
     async with opened() as it:
         first = await it.applier.apply(config_map(a="1"))
         await it.others.delete(first)
@@ -283,7 +283,7 @@ async def test_a_child_that_was_deleted_is_made_again(opened: Open) -> None:
         assert second.uid != first.uid
 
 
-async def test_an_object_of_the_name_that_somebody_else_made_is_taken_over(opened: Open) -> None:
+async def test_an_existing_object_of_another_client_is_adopted(opened: Open) -> None:
     async with opened() as it:
         await it.applier.apply(config_map(a="1"))
         await it.others.delete(ConfigMap, it.key("settings"))
@@ -302,19 +302,19 @@ async def test_without_force_a_field_of_another_manager_is_named_and_left_alone(
         await it.seen(Deployment, "web")
         with pytest.raises(ApplyConflict) as refusal:
             await it.applier.apply(deployment(replicas=2), force=False)
-        assert [(one.manager, one.path) for one in refusal.value.conflicts] == [("somebody-else", ".spec.replicas")]
-        assert "somebody-else" in str(refusal.value)
+        assert [(one.manager, one.path) for one in refusal.value.conflicts] == [("other-client", ".spec.replicas")]
+        assert "other-client" in str(refusal.value)
         assert (await it.live(Deployment, "web"))["spec"]["replicas"] == 3
 
         made = await it.applier.apply(deployment(replicas=2))
         assert made.spec.replicas == 2
 
 
-async def test_a_dry_run_is_not_remembered(opened: Open) -> None:
+async def test_the_result_of_a_dry_run_is_not_stored(opened: Open) -> None:
     async with opened() as it:
         client, it.client = it.client, it.client.using(dry_run=True)
         await it.restarted().apply(config_map(a="1"))
-        assert len(it.memory) == 0
+        assert len(it.last_applied) == 0
         it.client = client
         await it.restarted().apply(config_map(a="1"))
         assert (await it.live(ConfigMap, "settings"))["data"] == {"a": "1"}
@@ -323,7 +323,7 @@ async def test_a_dry_run_is_not_remembered(opened: Open) -> None:
 # Owners
 
 
-async def test_a_child_is_owned_and_lives_where_its_owner_does(opened: Open) -> None:
+async def test_a_child_has_its_owner_and_the_namespace_of_its_owner(opened: Open) -> None:
     async with opened() as it:
         owner = await it.client.create(config_map("owner"))
         child = await it.applier.apply(config_map("child"), owner=owner)
@@ -343,7 +343,7 @@ async def test_a_child_is_owned_and_lives_where_its_owner_does(opened: Open) -> 
 # Handing over
 
 
-async def test_a_field_is_handed_over_without_a_moment_of_its_default_and_taken_back(opened: Open) -> None:
+async def test_a_field_is_handed_over_without_a_reset_and_taken_back(opened: Open) -> None:
     async with opened() as it:
         await it.applier.apply(deployment(replicas=3))
         generation = (await it.live(Deployment, "web"))["metadata"]["generation"]
@@ -378,7 +378,7 @@ async def test_a_part_of_a_list_item_is_handed_over(opened: Open) -> None:
         assert made.metadata.generation == 1
 
 
-async def test_what_somebody_changed_meanwhile_needs_no_handing_over(opened: Open) -> None:
+async def test_a_field_that_another_client_has_changed_needs_no_hand_over(opened: Open) -> None:
     async with opened() as it:
         await it.applier.apply(deployment(replicas=3))
         await it.others.scale(Deployment, it.key("web"), 7)  # the cache may not have seen it
@@ -386,29 +386,29 @@ async def test_what_somebody_changed_meanwhile_needs_no_handing_over(opened: Ope
         assert (await it.applier.apply(deployment())).spec.replicas == 7
 
 
-async def test_handing_over_of_what_is_not_there_sends_nothing(opened: Open) -> None:
+async def test_handing_over_a_field_of_a_missing_object_sends_nothing(opened: Open) -> None:
     async with opened() as it:
         await it.applier.hand_over(deployment(), ".spec.replicas", to="hpa")
         assert it.sent == []
-        with pytest.raises(ValueError, match="no wire path"):
+        with pytest.raises(ValueError, match="not a wire path"):
             await it.applier.apply(deployment())
             await it.applier.hand_over(deployment(), "spec replicas", to="hpa")
 
 
-# Making anew
+# Recreate
 
 
 def selecting(app: str) -> Deployment:
-    wanted = deployment()
-    assert wanted.spec is not None
-    wanted.spec.selector.match_labels = {"app": app}
-    metadata = wanted.spec.template.metadata
+    desired = deployment()
+    assert desired.spec is not None
+    desired.spec.selector.match_labels = {"app": app}
+    metadata = desired.spec.template.metadata
     assert metadata is not None
     metadata.labels = {"app": app}
-    return wanted
+    return desired
 
 
-async def test_an_immutable_field_is_refused_unless_the_object_may_be_made_anew(opened: Open) -> None:
+async def test_an_immutable_field_is_rejected_unless_the_object_may_be_recreated(opened: Open) -> None:
     async with opened() as it:
         old = await it.applier.apply(selecting("web"))
         with pytest.raises(Invalid, match="immutable"):
@@ -421,7 +421,7 @@ async def test_an_immutable_field_is_refused_unless_the_object_may_be_made_anew(
         assert it.sent == []
 
 
-async def test_what_would_be_refused_as_a_new_object_too_deletes_nothing(opened: Open) -> None:
+async def test_an_object_that_is_invalid_in_itself_deletes_nothing(opened: Open) -> None:
     async with opened() as it:
         old = await it.applier.apply(selecting("web"))
         bad = selecting("api")
@@ -434,7 +434,7 @@ async def test_what_would_be_refused_as_a_new_object_too_deletes_nothing(opened:
         assert "deletionTimestamp" not in (await it.live(Deployment, "web"))["metadata"]
 
 
-async def test_an_object_that_takes_its_time_to_go_is_made_anew_when_it_is_gone(opened: Open) -> None:
+async def test_an_object_with_a_finalizer_is_recreated_when_it_is_gone(opened: Open) -> None:
     async with opened() as it:
         old = await it.applier.apply(selecting("web"))
         await it.others.patch(Deployment, it.key("web"), {"metadata": {"finalizers": ["example.com/hold"]}})
@@ -450,14 +450,14 @@ async def test_an_object_that_takes_its_time_to_go_is_made_anew_when_it_is_gone(
 # Pruning
 
 
-async def test_only_our_own_children_that_are_no_longer_wanted_go(opened: Open) -> None:
+async def test_only_children_that_are_no_longer_applied_are_pruned(opened: Open) -> None:
     async with opened() as it:
         owner = await it.client.create(config_map("owner"))
         stranger = await it.client.create(config_map("stranger"))
         for name in ("kept", "dropped", "failed"):
             await it.applier.apply(config_map(name, a="1"), owner=owner)
         await it.applier.apply(config_map("of-another", a="1"), owner=stranger)
-        await it.applier.apply(config_map("of-nobody", a="1"))
+        await it.applier.apply(config_map("without-owner", a="1"))
         by_hand = config_map("by-hand", a="1")
         by_hand.metadata.owner_references = (await it.others.get(ConfigMap, it.key("kept"))).metadata.owner_references
         await it.others.create(by_hand)
@@ -478,13 +478,13 @@ async def test_only_our_own_children_that_are_no_longer_wanted_go(opened: Open) 
             "kept",
             "failed",
             "of-another",
-            "of-nobody",
+            "without-owner",
             "by-hand",
         }
         assert await prune(it.client, it.cache, owner, applied, kinds=[kind_of(ConfigMap)], manager=MANAGER) == []
 
 
-async def test_a_namesake_made_since_is_not_pruned(opened: Open) -> None:
+async def test_a_new_object_of_the_same_name_is_not_pruned(opened: Open) -> None:
     async with opened() as it:
         owner = await it.client.create(config_map("owner"))
         await it.applier.apply(config_map("child", a="1"), owner=owner)
@@ -506,12 +506,12 @@ async def test_children_of_a_cluster_scoped_owner_are_pruned(opened: Open) -> No
         assert gone == [it.key("dropped")]
 
 
-def in_namespace(it: ApplyRig, wanted: ConfigMap) -> ConfigMap:
-    wanted.metadata.namespace = it.namespace
-    return wanted
+def in_namespace(it: ApplyRig, desired: ConfigMap) -> ConfigMap:
+    desired.metadata.namespace = it.namespace
+    return desired
 
 
-async def test_pruning_of_a_kind_that_is_not_kept_or_not_with_our_fields_is_refused(opened: Open) -> None:
+async def test_pruning_a_kind_that_is_not_cached_or_without_our_managed_fields_is_rejected(opened: Open) -> None:
     async with opened() as it:
         owner = await it.client.create(config_map("owner"))
         with pytest.raises(ValueError, match="owns"):

@@ -1,4 +1,4 @@
-"""The promises of controllers and managers on a real API server, judged from its audit log and what is stored."""
+"""The promises of controllers and managers on a real API server, checked with its audit log and the stored objects."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def _follows(rig: WidgetRig, old: str) -> str:
     async def another() -> bool:
         return await _leader(rig) not in ("", old)
 
-    await rig.until(another, within=60, what=f"somebody leads after {old!r}")
+    await rig.until(another, within=60, what=f"a leader after {old!r}")
     return await _leader(rig)
 
 
@@ -62,7 +62,7 @@ async def test_of_processes_that_are_killed_and_frozen_never_two_write(
             await rig.change("a", payload="2")
             last = await _follows(rig, frozen)
             await rig.converges(within=60)
-            woken = time.time()
+            resumed = time.time()
             await rig.change("a", payload="3")  # what it sees first when it wakes up
             crowd[frozen].resume()
             assert await crowd[frozen].ended() != 0, "it ends, to be started anew"
@@ -70,7 +70,7 @@ async def test_of_processes_that_are_killed_and_frozen_never_two_write(
 
         writes = audited_writes(audited_plane, rig.namespace, *crowd)
         assert _terms(writes) == [killed, frozen, last]
-        assert not [one for one in writes if one.user == frozen and one.received >= woken]
+        assert not [one for one in writes if one.user == frozen and one.received >= resumed]
         assert "does not lead any more" in crowd[frozen].log()
 
 
@@ -142,7 +142,7 @@ async def test_a_value_that_the_server_stores_in_other_letters_makes_no_loop(con
 
 
 class _Notes(Reconciler[Widget]):
-    """Says in its status what somebody else has written on its child, as far as it has seen it when it starts."""
+    """Copies to its status what another client has written to its child, as far as it sees it at the start."""
 
     async def reconcile(self, obj: Widget, ctx: Context) -> None:
         seen = await ctx.get(ConfigMap, obj.name)

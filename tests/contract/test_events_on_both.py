@@ -53,7 +53,7 @@ class Desk:
     async def settled(self) -> None:
         """Wait until nothing is left to be sent."""
         async with asyncio.timeout(60):
-            while self.recorder.stats().pending:  # noqa: ASYNC110 - the numbers tell nobody that they changed
+            while self.recorder.stats().pending:  # noqa: ASYNC110 - stats have no notification
                 await asyncio.sleep(0.05)
 
 
@@ -93,9 +93,9 @@ def count_of(event: Event) -> int:
     return event.series.count if event.series is not None else 1
 
 
-async def test_an_event_is_taken_as_it_was_told(opened: Open) -> None:
+async def test_an_event_is_stored_as_recorded(opened: Open) -> None:
     async with opened() as it:
-        made, other = await it.made("told"), await it.made("other")
+        made, other = await it.made("recorded"), await it.made("other")
         it.recorder.record(
             Reference.of(made, field_path="data.size"),
             type="Warning",
@@ -104,7 +104,7 @@ async def test_an_event_is_taken_as_it_was_told(opened: Open) -> None:
             action="Resize",
             related=Reference.of(other),
         )
-        event = await it.event_about("told", lambda _: True)
+        event = await it.event_about("recorded", lambda _: True)
     assert (event.type, event.reason, event.action, event.note) == (
         "Warning",
         "TooLarge",

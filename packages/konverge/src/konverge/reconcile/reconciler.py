@@ -40,11 +40,11 @@ class Reconciler(Generic[T]):
     finalizer: ClassVar[str] = ""
     reconcile_terminating: ClassVar[bool] = False
 
-    async def reconcile(self, obj: T, ctx: Context) -> Result | None:  # noqa: ARG002 - subclasses use them
+    async def reconcile(self, obj: T, ctx: Context, /) -> Result | None:  # noqa: ARG002 - subclasses use them
         """Create, update and delete what the object describes."""
         raise TypeError(f"{type(self).__name__} has no reconcile: write `async def reconcile(self, obj, ctx)`")
 
-    async def finalize(self, obj: T, ctx: Context) -> Result | None:  # noqa: ARG002 - subclasses use them
+    async def finalize(self, obj: T, ctx: Context, /) -> Result | None:  # noqa: ARG002 - subclasses use them
         """Clean up what garbage collection cannot, before the object is removed."""
         return None
 
@@ -76,7 +76,7 @@ class _FunctionReconciler(Reconciler[T]):
         self._function: Any = function
         self._is_async = inspect.iscoroutinefunction(function)
 
-    async def reconcile(self, obj: T, ctx: Context) -> Result | None:
+    async def reconcile(self, obj: T, ctx: Context, /) -> Result | None:
         if self._is_async:
             return cast("Result | None", await self._function(obj, ctx))
         return await _in_thread(self._function, obj, ctx)
@@ -90,10 +90,10 @@ class _ThreadedReconciler(Reconciler[T]):
         self.finalizer = inner.finalizer  # type: ignore[misc]
         self.reconcile_terminating = inner.reconcile_terminating  # type: ignore[misc]
 
-    async def reconcile(self, obj: T, ctx: Context) -> Result | None:
+    async def reconcile(self, obj: T, ctx: Context, /) -> Result | None:
         return await _in_thread(self._inner.reconcile, obj, ctx)
 
-    async def finalize(self, obj: T, ctx: Context) -> Result | None:
+    async def finalize(self, obj: T, ctx: Context, /) -> Result | None:
         if inspect.iscoroutinefunction(self._inner.finalize):
             return cast("Result | None", await self._inner.finalize(obj, ctx))
         return await _in_thread(self._inner.finalize, obj, ctx)

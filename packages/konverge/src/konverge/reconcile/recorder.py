@@ -108,7 +108,7 @@ class EventRecorder:
         # Threads that record share these counters with the event loop. Never held across an await.
         self._counter_lock = threading.Lock()
         self._recorded = 0
-        self._dropped = dict.fromkeys(("limit", "queue", "failed", "stopped"), 0)
+        self._dropped: dict[str, int] = dict.fromkeys(("limit", "queue", "failed", "stopped"), 0)
         self._written = self._creates = self._patches = 0
         self._last_logged = -math.inf
 

@@ -24,7 +24,7 @@ def start_in_thread(function: Callable[..., Any], *args: Any) -> asyncio.Future[
     """
     context = contextvars.copy_context()
     loop = asyncio.get_running_loop()
-    return loop.run_in_executor(_ThreadPerCall(), context.run, _outcome, function, args)
+    return loop.run_in_executor(_ThreadPerCall(), lambda: context.run(_outcome, function, args))
 
 
 class _ThreadPerCall(Executor):

@@ -55,15 +55,15 @@ def configure_logging(
 
     Raises: ValueError for an unknown format or level.
     """
-    stream = stream if stream is not None else sys.stderr
+    output: TextIO = stream if stream is not None else sys.stderr
     if format == "json":
         formatter: logging.Formatter = JsonFormatter()
     elif format == "human":
-        formatter = HumanFormatter(color=_is_terminal(stream))
+        formatter = HumanFormatter(color=_is_terminal(output))
     else:
         raise ValueError(f"the format of logs is 'human' or 'json', got {format!r}")
     number = _level(level)
-    handler = logging.StreamHandler(stream)
+    handler = logging.StreamHandler(output)
     handler.setFormatter(formatter)
     setattr(handler, _MARKER, True)
     root = logging.getLogger()
