@@ -1,4 +1,4 @@
-"""Storage: one revision, ordered collections, a history that can be asked and forgotten."""
+"""Storage: one revision, ordered collections, a bounded history."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def keys(entries: list[Entry]) -> list[str]:
     return [entry.key for entry in entries]
 
 
-def test_every_write_raises_the_one_revision_of_all_collections() -> None:
+def test_every_write_increments_the_revision_of_the_storage() -> None:
     storage = Storage()
 
     first = put(storage, "a/x")
@@ -36,7 +36,7 @@ def test_every_write_raises_the_one_revision_of_all_collections() -> None:
     assert (first.revision, second.revision, storage.revision) == (2, 3, 4)
 
 
-def test_an_entry_encoded_for_another_revision_is_refused_and_changes_nothing() -> None:
+def test_an_entry_for_another_revision_is_rejected_and_changes_nothing() -> None:
     storage = Storage()
 
     with pytest.raises(ValueError, match="revision 7"):
@@ -46,7 +46,7 @@ def test_an_entry_encoded_for_another_revision_is_refused_and_changes_nothing() 
     assert len(storage.collection(THINGS)) == 0
 
 
-def test_entries_are_ordered_as_the_real_server_orders_keys() -> None:
+def test_entries_are_sorted_like_keys_on_the_real_server() -> None:
     storage = Storage()
     # "-" and "." come before "/", so the namespace "a-b" comes before "a".
     for key in ("b/a", "a/z", "a-b/x", "a/b", "a.c/q"):
@@ -60,7 +60,7 @@ def test_entries_are_ordered_as_the_real_server_orders_keys() -> None:
     assert found.count("a") == 2
 
 
-def test_the_state_at_an_earlier_revision_is_told() -> None:
+def test_the_state_at_an_earlier_revision_is_available() -> None:
     storage = Storage()
     put(storage, "a", "1")
     put(storage, "b", "1")
@@ -74,7 +74,7 @@ def test_the_state_at_an_earlier_revision_is_told() -> None:
     assert [(entry.key, entry.raw) for entry in before] == [("a", b"1"), ("b", b"1")]
 
 
-def test_compaction_forgets_in_every_collection_even_in_one_that_is_made_later() -> None:
+def test_compaction_affects_every_collection_even_one_created_later() -> None:
     storage = Storage()
     put(storage, "a")
     put(storage, "b", name=OTHERS)
@@ -88,7 +88,7 @@ def test_compaction_forgets_in_every_collection_even_in_one_that_is_made_later()
     assert keys(storage.collection(THINGS).entries_at(3)) == ["a"]
 
 
-def test_a_long_history_is_cut_and_a_reader_in_the_cut_part_is_told_so() -> None:
+def test_a_long_history_is_trimmed_and_an_expired_position_is_detected() -> None:
     storage = Storage(history=4)
     found = storage.collection(THINGS)
     place = found.position_after(storage.revision)
@@ -103,7 +103,7 @@ def test_a_long_history_is_cut_and_a_reader_in_the_cut_part_is_told_so() -> None
     assert [change.entry.raw for change in recent] == [b"16", b"17", b"18", b"19"]
 
 
-def test_a_history_of_large_objects_is_cut_by_its_bytes() -> None:
+def test_a_history_of_large_objects_is_trimmed_by_size() -> None:
     storage = Storage(history=1000, history_bytes=10_000)
     for _ in range(50):
         put(storage, "a", "x" * 1000)
@@ -113,7 +113,7 @@ def test_a_history_of_large_objects_is_cut_by_its_bytes() -> None:
     assert storage.collection(THINGS).changes_from(storage.collection(THINGS).position_after(storage.revision - 5))
 
 
-def test_a_follower_is_called_after_each_change_until_it_leaves() -> None:
+def test_a_subscriber_is_called_after_each_change_until_it_unsubscribes() -> None:
     storage = Storage()
     found = storage.collection(THINGS)
     seen: list[int] = []
@@ -133,7 +133,7 @@ def test_a_follower_is_called_after_each_change_until_it_leaves() -> None:
     st.lists(st.tuples(st.sampled_from("pdc"), st.sampled_from(["a/x", "a/y", "b/x", "c"])), max_size=40),
     st.integers(2, 12),
 )
-def test_any_history_tells_every_state_it_has_not_forgotten(steps: list[tuple[str, str]], history: int) -> None:
+def test_every_state_within_the_history_can_be_restored(steps: list[tuple[str, str]], history: int) -> None:
     storage = Storage(history=history)
     found = storage.collection(THINGS)
     states: dict[int, dict[str, bytes]] = {1: {}}

@@ -1,4 +1,4 @@
-"""Bodies: JSON and YAML as the server reads them."""
+"""Request bodies: JSON and YAML are decoded as on the real server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VALUES = st.recursive(
 
 @settings(max_examples=200, deadline=None)
 @given(VALUES, st.booleans())
-def test_any_json_is_read_as_it_is_and_nothing_in_it_seems_to_repeat(value: object, ascii_only: bool) -> None:
+def test_any_json_is_decoded_without_false_duplicates(value: object, ascii_only: bool) -> None:
     body = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
 
     assert read_json(body) == (value, [])
@@ -31,39 +31,39 @@ def test_any_json_is_read_as_it_is_and_nothing_in_it_seems_to_repeat(value: obje
 
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(st.text(max_size=3), VALUES, min_size=1, max_size=3), st.booleans())
-def test_a_key_that_repeats_is_always_noticed(value: dict[str, object], ascii_only: bool) -> None:
+def test_a_duplicate_key_is_always_reported(value: dict[str, object], ascii_only: bool) -> None:
     members = [f"{json.dumps(key, ensure_ascii=ascii_only)}:{json.dumps(each)}" for key, each in value.items()]
     body = ("{" + ",".join([*members, members[0]]) + "}").encode("utf-8", "surrogatepass")
 
     assert len(read_json(body)[1]) == 1
 
 
-def test_bytes_that_are_no_utf8_and_lone_surrogates_are_replaced() -> None:
+def test_invalid_utf8_and_lone_surrogates_are_replaced() -> None:
     assert read_json(b'{"a":"\xff"}')[0] == {"a": "\ufffd"}
     assert read_json(b'{"a":"\\ud800x"}')[0] == {"a": "\ufffdx"}
 
 
 @pytest.mark.parametrize("depth", [201, 5_000, 300_000])
-def test_deep_nesting_is_refused_however_deep(depth: int) -> None:
+def test_too_deep_nesting_is_rejected(depth: int) -> None:
     with pytest.raises(BodyDecodeError, match="exceeded max depth"):
         read_json(b'{"a":' * depth + b"1" + b"}" * depth)
 
 
-def test_yaml_is_read_as_the_server_reads_it() -> None:
+def test_yaml_is_decoded_as_on_the_real_server() -> None:
     body = b"a: 2026-01-01\nb: yes\n1: x\ntrue: y\nc: &c [1]\nd: *c\n"
 
     assert read_yaml(body) == ({"a": "2026-01-01", "b": True, "1": "x", "true": "y", "c": [1], "d": [1]}, [])
 
 
-def test_a_yaml_key_that_repeats_is_named_with_its_line() -> None:
+def test_a_duplicate_yaml_key_is_reported_with_its_line() -> None:
     assert read_yaml(b"a: 1\nb: 2\na: 3\n") == ({"a": 3, "b": 2}, ['line 3: key "a" already set in map'])
 
 
-def test_only_the_first_yaml_document_counts() -> None:
+def test_only_the_first_yaml_document_is_decoded() -> None:
     assert read_yaml(b"---\na: 1\n---\nb: 2\n")[0] == {"a": 1}
 
 
-def test_yaml_aliases_cannot_grow_without_bounds() -> None:
+def test_yaml_aliases_cannot_expand_without_limit() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
 
@@ -75,5 +75,5 @@ def test_yaml_aliases_cannot_grow_without_bounds() -> None:
     ("body", "shown"),
     [(b"", "<empty>"), (b"{}", "{}"), (b"[]", "5b5d"), (b"{" + b"x" * 40, "{" + "x" * 29 + " ...")],
 )
-def test_a_refused_body_is_shown_by_its_beginning(body: bytes, shown: str) -> None:
+def test_a_rejected_body_is_summarized_by_its_start(body: bytes, shown: str) -> None:
     assert summary(body) == shown

@@ -1,4 +1,4 @@
-"""Evictions: a pod goes unless a disruption budget needs it."""
+"""Evictions: a pod is deleted unless a disruption budget forbids it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def running_pod(*, ready: bool = True, **budget: Any) -> VirtualTimeServer
     return plane
 
 
-async def test_an_eviction_takes_from_the_budget_and_says_so_in_the_pod() -> None:
+async def test_an_eviction_decrements_the_budget_and_sets_a_pod_condition() -> None:
     plane = await running_pod(disruptionsAllowed=1, currentHealthy=2, desiredHealthy=1)
 
     assert (await plane.request("POST", f"{PODS}/p/eviction", EVICTION))[0] == 201
@@ -42,7 +42,7 @@ async def test_an_eviction_takes_from_the_budget_and_says_so_in_the_pod() -> Non
     assert list(budget["status"]["disruptedPods"]) == ["p"]
 
 
-async def test_a_used_up_budget_keeps_the_pod() -> None:
+async def test_an_exhausted_budget_prevents_the_eviction() -> None:
     plane = await running_pod(disruptionsAllowed=0, currentHealthy=1, desiredHealthy=1)
 
     code, refused = await plane.request("POST", f"{PODS}/p/eviction", EVICTION)
@@ -54,7 +54,7 @@ async def test_a_used_up_budget_keeps_the_pod() -> None:
     assert "deletionTimestamp" not in (await plane.good("GET", f"{PODS}/p"))["metadata"]
 
 
-async def test_a_budget_that_nobody_has_counted_asks_for_patience() -> None:
+async def test_an_unprocessed_budget_responds_with_retry_after() -> None:
     plane = await running_pod(observedGeneration=0)
 
     answer = await plane.send("POST", f"{PODS}/p/eviction", EVICTION)
@@ -70,13 +70,13 @@ async def test_a_budget_that_nobody_has_counted_asks_for_patience() -> None:
         ({"currentHealthy": 0, "desiredHealthy": 1, "policy": "AlwaysAllow"}, 201),
     ],
 )
-async def test_a_pod_that_is_not_ready_counts_only_where_the_budget_needs_it(budget: Json, code: int) -> None:
+async def test_an_unready_pod_is_protected_only_if_the_budget_needs_it(budget: Json, code: int) -> None:
     plane = await running_pod(ready=False, disruptionsAllowed=0, **budget)
 
     assert (await plane.request("POST", f"{PODS}/p/eviction", EVICTION))[0] == code
 
 
-async def test_a_rehearsed_eviction_changes_nothing() -> None:
+async def test_a_dry_run_eviction_changes_nothing() -> None:
     plane = await running_pod(disruptionsAllowed=1, currentHealthy=2, desiredHealthy=1)
     version = plane.server.cluster.storage.revision
 
@@ -85,7 +85,7 @@ async def test_a_rehearsed_eviction_changes_nothing() -> None:
     assert plane.server.cluster.storage.revision == version
 
 
-async def test_two_budgets_for_one_pod_are_refused() -> None:
+async def test_two_budgets_for_one_pod_are_rejected() -> None:
     plane = await running_pod(disruptionsAllowed=1)
     await plane.good("POST", BUDGETS, {"metadata": {"name": "c"}, "spec": {"selector": {}}})
 

@@ -1,4 +1,4 @@
-"""Lists: which state they show, page by page, and what they say of versions they cannot serve."""
+"""Lists: the revision of a list, paging, and versions that cannot be served."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def test_pages_are_a_snapshot_whatever_is_written_between_them() -> None:
     assert "continue" not in third["metadata"]
 
 
-async def test_a_limit_counts_what_matches_and_then_nothing_is_said_of_the_rest() -> None:
+async def test_a_limit_counts_matching_objects_and_omits_the_remaining_count() -> None:
     plane = await filled()
 
     page = await plane.good("GET", f"{CONFIG_MAPS}?limit=2&labelSelector=odd%3D0")
@@ -50,7 +50,7 @@ async def test_a_limit_counts_what_matches_and_then_nothing_is_said_of_the_rest(
     assert names(rest) == ["w4"]
 
 
-async def test_a_page_of_a_forgotten_version_offers_to_go_on_without_consistency() -> None:
+async def test_an_expired_page_offers_an_inconsistent_continue_token() -> None:
     plane = await filled()
     first = await plane.good("GET", f"{CONFIG_MAPS}?limit=2")
     await plane.good("POST", CONFIG_MAPS, config_map("w9"))
@@ -63,7 +63,7 @@ async def test_a_page_of_a_forgotten_version_offers_to_go_on_without_consistency
     assert names(rest) == ["w2", "w3", "w4", "w9"]
 
 
-async def test_an_exact_version_is_shown_as_it_was_and_refused_when_it_is_forgotten() -> None:
+async def test_an_exact_version_returns_that_state_until_it_expires() -> None:
     plane = await filled(3)
     then = plane.server.cluster.storage.revision
     await plane.good("DELETE", f"{CONFIG_MAPS}/w1")
@@ -86,7 +86,7 @@ async def test_a_limit_is_ignored_for_version_zero() -> None:
 
 
 @pytest.mark.parametrize("path", [f"{CONFIG_MAPS}?resourceVersionMatch=NotOlderThan&", f"{CONFIG_MAPS}/w0?"])
-async def test_a_version_of_the_future_is_waited_for_three_seconds(path: str) -> None:
+async def test_a_future_version_is_awaited_for_three_seconds(path: str) -> None:
     plane = await filled(1)
     future = plane.server.cluster.storage.revision + 1
     start = asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""Objects through the embedded server: what a write keeps, sets, ignores and refuses."""
+"""Writes of objects: what the server sets, keeps, ignores and rejects."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_the_client_cannot_choose_system_fields() -> None:
     assert "selfLink" not in made["metadata"]
 
 
-async def test_the_same_seed_gives_the_same_uids_and_names() -> None:
+async def test_the_same_seed_generates_the_same_uids_and_names() -> None:
     async def names() -> tuple[str, str]:
         made = await VirtualTimeServer().good("POST", CONFIG_MAPS, {"metadata": {"generateName": "a-"}})
         return made["metadata"]["uid"], made["metadata"]["name"]
@@ -51,7 +51,7 @@ async def test_the_same_seed_gives_the_same_uids_and_names() -> None:
     assert await names() == await names()
 
 
-async def test_a_generated_name_is_the_stem_and_five_letters() -> None:
+async def test_a_generated_name_is_the_prefix_and_five_characters() -> None:
     plane = VirtualTimeServer()
 
     made = await plane.good("POST", CONFIG_MAPS, {"metadata": {"generateName": "x" * 70 + "-"}})
@@ -59,7 +59,7 @@ async def test_a_generated_name_is_the_stem_and_five_letters() -> None:
     assert re.fullmatch("x{58}[bcdfghjklmnpqrstvwxz2456789]{5}", made["metadata"]["name"])
 
 
-async def test_a_write_that_changes_nothing_keeps_the_version_and_tells_nobody() -> None:
+async def test_a_write_that_changes_nothing_keeps_the_version_and_sends_no_event() -> None:
     plane = VirtualTimeServer()
     made = await plane.good("POST", CONFIG_MAPS, config_map("a", x="1", y="2"))
     version = plane.server.cluster.storage.revision
@@ -73,7 +73,7 @@ async def test_a_write_that_changes_nothing_keeps_the_version_and_tells_nobody()
     assert plane.server.cluster.storage.revision == version
 
 
-async def test_a_dry_run_answers_as_the_write_would_and_stores_nothing() -> None:
+async def test_a_dry_run_responds_like_the_write_and_stores_nothing() -> None:
     plane = VirtualTimeServer()
     version = plane.server.cluster.storage.revision
 
@@ -127,7 +127,7 @@ async def test_scaling_changes_the_replicas_and_nothing_else() -> None:
     assert (found["spec"]["replicas"], found["metadata"]["generation"]) == (4, 2)
 
 
-async def test_an_object_with_a_finalizer_goes_with_the_write_that_takes_it_away() -> None:
+async def test_an_object_is_removed_by_the_write_that_removes_its_last_finalizer() -> None:
     plane = VirtualTimeServer()
     wish = config_map("a")
     wish["metadata"]["finalizers"] = ["ex.io/f"]
@@ -153,7 +153,7 @@ async def test_an_object_with_a_finalizer_goes_with_the_write_that_takes_it_away
         ({"orphanDependents": True}, ["orphan"]),
     ],
 )
-async def test_a_propagation_policy_leaves_its_mark(options: Json, finalizers: list[str]) -> None:
+async def test_a_propagation_policy_sets_its_finalizer(options: Json, finalizers: list[str]) -> None:
     plane = VirtualTimeServer()
     await plane.good("POST", CONFIG_MAPS, config_map("a"))
 
@@ -162,7 +162,7 @@ async def test_a_propagation_policy_leaves_its_mark(options: Json, finalizers: l
     assert marked["metadata"]["finalizers"] == finalizers
 
 
-async def test_a_pod_on_a_node_gets_its_grace_which_can_only_shrink() -> None:
+async def test_the_grace_period_of_a_pod_on_a_node_can_only_shrink() -> None:
     plane = VirtualTimeServer()
     pods = "/api/v1/namespaces/default/pods"
     pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}], "nodeName": "n"}}
@@ -192,7 +192,7 @@ async def test_a_pod_is_bound_to_a_node_once() -> None:
     assert (await plane.request("POST", f"{pods}/p/binding", binding))[0] == 409
 
 
-async def test_a_namespace_that_goes_takes_nothing_new_and_waits_for_its_content() -> None:
+async def test_a_terminating_namespace_rejects_creates_and_waits_for_its_finalizer() -> None:
     plane = VirtualTimeServer()
     await plane.good("POST", "/api/v1/namespaces", {"metadata": {"name": "t"}})
 
@@ -206,7 +206,7 @@ async def test_a_namespace_that_goes_takes_nothing_new_and_waits_for_its_content
     assert (await plane.request("GET", "/api/v1/namespaces/t"))[0] == 404
 
 
-async def test_the_first_objects_of_a_cluster_are_there() -> None:
+async def test_the_bootstrap_objects_exist() -> None:
     plane = VirtualTimeServer()
 
     namespaces = await plane.good("GET", "/api/v1/namespaces")
@@ -234,7 +234,7 @@ async def test_an_event_is_one_object_in_two_groups() -> None:
     assert (await plane.request("GET", f"{core}/e"))[0] == 404
 
 
-async def test_an_event_goes_an_hour_after_its_last_write_and_watchers_hear_of_it() -> None:
+async def test_an_event_expires_an_hour_after_its_last_write_and_watches_receive_the_deletion() -> None:
     plane = VirtualTimeServer()
     events = "/api/v1/namespaces/default/events"
     for name in "ab":
@@ -257,6 +257,8 @@ async def test_a_lease_is_created_by_put() -> None:
     plane = VirtualTimeServer()
     leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
-    code, made = await plane.request("PUT", f"{leases}/l", {"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}})
+    code, made = await plane.request(
+        "PUT", f"{leases}/l", {"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}}
+    )
 
     assert (code, made["spec"]["holderIdentity"]) == (201, "me")

@@ -1,4 +1,4 @@
-"""Ages in tables, in the real server's rounding; versions in the order of discovery."""
+"""Ages in tables, rounded as on the real server; the order of versions in discovery."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
         (9 * YEAR + 40 * DAY, "9y"),
     ],
 )
-def test_a_duration_is_rounded_as_the_server_rounds(seconds: float, shown: str) -> None:
+def test_a_duration_is_rounded_as_on_the_real_server(seconds: float, shown: str) -> None:
     assert human_duration(seconds) == shown
 
 

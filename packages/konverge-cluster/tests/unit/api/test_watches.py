@@ -1,4 +1,4 @@
-"""Watches: every change once and in order, from any version that is still known, however the watcher reads."""
+"""Watches: every change once and in order, from any version in the history, at any reading speed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from virtual_server import CONFIG_MAPS, Json, VirtualTimeServer, config_map
 from konverge.testing.virtual_time import run_in_virtual_time
+from virtual_server import CONFIG_MAPS, Json, VirtualTimeServer, config_map
 
 
 def told(events: Iterable[Json]) -> list[tuple[str, str, int]]:
@@ -21,7 +21,7 @@ def told(events: Iterable[Json]) -> list[tuple[str, str, int]]:
     ]
 
 
-async def test_a_watch_from_a_version_tells_every_change_after_it() -> None:
+async def test_a_watch_from_a_version_sends_every_change_after_it() -> None:
     plane = VirtualTimeServer()
     await plane.good("POST", CONFIG_MAPS, config_map("a"))
     start = plane.server.cluster.storage.revision
@@ -36,7 +36,7 @@ async def test_a_watch_from_a_version_tells_every_change_after_it() -> None:
     assert events == [("MODIFIED", "a", start + 1), ("ADDED", "b", start + 3), ("DELETED", "a", start + 4)]
 
 
-async def test_a_watch_without_a_version_starts_with_what_is_there() -> None:
+async def test_a_watch_without_a_version_starts_with_the_current_objects() -> None:
     plane = VirtualTimeServer()
     for name in "ab":
         await plane.good("POST", CONFIG_MAPS, config_map(name))
@@ -51,7 +51,7 @@ async def test_a_watch_without_a_version_starts_with_what_is_there() -> None:
     assert first[0]["object"]["kind"] == "ConfigMap"
 
 
-async def test_a_streamed_list_ends_with_a_bookmark_that_says_so() -> None:
+async def test_a_streamed_list_ends_with_an_annotated_bookmark() -> None:
     plane = VirtualTimeServer()
     await plane.good("POST", CONFIG_MAPS, config_map("a"))
     options = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
@@ -66,7 +66,7 @@ async def test_a_streamed_list_ends_with_a_bookmark_that_says_so() -> None:
     assert events[1]["object"] == {"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata}
 
 
-async def test_no_initial_events_means_from_now_on() -> None:
+async def test_without_initial_events_a_watch_starts_at_the_current_revision() -> None:
     plane = VirtualTimeServer()
     await plane.good("POST", CONFIG_MAPS, config_map("a"))
     options = {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan"}
@@ -78,7 +78,7 @@ async def test_no_initial_events_means_from_now_on() -> None:
     assert [name for _, name, _ in events] == ["b"]
 
 
-async def test_bookmarks_come_each_minute_and_two_seconds_before_the_end() -> None:
+async def test_bookmarks_are_sent_every_minute_and_two_seconds_before_the_end() -> None:
     plane = VirtualTimeServer()
     loop = asyncio.get_running_loop()
     start = plane.server.cluster.storage.revision
@@ -97,14 +97,14 @@ async def test_bookmarks_come_each_minute_and_two_seconds_before_the_end() -> No
     assert loop.time() - began == 150
 
 
-async def test_nobody_gets_a_bookmark_unasked() -> None:
+async def test_bookmarks_are_sent_only_on_request() -> None:
     plane = VirtualTimeServer()
 
     async with plane.watch(CONFIG_MAPS, timeoutSeconds=300) as watcher:
         assert await watcher.rest() == []
 
 
-async def test_a_selector_sees_objects_come_and_go() -> None:
+async def test_a_selector_turns_changes_into_additions_and_deletions() -> None:
     plane = VirtualTimeServer()
     await plane.good("POST", CONFIG_MAPS, config_map("a", {"app": "w"}, k="old"))
     start = plane.server.cluster.storage.revision
@@ -121,7 +121,7 @@ async def test_a_selector_sees_objects_come_and_go() -> None:
     assert events[0]["object"]["metadata"]["labels"] == {"app": "w"}
 
 
-async def test_a_forgotten_version_is_an_error_event_and_the_end() -> None:
+async def test_an_expired_version_is_an_error_event_and_ends_the_watch() -> None:
     plane = VirtualTimeServer()
     await plane.good("POST", CONFIG_MAPS, config_map("a"))
     plane.server.cluster.storage.compact()
@@ -134,7 +134,7 @@ async def test_a_forgotten_version_is_an_error_event_and_the_end() -> None:
     ]
 
 
-async def test_a_version_of_the_future_is_silence() -> None:
+async def test_a_watch_from_a_future_version_sends_nothing_until_it_is_reached() -> None:
     plane = VirtualTimeServer()
     future = plane.server.cluster.storage.revision + 2
 
@@ -146,7 +146,7 @@ async def test_a_version_of_the_future_is_silence() -> None:
     assert events == [("ADDED", "c", future + 1)]
 
 
-async def test_a_watcher_that_falls_too_far_behind_is_ended() -> None:
+async def test_a_watch_that_falls_too_far_behind_is_closed() -> None:
     plane = VirtualTimeServer(history=10)
     await plane.good("POST", CONFIG_MAPS, config_map("a"))
 
@@ -157,7 +157,7 @@ async def test_a_watcher_that_falls_too_far_behind_is_ended() -> None:
         assert await watcher.rest() == []
 
 
-async def test_a_watch_that_is_closed_follows_nothing_any_more() -> None:
+async def test_a_closed_watch_is_unsubscribed() -> None:
     plane = VirtualTimeServer()
     found = plane.server.cluster.storage.collection(("", "configmaps"))
 
@@ -169,7 +169,7 @@ async def test_a_watch_that_is_closed_follows_nothing_any_more() -> None:
     assert found.watcher_count == 0
 
 
-async def test_many_watchers_share_the_bytes_of_an_event() -> None:
+async def test_watches_share_the_encoded_bytes_of_an_event() -> None:
     plane = VirtualTimeServer()
     query = f"{CONFIG_MAPS}?watch=1&resourceVersion={plane.server.cluster.storage.revision}"
     answers = [await plane.send("GET", query) for _ in range(3)]
@@ -182,7 +182,7 @@ async def test_many_watchers_share_the_bytes_of_an_event() -> None:
         await answer.close()
 
 
-async def test_a_table_is_watched_with_its_columns_once() -> None:
+async def test_a_watched_table_has_its_columns_in_the_first_event_only() -> None:
     plane = VirtualTimeServer()
     for name in "ab":
         await plane.good("POST", CONFIG_MAPS, config_map(name))

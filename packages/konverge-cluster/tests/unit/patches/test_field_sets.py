@@ -1,4 +1,4 @@
-"""Sets of fields against a model: plain sets of paths."""
+"""Field sets, compared with a model: plain sets of paths."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_messages_name_members_before_what_is_below_them() -> None:
     ]
 
 
-def test_what_a_client_writes_is_brought_to_one_form() -> None:
+def test_elements_from_clients_are_made_canonical() -> None:
     sent: FieldSet = {
         "f:a": {".": {}},
         'k:{"b": 1, "a": "x"}': None,
@@ -145,7 +145,7 @@ def test_what_a_client_writes_is_brought_to_one_form() -> None:
 @pytest.mark.parametrize(
     "sent", [{"f": {}}, {"fa": {}}, {"": {}}, {"k:[1]": {}}, {"k:{": {}}, {"i:x": {}}, {"f:a": 1}, []]
 )
-def test_what_is_no_set_is_refused(sent: Any) -> None:
+def test_an_invalid_set_is_rejected(sent: Any) -> None:
     with pytest.raises(PathElementError):
         read_set(sent)
 

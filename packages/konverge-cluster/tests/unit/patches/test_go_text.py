@@ -1,4 +1,4 @@
-"""The notations of Go that keys and messages are written in."""
+"""The formats of Go in keys of field sets and in messages."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ def test_kinds_are_the_types_that_go_decodes_to() -> None:
     assert kinds == ["<nil>", "bool", "int64", "float64", "string", "[]interface {}", "map[string]interface {}"]
 
 
-def test_something_else_than_a_string_says_so() -> None:
+def test_values_that_are_not_strings_are_marked() -> None:
     assert as_string("x") == "x"
     assert as_string({"a": [1, None]}) == "map[a:[%!s(int64=1) %!s(<nil>)]]"

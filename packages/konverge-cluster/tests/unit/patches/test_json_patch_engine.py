@@ -1,4 +1,4 @@
-"""JSON patch: the RFC, the real server's leniencies, and that nothing given is changed."""
+"""JSON patch: the RFC, the deviations of the real server, and unchanged arguments."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_copying_a_missing_key_copies_null() -> None:
     assert patched({"op": "copy", "from": "/a/nowhere", "path": "/z"})["z"] is None
 
 
-def test_a_copy_and_its_origin_are_changed_apart() -> None:
+def test_a_copy_and_its_source_are_independent() -> None:
     copied = {"op": "copy", "from": "/a", "path": "/z"}
     result = patched({"op": "add", "path": "/a/b", "value": 2}, copied, {"op": "remove", "path": "/z/c/0"})
     assert result["a"]["c"] == DOCUMENT["a"]["c"]
@@ -117,7 +117,7 @@ def test_the_whole_document_can_be_replaced_by_an_object_only() -> None:
         {"op": "move", "path": "/a"},
     ],
 )
-def test_what_does_not_fit_is_unprocessable_and_says_no_more(operation: dict[str, Any]) -> None:
+def test_an_operation_that_does_not_apply_is_422_without_the_reason(operation: dict[str, Any]) -> None:
     text = "the server rejected our request due to an error in our request"
     assert failure([{"op": "add", "path": "/a/first", "value": 1}, operation]) == (422, text)
 
@@ -133,7 +133,7 @@ def test_what_does_not_fit_is_unprocessable_and_says_no_more(operation: dict[str
         ([{"path": {}}], "cannot unmarshal object into Go struct field jsonPatchOp.path of type string"),
     ],
 )
-def test_what_is_no_patch_is_a_bad_request(patch: Any, text: str) -> None:
+def test_an_invalid_patch_is_a_bad_request(patch: Any, text: str) -> None:
     assert failure(patch) == (400, f"error decoding patch: json: {text}")
 
 
@@ -146,13 +146,13 @@ def test_what_is_no_patch_is_a_bad_request(patch: Any, text: str) -> None:
         ([{"op": "add", "path": 1}], 422, "the server rejected our request due to an error in our request"),
     ],
 )
-def test_without_field_validation_the_words_are_others(patch: Any, code: int, text: str) -> None:
+def test_without_field_validation_the_texts_differ(patch: Any, code: int, text: str) -> None:
     with pytest.raises(PatchError) as caught:
         apply_json_patch(DOCUMENT, patch, ignore_validation=True)
     assert (caught.value.code, caught.value.message) == (code, text)
 
 
-def test_fields_that_no_operation_has_are_told() -> None:
+def test_unknown_fields_of_operations_are_reported() -> None:
     patch = [{"op": "test", "Op": 1}, None, {"value": 1, "from": "", "path": "", "bogus": 1}]
     assert unknown_operation_fields(patch) == [
         'json patch unknown field "[0].Op"',
@@ -176,7 +176,7 @@ def test_fields_that_no_operation_has_are_told() -> None:
         ),
     ],
 )
-def test_the_cause_says_what_failed(operation: dict[str, Any], why: str) -> None:
+def test_the_cause_of_the_error_is_the_reason(operation: dict[str, Any], why: str) -> None:
     with pytest.raises(PatchError) as caught:
         apply_json_patch(DOCUMENT, [operation])
     assert str(caught.value.__cause__) == why
@@ -218,7 +218,7 @@ def by_copying(document: Any, patch: list[dict[str, Any]]) -> Any:
 
 @settings(max_examples=60, deadline=None)
 @given(documents, st.lists(operations, max_size=5))
-def test_shared_parts_never_show(document: Any, patch: list[dict[str, Any]]) -> None:
+def test_sharing_has_no_visible_effect(document: Any, patch: list[dict[str, Any]]) -> None:
     before = copy.deepcopy((document, patch))
     try:
         result = apply_json_patch(document, patch)

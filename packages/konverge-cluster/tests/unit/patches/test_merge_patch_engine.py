@@ -36,7 +36,7 @@ def test_an_object_that_replaces_something_else_loses_its_nulls() -> None:
     assert apply_merge_patch({"a": None}, {"a": {"b": None, "c": 2}}) == {"a": {"c": 2}}
 
 
-def test_what_the_patch_does_not_touch_is_shared() -> None:
+def test_unchanged_parts_are_shared() -> None:
     document = {"a": {"b": [1]}, "c": {"d": 1}}
     assert apply_merge_patch(document, {"c": {"d": 2}})["a"] is document["a"]
 
@@ -49,13 +49,13 @@ def test_what_the_patch_does_not_touch_is_shared() -> None:
         (1.5, "error decoding patch: json: cannot unmarshal number into Go value of type map[string]interface {}"),
     ],
 )
-def test_what_is_no_object_is_a_bad_request(patch: Any, text: str) -> None:
+def test_a_patch_that_is_not_an_object_is_a_bad_request(patch: Any, text: str) -> None:
     with pytest.raises(PatchError) as caught:
         apply_merge_patch({}, patch)
     assert (caught.value.code, caught.value.message) == (400, text)
 
 
-def test_without_field_validation_less_is_said() -> None:
+def test_without_field_validation_the_error_is_shorter() -> None:
     with pytest.raises(PatchError, match=r"^Invalid JSON Patch$"):
         apply_merge_patch({}, [], ignore_validation=True)
 
@@ -71,7 +71,7 @@ documents = st.dictionaries(st.sampled_from("abc"), values, max_size=3)
 
 @settings(max_examples=60, deadline=None)
 @given(documents, documents)
-def test_the_patch_from_one_object_to_another_leads_there(old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_a_computed_patch_turns_the_old_object_into_the_new_one(old: dict[str, Any], new: dict[str, Any]) -> None:
     before = copy.deepcopy(old)
     assert apply_merge_patch(old, merge_patch(old, new)) == new
     assert old == before
@@ -79,6 +79,6 @@ def test_the_patch_from_one_object_to_another_leads_there(old: dict[str, Any], n
 
 @settings(max_examples=60, deadline=None)
 @given(documents, documents)
-def test_a_patch_applied_twice_is_applied_once(document: dict[str, Any], patch: dict[str, Any]) -> None:
+def test_applying_a_patch_twice_equals_applying_it_once(document: dict[str, Any], patch: dict[str, Any]) -> None:
     once = apply_merge_patch(document, patch)
     assert apply_merge_patch(once, patch) == once

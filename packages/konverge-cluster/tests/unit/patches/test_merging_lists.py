@@ -1,4 +1,4 @@
-"""The order of a list that two sides know."""
+"""The order of merged lists."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ def merged(topology: Topology, live: str, config: str) -> str:
         ("aab", "ac", "acb"),
     ],
 )
-def test_items_stand_where_both_sides_would_look_for_them(
-    widget_topology: Topology, live: str, config: str, result: str
-) -> None:
+def test_items_keep_the_order_of_both_lists(widget_topology: Topology, live: str, config: str, result: str) -> None:
     assert merged(widget_topology, live, config) == result
 
 
@@ -45,7 +43,7 @@ def test_shared_items_are_merged_in_the_order_of_the_configuration(widget_topolo
 
 
 @pytest.mark.parametrize("nothing", [None, {}, []])
-def test_nothing_said_of_a_granular_container_changes_nothing(widget_topology: Topology, nothing: Any) -> None:
+def test_an_empty_granular_container_changes_nothing(widget_topology: Topology, nothing: Any) -> None:
     name = "tags" if nothing == [] else "labels"
     live = {"spec": {"labels": {"a": "1"}, "tags": ["x"]}}
     assert merge(widget_topology.root, live, {"spec": {name: nothing}}) is live

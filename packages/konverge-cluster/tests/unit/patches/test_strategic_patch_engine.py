@@ -1,4 +1,4 @@
-"""Strategic merge patch: lists by their keys, directives, order, and the words of failures."""
+"""Strategic merge patch: lists merged by key, directives, order, and error texts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_items_are_merged_by_their_key(deployment: Endpoint) -> None:
     assert containers_of(result) == [{"name": "a", "image": "1"}, {"name": "b", "image": "2"}]
 
 
-def test_new_items_stand_before_those_of_the_live_list(deployment: Endpoint) -> None:
+def test_new_items_come_before_those_of_the_live_list(deployment: Endpoint) -> None:
     live = pod({"name": "a", "env": env("B")})
     result = patched(deployment, live, pod({"name": "a", "env": env("Z")}))
     assert containers_of(result)[0]["env"] == env("Z", "B")
@@ -58,7 +58,7 @@ def test_known_items_keep_the_order_of_the_live_list(deployment: Endpoint) -> No
     assert containers_of(result)[0]["env"] == env("A", "B", "C")
 
 
-def test_an_order_that_is_said_wins(deployment: Endpoint) -> None:
+def test_an_explicit_order_wins(deployment: Endpoint) -> None:
     live = pod({"name": "a", "env": env("A", "B", "C")})
     order = {"name": "a", "$setElementOrder/env": env("C", "A"), "env": [{"name": "A", "value": "1"}]}
     result = patched(deployment, live, pod(order))
@@ -82,7 +82,7 @@ def test_a_map_is_replaced_or_emptied(deployment: Endpoint) -> None:
     assert patched(deployment, live, patch)["metadata"] == {"labels": {"c": "1"}, "annotations": {}}
 
 
-def test_other_keys_than_the_retained_go(deployment: Endpoint) -> None:
+def test_keys_that_are_not_retained_are_removed(deployment: Endpoint) -> None:
     live = {"spec": {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}}
     patch = {"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}
     assert patched(deployment, live, patch)["spec"]["strategy"] == {"type": "Recreate"}
@@ -112,7 +112,7 @@ def test_directives_and_nulls_in_new_values_are_dropped(deployment: Endpoint) ->
     assert containers_of(result) == [{"name": "a", "env": [{"name": "B"}]}]
 
 
-def test_a_field_is_found_in_other_capitals(deployment: Endpoint) -> None:
+def test_a_field_is_found_ignoring_case(deployment: Endpoint) -> None:
     live = {"metadata": {"finalizers": ["a"]}}
     patch = {"metadata": {"$setElementOrder/FINALIZERS": ["a"]}}
     assert patched(deployment, live, patch) == live
@@ -142,14 +142,14 @@ def test_a_field_is_found_in_other_capitals(deployment: Endpoint) -> None:
         ([], 400, "json: cannot unmarshal array into Go value of type map[string]interface {}"),
     ],
 )
-def test_what_cannot_be_read_fails_in_the_words_of_the_real_server(
+def test_undecodable_patches_fail_with_the_texts_of_the_real_server(
     deployment: Endpoint, patch: Any, code: int, message: str
 ) -> None:
     live = {"metadata": {}, **pod({"name": "a"})}
     assert failure(deployment, live, patch) == (code, message)
 
 
-def test_items_that_stand_in_another_order_than_said_are_refused(deployment: Endpoint) -> None:
+def test_items_that_contradict_the_explicit_order_are_rejected(deployment: Endpoint) -> None:
     patch = pod({"name": "b"}, {"name": "a"})
     patch["spec"]["template"]["spec"]["$setElementOrder/containers"] = env("a", "b")
     code, message = failure(deployment, pod({"name": "a"}), patch)

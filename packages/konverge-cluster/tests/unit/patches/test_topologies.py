@@ -1,4 +1,4 @@
-"""Topologies from schemas: what is granular, what is atomic, what a fresh struct holds."""
+"""Topologies from schemas: granular and atomic values, and the content of a new struct."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def sequence_of(node: Node) -> SequenceType:
         ({"x-kubernetes-list-type": "atomic", "x-kubernetes-patch-strategy": "merge"}, True, ()),
     ],
 )
-def test_lists_are_what_the_schema_says(said: dict[str, Any], atomic: bool, keys: tuple[str, ...]) -> None:
+def test_the_schema_determines_the_list_type(said: dict[str, Any], atomic: bool, keys: tuple[str, ...]) -> None:
     made = sequence_of(node_of({"type": "array", "items": {"type": "string"}, **said}))
     assert (made.atomic, made.keys) == (atomic, keys)
 
@@ -65,11 +65,11 @@ def test_a_map_type_beside_a_reference_overrides_that_of_the_type() -> None:
         ({"$ref": "io.k8s.apimachinery.pkg.api.resource.Quantity"}, "untyped"),
     ],
 )
-def test_scalars_are_what_the_schema_says(schema: dict[str, Any], scalar: str) -> None:
+def test_the_schema_determines_the_scalar_type(schema: dict[str, Any], scalar: str) -> None:
     assert node_of(schema).scalar == scalar
 
 
-def test_unknown_fields_are_let_in_where_the_schema_preserves_them() -> None:
+def test_unknown_fields_are_allowed_where_the_schema_preserves_them() -> None:
     inner = {"type": "object", "properties": {"b": {"type": "object", "properties": {"c": {"type": "string"}}}}}
     closed, opened = node_of(inner), node_of({**inner, "x-kubernetes-preserve-unknown-fields": True})
     with pytest.raises(ValidationError, match="field not declared in schema"):
@@ -91,12 +91,12 @@ def test_a_type_may_contain_itself() -> None:
     }
 
 
-def test_a_kind_that_is_not_described_is_refused() -> None:
+def test_an_unknown_kind_is_an_error() -> None:
     with pytest.raises(KeyError, match="Nothing"):
         Schemas({}).topology("io.k8s.Nothing")
 
 
-def test_a_fresh_struct_holds_what_go_always_writes(schemas: Schemas) -> None:
+def test_a_new_struct_has_the_fields_that_go_always_writes(schemas: Schemas) -> None:
     assert schemas.topology("io.k8s.api.core.v1.ConfigMap").zero == {
         "metadata": {"creationTimestamp": None, "deletionTimestamp": None}
     }

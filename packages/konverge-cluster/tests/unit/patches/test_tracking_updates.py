@@ -1,4 +1,4 @@
-"""Who owns what after creates, updates and patches."""
+"""Field ownership after creates, updates and patches."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def owners(obj: Json) -> dict[str, Any]:
     return {entry["manager"]: entry["fieldsV1"] for entry in obj["metadata"].get("managedFields", [])}
 
 
-def test_a_create_owns_all_it_says(config_map_endpoint: Endpoint) -> None:
+def test_a_create_owns_all_its_fields(config_map_endpoint: Endpoint) -> None:
     made = written(None, config_map(a="1"), config_map_endpoint, by="probe", now=EARLY)
     assert made["metadata"]["managedFields"] == [
         {
@@ -82,21 +82,21 @@ def test_a_custom_resource_owns_its_spec_itself(widget: Endpoint) -> None:
     assert entry["fieldsV1"] == {"f:spec": {".": {}, "f:size": {}}}
 
 
-def test_what_the_server_sets_is_nobodys(config_map_endpoint: Endpoint) -> None:
+def test_no_manager_owns_the_fields_that_the_server_sets(config_map_endpoint: Endpoint) -> None:
     obj = config_map()
     obj["metadata"] |= {"generation": 1, "creationTimestamp": EARLY, "resourceVersion": "1", "labels": {"a": "1"}}
     [entry] = track_update(None, obj, manager="m", endpoint=config_map_endpoint, now=EARLY)
     assert entry["fieldsV1"] == {"f:data": {}, "f:metadata": {"f:labels": {".": {}, "f:a": {}}}}
 
 
-def test_whoever_changes_a_field_takes_it(config_map_endpoint: Endpoint) -> None:
+def test_a_manager_that_changes_a_field_owns_it(config_map_endpoint: Endpoint) -> None:
     live = written(None, config_map(a="1", b="1"), config_map_endpoint, by="m1", now=EARLY)
     live = written(live, edited(live, a="1", b="2", c="1"), config_map_endpoint, by="m2")
     assert owners(live) == {"m1": {"f:data": {".": {}, "f:a": {}}}, "m2": {"f:data": {"f:b": {}, "f:c": {}}}}
     assert [entry["time"] for entry in live["metadata"]["managedFields"]] == [EARLY, LATE]
 
 
-def test_what_is_removed_leaves_every_set_and_no_time_moves(config_map_endpoint: Endpoint) -> None:
+def test_a_removed_field_leaves_every_set_and_no_time_changes(config_map_endpoint: Endpoint) -> None:
     live = written(None, config_map(a="1", b="1"), config_map_endpoint, by="m1", now=EARLY)
     live = written(live, edited(live, a="1"), config_map_endpoint, by="m2")
     assert owners(live) == {"m1": {"f:data": {".": {}, "f:a": {}}}}
@@ -108,7 +108,7 @@ def test_a_write_that_changes_nothing_changes_no_entry(config_map_endpoint: Endp
     assert written(live, copy.deepcopy(live), config_map_endpoint, by="m2") == live
 
 
-def test_entries_that_nothing_happens_to_are_given_back_as_they_are(config_map_endpoint: Endpoint) -> None:
+def test_unchanged_entries_are_returned_as_they_are(config_map_endpoint: Endpoint) -> None:
     live = written(None, config_map(a="1"), config_map_endpoint, by="m1", now=EARLY)
     after = track_update(live, edited(live, a="1", b="1"), manager="m2", endpoint=config_map_endpoint, now=LATE)
     assert after[0] is live["metadata"]["managedFields"][0]
@@ -131,7 +131,7 @@ def test_managed_fields_are_reset_and_stay_so(config_map_endpoint: Endpoint, not
     assert "managedFields" not in written(live, edited(live, a="3"), config_map_endpoint, by="m3")["metadata"]
 
 
-def test_a_client_that_sends_none_or_nonsense_does_not_lose_them(config_map_endpoint: Endpoint) -> None:
+def test_missing_or_invalid_managed_fields_in_a_request_are_ignored(config_map_endpoint: Endpoint) -> None:
     live = written(None, config_map(a="1"), config_map_endpoint, by="m1")
     without = {**live, "metadata": {"name": "c", "uid": "u"}}
     assert written(live, without, config_map_endpoint, by="m2") == live
@@ -158,7 +158,7 @@ def test_a_subresource_cannot_edit_managed_fields(widget: Endpoint) -> None:
     ]
 
 
-def test_what_does_not_fit_the_schema_ends_the_tracking(widget: Endpoint) -> None:
+def test_a_value_that_does_not_match_the_schema_ends_tracking(widget: Endpoint) -> None:
     live = written(None, widget_of(size=1), widget, by="m1")
     assert track_update(live, {**live, "status": {"phase": 1}}, manager="m2", endpoint=widget, now=LATE) == []
 
@@ -180,14 +180,14 @@ def test_at_most_ten_updaters_are_kept(config_map_endpoint: Endpoint) -> None:
     assert entries[0]["time"] == "2026-01-01T00:00:03Z"
 
 
-def test_what_became_atomic_is_owned_as_a_whole(widget: Endpoint) -> None:
+def test_a_value_that_became_atomic_is_owned_as_a_whole(widget: Endpoint) -> None:
     live = written(None, widget_of(whole={"a": "1"}, size=1), widget, by="m1")
     live["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:whole"] = {".": {}, "f:a": {}}
     live = written(live, {**live, "spec": {**live["spec"], "size": 2}}, widget, by="m2")
     assert owners(live)["m1"] == {"f:spec": {".": {}, "f:whole": {}}}
 
 
-def test_entries_of_versions_that_a_built_in_kind_does_not_know_are_dropped(config_map_endpoint: Endpoint) -> None:
+def test_entries_of_unknown_versions_of_a_built_in_kind_are_dropped(config_map_endpoint: Endpoint) -> None:
     live = written(None, config_map(a="1"), config_map_endpoint, by="m1")
     live["metadata"]["managedFields"][0]["apiVersion"] = "v0"
     assert owners(written(live, edited(live, a="2"), config_map_endpoint, by="m2")) == {"m2": {"f:data": {"f:a": {}}}}
@@ -206,7 +206,7 @@ values = st.dictionaries(st.sampled_from("abc"), st.sampled_from("12"), max_size
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["m1", "m2", "m3"]), values), min_size=1, max_size=6))
-def test_every_field_has_just_one_updater(config_map_endpoint: Endpoint, sequence: list[tuple[str, Json]]) -> None:
+def test_every_field_has_exactly_one_updater(config_map_endpoint: Endpoint, sequence: list[tuple[str, Json]]) -> None:
     live: Json | None = None
     for by, data in sequence:
         new = config_map(**data) if live is None else edited(live, **data)

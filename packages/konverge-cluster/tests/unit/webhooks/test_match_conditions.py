@@ -1,4 +1,4 @@
-"""Match conditions: how their outcomes decide whether a webhook is called."""
+"""Match conditions: their results decide whether a webhook is called."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from virtual_server import VirtualTimeServer
 from konverge_cluster.api.admission import AdmissionRequest
 from konverge_cluster.api.status_errors import StatusError
 from konverge_cluster.cel.match_conditions import condition_errors
 from konverge_cluster.webhooks.conditions import match_conditions_hold
 from konverge_cluster.webhooks.configurations import Webhook
+from virtual_server import VirtualTimeServer
 
 YES = "object.metadata.name == 'web'"
 NO = "request.operation == 'DELETE'"
@@ -56,11 +56,11 @@ def request() -> AdmissionRequest:
         (["oldObject == null"], True),
     ],
 )
-def test_all_must_hold_and_one_that_is_false_decides(expressions: list[str], expected: bool) -> None:
+def test_all_conditions_must_be_true_and_a_false_one_decides(expressions: list[str], expected: bool) -> None:
     assert match_conditions_hold(webhook(*expressions), VARIABLES, request()) is expected
 
 
-def test_one_that_fails_forbids_the_write() -> None:
+def test_a_failing_condition_rejects_the_write() -> None:
     with pytest.raises(StatusError) as caught:
         match_conditions_hold(webhook(YES, BROKEN), VARIABLES, request())
 
@@ -69,7 +69,7 @@ def test_one_that_fails_forbids_the_write() -> None:
     assert str(caught.value) == f'configmaps "web" is forbidden: {text}'
 
 
-def test_one_that_fails_skips_a_webhook_whose_failures_are_ignored() -> None:
+def test_a_failing_condition_skips_a_webhook_with_failure_policy_ignore() -> None:
     assert match_conditions_hold(webhook(YES, BROKEN, policy="Ignore"), VARIABLES, request()) is False
 
 
@@ -82,7 +82,7 @@ def test_expressions_are_checked_when_the_configuration_is_written() -> None:
     assert "undeclared reference to 'authorizer'" in str(found[0])
 
 
-def test_there_are_at_most_64() -> None:
+def test_at_most_64_conditions_are_allowed() -> None:
     conditions = [{"name": f"c{index}", "expression": YES} for index in range(65)]
 
     found = list(condition_errors(conditions, "matchConditions"))

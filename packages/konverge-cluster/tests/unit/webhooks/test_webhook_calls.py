@@ -1,4 +1,4 @@
-"""Webhooks in the same process: who is called when, what comes of it, and that nothing waits for nothing."""
+"""Webhooks in the same process: order of calls, results, concurrency."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def after(seconds: float, response: Json) -> Any:
     return answer
 
 
-async def test_a_function_of_this_process_stands_behind_a_service_reference() -> None:
+async def test_a_function_in_this_process_serves_a_service_reference() -> None:
     plane = WebhookTestServer()
     await plane.configure("mutating", plane.hook("one", patching({"op": "add", "path": "/data/b", "value": "2"})))
 
@@ -36,7 +36,7 @@ async def test_a_function_of_this_process_stands_behind_a_service_reference() ->
     assert plane.called == ["one"]
 
 
-async def test_validating_webhooks_are_called_at_the_same_time() -> None:
+async def test_validating_webhooks_are_called_concurrently() -> None:
     plane = WebhookTestServer()
     hooks = [plane.hook(name, after(5, ALLOW)) for name in ("one", "two", "three")]
     await plane.configure("validating", *hooks)
@@ -57,7 +57,7 @@ async def test_mutating_webhooks_are_called_one_after_the_other() -> None:
     assert now() - start == 10
 
 
-async def test_whoever_refuses_first_is_heard() -> None:
+async def test_the_first_rejection_is_returned() -> None:
     plane = WebhookTestServer()
     late = plane.hook("late", after(2, DENY))
     early = plane.hook("early", after(1, DENY))
@@ -68,7 +68,7 @@ async def test_whoever_refuses_first_is_heard() -> None:
     assert (code, found["message"]) == (400, 'admission webhook "early.hooks.test" denied the request: no')
 
 
-async def test_a_webhook_that_does_not_answer_is_given_up_after_its_time() -> None:
+async def test_a_webhook_without_a_response_times_out() -> None:
     plane = WebhookTestServer()
     await plane.configure("validating", plane.hook("slow", after(3600, ALLOW), timeoutSeconds=7))
 
@@ -81,7 +81,7 @@ async def test_a_webhook_that_does_not_answer_is_given_up_after_its_time() -> No
     assert found["message"].endswith(f'failed calling webhook "slow.hooks.test": failed to call webhook: {late}')
 
 
-async def test_a_function_that_raises_is_a_server_that_failed() -> None:
+async def test_a_function_that_raises_is_a_server_error() -> None:
     async def broken(_request: Json) -> Json:
         raise TimeoutError("my own clock")
 
@@ -94,7 +94,7 @@ async def test_a_function_that_raises_is_a_server_that_failed() -> None:
     assert found["message"].endswith(said)
 
 
-async def test_other_writes_go_on_while_a_webhook_is_called() -> None:
+async def test_other_writes_continue_while_a_webhook_is_called() -> None:
     plane = WebhookTestServer()
     selector = {"matchLabels": {"slow": "yes"}}
     await plane.configure("mutating", plane.hook("slow", after(5, ALLOW), objectSelector=selector))
@@ -108,7 +108,7 @@ async def test_other_writes_go_on_while_a_webhook_is_called() -> None:
     assert int(quick["metadata"]["resourceVersion"]) < int(slow.result()["metadata"]["resourceVersion"])
 
 
-async def test_a_write_that_was_overtaken_starts_over_from_the_newer_object() -> None:
+async def test_a_write_starts_over_after_a_concurrent_write() -> None:
     plane = WebhookTestServer()
     await plane.good("POST", CONFIG_MAPS, config_map("x", {"slow": "yes"}, a="1"))
     selector = {"matchLabels": {"slow": "yes"}}
@@ -135,7 +135,7 @@ async def test_a_handler_gets_its_own_copy() -> None:
     assert (await plane.good("POST", CONFIG_MAPS, config_map("x", a="1")))["data"] == {"a": "1"}
 
 
-async def test_configurations_are_never_shown_to_webhooks() -> None:
+async def test_writes_of_webhook_configurations_call_no_webhooks() -> None:
     plane = WebhookTestServer()
     rule = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}
     await plane.configure("validating", plane.hook("all", DENY, rules=[rule]))
@@ -147,7 +147,7 @@ async def test_configurations_are_never_shown_to_webhooks() -> None:
     assert plane.called == ["all"]
 
 
-async def test_a_webhook_of_another_version_sees_and_changes_the_object_in_that_version() -> None:
+async def test_a_webhook_for_another_version_receives_and_patches_the_object_in_that_version() -> None:
     scalers = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers"
     rule = {
         "operations": ["CREATE"],
@@ -187,7 +187,7 @@ async def test_an_exact_rule_ignores_other_versions() -> None:
     assert plane.called == []
 
 
-async def test_the_old_review_version_is_spoken_when_it_comes_first() -> None:
+async def test_review_version_v1beta1_is_used_when_it_is_listed_first() -> None:
     plane = WebhookTestServer()
     hook = plane.hook("old", ALLOW, admissionReviewVersions=["v0", "v1beta1", "v1"])
     await plane.configure("validating", hook)

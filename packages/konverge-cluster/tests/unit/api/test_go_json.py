@@ -1,4 +1,4 @@
-"""JSON read a second time: what is wrong with a text, in the real parser's words, and which keys repeat."""
+"""The JSON scanner: error texts of the real parser, and duplicate keys."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from konverge_cluster.api.go_json import MAX_DEPTH, JsonSyntaxError, duplicate_k
         ("[" * (MAX_DEPTH + 1), "invalid character '[' exceeded max depth"),
     ],
 )
-def test_a_broken_text_is_described_as_the_real_parser_does(text: str, says: str) -> None:
+def test_invalid_json_has_the_error_of_the_real_parser(text: str, says: str) -> None:
     with pytest.raises(JsonSyntaxError) as caught:
         duplicate_keys(text)
 
     assert str(caught.value) == says
 
 
-def test_keys_that_repeat_are_named_with_their_path_in_the_order_of_the_text() -> None:
+def test_duplicate_keys_are_reported_with_their_path_in_text_order() -> None:
     text = '{"a": 1, "b": [1, {"c": 1, "d": {}, "c": 2}], "a": {"x": 1, "x": 2}}'
 
     assert duplicate_keys(text) == ["b[1].c", "a", "a.x"]

@@ -1,4 +1,4 @@
-"""Server-side apply: who owns what, who is in conflict, what goes."""
+"""Server-side apply: ownership, conflicts, removed fields."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def conflict(live: Json, said: Json, endpoint: Endpoint, *, by: str) -> PatchErr
     return caught.value
 
 
-def test_the_first_apply_owns_what_it_says(widget: Endpoint) -> None:
+def test_the_first_apply_owns_its_fields(widget: Endpoint) -> None:
     made = apply(None, config(size=1, items=[{"name": "a", "value": "1"}]), widget, by="m1", now=EARLY)
     assert made["metadata"]["managedFields"] == [
         {
@@ -64,13 +64,13 @@ def test_the_first_apply_owns_what_it_says(widget: Endpoint) -> None:
     ]
 
 
-def test_what_a_manager_no_longer_says_goes(widget: Endpoint) -> None:
+def test_fields_that_a_manager_no_longer_applies_are_removed(widget: Endpoint) -> None:
     live = apply(None, config(size=1, name="x", labels={"a": "1", "b": "1"}), widget, by="m1")
     live = apply(live, config(size=1, labels={"b": "1"}), widget, by="m1")
     assert live["spec"] == {"size": 1, "labels": {"b": "1"}}
 
 
-def test_what_somebody_else_owns_too_stays(widget: Endpoint) -> None:
+def test_fields_with_another_owner_remain(widget: Endpoint) -> None:
     live = apply(None, config(size=1, tags=["x", "y"]), widget, by="m1")
     live = apply(live, config(tags=["y"]), widget, by="m2")
     live = apply(live, config(size=1), widget, by="m1")
@@ -78,7 +78,7 @@ def test_what_somebody_else_owns_too_stays(widget: Endpoint) -> None:
     assert owners(live) == {"m1": {"f:size": {}}, "m2": {"f:tags": {'v:"y"': {}}}}
 
 
-def test_what_nobody_owns_inside_an_item_keeps_the_item(widget: Endpoint) -> None:
+def test_an_unowned_field_inside_an_item_keeps_the_item(widget: Endpoint) -> None:
     live = apply(None, config(items=[{"name": "a"}, {"name": "b"}]), widget, by="m1")
     live["spec"]["items"][0]["value"] = "unowned"
     live = apply(live, config(items=[{"name": "b"}]), widget, by="m1")
@@ -142,14 +142,14 @@ def test_an_object_without_owners_belongs_to_before_first_apply(widget: Endpoint
     assert owners(taken) == {"m1": {"f:size": {}}, "before-first-apply": {".": {}, "f:name": {}}}
 
 
-def test_a_manager_that_says_nothing_any_more_has_no_entry(widget: Endpoint) -> None:
+def test_a_manager_without_fields_has_no_entry(widget: Endpoint) -> None:
     live = apply(None, config(size=1), widget, by="m1")
     live = apply(live, config(), widget, by="m1")
     assert "managedFields" not in live["metadata"]
     assert "spec" not in live
 
 
-def test_what_the_endpoint_resets_is_merged_but_not_owned(widget: Endpoint) -> None:
+def test_fields_that_the_endpoint_resets_are_merged_but_not_owned(widget: Endpoint) -> None:
     made = apply(None, {**config(size=1), "status": {"phase": "A"}}, widget, by="m1")
     assert "f:status" not in made["metadata"]["managedFields"][0]["fieldsV1"]
 
@@ -162,7 +162,7 @@ def test_an_apply_in_another_version_keeps_the_one_entry(widget: Endpoint) -> No
     assert [entry["apiVersion"] for entry in live["metadata"]["managedFields"]] == ["ex.io/v2"]
 
 
-def test_a_custom_resource_with_an_owner_in_a_version_that_is_gone_cannot_be_applied(widget: Endpoint) -> None:
+def test_a_custom_resource_with_an_entry_of_a_removed_version_cannot_be_applied(widget: Endpoint) -> None:
     live = apply(None, config(size=1), widget, by="m1")
     live["metadata"]["managedFields"][0]["apiVersion"] = "ex.io/v0"
     with pytest.raises(PatchError, match=r"request to convert CR to an invalid group/version: ex\.io/v0"):
@@ -197,7 +197,7 @@ def test_a_custom_resource_with_an_owner_in_a_version_that_is_gone_cannot_be_app
         ),
     ],
 )
-def test_what_cannot_be_applied_is_refused_in_the_words_of_the_real_server(
+def test_invalid_configurations_are_rejected_with_the_texts_of_the_real_server(
     widget: Endpoint, said: Json, code: int, message: str
 ) -> None:
     with pytest.raises(PatchError) as caught:
@@ -252,7 +252,7 @@ def played(widget: Endpoint, sequence: list[tuple[str, Json, bool]]) -> Json | N
 
 @bounded
 @given(writes)
-def test_nobody_owns_what_is_not_there(widget: Endpoint, sequence: list[tuple[str, Json, bool]]) -> None:
+def test_every_owned_field_exists(widget: Endpoint, sequence: list[tuple[str, Json, bool]]) -> None:
     live = played(widget, sequence)
     if live is None:
         return
@@ -272,7 +272,7 @@ def test_applying_again_changes_nothing(widget: Endpoint, sequence: list[tuple[s
 
 @bounded
 @given(specs, specs)
-def test_a_manager_that_comes_and_goes_leaves_no_trace(widget: Endpoint, base: Json, extra: Json) -> None:
+def test_applying_and_removing_fields_leaves_the_object_unchanged(widget: Endpoint, base: Json, extra: Json) -> None:
     live = apply(None, config(size=9, **{k: v for k, v in base.items() if k != "size"}), widget, by="m1", now=EARLY)
     try:
         after = apply(live, config(**extra), widget, by="m2")

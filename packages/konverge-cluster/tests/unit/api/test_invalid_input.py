@@ -1,4 +1,4 @@
-"""Bad bytes, huge, deep, twisted and wrong-typed input: the right refusal, and nothing is stored."""
+"""Invalid, huge, deeply nested and wrongly typed input: the right error, and nothing is stored."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from virtual_server import CONFIG_MAPS, VirtualTimeServer, config_map
 from konverge.testing.virtual_time import run_in_virtual_time
+from virtual_server import CONFIG_MAPS, VirtualTimeServer, config_map
 
 MERGE = "application/merge-patch+json"
 PATCHES = [
@@ -40,7 +40,7 @@ DEEP = b'{"metadata":{"name":"x"},"data":' + b'{"a":' * 100_000 + b"1" + b"}" * 
         (b'{"metadata":{"name":"x"}}', "application/cbor", 415),
     ],
 )
-async def test_a_body_that_cannot_be_read_is_refused(body: bytes, content_type: str, code: int) -> None:
+async def test_an_undecodable_body_is_rejected(body: bytes, content_type: str, code: int) -> None:
     plane = VirtualTimeServer()
     version = plane.server.cluster.storage.revision
 
@@ -53,7 +53,7 @@ async def test_a_body_that_cannot_be_read_is_refused(body: bytes, content_type: 
 
 @pytest.mark.parametrize("kind", PATCHES)
 @pytest.mark.parametrize("body", [b"\xff", b"", b"1", b'"x"', b"[[]]", b"{" * 300, DEEP, b"null"])
-async def test_a_patch_that_is_none_is_refused(kind: str, body: bytes) -> None:
+async def test_an_invalid_patch_is_rejected(kind: str, body: bytes) -> None:
     plane = VirtualTimeServer()
     await plane.good("POST", CONFIG_MAPS, config_map("a"))
     version = plane.server.cluster.storage.revision
@@ -83,7 +83,7 @@ async def test_a_patch_that_is_none_is_refused(kind: str, body: bytes) -> None:
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "PATCH", "WEIRD"])
-async def test_a_twisted_path_gets_an_answer(path: str, method: str) -> None:
+async def test_a_malformed_path_gets_a_response(path: str, method: str) -> None:
     plane = VirtualTimeServer()
     version = plane.server.cluster.storage.revision
 

@@ -1,4 +1,4 @@
-"""The server on a port: who gets in, what is refused before it is read, how a watch travels."""
+"""The HTTP server: authentication, limits, streaming of watches, shutdown."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def status(asking: aiohttp.ClientSession, path: str = CONFIG_MAPS, **optio
         return answer.status
 
 
-async def test_a_token_or_a_client_certificate_gets_in_and_nothing_else_does() -> None:
+async def test_a_token_or_a_client_certificate_is_required() -> None:
     async with EmbeddedServer() as server:
         async with session(server) as asking:
             assert await status(asking) == 401
@@ -68,14 +68,14 @@ async def test_a_token_or_a_client_certificate_gets_in_and_nothing_else_does() -
                 await status(asking)
 
 
-async def test_a_host_header_of_another_machine_is_refused() -> None:
+async def test_a_host_header_of_another_machine_is_rejected() -> None:
     async with EmbeddedServer(open_to_all=True) as server, session(server) as asking:
         assert await status(asking, headers={"Host": "evil.example.com"}) == 403
         assert await status(asking, headers={"Host": "localhost:1234"}) == 200
         assert await status(asking, headers={"Host": "[::1]:1234"}) == 200
 
 
-async def test_a_body_over_the_limit_is_refused_and_nothing_is_stored() -> None:
+async def test_a_body_over_the_limit_is_rejected_and_nothing_is_stored() -> None:
     async with EmbeddedServer(open_to_all=True, plain=True) as server, aiohttp.ClientSession(server.url) as asking:
         version = server.cluster.storage.revision
         body = b'{"metadata":{"name":"a"},"data":{"k":"' + b"x" * 3_200_000 + b'"}}'
@@ -91,7 +91,7 @@ async def test_a_body_over_the_limit_is_refused_and_nothing_is_stored() -> None:
         assert server.cluster.storage.revision == version
 
 
-async def test_warnings_travel_as_headers() -> None:
+async def test_warnings_are_sent_as_headers() -> None:
     async with EmbeddedServer(open_to_all=True, plain=True) as server, aiohttp.ClientSession(server.url) as asking:
         body = {"metadata": {"name": "a", "foo": 1}, "bogus": 1}
         async with asking.post(CONFIG_MAPS, json=body) as answer:
@@ -101,7 +101,7 @@ async def test_warnings_travel_as_headers() -> None:
     assert warnings == ['299 - "unknown field \\"metadata.foo\\""', '299 - "unknown field \\"bogus\\""']
 
 
-async def test_a_watch_travels_event_by_event_and_ends_with_its_reader() -> None:
+async def test_a_watch_is_streamed_and_ends_when_the_client_disconnects() -> None:
     async with EmbeddedServer(open_to_all=True, plain=True) as server, aiohttp.ClientSession(server.url) as asking:
         found = server.cluster.storage.collection(("", "configmaps"))
         async with asking.get(f"{CONFIG_MAPS}?watch=1") as answer:
@@ -146,7 +146,7 @@ async def test_stopping_waits_neither_for_idle_connections_nor_for_watches() -> 
         writer.close()
 
 
-async def test_stopping_does_not_wait_for_a_reader_that_does_not_read() -> None:
+async def test_stopping_does_not_wait_for_a_client_that_does_not_read() -> None:
     server = EmbeddedServer(open_to_all=True)
     await server.start()
     async with session(server) as asking:
@@ -160,7 +160,7 @@ async def test_stopping_does_not_wait_for_a_reader_that_does_not_read() -> None:
     writer.transport.abort()
 
 
-async def test_the_kubeconfig_leads_to_the_server_and_is_its_owners_secret(tmp_path: Path) -> None:
+async def test_the_kubeconfig_works_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     async with EmbeddedServer() as server:
         server.write_kubeconfig(path)
@@ -173,7 +173,7 @@ async def test_the_kubeconfig_leads_to_the_server_and_is_its_owners_secret(tmp_p
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-async def test_escaped_and_repeated_parameters_arrive() -> None:
+async def test_escaped_and_repeated_query_parameters_are_decoded() -> None:
     async with EmbeddedServer(open_to_all=True, plain=True) as server, aiohttp.ClientSession(server.url) as asking:
         async with asking.post(f"{CONFIG_MAPS}?dryRun=All&dryRun=All", json={"metadata": {"name": "a"}}) as answer:
             assert answer.status == 201

@@ -18,7 +18,7 @@ def entry(manager: str, fields: Json | None = None, **more: Any) -> Json:
     return {**plain, "fieldsV1": {"f:spec": {}} if fields is None else fields, **more}
 
 
-def test_entries_stand_in_order() -> None:
+def test_entries_are_sorted() -> None:
     early, late = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
     entries = [
         entry("b", operation="Apply"),
@@ -54,7 +54,7 @@ def test_times_are_stored_in_seconds_of_utc() -> None:
         ({"fieldsV1": {"x": {}}}, "key must be 2 characters long"),
     ],
 )
-def test_what_is_no_entry_is_refused(invalid: Json, text: str) -> None:
+def test_invalid_entries_are_rejected(invalid: Json, text: str) -> None:
     with pytest.raises(PathElementError, match=text):
         read_managers([entry("a"), {**entry("b"), **invalid}])
 
@@ -76,14 +76,14 @@ def test_messages_name_manager_subresource_and_version() -> None:
         ("", "", ""),
     ],
 )
-def test_a_writer_goes_by_what_it_says_or_by_its_user_agent(said: str, agent: str, name: str) -> None:
+def test_the_manager_is_the_field_manager_or_the_user_agent(said: str, agent: str, name: str) -> None:
     assert manager_name(said, agent) == name
 
 
 REPLICAS = {"apps/v1": "spec.replicas", "apps/v0": None}
 
 
-def test_a_scale_shows_who_owns_the_replicas() -> None:
+def test_a_scale_shows_the_owners_of_the_replicas() -> None:
     owner = entry(
         "a", {"f:spec": {"f:replicas": {}, "f:paused": {}}}, apiVersion="apps/v1", time="2026-01-01T00:00:00Z"
     )
@@ -92,7 +92,7 @@ def test_a_scale_shows_who_owns_the_replicas() -> None:
     assert shown == {**owner, "apiVersion": "autoscaling/v1", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
 
 
-def test_an_owner_that_the_scale_lost_loses_the_replicas() -> None:
+def test_a_manager_removed_from_the_scale_loses_the_replicas() -> None:
     before = [entry("a", {"f:spec": {"f:replicas": {}, "f:paused": {}}}, apiVersion="apps/v1", operation="Apply")]
     gained = [entry("b", {"f:spec": {"f:replicas": {}}}, apiVersion="autoscaling/v1", subresource="scale")]
     after = entries_of_object(before, gained, api_version="apps/v1", replicas=REPLICAS)
@@ -103,7 +103,7 @@ def test_an_owner_that_the_scale_lost_loses_the_replicas() -> None:
     assert "time" not in after[1]
 
 
-def test_an_owner_that_the_scale_kept_stays_as_it_is() -> None:
+def test_a_manager_still_in_the_scale_is_unchanged() -> None:
     before = [entry("a", {"f:spec": {"f:replicas": {}}}, apiVersion="apps/v1", operation="Apply")]
     shown = entries_of_scale(before, REPLICAS)
     assert entries_of_object(before, shown, api_version="apps/v1", replicas=REPLICAS) == before

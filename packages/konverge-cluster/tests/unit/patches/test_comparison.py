@@ -1,4 +1,4 @@
-"""What changed, and what a configuration says, as sets of fields."""
+"""Changed fields, and the fields of a configuration, as field sets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def changes(topology: Topology, old: Any, new: Any) -> tuple[FieldSet, FieldSet]
     return changed.get("f:spec", {}), removed.get("f:spec", {})
 
 
-def test_a_container_that_comes_is_changed_itself_and_in_its_parts(widget_topology: Topology) -> None:
+def test_an_added_container_is_changed_itself_and_in_its_parts(widget_topology: Topology) -> None:
     new = {"items": [{"name": "a", "words": ["x"]}], "labels": {"k": "v"}}
     changed, removed = changes(widget_topology, {}, new)
     assert changed == {
@@ -60,7 +60,7 @@ def test_the_order_of_items_is_no_change(widget_topology: Topology) -> None:
         (["a", "a"], ["a", "a", "a"], {'v:"a"': {}}, None),
     ],
 )
-def test_items_that_occur_twice_are_one_thing(
+def test_duplicate_items_are_compared_as_a_whole(
     widget_topology: Topology, old: list[str], new: list[str], changed: Any, removed: Any
 ) -> None:
     one, other = changes(widget_topology, {"tags": old} if old else {}, {"tags": new})
@@ -73,7 +73,7 @@ def test_an_open_field_that_changes_its_form_is_changed_with_its_parts(widget_to
     assert (changed, removed) == ({"f:free": {}}, {"f:free": {"f:a": {}}})
 
 
-def test_a_configuration_says_leaves_keys_and_items(widget_topology: Topology) -> None:
+def test_the_fields_of_a_configuration_are_leaves_keys_and_items(widget_topology: Topology) -> None:
     said = {"size": 1, "labels": {"a": "1"}, "items": [{"name": "a"}], "whole": {"a": "1"}, "tags": ["x"]}
     assert fields_of(widget_topology.root, {"spec": said}) == {
         "f:spec": {
@@ -86,7 +86,7 @@ def test_a_configuration_says_leaves_keys_and_items(widget_topology: Topology) -
     }
 
 
-def test_empty_and_null_containers_are_said_themselves_but_empty_lists_are_not(widget_topology: Topology) -> None:
+def test_empty_and_null_containers_are_fields_but_empty_lists_are_not(widget_topology: Topology) -> None:
     said: dict[str, Any] = {"labels": {}, "items": None, "tags": [], "atoms": [], "name": None}
     fields = fields_of(widget_topology.root, {"spec": said})
     assert fields == {"f:spec": {"f:labels": {}, "f:items": {}, "f:atoms": {}, "f:name": {}}}
@@ -123,7 +123,9 @@ bounded = settings(max_examples=60, deadline=None)
 
 @bounded
 @given(specs, specs)
-def test_taking_out_what_came_and_went_leaves_two_equal_objects(widget_topology: Topology, old: Any, new: Any) -> None:
+def test_without_the_changed_and_removed_fields_two_objects_are_equal(
+    widget_topology: Topology, old: Any, new: Any
+) -> None:
     root, one, other = widget_topology.root, {"spec": old, "k": 1}, {"spec": new, "k": 1}
     changed, removed = compare(root, one, other)
     touched = union(changed, removed)
@@ -133,7 +135,7 @@ def test_taking_out_what_came_and_went_leaves_two_equal_objects(widget_topology:
 
 @bounded
 @given(specs, specs)
-def test_the_way_back_removes_what_the_way_there_added(widget_topology: Topology, old: Any, new: Any) -> None:
+def test_the_reverse_comparison_removes_what_was_added(widget_topology: Topology, old: Any, new: Any) -> None:
     root = widget_topology.root
     there, gone = compare(root, {"spec": old}, {"spec": new})
     back, came = compare(root, {"spec": new}, {"spec": old})
@@ -143,7 +145,7 @@ def test_the_way_back_removes_what_the_way_there_added(widget_topology: Topology
 
 @bounded
 @given(specs, specs)
-def test_what_a_configuration_says_is_there_after_the_merge(widget_topology: Topology, live: Any, said: Any) -> None:
+def test_the_fields_of_a_configuration_exist_after_the_merge(widget_topology: Topology, live: Any, said: Any) -> None:
     root = widget_topology.root
     merged = merge(root, {"spec": live}, {"spec": said})
     assert merge(root, merged, {"spec": said}) is merged

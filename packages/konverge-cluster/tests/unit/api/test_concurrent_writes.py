@@ -1,12 +1,12 @@
-"""Writers at the same time: whoever waits in admission may find that somebody else was faster."""
+"""Concurrent writes: a write that waits in admission starts over after another write."""
 
 from __future__ import annotations
 
 import asyncio
 
-from virtual_server import CONFIG_MAPS, VirtualTimeServer, config_map
 from konverge_cluster.api.admission import AdmissionRequest
 from konverge_cluster.api.status_errors import forbidden
+from virtual_server import CONFIG_MAPS, VirtualTimeServer, config_map
 
 PATH = f"{CONFIG_MAPS}/a"
 MERGE = "application/merge-patch+json"
@@ -42,12 +42,13 @@ async def slow_plane() -> VirtualTimeServer:
     return plane
 
 
-async def test_patches_at_the_same_time_are_all_applied() -> None:
+async def test_concurrent_patches_are_all_applied() -> None:
     plane = await slow_plane()
 
     async with asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(plane.request("PATCH", PATH, {"data": {name: "1"}}, content_type=MERGE)) for name in "pqrst"
+            group.create_task(plane.request("PATCH", PATH, {"data": {name: "1"}}, content_type=MERGE))
+            for name in "pqrst"
         ]
 
     assert [task.result()[0] for task in tasks] == [200] * 5
@@ -55,7 +56,7 @@ async def test_patches_at_the_same_time_are_all_applied() -> None:
     assert found["data"] == {"x": "0", "p": "1", "q": "1", "r": "1", "s": "1", "t": "1"}
 
 
-async def test_of_two_replacements_of_one_version_the_second_conflicts() -> None:
+async def test_of_two_updates_of_one_version_the_second_conflicts() -> None:
     plane = await slow_plane()
     seen = await plane.good("GET", PATH)
 
@@ -65,7 +66,7 @@ async def test_of_two_replacements_of_one_version_the_second_conflicts() -> None
     assert sorted(task.result()[0] for task in tasks) == [200, 409]
 
 
-async def test_of_two_creations_the_second_finds_the_first() -> None:
+async def test_of_two_concurrent_creates_the_second_fails() -> None:
     plane = VirtualTimeServer()
     plane.server.cluster.admission.append(Slow())
     wish = config_map("b")
@@ -77,7 +78,7 @@ async def test_of_two_creations_the_second_finds_the_first() -> None:
     assert sorted(task.result()[0] for task in tasks) == [201, 409]
 
 
-async def test_a_deletion_that_waits_deletes_the_newest_state() -> None:
+async def test_a_deletion_waiting_in_admission_deletes_the_latest_state() -> None:
     plane = await slow_plane()
     start = plane.server.cluster.storage.revision
 
@@ -96,7 +97,7 @@ async def test_a_deletion_that_waits_deletes_the_newest_state() -> None:
     ]
 
 
-async def test_a_precondition_is_held_against_the_newest_state() -> None:
+async def test_a_precondition_is_checked_against_the_latest_state() -> None:
     plane = await slow_plane()
     seen = await plane.good("GET", PATH)
     options = {"preconditions": {"resourceVersion": seen["metadata"]["resourceVersion"]}}
@@ -110,7 +111,7 @@ async def test_a_precondition_is_held_against_the_newest_state() -> None:
     assert deleting.result()[0] == 409
 
 
-async def test_what_admission_refuses_is_not_stored() -> None:
+async def test_an_object_that_admission_rejects_is_not_stored() -> None:
     plane = await slow_plane()
     plane.server.cluster.admission.append(Refusing())
     version = plane.server.cluster.storage.revision
@@ -120,7 +121,7 @@ async def test_what_admission_refuses_is_not_stored() -> None:
     assert plane.server.cluster.storage.revision == version
 
 
-async def test_a_request_that_is_given_up_in_admission_stores_nothing() -> None:
+async def test_a_request_cancelled_in_admission_stores_nothing() -> None:
     plane = await slow_plane()
     version = plane.server.cluster.storage.revision
 

@@ -1,4 +1,4 @@
-"""What fits a topology, and the words for what does not."""
+"""Validation against a topology, and its error texts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from konverge_cluster.patches.validation import ValidationError, validate
         ),
     ],
 )
-def test_what_does_not_fit_is_named(widget_topology: Topology, spec: Any, text: str) -> None:
+def test_validation_errors_have_a_path(widget_topology: Topology, spec: Any, text: str) -> None:
     with pytest.raises(ValidationError) as caught:
         validate(widget_topology.root, {"spec": spec})
     assert str(caught.value) == text
@@ -60,7 +60,7 @@ def test_what_does_not_fit_is_named(widget_topology: Topology, spec: Any, text: 
         {"size": 1.5},
     ],
 )
-def test_nulls_and_open_values_fit(widget_topology: Topology, spec: Any) -> None:
+def test_nulls_and_open_values_are_valid(widget_topology: Topology, spec: Any) -> None:
     validate(widget_topology.root, {"spec": spec})
 
 
@@ -68,7 +68,7 @@ def test_duplicates_can_be_allowed(widget_topology: Topology) -> None:
     validate(widget_topology.root, {"spec": {"tags": ["a", "a"]}}, allow_duplicates=True)
 
 
-def test_several_problems_are_listed(widget_topology: Topology) -> None:
+def test_several_errors_are_listed(widget_topology: Topology) -> None:
     with pytest.raises(ValidationError) as caught:
         validate(widget_topology.root, {"spec": {"size": "1"}, "status": {"phase": 1}})
     assert str(caught.value).splitlines() == [

@@ -1,4 +1,4 @@
-"""The hand-over from client-side apply to the manager `kubectl`."""
+"""The migration from client-side apply to the manager `kubectl`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def taken(endpoint: Endpoint, obj: Json, config: Json, *, by: str = "kubectl") -
     return apply_patch(obj, config, manager=by, endpoint=endpoint, now=NOW)
 
 
-def test_what_client_side_apply_wrote_is_taken_without_a_conflict(config_map_endpoint: Endpoint) -> None:
+def test_fields_of_client_side_apply_are_taken_over_without_a_conflict(config_map_endpoint: Endpoint) -> None:
     obj = live(config_map_endpoint, json.dumps(said(a="1")), a="1")
     applied = taken(config_map_endpoint, obj, said(a="2"))
     assert applied.object["data"] == {"a": "2"}
@@ -37,7 +37,7 @@ def test_what_client_side_apply_wrote_is_taken_without_a_conflict(config_map_end
     assert annotation == '{"apiVersion":"v1","data":{"a":"2"},"kind":"ConfigMap","metadata":{"name":"c"}}\n'
 
 
-def test_another_manager_is_refused(config_map_endpoint: Endpoint) -> None:
+def test_another_manager_gets_a_conflict(config_map_endpoint: Endpoint) -> None:
     obj = live(config_map_endpoint, json.dumps(said(a="1")), a="1")
     with pytest.raises(PatchError, match=r"conflict with \"kubectl-client-side-apply\" using v1: .data.a"):
         taken(config_map_endpoint, obj, said(a="2"), by="m1")
@@ -54,7 +54,7 @@ def test_another_manager_is_refused(config_map_endpoint: Endpoint) -> None:
         json.dumps(said()),
     ],
 )
-def test_what_it_did_not_write_or_what_changed_since_is_a_conflict(
+def test_fields_that_it_did_not_write_or_that_changed_since_are_conflicts(
     config_map_endpoint: Endpoint, annotation: str
 ) -> None:
     with pytest.raises(PatchError, match=r"\.data\.a$"):
@@ -73,7 +73,7 @@ def test_an_annotation_that_grows_too_large_is_dropped(config_map_endpoint: Endp
     assert applied.object["metadata"]["annotations"] == {}
 
 
-def test_the_annotation_itself_is_left_out_of_what_it_says(config_map_endpoint: Endpoint) -> None:
+def test_the_annotation_does_not_contain_itself(config_map_endpoint: Endpoint) -> None:
     obj = live(config_map_endpoint, json.dumps(said(a="1")), a="1")
     config = {**said(a="1"), "metadata": {"name": "c", "annotations": {ANNOTATION: "{}", "x": "1"}}}
     applied = apply_patch(obj, config, manager="kubectl", endpoint=config_map_endpoint, now=NOW, force=True)

@@ -1,4 +1,4 @@
-"""The embedded server answers as a real one did when it was recorded (`python tools/record_responses.py`)."""
+"""The embedded server responds like the recorded real server (`python tools/record_responses.py` records)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from script_responses import send_step
 from konverge.testing.virtual_time import VirtualTimeLoop
 from konverge_cluster.embedded_server import EmbeddedServer
 from repository import DATA
+from script_responses import send_step
 from scripts import SCRIPTS
 from two_servers import EmbeddedApi, with_namespace
 
@@ -26,7 +26,7 @@ def recorded() -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize(("number", "name"), list(enumerate(SCRIPTS)))
-def test_the_embedded_server_answers_as_the_real_one_did(number: int, name: str) -> None:
+def test_the_embedded_server_responds_as_the_real_one_did(number: int, name: str) -> None:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         # One moment for all: the order of managed fields depends on the second of each write.
         api = EmbeddedApi(EmbeddedServer(clock=lambda: 1_800_000_000.0), runner)

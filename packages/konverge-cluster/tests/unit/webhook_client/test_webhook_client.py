@@ -1,4 +1,4 @@
-"""Calls to webhooks: addresses, service references, and what stands in for a broken server."""
+"""The webhook client: addresses, service references, and errors of broken servers."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ REVIEW: dict[str, Any] = {"kind": "AdmissionReview", "apiVersion": "admission.k8
         ({"service": {"namespace": "ns", "name": "web", "port": 8443, "path": "/x/"}}, "https://web.ns.svc:8443/x"),
     ],
 )
-def test_an_address_is_written_as_the_real_server_writes_it(config: dict[str, Any], url: str) -> None:
+def test_a_url_is_written_as_on_the_real_server(config: dict[str, Any], url: str) -> None:
     assert Target.read(config).url == url
 
 
-def test_a_bundle_is_decoded_and_an_empty_one_means_the_system() -> None:
+def test_a_ca_bundle_is_decoded_and_an_empty_one_means_the_system_trust() -> None:
     bundle = base64.b64encode(b"pem").decode()
 
     assert Target.read({"url": "https://x", "caBundle": bundle}).ca_bundle == b"pem"
     assert Target.read({"url": "https://x", "caBundle": ""}).ca_bundle is None
 
 
-async def test_the_time_is_told_in_whole_seconds_rounded_up() -> None:
+async def test_the_timeout_is_sent_in_whole_seconds_rounded_up() -> None:
     asked: list[Request] = []
 
     class Transport:
@@ -67,7 +67,7 @@ async def test_a_service_that_is_not_registered_is_not_found() -> None:
         await WebhookClient().post(target, REVIEW)
 
 
-async def test_ports_of_one_service_are_told_apart() -> None:
+async def test_ports_of_one_service_are_distinct() -> None:
     async def handle(path: str, review: dict[str, Any]) -> dict[str, Any]:
         return {**review, "path": path}
 
@@ -81,7 +81,7 @@ async def test_ports_of_one_service_are_told_apart() -> None:
         await webhook_client.post(Target("", "/x", service=Service("ns", "web")), REVIEW)
 
 
-async def test_conversion_goes_the_same_way() -> None:
+async def test_conversion_uses_the_same_client() -> None:
     async def handle(_path: str, review: dict[str, Any]) -> dict[str, Any]:
         return {**review, "response": {"uid": review["request"]["uid"]}}
 
@@ -95,12 +95,12 @@ async def test_conversion_goes_the_same_way() -> None:
 
 
 @pytest.mark.parametrize("status", [199, 207, 302, 307])
-def test_only_success_is_read(status: int) -> None:
+def test_only_success_responses_are_decoded(status: int) -> None:
     with pytest.raises(WebhookCallError, match=f"status code {status} but did not return more information"):
         read_response(HttpResponse(status, b"{}"), "admission.k8s.io/v1", "AdmissionReview")
 
 
-def test_a_long_text_of_a_failing_server_is_cut() -> None:
+def test_a_long_error_text_is_truncated() -> None:
     with pytest.raises(WebhookCallError) as caught:
         read_response(HttpResponse(500, b"x" * 5000, "text/plain"), "admission.k8s.io/v1", "AdmissionReview")
 
@@ -115,7 +115,7 @@ def hooks(tmp_path: Path) -> Iterator[HookServer]:
 
 
 @pytest.mark.real_time
-async def test_a_service_can_stand_for_the_address_of_a_server(hooks: HookServer) -> None:
+async def test_a_service_reference_can_be_forwarded_to_an_address(hooks: HookServer) -> None:
     webhook_client = WebhookClient()
     webhook_client.forward("test", "hooks", hooks.address)
     bundle = hooks.authority.ca.cert.read_bytes()
@@ -140,7 +140,7 @@ async def test_a_certificate_for_another_name_is_not_accepted(hooks: HookServer)
 
 
 @pytest.mark.real_time
-async def test_a_name_that_nobody_knows_is_no_host() -> None:
+async def test_an_unknown_host_is_an_error() -> None:
     webhook_client = WebhookClient()
 
     with pytest.raises(WebhookCallError, match=r"dial tcp: lookup nowhere\.invalid: no such host$"):
