@@ -36,7 +36,7 @@ from ownerships import (
     steps_of,
     what_is_left,
 )
-from stillness import Stillness
+from quiet_namespaces import QuietNamespaces
 
 # A test that starts control planes of its own needs the real programs, as one that asks for the fixture does.
 pytestmark = pytest.mark.usefixtures("control_plane")
@@ -119,9 +119,9 @@ async def test_what_is_left_of_random_families_is_the_same_on_both(managed_plane
     drawn = (family_from(Random(seed)) for seed in itertools.count())
     families = list(itertools.islice(filter(is_determined, drawn), FAMILIES))
     ours = await asyncio.to_thread(_virtually, families)
-    stillness = Stillness(PLURALS.values())
-    async with real_collection(managed_plane) as client, stillness.followed(client):
-        theirs = await play(stillness.disturbed_by(client, PLACE), families, lambda: stillness.wait(client, PLACE, ""))
+    quiet_namespaces = QuietNamespaces(PLURALS.values())
+    async with real_collection(managed_plane) as client, quiet_namespaces.watched(client):
+        theirs = await play(quiet_namespaces.observed(client, PLACE), families, lambda: quiet_namespaces.wait(client, PLACE, ""))
 
     for family, our, their in zip(families, ours, theirs, strict=True):
         assert our == their, family

@@ -1,4 +1,4 @@
-"""A kind in two versions with webhooks, and reviews of it as the API server writes them."""
+"""A kind in two versions with webhooks, and reviews of it as the API server sends them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from konverge.webhooks import (
     AdmissionRequest,
     AdmissionWebhook,
     AnnotationValue,
-    Answer,
     ConversionWebhook,
     Converter,
     Deny,
+    WebhookResponse,
     Webhooks,
     mutating,
     validating,
@@ -35,14 +35,14 @@ class Port(Spec):
 
 
 class Scaling(Spec):
-    """What v1beta1 cannot say."""
+    """A field that v1beta1 does not have."""
 
     least: int = 1
     most: int = 3
 
 
 class WebAppSpec(Spec):
-    """What somebody wants."""
+    """The desired state."""
 
     image: str
     replicas: int = 1
@@ -51,7 +51,7 @@ class WebAppSpec(Spec):
 
 
 class WebAppStatus(Status):
-    """What was found."""
+    """The observed state."""
 
     available_replicas: int = 0
 
@@ -61,7 +61,7 @@ class WebApp(CustomResource[WebAppSpec, WebAppStatus], group=GROUP, version="v1"
 
 
 class OldSpec(Spec):
-    """In v1beta1 the image came in two parts, and replicas had another name."""
+    """In v1beta1 the image has two fields, and replicas has another name."""
 
     repository: str
     tag: str = ""
@@ -77,7 +77,7 @@ class OldWebApp(
     plural="webapps",
     storage=False,
 ):
-    """A web application, as it was."""
+    """A web application, in its first version."""
 
 
 SCALING = AnnotationValue(f"{GROUP}/scaling", Scaling)
@@ -86,16 +86,16 @@ SCALING = AnnotationValue(f"{GROUP}/scaling", Scaling)
 def up(old: OldWebApp) -> WebApp:
     spec = old.spec
     image = f"{spec.repository}:{spec.tag}" if spec.tag else spec.repository
-    made = WebAppSpec(image=image, replicas=spec.size, ports=spec.ports, scaling=SCALING.take(old))
-    return WebApp(spec=made, status=old.status)
+    new_spec = WebAppSpec(image=image, replicas=spec.size, ports=spec.ports, scaling=SCALING.pop(old))
+    return WebApp(spec=new_spec, status=old.status)
 
 
 def down(new: WebApp) -> OldWebApp:
     repository, _, tag = new.spec.image.partition(":")
     spec = OldSpec(repository=repository, tag=tag, size=new.spec.replicas, ports=new.spec.ports)
-    made = OldWebApp(spec=spec, status=new.status)
-    SCALING.put(made, new.spec.scaling)
-    return made
+    old = OldWebApp(spec=spec, status=new.status)
+    SCALING.put(old, new.spec.scaling)
+    return old
 
 
 conversion = ConversionWebhook(WebApp, Converter(OldWebApp, WebApp, up, down))
@@ -103,7 +103,7 @@ conversion = ConversionWebhook(WebApp, Converter(OldWebApp, WebApp, up, down))
 
 @validating(WebApp, operations=("CREATE", "UPDATE", "DELETE"))
 def check(app: WebApp, old: WebApp | None, request: AdmissionRequest) -> Iterator[Deny | str]:
-    """Say no to what is wrong, warn of what is odd."""
+    """Deny invalid objects, and warn about unusual ones."""
     if request.operation == "DELETE":
         if app.metadata.annotations.get("keep") == "true":
             yield Deny("it is to be kept", code=409)
@@ -120,7 +120,7 @@ def check(app: WebApp, old: WebApp | None, request: AdmissionRequest) -> Iterato
 
 @mutating(WebApp)
 def fill_in(app: WebApp, old: WebApp | None, request: AdmissionRequest) -> None:
-    """Label it, and say so."""
+    """Set a label and a default, with a warning."""
     app.metadata.labels.setdefault("app", app.name)
     if app.spec.replicas == 0:
         app.spec.replicas = 1
@@ -128,7 +128,7 @@ def fill_in(app: WebApp, old: WebApp | None, request: AdmissionRequest) -> None:
 
 
 def webapp(**spec: Any) -> Json:
-    """A WebApp of v1 as the API server sends it, with fields that the class does not know."""
+    """Return a WebApp of v1 as the API server sends it, with fields that the class does not have."""
     metadata = {"name": "web", "namespace": "shop", "uid": "u-1", "managedFields": [{"manager": "kubectl"}]}
     return {
         "apiVersion": f"{GROUP}/v1",
@@ -141,9 +141,9 @@ def webapp(**spec: Any) -> Json:
 def admission_review(
     obj: Json | None, old: Json | None = None, *, operation: str = "CREATE", version: str = "v1", **request: Any
 ) -> bytes:
-    """An AdmissionReview about a WebApp."""
+    """Return an AdmissionReview of a WebApp."""
     kind = {"group": GROUP, "version": "v1", "kind": "WebApp"}
-    asked = {
+    review = {
         "uid": "review-1",
         "kind": kind,
         "resource": {"group": GROUP, "version": "v1", "resource": "webapps"},
@@ -158,18 +158,18 @@ def admission_review(
         "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
         **request,
     }
-    return encode({"kind": "AdmissionReview", "apiVersion": f"admission.k8s.io/{version}", "request": asked})
+    return encode({"kind": "AdmissionReview", "apiVersion": f"admission.k8s.io/{version}", "request": review})
 
 
 def conversion_review(*objects: Json, to: str, version: str = "v1") -> bytes:
-    """A ConversionReview of WebApps to a version."""
-    asked = {"uid": "review-1", "desiredAPIVersion": f"{GROUP}/{to}", "objects": list(objects)}
-    return encode({"kind": "ConversionReview", "apiVersion": f"apiextensions.k8s.io/{version}", "request": asked})
+    """Return a ConversionReview of WebApps to a version."""
+    review = {"uid": "review-1", "desiredAPIVersion": f"{GROUP}/{to}", "objects": list(objects)}
+    return encode({"kind": "ConversionReview", "apiVersion": f"apiextensions.k8s.io/{version}", "request": review})
 
 
-async def ask(hook: AdmissionWebhook[Any] | ConversionWebhook, body: bytes, **how: Any) -> Answer:
+async def ask(hook: AdmissionWebhook[Any] | ConversionWebhook, body: bytes, **how: Any) -> WebhookResponse:
     """Ask one webhook as the API server does, without a socket."""
-    return await Webhooks(hook).answer(hook.path, body, **how)
+    return await Webhooks(hook).handle(hook.path, body, **how)
 
 
 async def verdict(hook: AdmissionWebhook[Any] | ConversionWebhook, body: bytes) -> Json:
@@ -182,7 +182,7 @@ async def verdict(hook: AdmissionWebhook[Any] | ConversionWebhook, body: bytes) 
 
 
 def patch_in(response: Json) -> list[Json]:
-    """The JSON patch of a response."""
+    """Return the JSON patch of a response."""
     if "patch" not in response:
         return []
     assert response["patchType"] == "JSONPatch"

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from virtual_server import CONFIG_MAPS, VirtualTimeServer, config_map
 from konverge.cache.backoff import Stagger
 from konverge.cache.options import ReflectorOptions
 from konverge.cache.reflector import Reflector
@@ -19,8 +18,9 @@ from konverge.testing.fault_transport import FaultTransport
 from konverge.testing.faults import FaultScript, RecordedRequest, any_request, lists, watches
 from konverge.wire.list_watch import Selection
 from recording_sink import RecordingSink
+from virtual_server import CONFIG_MAPS, VirtualTimeServer, config_map
 
-__all__ = ["CONFIG_MAP", "VirtualTimeServer", "ReflectorHarness", "config_map", "reflector_harness", "running"]
+__all__ = ["CONFIG_MAP", "ReflectorHarness", "VirtualTimeServer", "config_map", "reflector_harness", "running"]
 
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 

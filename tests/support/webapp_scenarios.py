@@ -14,9 +14,9 @@ from konverge.objects import to_wire
 from konverge.wire.messages import Request, Response
 from konverge_operators.webapp.api import Phase
 from konverge_operators.webapp.children import KINDS
-from webapps import WebAppWorld, webapp, webapp_world
+from webapps import WebAppEnvironment, webapp, webapp_environment
 
-__all__ = ["Mortal", "act", "play"]
+__all__ = ["CrashingTransport", "run_scenario", "run_user_steps"]
 
 PARTS = ("deployments", "services", "ingresses", "horizontalpodautoscalers")
 VOLATILE = {
@@ -31,10 +31,10 @@ VOLATILE = {
 
 
 @dataclass
-class Mortal:
+class CrashingTransport:
     """The way of a process that is killed at its write number `at`, before the server has it or after."""
 
-    world: WebAppWorld
+    env: WebAppEnvironment
     at: int
     after: bool
     writes: int = 0
@@ -42,7 +42,7 @@ class Mortal:
     counts: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self._inner = InProcessTransport(self.world.server.handle)
+        self._inner = InProcessTransport(self.env.server.handle)
 
     async def send(self, request: Request) -> Response:
         if self.killed.is_set():
@@ -74,37 +74,37 @@ class Mortal:
             self.counts[f"delete {plural}"] += 1
 
 
-async def act(world: WebAppWorld) -> dict[str, Any]:
+async def run_user_steps(env: WebAppEnvironment) -> dict[str, Any]:
     """Play what a user does, step by step, each to its end; give what is there in between and in the end."""
     seen: dict[str, Any] = {}
-    await world.client.create(webapp(ingress={"host": "a.example.com"}, rollback=True, progressDeadlineSeconds=60))
-    await world.reaches(Phase.READY, within=400)
-    await world.change(replicas=4, autoscaling={"minReplicas": 2, "maxReplicas": 6})
-    await world.reaches(Phase.READY, within=400)
-    await settled(world)
-    seen["scaled"] = await picture(world)
-    await world.change(image="nginx:bad", autoscaling=None, ingress=None)
-    await world.until(lambda: _is_rolled_back(world), within=400)
-    await settled(world)
-    seen["rolled back"] = await picture(world)
-    await world.client.delete(Deployment, "web")
-    await world.change(image="nginx:1.27")
-    await world.reaches(Phase.READY, within=400)
-    await settled(world)
-    seen["healed"] = await picture(world)
-    await world.client.delete("webapps.example.com", "web")
-    await world.until(lambda: _is_gone(world), within=400)
-    seen["gone"] = await picture(world)
+    await env.client.create(webapp(ingress={"host": "a.example.com"}, rollback=True, progressDeadlineSeconds=60))
+    await env.reaches(Phase.READY, within=400)
+    await env.change(replicas=4, autoscaling={"minReplicas": 2, "maxReplicas": 6})
+    await env.reaches(Phase.READY, within=400)
+    await settled(env)
+    seen["scaled"] = await snapshot(env)
+    await env.change(image="nginx:bad", autoscaling=None, ingress=None)
+    await env.until(lambda: _is_rolled_back(env), within=400)
+    await settled(env)
+    seen["rolled back"] = await snapshot(env)
+    await env.client.delete(Deployment, "web")
+    await env.change(image="nginx:1.27")
+    await env.reaches(Phase.READY, within=400)
+    await settled(env)
+    seen["healed"] = await snapshot(env)
+    await env.client.delete("webapps.example.com", "web")
+    await env.until(lambda: _is_gone(env), within=400)
+    seen["gone"] = await snapshot(env)
     return seen
 
 
-async def settled(world: WebAppWorld) -> None:
+async def settled(env: WebAppEnvironment) -> None:
     """Wait until at least one more reconcile has found nothing to do."""
     await asyncio.sleep(40)
 
 
-async def _is_rolled_back(world: WebAppWorld) -> bool:
-    app, deployment = await world.app(), await world.deployment()
+async def _is_rolled_back(env: WebAppEnvironment) -> bool:
+    app, deployment = await env.app(), await env.deployment()
     pod = deployment.spec.template.spec
     done = deployment.status.available_replicas == deployment.status.replicas == app.spec.replicas
     return (
@@ -112,19 +112,19 @@ async def _is_rolled_back(world: WebAppWorld) -> bool:
     )
 
 
-async def _is_gone(world: WebAppWorld) -> bool:
+async def _is_gone(env: WebAppEnvironment) -> bool:
     try:
-        await world.app()
+        await env.app()
     except NotFound:
-        return await world.parts() == []
+        return await env.children() == []
     return False
 
 
-async def picture(world: WebAppWorld) -> list[Any]:
+async def snapshot(env: WebAppEnvironment) -> list[Any]:
     """What is there, without what differs from run to run."""
     found: list[Any] = []
     for kind in (*KINDS, None):
-        for one in await world.client.list(kind or type(webapp()), namespace="default"):
+        for one in await env.client.list(kind or type(webapp()), namespace="default"):
             if one.name != "kubernetes":
                 found.append(_plain(to_wire(one)))
     return found
@@ -138,19 +138,19 @@ def _plain(value: Any) -> Any:
     return value
 
 
-async def play(at: int, *, after: bool) -> tuple[Mortal, Counter[str], dict[str, Any]]:
-    async with webapp_world(strict=at == 0) as world:
-        mortal = Mortal(world, at, after)
-        second = Mortal(world, 0, after=False)
+async def run_scenario(at: int, *, after: bool) -> tuple[CrashingTransport, Counter[str], dict[str, Any]]:
+    async with webapp_environment(strict=at == 0) as env:
+        crashing = CrashingTransport(env, at, after)
+        second = CrashingTransport(env, 0, after=False)
 
         async def live() -> None:
-            async with world.operating(transport=mortal):
-                await mortal.killed.wait()
-            async with world.operating(transport=second):
+            async with env.operating(transport=crashing):
+                await crashing.killed.wait()
+            async with env.operating(transport=second):
                 await asyncio.Event().wait()
 
         async with asyncio.TaskGroup() as tasks:
             life = tasks.create_task(live())
-            seen = await act(world)
+            seen = await run_user_steps(env)
             life.cancel()
-        return mortal, mortal.counts + second.counts, seen
+        return crashing, crashing.counts + second.counts, seen

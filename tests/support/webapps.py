@@ -1,6 +1,6 @@
 """The WebApp operator at work: on an embedded cluster whose kubelet is here, on virtual time.
 
-A `WebAppWorld` is an embedded server with the workload controllers and a kubelet stand-in. The test is the user. What
+A `WebAppEnvironment` is an embedded server with the workload controllers and a kubelet stand-in. The test is the user. What
 the operator sends goes by a way of its own, where faults happen and writes are counted.
 """
 
@@ -43,7 +43,7 @@ from konverge_operators.webapp.lifecycle import Lifecycle
 from konverge_operators.webapp.operator import operator
 from konverge_operators.webapp.reconciler import controllers
 
-__all__ = ["Kubelet", "WebAppWorld", "is_write", "moves", "unexpected", "webapp", "webapp_world"]
+__all__ = ["Kubelet", "WebAppEnvironment", "is_write", "transitions", "unexpected", "webapp", "webapp_environment"]
 
 START = 1_800_000_000.0
 BINDING = {"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": "n1"}}
@@ -55,13 +55,13 @@ def _clock() -> float:
 
 
 def webapp(name: str = "web", *, annotations: dict[str, str] | None = None, **spec: Any) -> WebApp:
-    """Make a WebApp, with a spec in wire names; nginx:1.25 with two copies unless said otherwise."""
+    """Return a WebApp with a spec in wire names; nginx:1.25 with two replicas by default."""
     metadata = ObjectMeta(name=name, namespace="default", annotations=annotations or {})
     return WebApp(metadata=metadata, spec=from_wire(WebAppSpec, {"image": "nginx:1.25", "replicas": 2, **spec}))
 
 
 class Kubelet(Reconciler[Pod]):
-    """Starts pods after `delay` seconds, but for those of images whose name holds "bad"; lets go what is deleted."""
+    """Starts pods after `delay` seconds, except those of images with "bad" in the name; removes deleted pods."""
 
     reconcile_terminating = True
 
@@ -84,7 +84,7 @@ class Kubelet(Reconciler[Pod]):
             await client.patch(Pod, pod.key, patch, patch_type="strategic", subresource="status")
 
 
-class WebAppWorld:
+class WebAppEnvironment:
     """A cluster, its user, and the operator's transport."""
 
     def __init__(self, server: EmbeddedServer) -> None:
@@ -101,7 +101,7 @@ class WebAppWorld:
     async def operating(
         self, *given: Controller[Any], transport: Transport | None = None, **options: Any
     ) -> AsyncGenerator[Manager]:
-        """Have the operator at work while the block runs."""
+        """Run the operator during the block."""
         client = Client(transport or self.transport, options=ClientOptions(namespace="default"))
         manager = Manager(client, name="webapp-operator", **options)
         manager.add(*(given or controllers(self.lifecycle)))
@@ -117,8 +117,8 @@ class WebAppWorld:
     async def deployment(self, name: str = "web") -> Deployment:
         return await self.client.get(Deployment, name)
 
-    async def parts(self) -> list[str]:
-        """The children that are there, as "plural name"."""
+    async def children(self) -> list[str]:
+        """Return the existing children as "Kind name"."""
         found = []
         for kind in KINDS:
             listed = await self.client.list(kind, namespace="default")
@@ -126,10 +126,10 @@ class WebAppWorld:
         return sorted(found)
 
     async def events(self) -> list[tuple[str, str]]:
-        """What was said about WebApps: reason and note, in order of time."""
+        """Return the events about WebApps: reason and note, in order of time."""
         found = await self.client.list(Event, namespace="default")
         mine = [one for one in found if one.regarding is not None and one.regarding.kind == "WebApp"]
-        # On virtual time many things happen at one moment: what was told first has the lower version.
+        # On virtual time many events have the same time, so the resource version decides.
         mine.sort(key=lambda one: (str(one.event_time), int(one.metadata.resource_version or 0)))
         return [(one.reason or "", one.note or "") for one in mine]
 
@@ -140,7 +140,7 @@ class WebAppWorld:
         await self.client.patch(WebApp, name, {"spec": spec})
 
     async def reaches(self, phase: Phase, name: str = "web", *, within: float = 120.0) -> WebApp:
-        """Wait until an application is in a phase, with a status of its present spec."""
+        """Wait until an application is in a phase, with a status for its current spec."""
         end = asyncio.get_running_loop().time() + within
         while True:
             await settle()
@@ -151,42 +151,42 @@ class WebAppWorld:
             await asyncio.sleep(0.5)
 
     async def until(self, claim: Callable[[], Awaitable[bool]], *, within: float = 120.0) -> float:
-        """Wait until something is so; give how long it took."""
+        """Wait until a check returns True; return how long it took."""
         begin = asyncio.get_running_loop().time()
         while not await claim():
-            assert asyncio.get_running_loop().time() - begin < within, f"not so within {within} s"
+            assert asyncio.get_running_loop().time() - begin < within, f"not true within {within} s"
             await asyncio.sleep(0.5)
         return asyncio.get_running_loop().time() - begin
 
     # What the operator asked for
 
-    def asked(self) -> list[RecordedRequest]:
+    def requests(self) -> list[RecordedRequest]:
         return self.transport.script.requests()[self._seen :]
 
     @property
     def writes(self) -> list[str]:
-        """What the operator wrote since `forget`, as "METHOD path", events and access reviews aside."""
-        return [f"{one.method} {one.path}" for one in self.asked() if is_write(one)]
+        """The writes of the operator since `clear_requests`, as "METHOD path", without events and access reviews."""
+        return [f"{request.method} {request.path}" for request in self.requests() if is_write(request)]
 
-    def forget(self) -> None:
+    def clear_requests(self) -> None:
         self._seen = len(self.transport.script.requests())
 
 
 def is_write(asked: RecordedRequest) -> bool:
-    """Tell whether a request changes something that counts."""
+    """Report whether a request writes anything but events and access reviews."""
     return asked.method != "GET" and "/events" not in asked.path and "accessreviews" not in asked.path
 
 
 def unexpected(lifecycle: Lifecycle) -> dict[str, float]:
-    """Give the transitions that were not declared, and how often."""
+    """Return the transitions that are not allowed, and how often they happened."""
     found = [sample for metric in lifecycle.unexpected.collect() for sample in metric.samples]
     return {
         f"{one.labels['before']} -> {one.labels['after']}": one.value for one in found if one.name.endswith("_total")
     }
 
 
-def moves(lifecycle: Lifecycle) -> Counter[str]:
-    """Give all transitions, and how often."""
+def transitions(lifecycle: Lifecycle) -> Counter[str]:
+    """Return all transitions, and how often they happened."""
     found = [sample for metric in lifecycle.transitions.collect() for sample in metric.samples]
     return Counter(
         {
@@ -197,40 +197,40 @@ def moves(lifecycle: Lifecycle) -> Counter[str]:
     )
 
 
-async def ask_webhooks(world: WebAppWorld) -> None:
-    """Have the server ask the operator's webhooks, in this process."""
+async def register_webhooks(env: WebAppEnvironment) -> None:
+    """Register the operator's webhooks, served by this process."""
     address = Address(service="webapp-operator-webhooks", namespace="operators")
-    world.server.webhook_client.serve("operators", "webapp-operator-webhooks", Webhooks(*operator.webhooks).handle_review)
+    env.server.webhook_client.serve("operators", "webapp-operator-webhooks", Webhooks(*operator.webhooks).handle_review)
     for crd in operator.crds(address):
-        await world.client.create(crd)
+        await env.client.create(crd)
     for configuration in configurations_for(operator.webhooks, address, name=operator.name):
-        await world.client.create(configuration)
+        await env.client.create(configuration)
 
 
 @asynccontextmanager
-async def _builtin(world: WebAppWorld, name: str, *given: Controller[Any]) -> AsyncGenerator[None]:
-    manager = Manager(Client(InProcessTransport(world.server.handle)), name=name)
+async def _builtin(env: WebAppEnvironment, name: str, *given: Controller[Any]) -> AsyncGenerator[None]:
+    manager = Manager(Client(InProcessTransport(env.server.handle)), name=name)
     manager.add(*given)
     async with manager.running():
         yield
 
 
 @asynccontextmanager
-async def webapp_world(*, strict: bool = True, webhooks: bool = False) -> AsyncGenerator[WebAppWorld]:
-    """Give a cluster that knows the kind WebApp, and asks the operator's webhooks on request.
+async def webapp_environment(*, strict: bool = True, webhooks: bool = False) -> AsyncGenerator[WebAppEnvironment]:
+    """Return a cluster with the kind WebApp and, on request, with the operator's webhooks.
 
-    With `strict` a transition that is not declared fails the test.
+    With `strict` a transition that is not allowed fails the test.
     """
-    world = WebAppWorld(EmbeddedServer(clock=_clock, seed=1))
-    await world.client.create(Unstructured(NODE))
+    env = WebAppEnvironment(EmbeddedServer(clock=_clock, seed=1))
+    await env.client.create(Unstructured(NODE))
     if webhooks:
-        await ask_webhooks(world)
+        await register_webhooks(env)
     else:
-        await world.client.create(crd_for(WebApp))
+        await env.client.create(crd_for(WebApp))
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(_builtin(world, "kube-controller-manager", *workload_controllers(clock=_clock)))
-        node = controller_for(Pod).named("kubelet").max_concurrent_reconciles(64).build(world.kubelet)
-        await stack.enter_async_context(_builtin(world, "kubelet", node))
-        yield world
+        await stack.enter_async_context(_builtin(env, "kube-controller-manager", *workload_controllers(clock=_clock)))
+        node = controller_for(Pod).named("kubelet").max_concurrent_reconciles(64).build(env.kubelet)
+        await stack.enter_async_context(_builtin(env, "kubelet", node))
+        yield env
     if strict:
-        assert unexpected(world.lifecycle) == {}
+        assert unexpected(env.lifecycle) == {}

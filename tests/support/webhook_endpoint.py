@@ -17,7 +17,7 @@ from aiohttp import web
 
 from konverge.listener import Listener
 from konverge.testing.certificates import Authority
-from konverge.testing.leak_check import WatchedLoop, assert_nothing_left
+from konverge.testing.leak_check import LeakCheckLoop, assert_no_leaks
 
 Review = dict[str, Any]
 Answer = Callable[[Review], web.StreamResponse]
@@ -50,7 +50,7 @@ class HookServer:
 
     def __post_init__(self) -> None:
         self.authority = Authority(self.directory, "hooks")
-        self._pair = self.authority.issue("hooks", file="hooks", hosts=["127.0.0.1", "hooks.test.svc"])
+        self._pair = self.authority.sign("hooks", file="hooks", hosts=["127.0.0.1", "hooks.test.svc"])
         self._ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -69,7 +69,7 @@ class HookServer:
         self._thread.join()
 
     def _run(self) -> None:
-        with asyncio.Runner(loop_factory=WatchedLoop) as runner:
+        with asyncio.Runner(loop_factory=LeakCheckLoop) as runner:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
@@ -83,7 +83,7 @@ class HookServer:
         listener.close()
         await server.shutdown(timeout=0.1)
         await listener.drop()
-        await assert_nothing_left()
+        await assert_no_leaks()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         asked = await request.json()

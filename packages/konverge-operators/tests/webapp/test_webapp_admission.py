@@ -19,7 +19,7 @@ from konverge_operators.webapp.api import Phase, WebApp
 from konverge_operators.webapp.beta import WebAppV1Beta1, WebAppV1Beta1Spec
 from konverge_operators.webapp.operator import operator
 from repository import ROOT
-from webapps import WebAppWorld, webapp, webapp_world
+from webapps import WebAppEnvironment, webapp, webapp_environment
 
 CREATE, UPDATE, DELETE = (AdmissionRequest(operation=word) for word in ("CREATE", "UPDATE", "DELETE"))
 SAMPLES = sorted((ROOT / "packages/konverge-operators/src/konverge_operators/webapp/samples").glob("*.yaml"))
@@ -112,61 +112,61 @@ def test_the_operator_has_the_nginx_sample() -> None:
 
 
 async def test_the_server_calls_the_webhooks_of_a_running_operator() -> None:
-    async with webapp_world(webhooks=True) as world, world.operating():
+    async with webapp_environment(webhooks=True) as env, env.operating():
         with pytest.raises(Invalid, match="the image needs a tag"):
-            await world.client.create(webapp(image="nginx"))
+            await env.client.create(webapp(image="nginx"))
         with pytest.raises(Invalid, match="101 replicas are more than the 100 allowed"):
-            await world.client.create(webapp(replicas=101))
-        created = await world.client.create(webapp(annotations={PROTECTED: "true"}))
+            await env.client.create(webapp(replicas=101))
+        created = await env.client.create(webapp(annotations={PROTECTED: "true"}))
         assert created.metadata.labels["app.kubernetes.io/instance"] == "web"
-        await world.reaches(Phase.READY)
+        await env.reaches(Phase.READY)
 
         with pytest.raises(Invalid, match="the port is immutable, it is 80"):
-            await world.change(port=81)
+            await env.change(port=81)
         with pytest.raises(ApiError, match="the WebApp is protected"):
-            await world.client.delete(WebApp, "web")
-        await world.client.patch(WebApp, "web", {"metadata": {"annotations": {PROTECTED: None}}})
-        await world.client.delete(WebApp, "web")
-        await world.until(lambda: _is_empty(world))
+            await env.client.delete(WebApp, "web")
+        await env.client.patch(WebApp, "web", {"metadata": {"annotations": {PROTECTED: None}}})
+        await env.client.delete(WebApp, "web")
+        await env.until(lambda: _is_empty(env))
 
 
-async def _is_empty(world: WebAppWorld) -> bool:
-    return await world.parts() == []
+async def _is_empty(env: WebAppEnvironment) -> bool:
+    return await env.children() == []
 
 
 async def test_an_old_version_is_served_and_scaled_through_its_own_field() -> None:
-    async with webapp_world(webhooks=True) as world, world.operating():
+    async with webapp_environment(webhooks=True) as env, env.operating():
         old = WebAppV1Beta1(
             metadata=ObjectMeta(name="web", namespace="default"),
             spec=WebAppV1Beta1Spec(image="nginx:1.25", size=2, host="a.example.com"),
         )
-        await world.client.create(old)
-        await world.reaches(Phase.READY)
-        assert await world.parts() == ["Deployment web", "Ingress web", "Service web"]
-        await world.client.scale(WebAppV1Beta1, "web", 3)
-        app = await world.reaches(Phase.READY)
+        await env.client.create(old)
+        await env.reaches(Phase.READY)
+        assert await env.children() == ["Deployment web", "Ingress web", "Service web"]
+        await env.client.scale(WebAppV1Beta1, "web", 3)
+        app = await env.reaches(Phase.READY)
         assert app.spec.replicas == 3
-        assert (await world.client.get(WebAppV1Beta1, "web")).status.available_replicas == 3
+        assert (await env.client.get(WebAppV1Beta1, "web")).status.available_replicas == 3
 
 
 async def test_a_violation_that_bypasses_the_webhooks_is_reported_in_the_status() -> None:
-    async with webapp_world(webhooks=True) as world, world.operating():
-        await world.client.create(webapp())
-        await world.reaches(Phase.READY)
-        await world.client.scale(WebApp, "web", 200)  # the scale subresource calls no webhook
-        app = await world.reaches(Phase.DEGRADED)
+    async with webapp_environment(webhooks=True) as env, env.operating():
+        await env.client.create(webapp())
+        await env.reaches(Phase.READY)
+        await env.client.scale(WebApp, "web", 200)  # the scale subresource calls no webhook
+        app = await env.reaches(Phase.DEGRADED)
         assert "200 replicas are more than the 100 allowed" in app.status.last_error
-        assert (await world.deployment()).spec.replicas == 2
+        assert (await env.deployment()).spec.replicas == 2
 
 
 async def test_the_largest_object_that_the_server_accepts_is_reconciled() -> None:
-    async with webapp_world(webhooks=True) as world, world.operating():
+    async with webapp_environment(webhooks=True) as env, env.operating():
         env = {f"V{number}": "\u00e4\u00f6" * 5000 for number in range(60)}
         annotations = {"example.com/large": "x" * 250_000}
         assert len(json.dumps(env, ensure_ascii=False).encode()) > 1_100_000
-        await world.client.create(webapp(env=env, annotations=annotations))
-        app = await world.reaches(Phase.READY)
+        await env.client.create(webapp(env=env, annotations=annotations))
+        app = await env.reaches(Phase.READY)
         assert app.spec.env == env
-        deployment = await world.deployment()
+        deployment = await env.deployment()
         assert deployment.spec.template.spec is not None
         assert {one.name: one.value for one in deployment.spec.template.spec.containers[0].env} == env

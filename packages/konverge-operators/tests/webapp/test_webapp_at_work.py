@@ -8,16 +8,16 @@ from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Service
 from konverge.testing import settle
 from konverge_operators.webapp.api import Phase, WebApp
-from webapps import moves, webapp, webapp_world
+from webapps import transitions, webapp, webapp_environment
 
 
 async def test_an_application_becomes_ready_and_says_so_in_phase_conditions_and_events() -> None:
-    async with webapp_world() as world, world.operating():
-        await world.client.create(webapp(replicas=3))
-        app = await world.reaches(Phase.READY)
+    async with webapp_environment() as env, env.operating():
+        await env.client.create(webapp(replicas=3))
+        app = await env.reaches(Phase.READY)
         await asyncio.sleep(5)
 
-        assert await world.parts() == ["Deployment web", "Service web"]
+        assert await env.children() == ["Deployment web", "Service web"]
         assert (app.status.available_replicas, app.status.replicas, app.status.last_error) == (3, 3, "")
         assert {one.type: one.status for one in app.status.conditions} == {
             "Available": "True",
@@ -25,93 +25,93 @@ async def test_an_application_becomes_ready_and_says_so_in_phase_conditions_and_
             "Degraded": "False",
         }
         assert all(one.observed_generation == app.metadata.generation for one in app.status.conditions)
-        assert [reason for reason, _ in await world.events()] == ["Reconciling", "WaitingForPods", "Ready"]
-        assert moves(world.lifecycle) == {
+        assert [reason for reason, _ in await env.events()] == ["Reconciling", "WaitingForPods", "Ready"]
+        assert transitions(env.lifecycle) == {
             "Created -> Reconciling": 1,
             "Reconciling -> WaitingForPods": 1,
             "WaitingForPods -> Ready": 1,
         }
-        owners = (await world.deployment()).metadata.owner_references or []
+        owners = (await env.deployment()).metadata.owner_references or []
         assert [(one.uid, one.controller) for one in owners] == [(app.uid, True)]
 
 
 async def test_a_settled_application_costs_no_write_for_hours_and_after_a_restart() -> None:
-    async with webapp_world() as world:
-        async with world.operating():
-            await world.client.create(webapp())
-            await world.reaches(Phase.READY)
+    async with webapp_environment() as env:
+        async with env.operating():
+            await env.client.create(webapp())
+            await env.reaches(Phase.READY)
             await asyncio.sleep(60)
-            world.forget()
+            env.clear_requests()
             await asyncio.sleep(3600)
-            assert world.writes == []
-        async with world.operating():
+            assert env.writes == []
+        async with env.operating():
             await asyncio.sleep(100)
-            assert world.writes == []
+            assert env.writes == []
 
 
 async def test_scaling_up_and_down_goes_by_the_phase_scaling() -> None:
-    async with webapp_world() as world, world.operating():
-        await world.client.create(webapp())
-        await world.reaches(Phase.READY)
+    async with webapp_environment() as env, env.operating():
+        await env.client.create(webapp())
+        await env.reaches(Phase.READY)
 
-        await world.client.scale(WebApp, "web", 5)
-        await world.reaches(Phase.SCALING)
-        app = await world.reaches(Phase.READY)
+        await env.client.scale(WebApp, "web", 5)
+        await env.reaches(Phase.SCALING)
+        app = await env.reaches(Phase.READY)
         assert app.status.available_replicas == 5
-        assert await world.client.get_scale(WebApp, "web") == 5
+        assert await env.client.get_scale(WebApp, "web") == 5
 
-        await world.change(replicas=1)
-        app = await world.reaches(Phase.READY)
+        await env.change(replicas=1)
+        app = await env.reaches(Phase.READY)
         assert app.status.available_replicas == 1
-        assert moves(world.lifecycle)["Scaling -> Ready"] == 2
+        assert transitions(env.lifecycle)["Scaling -> Ready"] == 2
 
 
 async def test_a_new_image_rolls_without_leaving_too_few() -> None:
-    async with webapp_world() as world, world.operating():
-        await world.client.create(webapp(replicas=4))
-        await world.reaches(Phase.READY)
+    async with webapp_environment() as env, env.operating():
+        await env.client.create(webapp(replicas=4))
+        await env.reaches(Phase.READY)
 
-        await world.change(image="nginx:1.27")
-        app = await world.reaches(Phase.UPDATING)
+        await env.change(image="nginx:1.27")
+        app = await env.reaches(Phase.UPDATING)
         assert next(one for one in app.status.conditions if one.type == "Available").status == "True"
-        app = await world.reaches(Phase.READY)
+        app = await env.reaches(Phase.READY)
 
         assert app.status.last_good_image == "nginx:1.27"
-        assert moves(world.lifecycle)["Updating -> Ready"] == 1
+        assert transitions(env.lifecycle)["Updating -> Ready"] == 1
 
 
 async def test_what_is_deleted_or_edited_by_hand_is_back_in_one_reconcile() -> None:
-    async with webapp_world() as world, world.operating():
-        await world.client.create(webapp())
-        await world.reaches(Phase.READY)
+    async with webapp_environment() as env, env.operating():
+        await env.client.create(webapp())
+        await env.reaches(Phase.READY)
 
-        await world.client.delete(Deployment, "web")
-        await world.client.delete(Service, "web")
+        await env.client.delete(Deployment, "web")
+        await env.client.delete(Service, "web")
         await settle()
-        assert await world.parts() == ["Deployment web", "Service web"]
-        await world.reaches(Phase.READY)
+        assert await env.children() == ["Deployment web", "Service web"]
+        await env.reaches(Phase.READY)
 
-        await world.client.scale(Deployment, "web", 7)
-        await world.client.patch(Service, "web", {"spec": {"selector": {"app.kubernetes.io/name": "other"}}})
+        await env.client.scale(Deployment, "web", 7)
+        await env.client.patch(Service, "web", {"spec": {"selector": {"app.kubernetes.io/name": "other"}}})
         await settle()
-        assert (await world.deployment()).spec.replicas == 2
-        service = await world.client.get(Service, "web")
+        assert (await env.deployment()).spec.replicas == 2
+        service = await env.client.get(Service, "web")
         assert service.spec.selector["app.kubernetes.io/name"] == "webapp"
-        await world.reaches(Phase.READY)
+        await env.reaches(Phase.READY)
 
 
 async def test_parts_that_are_no_longer_asked_for_go() -> None:
-    async with webapp_world() as world, world.operating():
-        await world.client.create(webapp())
-        await world.change(ingress={"host": "shop.example.com"}, autoscaling={"maxReplicas": 4})
-        await world.reaches(Phase.READY)
-        assert await world.parts() == [
+    async with webapp_environment() as env, env.operating():
+        await env.client.create(webapp())
+        await env.change(ingress={"host": "shop.example.com"}, autoscaling={"maxReplicas": 4})
+        await env.reaches(Phase.READY)
+        assert await env.children() == [
             "Deployment web",
             "HorizontalPodAutoscaler web",
             "Ingress web",
             "Service web",
         ]
 
-        await world.change(ingress=None, autoscaling=None)
-        await world.reaches(Phase.READY)
-        assert await world.parts() == ["Deployment web", "Service web"]
+        await env.change(ingress=None, autoscaling=None)
+        await env.reaches(Phase.READY)
+        assert await env.children() == ["Deployment web", "Service web"]

@@ -8,73 +8,73 @@ from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.autoscaling.v2 import HorizontalPodAutoscaler
 from konverge.testing import settle
 from konverge_operators.webapp.api import Phase
-from webapps import WebAppWorld, webapp, webapp_world
+from webapps import WebAppEnvironment, webapp, webapp_environment
 
 
-async def sizes(world: WebAppWorld, seen: list[int | None]) -> None:
+async def sizes(env: WebAppEnvironment, seen: list[int | None]) -> None:
     """Note every size that the Deployment is given."""
-    async for event in world.client.watch(Deployment, namespace="default"):
+    async for event in env.client.watch(Deployment, namespace="default"):
         if event.type in ("ADDED", "MODIFIED"):
             size = event.object.spec.replicas
             if not seen or seen[-1] != size:
                 seen.append(size)
 
 
-async def scaled_by_the_autoscaler(world: WebAppWorld, size: int) -> None:
-    await world.client.using(field_manager="kube-controller-manager").scale(Deployment, "web", size)
+async def scaled_by_the_autoscaler(env: WebAppEnvironment, size: int) -> None:
+    await env.client.using(field_manager="kube-controller-manager").scale(Deployment, "web", size)
     await settle()
 
 
 async def test_switching_autoscaling_on_and_off_never_dips() -> None:
-    async with webapp_world() as world, world.operating():
-        await world.client.create(webapp(replicas=5))
-        await world.reaches(Phase.READY)
+    async with webapp_environment() as env, env.operating():
+        await env.client.create(webapp(replicas=5))
+        await env.reaches(Phase.READY)
         seen: list[int | None] = []
         async with asyncio.TaskGroup() as tasks:
-            watching = tasks.create_task(sizes(world, seen))
+            watching = tasks.create_task(sizes(env, seen))
 
-            await world.change(autoscaling={"minReplicas": 2, "maxReplicas": 9})
+            await env.change(autoscaling={"minReplicas": 2, "maxReplicas": 9})
             await settle()
-            assert (await world.deployment()).spec.replicas == 5
-            await scaled_by_the_autoscaler(world, 8)
+            assert (await env.deployment()).spec.replicas == 5
+            await scaled_by_the_autoscaler(env, 8)
             await asyncio.sleep(120)
-            assert (await world.deployment()).spec.replicas == 8
-            await world.change(env={"A": "b"})
-            await world.reaches(Phase.READY)
-            await world.change(autoscaling=None)
-            await world.reaches(Phase.READY)
+            assert (await env.deployment()).spec.replicas == 8
+            await env.change(env={"A": "b"})
+            await env.reaches(Phase.READY)
+            await env.change(autoscaling=None)
+            await env.reaches(Phase.READY)
 
             watching.cancel()
         assert seen == [5, 8, 5]
 
 
 async def test_a_new_application_with_autoscaling_starts_within_its_bounds() -> None:
-    async with webapp_world() as world, world.operating():
-        await world.client.create(webapp(replicas=1, autoscaling={"minReplicas": 3, "maxReplicas": 9}))
-        await world.reaches(Phase.READY)
-        assert (await world.deployment()).spec.replicas == 3
-        await scaled_by_the_autoscaler(world, 6)
-        await world.reaches(Phase.READY)
-        assert (await world.deployment()).spec.replicas == 6
+    async with webapp_environment() as env, env.operating():
+        await env.client.create(webapp(replicas=1, autoscaling={"minReplicas": 3, "maxReplicas": 9}))
+        await env.reaches(Phase.READY)
+        assert (await env.deployment()).spec.replicas == 3
+        await scaled_by_the_autoscaler(env, 6)
+        await env.reaches(Phase.READY)
+        assert (await env.deployment()).spec.replicas == 6
 
 
 async def test_a_deployment_that_is_deleted_under_autoscaling_comes_back_as_large_as_it_was() -> None:
-    async with webapp_world() as world, world.operating():
-        await world.client.create(webapp(replicas=1, autoscaling={"minReplicas": 1, "maxReplicas": 9}))
-        await world.reaches(Phase.READY)
-        await scaled_by_the_autoscaler(world, 6)
+    async with webapp_environment() as env, env.operating():
+        await env.client.create(webapp(replicas=1, autoscaling={"minReplicas": 1, "maxReplicas": 9}))
+        await env.reaches(Phase.READY)
+        await scaled_by_the_autoscaler(env, 6)
         await asyncio.sleep(60)
-        await world.client.delete(Deployment, "web")
+        await env.client.delete(Deployment, "web")
         await settle()
-        assert (await world.deployment()).spec.replicas == 6
+        assert (await env.deployment()).spec.replicas == 6
 
 
 async def test_the_autoscaler_is_about_the_deployment_and_follows_its_spec() -> None:
-    async with webapp_world() as world, world.operating():
-        await world.client.create(webapp(autoscaling={"maxReplicas": 9, "cpuPercent": 50}))
-        await world.reaches(Phase.READY)
-        await world.change(autoscaling={"maxReplicas": 7})
+    async with webapp_environment() as env, env.operating():
+        await env.client.create(webapp(autoscaling={"maxReplicas": 9, "cpuPercent": 50}))
+        await env.reaches(Phase.READY)
+        await env.change(autoscaling={"maxReplicas": 7})
         await settle()
-        scaler = await world.client.get(HorizontalPodAutoscaler, "web")
+        scaler = await env.client.get(HorizontalPodAutoscaler, "web")
         assert (scaler.spec.scale_target_ref.kind, scaler.spec.scale_target_ref.name) == ("Deployment", "web")
         assert (scaler.spec.min_replicas, scaler.spec.max_replicas) == (1, 7)

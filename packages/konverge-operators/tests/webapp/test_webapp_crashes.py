@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from konverge.testing import run_in_virtual_time
-from webapp_scenarios import play
+from webapp_scenarios import run_scenario
 
 
 def test_killed_at_any_write_it_ends_the_same_with_the_same_creates_and_deletes() -> None:
-    whole, counts, expected = run_in_virtual_time(play(0, after=True), debug=False)
+    whole, counts, expected = run_in_virtual_time(run_scenario(0, after=True), debug=False)
     assert counts == {
         "create deployments": 2,
         "create services": 1,
@@ -22,7 +22,7 @@ def test_killed_at_any_write_it_ends_the_same_with_the_same_creates_and_deletes(
     assert whole.writes > 25
     # Before a write is after the one before it; so only the first is tried both ways.
     for at, after in [(1, False), *((at, True) for at in range(1, whole.writes + 1))]:
-        mortal, made, seen = run_in_virtual_time(play(at, after=after), debug=False)
-        assert mortal.killed.is_set(), f"there is no write {at}"
+        crashing, made, seen = run_in_virtual_time(run_scenario(at, after=after), debug=False)
+        assert crashing.killed.is_set(), f"there is no write {at}"
         assert made == counts, f"killed at write {at}"
         assert seen == expected, f"killed at write {at}"

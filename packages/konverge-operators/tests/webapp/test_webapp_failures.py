@@ -17,7 +17,7 @@ from konverge.triggers import anything
 from konverge_operators.webapp.api import Phase, WebApp
 from konverge_operators.webapp.children import KINDS
 from konverge_operators.webapp.reconciler import WebAppReconciler
-from webapps import WebAppWorld, moves, webapp, webapp_world
+from webapps import WebAppEnvironment, transitions, webapp, webapp_environment
 
 
 def reason_of(app: WebApp, type_: str = "Degraded") -> tuple[str, str]:
@@ -30,114 +30,114 @@ def reason_of(app: WebApp, type_: str = "Degraded") -> tuple[str, str]:
 
 
 async def test_an_application_whose_rollout_fails_is_degraded_and_still_available() -> None:
-    async with webapp_world() as world, world.operating():
-        await world.client.create(webapp(replicas=4, progressDeadlineSeconds=60))
-        await world.reaches(Phase.READY)
-        await world.change(image="nginx:bad", progressDeadlineSeconds=60)
-        await world.reaches(Phase.UPDATING)
-        app = await world.reaches(Phase.DEGRADED, within=300)
+    async with webapp_environment() as env, env.operating():
+        await env.client.create(webapp(replicas=4, progressDeadlineSeconds=60))
+        await env.reaches(Phase.READY)
+        await env.change(image="nginx:bad", progressDeadlineSeconds=60)
+        await env.reaches(Phase.UPDATING)
+        app = await env.reaches(Phase.DEGRADED, within=300)
 
         assert reason_of(app) == ("True", "RolloutFailed")
         assert reason_of(app, "Available")[0] == "True"
-        await world.change(image="nginx:1.26")
-        app = await world.reaches(Phase.READY)
+        await env.change(image="nginx:1.26")
+        app = await env.reaches(Phase.READY)
         assert reason_of(app)[0] == "False"
 
 
 async def test_with_rollback_the_last_good_image_runs_until_the_spec_has_another_one() -> None:
-    async with webapp_world() as world, world.operating():
-        await world.client.create(webapp(replicas=4, rollback=True, progressDeadlineSeconds=60))
-        await world.reaches(Phase.READY)
-        await world.change(image="nginx:bad")
+    async with webapp_environment() as env, env.operating():
+        await env.client.create(webapp(replicas=4, rollback=True, progressDeadlineSeconds=60))
+        await env.reaches(Phase.READY)
+        await env.change(image="nginx:bad")
 
         async def rolled_back() -> bool:
-            return reason_of(await world.app())[1] == "RolledBack"
+            return reason_of(await env.app())[1] == "RolledBack"
 
-        await world.until(rolled_back, within=300)
+        await env.until(rolled_back, within=300)
         await asyncio.sleep(60)
-        app, deployment = await world.app(), await world.deployment()
+        app, deployment = await env.app(), await env.deployment()
         assert deployment.spec.template.spec is not None
         assert deployment.spec.template.spec.containers[0].image == "nginx:1.25"
         assert deployment.status.available_replicas == deployment.status.updated_replicas == 4
         assert (app.status.phase, app.spec.image) == (Phase.DEGRADED, "nginx:bad")
         assert (app.status.failed_image, app.status.last_good_image) == ("nginx:bad", "nginx:1.25")
-        assert "RolledBack" in [reason for reason, _ in await world.events()]
+        assert "RolledBack" in [reason for reason, _ in await env.events()]
 
-        await world.change(image="nginx:1.26")
-        app = await world.reaches(Phase.READY)
+        await env.change(image="nginx:1.26")
+        app = await env.reaches(Phase.READY)
         assert (app.status.failed_image, app.status.last_good_image) == ("", "nginx:1.26")
 
 
 async def test_without_a_good_image_there_is_no_rollback() -> None:
-    async with webapp_world() as world, world.operating():
-        await world.client.create(webapp(image="nginx:bad", rollback=True, progressDeadlineSeconds=60))
-        app = await world.reaches(Phase.DEGRADED, within=300)
+    async with webapp_environment() as env, env.operating():
+        await env.client.create(webapp(image="nginx:bad", rollback=True, progressDeadlineSeconds=60))
+        app = await env.reaches(Phase.DEGRADED, within=300)
         assert reason_of(app) == ("True", "RolloutFailed")
         assert app.status.failed_image == ""
 
 
 async def test_an_application_with_lost_pods_is_degraded_until_they_are_replaced() -> None:
-    async with webapp_world() as world, world.operating():
-        await world.client.create(webapp(replicas=3))
-        await world.reaches(Phase.READY)
-        pods = await world.client.list(Pod, namespace="default")
-        await world.client.delete(pods[0], grace_period=0)
-        app = await world.reaches(Phase.DEGRADED)
+    async with webapp_environment() as env, env.operating():
+        await env.client.create(webapp(replicas=3))
+        await env.reaches(Phase.READY)
+        pods = await env.client.list(Pod, namespace="default")
+        await env.client.delete(pods[0], grace_period=0)
+        app = await env.reaches(Phase.DEGRADED)
         assert reason_of(app) == ("True", "PodsLost")
-        await world.reaches(Phase.READY)
+        await env.reaches(Phase.READY)
 
 
 # Errors
 
 
 async def test_errors_are_retried_with_backoff_and_shown_in_the_status_until_they_are_gone() -> None:
-    async with webapp_world() as world, world.operating() as manager:
-        with world.transport.script.active(
+    async with webapp_environment() as env, env.operating() as manager:
+        with env.transport.script.active(
             lambda asked: asked.method == "PATCH" and "/deployments/" in asked.path,
             status_response(403, reason="Forbidden", message="no room"),
         ):
-            await world.client.create(webapp())
+            await env.client.create(webapp())
             await asyncio.sleep(0.5)
-            app = await world.app()
+            app = await env.app()
             assert app.status.retry_count >= 1
             assert "no room" in app.status.last_error
             assert app.status.phase is Phase.CREATED
 
             await asyncio.sleep(40)
-            app = await world.app()
-            asked = [one.time for one in world.asked() if one.method == "PATCH" and "/deployments/" in one.path]
+            app = await env.app()
+            asked = [one.time for one in env.requests() if one.method == "PATCH" and "/deployments/" in one.path]
             attempts = sorted({round(time, 1) for time in asked})
             gaps = [after - before for before, after in pairwise(attempts)]
             assert gaps[:4] == pytest.approx([1, 2, 4, 8], rel=0.2)
             assert (app.status.phase, app.status.retry_count) == (Phase.DEGRADED, len(attempts))
             assert reason_of(app) == ("True", "ReconcileFailed")
             assert manager.stats()[0].queue.retries >= len(attempts)
-        app = await world.reaches(Phase.READY)
+        app = await env.reaches(Phase.READY)
         assert (app.status.last_error, app.status.retry_count) == ("", 0)
 
 
 async def test_an_invalid_spec_is_a_terminal_error_with_a_message_until_it_changes() -> None:
-    async with webapp_world() as world, world.operating():
-        await world.client.create(webapp(image="nginx", autoscaling={"maxReplicas": 1, "minReplicas": 2}))
+    async with webapp_environment() as env, env.operating():
+        await env.client.create(webapp(image="nginx", autoscaling={"maxReplicas": 1, "minReplicas": 2}))
         await asyncio.sleep(600)
-        app = await world.app()
+        app = await env.app()
         assert (app.status.phase, app.status.retry_count) == (Phase.DEGRADED, 0)
         assert "the image needs a tag: use one such as nginx:1.25, at .spec.image" in app.status.last_error
         assert "minReplicas 2 is greater than maxReplicas 1" in app.status.last_error
         assert reason_of(app) == ("True", "InvalidSpec")
-        assert await world.parts() == []
+        assert await env.children() == []
 
-        await world.change(image="nginx:1.25", autoscaling=None)
-        await world.reaches(Phase.READY)
+        await env.change(image="nginx:1.25", autoscaling=None)
+        await env.reaches(Phase.READY)
 
 
 async def test_an_invalid_change_does_not_touch_the_running_pods() -> None:
-    async with webapp_world() as world, world.operating():
-        await world.client.create(webapp())
-        await world.reaches(Phase.READY)
-        await world.change(image="nginx:latest")
-        app = await world.reaches(Phase.DEGRADED)
-        deployment = await world.deployment()
+    async with webapp_environment() as env, env.operating():
+        await env.client.create(webapp())
+        await env.reaches(Phase.READY)
+        await env.change(image="nginx:latest")
+        app = await env.reaches(Phase.DEGRADED)
+        deployment = await env.deployment()
         assert deployment.spec.template.spec is not None
         assert deployment.spec.template.spec.containers[0].image == "nginx:1.25"
         assert app.status.available_replicas == 2
@@ -145,131 +145,131 @@ async def test_an_invalid_change_does_not_touch_the_running_pods() -> None:
 
 
 async def test_an_object_that_somebody_else_created_is_not_adopted() -> None:
-    async with webapp_world() as world, world.operating():
+    async with webapp_environment() as env, env.operating():
         service = Unstructured(apiVersion="v1", kind="Service", metadata={"name": "web", "namespace": "default"})
         service["spec"] = {"ports": [{"port": 1}], "selector": {"a": "b"}}
-        await world.client.create(service)
-        await world.client.create(webapp())
+        await env.client.create(service)
+        await env.client.create(webapp())
         await asyncio.sleep(10)
-        app = await world.app()
+        app = await env.app()
         assert app.status.phase is Phase.DEGRADED
         assert "Service default/web already exists and this WebApp does not own it" in app.status.last_error
-        assert (await world.client.get(Service, "web")).metadata.owner_references in (None, [])
-        await world.client.delete(Service, "web")
-        await world.reaches(Phase.READY, within=400)
+        assert (await env.client.get(Service, "web")).metadata.owner_references in (None, [])
+        await env.client.delete(Service, "web")
+        await env.reaches(Phase.READY, within=400)
 
 
 async def test_environment_variables_appear_in_no_status_and_no_event() -> None:
     canary = "s3cr3t-c4n4ry"
-    async with webapp_world() as world, world.operating():
-        await world.client.create(webapp(env={"PASSWORD": canary, "a b": canary}))
+    async with webapp_environment() as env, env.operating():
+        await env.client.create(webapp(env={"PASSWORD": canary, "a b": canary}))
         await asyncio.sleep(10)
-        await world.change(env={"a b": None}, image="nginx:bad")
+        await env.change(env={"a b": None}, image="nginx:bad")
         await asyncio.sleep(900)
-        app = await world.app()
+        app = await env.app()
         assert canary not in str(app.status)
-        assert canary not in str(await world.events())
+        assert canary not in str(await env.events())
 
 
 # Missing events
 
 
 async def test_without_events_it_heals_at_the_next_resync() -> None:
-    async with webapp_world() as world:
+    async with webapp_environment() as env:
         builder = controller_for(WebApp)
         for kind in KINDS:
             builder = builder.owns(kind, predicate=~anything)
-        async with world.operating(builder.build(WebAppReconciler(world.lifecycle))):
-            await world.client.create(webapp())
+        async with env.operating(builder.build(WebAppReconciler(env.lifecycle))):
+            await env.client.create(webapp())
             await asyncio.sleep(100)
-            await world.client.delete(Deployment, "web")
-            elapsed = await world.until(lambda: _has_deployment(world))
+            await env.client.delete(Deployment, "web")
+            elapsed = await env.until(lambda: _has_deployment(env))
             assert 0 < elapsed <= 31
 
 
 async def test_a_change_during_a_stalled_watch_is_healed() -> None:
-    async with webapp_world() as world, world.operating():
-        await world.client.create(webapp())
-        await world.reaches(Phase.READY)
-        world.transport.stall_streams()
-        await world.client.delete(Deployment, "web")
-        assert await world.until(lambda: _has_deployment(world)) <= 60
+    async with webapp_environment() as env, env.operating():
+        await env.client.create(webapp())
+        await env.reaches(Phase.READY)
+        env.transport.stall_streams()
+        await env.client.delete(Deployment, "web")
+        assert await env.until(lambda: _has_deployment(env)) <= 60
 
 
-async def _has_deployment(world: WebAppWorld) -> bool:
-    return "Deployment web" in await world.parts()
+async def _has_deployment(env: WebAppEnvironment) -> bool:
+    return "Deployment web" in await env.children()
 
 
 async def test_after_a_downtime_any_phase_may_follow_and_is_counted() -> None:
-    async with webapp_world(strict=False) as world:
-        async with world.operating():
-            await world.client.create(webapp())
+    async with webapp_environment(strict=False) as env:
+        async with env.operating():
+            await env.client.create(webapp())
             await settle()
-        assert (await world.app()).status.phase in (Phase.RECONCILING, Phase.WAITING)
-        await world.client.patch(WebApp, "web", {"status": {"phase": "Created"}}, subresource="status")
+        assert (await env.app()).status.phase in (Phase.RECONCILING, Phase.WAITING)
+        await env.client.patch(WebApp, "web", {"status": {"phase": "Created"}}, subresource="status")
         await asyncio.sleep(60)
-        async with world.operating():
-            await world.reaches(Phase.READY)
-        assert moves(world.lifecycle)["Created -> Ready"] == 1
+        async with env.operating():
+            await env.reaches(Phase.READY)
+        assert transitions(env.lifecycle)["Created -> Ready"] == 1
 
 
 # Deletion
 
 
 async def test_deletion_removes_the_children_in_order_and_creates_events() -> None:
-    async with webapp_world() as world, world.operating():
-        await world.client.create(webapp(ingress={"host": "a.example.com"}, autoscaling={"maxReplicas": 4}))
-        await world.reaches(Phase.READY)
-        world.forget()
-        await world.client.delete(WebApp, "web")
+    async with webapp_environment() as env, env.operating():
+        await env.client.create(webapp(ingress={"host": "a.example.com"}, autoscaling={"maxReplicas": 4}))
+        await env.reaches(Phase.READY)
+        env.clear_requests()
+        await env.client.delete(WebApp, "web")
         await settle()
 
         with pytest.raises(NotFound):
-            await world.app()
-        assert await world.parts() == []
-        deleted = [one.rsplit("/", 2)[1] for one in world.writes if one.startswith("DELETE")]
+            await env.app()
+        assert await env.children() == []
+        deleted = [one.rsplit("/", 2)[1] for one in env.writes if one.startswith("DELETE")]
         assert deleted == ["ingresses", "horizontalpodautoscalers", "services", "deployments"]
         await asyncio.sleep(5)
-        assert [reason for reason, _ in await world.events()][-2:] == ["Deleting", "Deleted"]
+        assert [reason for reason, _ in await env.events()][-2:] == ["Deleting", "Deleted"]
 
 
 async def test_a_child_with_a_foreign_finalizer_delays_the_deletion() -> None:
-    async with webapp_world() as world, world.operating():
-        await world.client.create(webapp())
-        await world.reaches(Phase.READY)
+    async with webapp_environment() as env, env.operating():
+        await env.client.create(webapp())
+        await env.reaches(Phase.READY)
         held = ["test.example.com/held"]
-        await world.client.patch(Service, "web", {"metadata": {"finalizers": held}})
-        await world.client.delete(WebApp, "web")
+        await env.client.patch(Service, "web", {"metadata": {"finalizers": held}})
+        await env.client.delete(WebApp, "web")
         await asyncio.sleep(20)
-        assert (await world.app()).status.phase is Phase.DELETING
-        assert await world.parts() == ["Service web"]
-        await world.client.patch(Service, "web", {"metadata": {"finalizers": None}})
+        assert (await env.app()).status.phase is Phase.DELETING
+        assert await env.children() == ["Service web"]
+        await env.client.patch(Service, "web", {"metadata": {"finalizers": None}})
         await asyncio.sleep(10)
         with pytest.raises(NotFound):
-            await world.app()
+            await env.app()
 
 
 async def test_an_application_that_is_deleted_before_it_was_reconciled_leaves_no_children() -> None:
-    async with webapp_world() as world:
-        await world.client.create(webapp())
-        await world.client.delete(WebApp, "web")
-        async with world.operating():
+    async with webapp_environment() as env:
+        await env.client.create(webapp())
+        await env.client.delete(WebApp, "web")
+        async with env.operating():
             await settle()
-            assert await world.parts() == []
+            assert await env.children() == []
 
 
 async def test_a_second_application_of_the_same_name_gets_its_own_children() -> None:
-    async with webapp_world() as world:
-        async with world.operating():
-            first = await world.client.create(webapp())
-            await world.reaches(Phase.READY)
-        await world.client.patch(WebApp, "web", {"metadata": {"finalizers": None}})
-        await world.client.delete(WebApp, "web")
-        second = await world.client.create(webapp(replicas=1))
+    async with webapp_environment() as env:
+        async with env.operating():
+            first = await env.client.create(webapp())
+            await env.reaches(Phase.READY)
+        await env.client.patch(WebApp, "web", {"metadata": {"finalizers": None}})
+        await env.client.delete(WebApp, "web")
+        second = await env.client.create(webapp(replicas=1))
         for kind in (Deployment, Service):
-            await world.client.delete(kind, "web")  # as garbage collection does
-        async with world.operating():
-            await world.reaches(Phase.READY)
-            owners = (await world.deployment()).metadata.owner_references or []
+            await env.client.delete(kind, "web")  # as garbage collection does
+        async with env.operating():
+            await env.reaches(Phase.READY)
+            owners = (await env.deployment()).metadata.owner_references or []
             assert [one.uid for one in owners] == [second.uid]
             assert first.uid != second.uid

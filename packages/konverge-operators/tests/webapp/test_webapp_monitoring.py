@@ -15,7 +15,7 @@ import yaml
 from konverge.manager import LeaderElection
 from konverge_operators.webapp.api import Phase
 from repository import ROOT
-from webapps import webapp, webapp_world
+from webapps import webapp, webapp_environment
 
 FOLDER = ROOT / "packages/konverge-operators/src/konverge_operators/webapp"
 DASHBOARD: dict[str, Any] = json.loads((FOLDER / "dashboards" / "webapp-operator.json").read_text())
@@ -62,12 +62,12 @@ def labels_of_groups(query: str) -> set[str]:
 
 async def exported() -> dict[str, set[str]]:
     """Give the samples that an operator at work shows, each with its labels."""
-    async with webapp_world(strict=False) as world:
+    async with webapp_environment(strict=False) as env:
         election = LeaderElection("webapp-operator", "default", clock=asyncio.get_running_loop().time)
-        async with world.operating(leader_election=election) as manager:
-            await world.client.create(webapp())
-            await world.reaches(Phase.READY)
-            world.lifecycle.unexpected.labels("Deleting", "Ready")
+        async with env.operating(leader_election=election) as manager:
+            await env.client.create(webapp())
+            await env.reaches(Phase.READY)
+            env.lifecycle.unexpected.labels("Deleting", "Ready")
             assert manager._running is not None
             found: dict[str, set[str]] = {}
             for family in manager._running.monitoring.registry.collect():

@@ -9,8 +9,8 @@ from konverge.controller import Permission
 from konverge.manager import LeaderElection
 from konverge.testing.faults import RecordedRequest
 from konverge_operators.webapp.operator import operator
-from webapp_scenarios import act
-from webapps import webapp_world
+from webapp_scenarios import run_user_steps
+from webapps import webapp_environment
 
 UNSEEN = {
     # Looked at by the admission of owner references, not by a request.
@@ -48,12 +48,12 @@ def right_for(asked: RecordedRequest) -> Permission | None:
 
 async def used() -> set[Permission]:
     """Let the operator do all that it does, and give the rights that it needed."""
-    async with webapp_world() as world:
+    async with webapp_environment() as env:
         election = LeaderElection("webapp-operator", "default", clock=asyncio.get_running_loop().time)
-        async with world.operating(leader_election=election):
-            await act(world)
+        async with env.operating(leader_election=election):
+            await run_user_steps(env)
             await asyncio.sleep(60)
-        found = {right_for(asked) for asked in world.transport.script.requests()}
+        found = {right_for(asked) for asked in env.transport.script.requests()}
         return {one for one in found if one is not None}
 
 

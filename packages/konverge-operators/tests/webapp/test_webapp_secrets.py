@@ -30,7 +30,7 @@ from konverge.testing.faults import status_response
 from konverge_operators.webapp.api import Phase, WebApp
 from konverge_operators.webapp.children import KINDS
 from konverge_operators.webapp.reconciler import WebAppReconciler
-from webapps import WebAppWorld, webapp, webapp_world
+from webapps import WebAppEnvironment, webapp, webapp_environment
 
 CANARY = "c4n4ry-s3cr3t"
 SECRETS: dict[str, Any] = {"PASSWORD": CANARY, "DATABASE": f"postgres://web:{CANARY}@db/shop"}
@@ -39,32 +39,32 @@ SECRETS: dict[str, Any] = {"PASSWORD": CANARY, "DATABASE": f"postgres://web:{CAN
 # S1
 
 
-async def told(world: WebAppWorld, manager: Manager) -> str:
+async def told(env: WebAppEnvironment, manager: Manager) -> str:
     """Give everything that the operator says where others can read it, but for logs."""
     assert manager._running is not None
     samples = [str(sample) for family in manager._running.monitoring.registry.collect() for sample in family.samples]
-    apps = [to_wire(app.status) for app in await world.client.list(WebApp)]
-    events = [to_wire(event) for event in await world.client.list(Event)]
-    why = [manager.why("webapp", app.key) for app in await world.client.list(WebApp)]
+    apps = [to_wire(app.status) for app in await env.client.list(WebApp)]
+    events = [to_wire(event) for event in await env.client.list(Event)]
+    why = [manager.why("webapp", app.key) for app in await env.client.list(WebApp)]
     return json.dumps([samples, apps, events, why], default=str)
 
 
-async def endure(world: WebAppWorld) -> None:
+async def endure(env: WebAppEnvironment) -> None:
     """Have an application with secrets go through good and bad days."""
-    await world.client.create(webapp(env=SECRETS, rollback=True, progressDeadlineSeconds=20))
-    await world.reaches(Phase.READY)
-    await world.change(image="nginx:bad")
+    await env.client.create(webapp(env=SECRETS, rollback=True, progressDeadlineSeconds=20))
+    await env.reaches(Phase.READY)
+    await env.change(image="nginx:bad")
     await asyncio.sleep(60)
-    await world.change(image="nginx:1.27", env={"a b": CANARY})  # TerminalError: no name of a variable
+    await env.change(image="nginx:1.27", env={"a b": CANARY})  # TerminalError: no name of a variable
     await asyncio.sleep(10)
     body = json.dumps({"kind": "Status", "code": 500, "message": "etcd is down"}).encode()
-    with world.transport.script.active(lambda one: one.method == "PATCH", status_response(500, body)):
-        await world.change(env={"a b": None, "MORE": CANARY})
+    with env.transport.script.active(lambda one: one.method == "PATCH", status_response(500, body)):
+        await env.change(env={"a b": None, "MORE": CANARY})
         await asyncio.sleep(60)
-    with world.transport.script.active(lambda one: one.method == "PATCH", status_response(200, f'{{"x": "{CANARY}'.encode())):
-        await world.change(env={"EVEN_MORE": CANARY})
+    with env.transport.script.active(lambda one: one.method == "PATCH", status_response(200, f'{{"x": "{CANARY}'.encode())):
+        await env.change(env={"EVEN_MORE": CANARY})
         await asyncio.sleep(60)
-    await world.reaches(Phase.READY, within=900)
+    await env.reaches(Phase.READY, within=900)
 
 
 class Clumsy(WebAppReconciler):
@@ -90,13 +90,13 @@ async def test_secrets_are_in_no_log_status_event_metric_or_journal(format_: Any
     before, level = list(root.handlers), root.level
     try:
         configure_logging(format_, "DEBUG", stream=heard)
-        async with webapp_world(strict=False) as world:
-            async with world.operating() as manager:
-                await endure(world)
-                said = await told(world, manager)
-            async with world.operating(controller_with(Clumsy())) as manager:
+        async with webapp_environment(strict=False) as env:
+            async with env.operating() as manager:
+                await endure(env)
+                said = await told(env, manager)
+            async with env.operating(controller_with(Clumsy())) as manager:
                 await asyncio.sleep(60)
-                said += await told(world, manager)
+                said += await told(env, manager)
     finally:
         root.handlers[:] = before
         root.setLevel(level)
@@ -109,29 +109,29 @@ async def test_secrets_are_in_no_log_status_event_metric_or_journal(format_: Any
 # S6
 
 
-async def elsewhere(world: WebAppWorld) -> Client:
+async def elsewhere(env: WebAppEnvironment) -> Client:
     """Make a namespace of somebody else, and give a client of that somebody."""
-    await world.client.create(Namespace(metadata=ObjectMeta(name="elsewhere")))
-    return world.client.using(namespace="elsewhere", field_manager="webapp-operator")
+    await env.client.create(Namespace(metadata=ObjectMeta(name="elsewhere")))
+    return env.client.using(namespace="elsewhere", field_manager="webapp-operator")
 
 
 async def test_who_names_an_application_of_another_namespace_as_its_owner_has_no_say_in_its_end() -> None:
-    async with webapp_world() as world, world.operating():
-        foreign = await elsewhere(world)
-        await world.client.create(webapp())
-        app = await world.reaches(Phase.READY)
+    async with webapp_environment() as env, env.operating():
+        foreign = await elsewhere(env)
+        await env.client.create(webapp())
+        app = await env.reaches(Phase.READY)
         owner = OwnerReference(api_version="example.com/v1", kind="WebApp", name="web", uid=app.uid, controller=True)
         forged = ObjectMeta(name="web", namespace="elsewhere", owner_references=[owner], finalizers=["test.io/stay"])
         port = ServicePort(name="http", port=80)
         made = await foreign.apply(Service(metadata=forged, spec=ServiceSpec(ports=[port])))
 
-        await world.change(replicas=3)
-        await world.reaches(Phase.READY)
-        await world.client.delete(WebApp, "web")
+        await env.change(replicas=3)
+        await env.reaches(Phase.READY)
+        await env.client.delete(WebApp, "web")
         await asyncio.sleep(60)
 
         with pytest.raises(NotFound):
-            await world.app()
+            await env.app()
         left = await foreign.get(Service, "web")
         assert (left.uid, left.metadata.deletion_timestamp) == (made.uid, None)
 
@@ -145,25 +145,25 @@ class Reaching(WebAppReconciler):
 
 
 async def test_a_part_in_another_namespace_is_refused_before_anything_is_sent(caplog: pytest.LogCaptureFixture) -> None:
-    async with webapp_world() as world, world.operating(controller_with(Reaching())):
-        foreign = await elsewhere(world)
-        await world.client.create(webapp())
+    async with webapp_environment() as env, env.operating(controller_with(Reaching())):
+        foreign = await elsewhere(env)
+        await env.client.create(webapp())
         await asyncio.sleep(20)
         assert await foreign.list(ConfigMap, namespace="elsewhere") == []
-        assert [one for one in world.writes if "configmaps" in one] == []
+        assert [one for one in env.writes if "configmaps" in one] == []
     assert "they are in different namespaces" in caplog.text
 
 
 async def test_an_application_cannot_refer_to_a_secret_of_another_namespace() -> None:
     reference = {"secretKeyRef": {"name": "theirs", "namespace": "elsewhere", "key": "password"}}
-    async with webapp_world() as world, world.operating():
-        await elsewhere(world)
+    async with webapp_environment() as env, env.operating():
+        await elsewhere(env)
         document = to_wire(webapp())
         document["spec"]["env"] = {"PASSWORD": {"valueFrom": reference}}
         with pytest.raises(Invalid, match=r"spec\.env\.PASSWORD"):
-            await world.client.create(Unstructured(document))
+            await env.client.create(Unstructured(document))
         document["spec"] |= {"env": {}, "envFrom": [reference], "namespace": "elsewhere"}
-        await world.client.create(Unstructured(document))
-        await world.reaches(Phase.READY)
-        assert "elsewhere" not in str(to_wire(await world.deployment()))
-        assert await world.parts() == ["Deployment web", "Service web"]
+        await env.client.create(Unstructured(document))
+        await env.reaches(Phase.READY)
+        assert "elsewhere" not in str(to_wire(await env.deployment()))
+        assert await env.children() == ["Deployment web", "Service web"]

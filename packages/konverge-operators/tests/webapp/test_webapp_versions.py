@@ -44,14 +44,14 @@ status = st.builds(WebAppStatus, available_replicas=st.integers(0, 9), last_erro
 
 
 @given(metadata, v1_specs, status)
-def test_v1_goes_by_v1beta1_and_back_without_loss(meta: ObjectMeta, spec: Any, record_phase: WebAppStatus) -> None:
-    app = WebApp(metadata=meta, spec=from_wire(WebAppSpec, spec), status=record_phase)
+def test_v1_goes_by_v1beta1_and_back_without_loss(meta: ObjectMeta, spec: Any, app_status: WebAppStatus) -> None:
+    app = WebApp(metadata=meta, spec=from_wire(WebAppSpec, spec), status=app_status)
     assert round_trip_changes(conversion, app) == []
 
 
 @given(metadata, old_specs, status)
-def test_v1beta1_goes_by_v1_and_back_without_loss(meta: ObjectMeta, spec: Any, record_phase: WebAppStatus) -> None:
-    app = WebAppV1Beta1(metadata=meta, spec=from_wire(WebAppV1Beta1Spec, spec), status=record_phase)
+def test_v1beta1_goes_by_v1_and_back_without_loss(meta: ObjectMeta, spec: Any, app_status: WebAppStatus) -> None:
+    app = WebAppV1Beta1(metadata=meta, spec=from_wire(WebAppV1Beta1Spec, spec), status=app_status)
     assert round_trip_changes(conversion, app) == []
 
 

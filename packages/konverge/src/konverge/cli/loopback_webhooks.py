@@ -40,11 +40,11 @@ async def serve_loopback_webhooks(
     in memory only.
     """
     from konverge.webhooks import Address, CertificatePair, Webhooks, WebhookServer, configurations_for
-    from konverge.webhooks.authorities import issue, make_authority
+    from konverge.webhooks.authorities import make_authority, sign_serving
 
     now = datetime.now(UTC)
     signer = make_authority(name, now=now, lifetime=_LIFETIME)
-    leaf = issue(signer, _LOOPBACK[:2], now=now, lifetime=_LIFETIME)
+    leaf = sign_serving(signer, _LOOPBACK[:2], now=now, lifetime=_LIFETIME)
     server = WebhookServer(Webhooks(*operator.webhooks), host="127.0.0.1", port=0)
     server.set_certificate(CertificatePair(leaf.certificate, leaf.key))
     async with server, AsyncExitStack() as stack:

@@ -28,8 +28,9 @@ async def background(*coroutines: Coroutine[Any, Any, None]) -> AsyncGenerator[t
                 for task in tasks:
                     task.cancel()
     except BaseExceptionGroup as errors:
-        if len(errors.exceptions) > 1:
+        first, *others = errors.exceptions
+        if others:
             raise
-        raise errors.exceptions[0] from errors.exceptions[0].__cause__
+        raise first from first.__cause__
     if failure is not None:
         raise failure

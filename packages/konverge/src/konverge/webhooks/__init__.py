@@ -1,10 +1,10 @@
-"""Admission and conversion webhooks: typed functions, a server for them, and certificates that renew themselves.
+"""Admission and conversion webhooks: typed functions, a server for them, and certificates that are renewed automatically.
 
     hooks = Webhooks(check_image, fill_in, ConversionWebhook(WebApp, Converter(WebAppV1Beta1, WebApp, up, down)))
     server = WebhookServer(hooks)
 
-`admission` and `conversion` are what authors write, `endpoints` answers reviews without a socket, `server` with one,
-`certificates` and `rotation` look after TLS, `configurations` tells the API server of it all.
+Authors use `admission` and `conversion`. `endpoints` handles reviews without a socket, `server` with one,
+`certificates` and `rotation` manage TLS, `configurations` generates the configurations for the API server.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from konverge.webhooks.admission import (
     AdmissionWebhook,
     MutatingWebhook,
     ValidatingWebhook,
-    Verdict,
+    ValidationResult,
     mutating,
     validating,
 )
@@ -26,41 +26,46 @@ from konverge.webhooks.conversion import (
     ConversionError,
     ConversionWebhook,
     Converter,
-    lost_in_conversion,
+    round_trip_changes,
 )
-from konverge.webhooks.endpoints import Answer, EndpointStats, Webhooks, WebhooksStats
+from konverge.webhooks.endpoints import EndpointStats, WebhookResponse, Webhooks, WebhooksStats
 from konverge.webhooks.requests import AdmissionRequest, Deny, Operation, User
 
 if TYPE_CHECKING:
     from konverge.webhooks.authorities import service_hosts
     from konverge.webhooks.bundles import BundleTarget, inject_bundle
-    from konverge.webhooks.certificates import CertificateFiles, CertificateSource, ManagedCertificates, Right, follow
+    from konverge.webhooks.certificates import (
+        CertificateFiles,
+        CertificateSource,
+        ManagedCertificates,
+        RequiredPermission,
+        reload_certificates,
+    )
     from konverge.webhooks.configurations import Address, configurations_for, conversion_for
     from konverge.webhooks.rotation import RotationPolicy
     from konverge.webhooks.server import ServerLimits, ServerStats, WebhookServer
 
-_LATER = {
+_LAZY = {
     "konverge.webhooks.authorities": ("service_hosts",),
     "konverge.webhooks.bundles": ("BundleTarget", "inject_bundle"),
     "konverge.webhooks.certificates": (
         "CertificateFiles",
         "CertificateSource",
         "ManagedCertificates",
-        "Right",
-        "follow",
+        "RequiredPermission",
+        "reload_certificates",
     ),
     "konverge.webhooks.configurations": ("Address", "configurations_for", "conversion_for"),
     "konverge.webhooks.rotation": ("RotationPolicy",),
     "konverge.webhooks.server": ("ServerLimits", "ServerStats", "WebhookServer"),
 }
-_HOME = {name: home for home, names in _LATER.items() for name in names}
+_MODULES = {name: module for module, names in _LAZY.items() for name in names}
 
 __all__ = [
     "Address",
     "AdmissionRequest",
     "AdmissionWebhook",
     "AnnotationValue",
-    "Answer",
     "BundleTarget",
     "CertificateFiles",
     "CertificatePair",
@@ -73,30 +78,31 @@ __all__ = [
     "ManagedCertificates",
     "MutatingWebhook",
     "Operation",
-    "Right",
+    "RequiredPermission",
     "RotationPolicy",
     "ServerLimits",
     "ServerStats",
     "User",
     "ValidatingWebhook",
-    "Verdict",
+    "ValidationResult",
+    "WebhookResponse",
     "WebhookServer",
     "Webhooks",
     "WebhooksStats",
     "configurations_for",
     "conversion_for",
-    "follow",
     "inject_bundle",
-    "lost_in_conversion",
     "mutating",
+    "reload_certificates",
+    "round_trip_changes",
     "service_hosts",
     "validating",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    # The HTTP library, cryptography and generated kinds are loaded with the first name that needs them.
-    home = _HOME.get(name)
-    if home is None:
+    # The HTTP library, cryptography and generated kinds are imported with the first name that needs them.
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module 'konverge.webhooks' has no attribute {name!r}")
-    return getattr(import_module(home), name)
+    return getattr(import_module(module), name)

@@ -1,4 +1,7 @@
-"""Certificates of webhooks: an authority that only they trust, and what it issues. No I/O, no clock of its own."""
+"""Certificates of webhooks: a certificate authority for them alone, and the certificates that it signs.
+
+No I/O, and no clock of its own.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +18,21 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from konverge import certificates
 from konverge.certificates import LEEWAY, Identity, Subject
 
-__all__ = ["LEEWAY", "Certified", "certificates_in", "issue", "make_authority", "read_certified", "service_hosts"]
+__all__ = ["LEEWAY", "KeyPair", "make_authority", "read_key_pair", "service_hosts", "sign_serving", "split_bundle"]
 
 
 @dataclass(frozen=True)
-class Certified:
-    """A certificate with its key, as PEM, and what they say."""
+class KeyPair:
+    """A certificate with its key, as PEM, and its attributes."""
 
     certificate: bytes
     key: bytes = field(repr=False)
-    made: datetime
+    created: datetime
     expires: datetime
     hosts: frozenset[str] = frozenset()
 
-    def issued(self, other: Certified) -> bool:
-        """Tell whether `other` was signed by this authority."""
+    def has_signed(self, other: KeyPair) -> bool:
+        """Report whether this authority signed `other`."""
         try:
             _load(other.certificate).verify_directly_issued_by(_load(self.certificate))
         except (ValueError, TypeError, InvalidSignature):
@@ -38,64 +41,65 @@ class Certified:
 
 
 def service_hosts(name: str, namespace: str) -> tuple[str, ...]:
-    """Give the names under which a Service is called; API servers use the one that ends in `.svc`."""
+    """Return the DNS names of a Service; API servers use the one that ends in `.svc`."""
     short = f"{name}.{namespace}.svc"
     return (short, f"{short}.cluster.local")
 
 
-def make_authority(name: str, *, now: datetime, lifetime: timedelta) -> Certified:
-    """Make an authority that signs itself."""
-    # A number in the name: API servers look for the issuer by name, and two of ours must be told apart.
+def make_authority(name: str, *, now: datetime, lifetime: timedelta) -> KeyPair:
+    """Create a self-signed authority."""
+    # With a number: API servers find the issuer by name, so two of our authorities need different names.
     numbered = f"{name[:40]}-{secrets.randbelow(10**12):012}"
-    return _certified(certificates.make_authority(numbered, now=now, until=now + lifetime))
+    return _key_pair(certificates.make_authority(numbered, now=now, until=now + lifetime))
 
 
-def issue(authority: Certified, hosts: Iterable[str], *, now: datetime, lifetime: timedelta) -> Certified:
-    """Make a server's certificate for these hosts, names or addresses; it never outlives the authority."""
+def sign_serving(authority: KeyPair, hosts: Iterable[str], *, now: datetime, lifetime: timedelta) -> KeyPair:
+    """Create a serving certificate for these hosts, names or addresses; it never outlives the authority."""
     names = tuple(hosts)
-    signer = Identity(_load(authority.certificate), _private(authority.key))
-    # The common name has 64 letters at most, and nobody reads it: hosts are alternative names.
+    signer = Identity(_load(authority.certificate), _private_key(authority.key))
+    # The common name has at most 64 characters and is not used: hosts are subject alternative names.
     subject = Subject(names[0][:64], hosts=names)
-    return _certified(certificates.issue(signer, subject, now=now, until=min(now + lifetime, authority.expires)))
+    until = min(now + lifetime, authority.expires)
+    return _key_pair(certificates.sign_certificate(signer, subject, now=now, until=until))
 
 
-def read_certified(certificate: bytes, key: bytes) -> Certified | None:
-    """Read a pair from PEM; None when one cannot be read or they do not belong together."""
+def read_key_pair(certificate: bytes, key: bytes) -> KeyPair | None:
+    """Read a pair from PEM; return None when one cannot be read or they do not belong together."""
     try:
-        read, private = _load(certificate), _private(key)
-        if read.public_key() != private.public_key():
+        loaded, private = _load(certificate), _private_key(key)
+        if loaded.public_key() != private.public_key():
             return None
     except (ValueError, TypeError):
         return None
-    return Certified(certificate, key, _made(read), _expires(read), _hosts(read))
+    return KeyPair(certificate, key, _created(loaded), _expires(loaded), _hosts(loaded))
 
 
-def certificates_in(bundle: bytes) -> list[tuple[bytes, datetime]]:
-    """Split a bundle into its certificates, each as PEM with its expiry; none when it cannot be read."""
+def split_bundle(bundle: bytes) -> list[tuple[bytes, datetime]]:
+    """Split a bundle into its certificates, each as PEM with its expiry; return none when it cannot be read."""
     try:
-        found = x509.load_pem_x509_certificates(bundle)
+        loaded = x509.load_pem_x509_certificates(bundle)
     except ValueError:
         return []
-    return [(each.public_bytes(serialization.Encoding.PEM), _expires(each)) for each in found]
+    return [(each.public_bytes(serialization.Encoding.PEM), _expires(each)) for each in loaded]
 
 
-def _certified(identity: Identity) -> Certified:
-    read = identity.certificate
-    return Certified(identity.certificate_pem, identity.key_pem, _made(read), _expires(read), _hosts(read))
+def _key_pair(identity: Identity) -> KeyPair:
+    loaded = identity.certificate
+    return KeyPair(identity.certificate_pem, identity.key_pem, _created(loaded), _expires(loaded), _hosts(loaded))
 
 
 def _load(certificate: bytes) -> x509.Certificate:
     return x509.load_pem_x509_certificate(certificate)
 
 
-def _private(key: bytes) -> ec.EllipticCurvePrivateKey:
+def _private_key(key: bytes) -> ec.EllipticCurvePrivateKey:
     private = serialization.load_pem_private_key(key, None)
     if not isinstance(private, ec.EllipticCurvePrivateKey):
-        raise ValueError("the key is not elliptic")
+        raise ValueError("the key is not an elliptic curve key")
     return private
 
 
-def _made(certificate: x509.Certificate) -> datetime:
+def _created(certificate: x509.Certificate) -> datetime:
     return certificate.not_valid_before_utc.astimezone(UTC) + LEEWAY
 
 

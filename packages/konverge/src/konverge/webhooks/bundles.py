@@ -1,7 +1,7 @@
-"""The caBundle of webhook configurations and CRDs: told to API servers, and nothing else touched.
+"""Inject the caBundle into webhook configurations and CRDs, and change nothing else.
 
-The patch holds a test for each webhook that it is about, by name: when somebody changes the list meanwhile, the server
-refuses the patch instead of putting the bundle in the wrong place, and we look again.
+The patch contains a test operation for the name of each webhook: when the list was changed meanwhile, the server
+rejects the patch instead of writing the bundle to the wrong webhook, and the injection is retried.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = ["BundleTarget", "bundle_patch", "inject_bundle"]
 
 _CONFIGURATIONS: Final = (kind_of(ValidatingWebhookConfiguration), kind_of(MutatingWebhookConfiguration))
 _CRD: Final = kind_of(CustomResourceDefinition)
-_TRIES: Final = 5
+_ATTEMPTS: Final = 5
 _log = logging.getLogger("konverge.webhooks")
 
 
 @dataclass(frozen=True)
 class BundleTarget:
-    """An object that names webhooks and whom their callers trust: a webhook configuration or a CRD.
+    """An object with a caBundle for its webhooks: a webhook configuration or a CRD.
 
     Raises: ValueError for another kind.
     """
@@ -38,62 +38,62 @@ class BundleTarget:
 
     def __post_init__(self) -> None:
         if self.kind not in (*_CONFIGURATIONS, _CRD):
-            raise ValueError(f"a {self.kind.kind} has no caBundle: give a webhook configuration or a CRD")
+            raise ValueError(f"a {self.kind.kind} has no caBundle: pass a webhook configuration or a CRD")
 
     @classmethod
     def of(cls, obj: AnyObject) -> BundleTarget:
-        """Point at an object that was made here: a generated configuration, or a CRD."""
+        """Return the target for an object: a generated configuration, or a CRD."""
         known = {(kind.api_version, kind.kind): kind for kind in (*_CONFIGURATIONS, _CRD)}
         kind = known.get((obj.api_version, obj.kind))
         if kind is None:
-            raise ValueError(f"a {obj.kind} has no caBundle: give a webhook configuration or a CRD")
+            raise ValueError(f"a {obj.kind} has no caBundle: pass a webhook configuration or a CRD")
         return cls(kind, obj.name)
 
 
 async def inject_bundle(client: Client, bundle: bytes, targets: Iterable[BundleTarget]) -> list[BundleTarget]:
-    """Make the objects trust the bundle, where they do not yet; give those that are not there.
+    """Write the bundle into the objects where it differs; return the objects that do not exist.
 
-    Raises: the ApiError of a refusal.
+    Raises: the ApiError of a rejected request.
     """
     return [target for target in targets if not await _inject(client, bundle, target)]
 
 
 async def _inject(client: Client, bundle: bytes, target: BundleTarget) -> bool:
-    for attempt in range(_TRIES):
+    for attempt in range(_ATTEMPTS):
         try:
             found = await client.get(target.kind, target.name)
             patch = bundle_patch(found, bundle)
             if patch:
                 await client.patch(target.kind, target.name, patch, patch_type="json")
                 facts = {"kind": target.kind.kind, "key": target.name}
-                _log.info("The certificate authorities of webhooks were changed", extra=facts)
+                _log.info("caBundle injected", extra=facts)
             return True
         except NotFound:
             return False
         except (Conflict, Invalid):
-            # A test of the patch failed: somebody wrote in between.
-            if attempt == _TRIES - 1:
+            # A test of the patch failed: the object was written in between.
+            if attempt == _ATTEMPTS - 1:
                 raise
     return False
 
 
 def bundle_patch(found: Unstructured, bundle: bytes) -> list[dict[str, Any]]:
-    """Give the JSON patch that makes an object trust the bundle; empty when it does already."""
+    """Return the JSON patch that writes the bundle into an object; empty when it has the bundle already."""
     text = base64.b64encode(bundle).decode()
-    return [step for each in _places(found) for step in _steps(*each, text)]
+    return [step for each in _client_configs(found) for step in _steps(*each, text)]
 
 
-def _places(found: Unstructured) -> Iterator[tuple[str, str, str, Any]]:
-    """Give each clientConfig with its path, and the place and value that tell whether it is still that one."""
-    for place, webhook in enumerate(found.get("webhooks") or ()):
-        yield f"/webhooks/{place}/clientConfig", f"/webhooks/{place}/name", webhook["name"], webhook["clientConfig"]
+def _client_configs(found: Unstructured) -> Iterator[tuple[str, str, str, Any]]:
+    """Yield the path of each clientConfig, path and value of the test operation for it, and the clientConfig."""
+    for index, webhook in enumerate(found.get("webhooks") or ()):
+        yield f"/webhooks/{index}/clientConfig", f"/webhooks/{index}/name", webhook["name"], webhook["clientConfig"]
     conversion = (found.get("spec") or {}).get("conversion") or {}
     if conversion.get("strategy") == "Webhook" and "clientConfig" in (conversion.get("webhook") or {}):
         at = "/spec/conversion"
         yield f"{at}/webhook/clientConfig", f"{at}/strategy", "Webhook", conversion["webhook"]["clientConfig"]
 
 
-def _steps(path: str, guard: str, expected: str, config: dict[str, Any], text: str) -> Iterator[dict[str, Any]]:
+def _steps(path: str, test_path: str, expected: str, config: dict[str, Any], text: str) -> Iterator[dict[str, Any]]:
     if config.get("caBundle") != text:
-        yield {"op": "test", "path": guard, "value": expected}
+        yield {"op": "test", "path": test_path, "value": expected}
         yield {"op": "add", "path": f"{path}/caBundle", "value": text}

@@ -1,10 +1,10 @@
-"""Where the server's certificate comes from: files that somebody else renews, or a Secret that this module looks after.
+"""Sources of the server's certificate: files that another program renews, or a Secret that this module manages.
 
 certificates = ManagedCertificates(client, Key("shop", "webapp-webhooks"), hosts=service_hosts("webapp", "shop"))
-server.swap(await certificates.ensure())      # any replica, before anything is served
+server.set_certificate(await certificates.ensure())      # any replica, before anything is served
 async with server, asyncio.TaskGroup() as tasks:
-    tasks.create_task(follow(certificates, server.swap))     # every replica
-    tasks.create_task(certificates.run())                    # the leader
+    tasks.create_task(reload_certificates(certificates, server.set_certificate))     # every replica
+    tasks.create_task(certificates.run())                                            # the leader
 """
 
 from __future__ import annotations
@@ -19,30 +19,43 @@ from typing import Final, NamedTuple, NoReturn, Protocol
 
 from konverge.client import Client
 from konverge.client.access.files import NamedFile
-from konverge.client.access.places import Place
+from konverge.client.access.locations import Location
 from konverge.client.access.tls import CertificatePair
 from konverge.errors import AlreadyExists, ConfigError, Conflict, KonvergeError, NotFound
 from konverge.k8s.core.v1 import Secret
 from konverge.objects import Key, ObjectMeta
-from konverge.webhooks.authorities import Certified, certificates_in, read_certified
+from konverge.webhooks.authorities import KeyPair, read_key_pair, split_bundle
 from konverge.webhooks.bundles import BundleTarget, inject_bundle
-from konverge.webhooks.rotation import Action, Held, RotationPolicy, carried_out, due, plan
+from konverge.webhooks.rotation import (
+    Action,
+    CertificateState,
+    RotationPolicy,
+    apply_actions,
+    next_rotation,
+    plan_rotation,
+)
 
-__all__ = ["CertificateFiles", "CertificateSource", "ManagedCertificates", "Right", "follow"]
+__all__ = [
+    "CertificateFiles",
+    "CertificateSource",
+    "ManagedCertificates",
+    "RequiredPermission",
+    "reload_certificates",
+]
 
-RECHECK: Final = 10.0
-"""Seconds between two looks at the certificate in use: files and Secrets change rarely, and with days to spare."""
+RELOAD_INTERVAL: Final = 10.0
+"""Seconds between two reads of the certificate in use: files and Secrets change rarely, days before they expire."""
 
-HEAL: Final = 60.0
-"""Seconds after which the leader looks again, whatever is due: a configuration may have been applied anew."""
+RESYNC_INTERVAL: Final = 60.0
+"""Seconds after which the leader checks again, whatever is due: a configuration may have been applied again."""
 
-_TRIES: Final = 10
+_ATTEMPTS: Final = 10
 _TYPE: Final = "kubernetes.io/tls"
 _log = logging.getLogger("konverge.webhooks")
 
 
-class Right(NamedTuple):
-    """One permission that is needed: a verb on a resource, of one object unless it is created."""
+class RequiredPermission(NamedTuple):
+    """A required permission: a verb on a resource, for one object except with the verb create."""
 
     verb: str
     group: str
@@ -52,21 +65,20 @@ class Right(NamedTuple):
 
 
 class CertificateSource(Protocol):
-    """Whoever knows the certificate of today."""
+    """A source of the current certificate."""
 
     async def load(self) -> CertificatePair: ...
 
 
 class CertificateFiles:
-    """A certificate that somebody else renews, as files: cert-manager, or a mounted Secret.
+    """A certificate in files that another program renews: cert-manager, or a mounted Secret.
 
-    Promise: what `load` gives is a pair. A writer that is half-way through is a ConfigError, and no harm: `follow`
-    looks again.
+    Promise: `load` returns a valid pair. Half-written files are a ConfigError, and `reload_certificates` retries.
     """
 
     def __init__(self, certificate: Path | str, key: Path | str) -> None:
-        self._certificate = NamedFile(Path(certificate), Place("webhooks", "certificate"))
-        self._key = NamedFile(Path(key), Place("webhooks", "key"))
+        self._certificate = NamedFile(Path(certificate), Location("webhooks", "certificate"))
+        self._key = NamedFile(Path(key), Location("webhooks", "key"))
 
     async def load(self) -> CertificatePair:
         """Read the files.
@@ -78,25 +90,25 @@ class CertificateFiles:
         try:
             pair.load_into(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
         except ssl.SSLError as error:
-            what = f"{self._certificate.path} and {self._key.path} do not form a pair ({error.reason})"
-            raise self._certificate.place.error(what) from None
+            problem = f"{self._certificate.path} and {self._key.path} do not form a pair ({error.reason})"
+            raise self._certificate.location.error(problem) from None
         return pair
 
 
 class ManagedCertificates:
-    """An authority and a serving certificate of our own, kept in a Secret.
+    """A certificate authority and a serving certificate of our own, stored in a Secret.
 
-    `hosts` are what the certificate is for: see `service_hosts`. `targets` are the webhook configurations and CRDs
-    whose callers have to trust it. `policy` says how long certificates live. `clock` is the wall clock.
+    `hosts` are the names in the certificate: see `service_hosts`. `targets` are the webhook configurations and CRDs
+    that get the CA bundle. `policy` has the lifetimes of certificates. `clock` is the wall clock.
 
     Promises:
 
-    - however many replicas call `ensure` at once, all end with the same certificate, and nothing good is replaced;
-    - a certificate is shown only after its authority has been in the bundle for the overlap, unless there was none;
-    - the targets are written only when their bundle differs, and nothing else of them is touched;
-    - the Secret is written under the version that was read.
+    - however many replicas call `ensure` at once, all get the same certificate, and no valid one is replaced;
+    - a certificate is used only after its authority has been in the bundle for the overlap, unless there was none;
+    - the targets are written only when their bundle differs, and only the bundle is changed;
+    - the Secret is written with the resource version that was read.
 
-    Assumes: the client may do what `rights` lists, whoever leads: it is not behind the write guard. The clocks of
+    Assumes: the client has the permissions in `permissions`, also without the lease: it is not fenced. The clocks of
     replicas and API servers agree within an hour.
     """
 
@@ -119,153 +131,154 @@ class ManagedCertificates:
         if not self._hosts:
             raise ValueError("a certificate needs hosts: write hosts=service_hosts(service, namespace)")
 
-    def rights(self) -> tuple[Right, ...]:
-        """Give what the client has to be allowed to do, and no more."""
+    def permissions(self) -> tuple[RequiredPermission, ...]:
+        """Return the permissions that the client needs, and no more."""
+        namespace, name = self._secret.namespace, self._secret.name
         secret = [
-            Right(verb, "", "secrets", self._secret.namespace, "" if verb == "create" else self._secret.name)
+            RequiredPermission(verb, "", "secrets", namespace, "" if verb == "create" else name)
             for verb in ("get", "create", "patch")
         ]
         targets = [
-            Right(verb, target.kind.group, target.kind.plural, "", target.name)
+            RequiredPermission(verb, target.kind.group, target.kind.plural, "", target.name)
             for target in self._targets
             for verb in ("get", "patch")
         ]
         return (*secret, *targets)
 
     async def ensure(self) -> CertificatePair:
-        """Give a certificate that can be shown, and see that callers trust it; make one if there is none.
+        """Return a usable certificate, create one if there is none, and inject its CA bundle into the targets.
 
-        Raises: KonvergeError when the server does not let us.
+        Raises: KonvergeError when a request fails.
         """
-        for _ in range(_TRIES):
+        for _ in range(_ATTEMPTS):
             try:
-                secret, held = await self._read()
-                if not held.is_usable(frozenset(self._hosts), self._clock()):
-                    held = await self._act(secret, held)
-                await self._inject(held)
-                return _pair(held)
+                secret, state = await self._read()
+                if not state.is_usable(frozenset(self._hosts), self._clock()):
+                    state = await self._renew(secret, state)
+                await self._inject(state)
+                return _pair(state)
             except (AlreadyExists, Conflict):
-                # Another replica was first: what it made is as good.
+                # Another replica was first: its certificate is used.
                 continue
-        return _give_up(self._secret)
+        return _raise_conflicts(self._secret)
 
     async def rotate(self) -> float:
-        """Do what is due; give the seconds until it is worth a look again.
+        """Take the actions that are due; return the seconds until the next check.
 
-        Raises: KonvergeError when the server does not let us; what was not done is done the next time.
+        Raises: KonvergeError when a request fails; the next call takes the remaining actions.
         """
-        for _ in range(_TRIES):
+        for _ in range(_ATTEMPTS):
             try:
-                secret, held = await self._read()
-                actions = self._plan(held)
+                secret, state = await self._read()
+                actions = self._plan(state)
                 if Action.PROMOTE in actions:
-                    # Whoever is about to see a certificate of the next authority has to trust it by now.
-                    await self._inject(held)
+                    # API servers must trust the next authority before they get a certificate that it signed.
+                    await self._inject(state)
                 if actions:
-                    held = await self._act(secret, held)
-                await self._inject(held)
-                return self._pause(held)
+                    state = await self._renew(secret, state)
+                await self._inject(state)
+                return self._delay(state)
             except (AlreadyExists, Conflict):
                 continue
-        return _give_up(self._secret)
+        return _raise_conflicts(self._secret)
 
     async def load(self) -> CertificatePair:
-        """Read the certificate of today.
+        """Read the current certificate.
 
-        Raises: KonvergeError when it is not there or not readable.
+        Raises: KonvergeError when it does not exist or cannot be read.
         """
         return _pair((await self._read())[1])
 
     async def run(self) -> NoReturn:
-        """Rotate for ever, when it is due; for the leader. What fails is logged and tried again."""
+        """Rotate for ever, when it is due; for the leader. Failures are logged and retried."""
         while True:
             try:
-                pause = await self.rotate()
+                delay = await self.rotate()
             except KonvergeError as error:
-                _log.warning("Certificates of webhooks could not be looked after", extra={"reason": str(error)})
-                pause = RECHECK
-            await asyncio.sleep(pause)
+                _log.warning("certificate rotation failed", extra={"reason": str(error)})
+                delay = RELOAD_INTERVAL
+            await asyncio.sleep(delay)
 
-    def _plan(self, held: Held) -> tuple[Action, ...]:
-        return plan(held, frozenset(self._hosts), self._clock(), self._policy)
+    def _plan(self, state: CertificateState) -> tuple[Action, ...]:
+        return plan_rotation(state, frozenset(self._hosts), self._clock(), self._policy)
 
-    def _pause(self, held: Held) -> float:
-        moment = due(held, self._policy)
-        left = (moment - self._clock()).total_seconds() if moment is not None else 0.0
-        return min(max(left, 1.0), HEAL)
+    def _delay(self, state: CertificateState) -> float:
+        due = next_rotation(state, self._policy)
+        remaining = (due - self._clock()).total_seconds() if due is not None else 0.0
+        return min(max(remaining, 1.0), RESYNC_INTERVAL)
 
-    async def _read(self) -> tuple[Secret | None, Held]:
+    async def _read(self) -> tuple[Secret | None, CertificateState]:
         try:
             secret = await self._client.get(Secret, self._secret)
         except NotFound:
-            return None, Held()
-        return secret, _held(secret)
+            return None, CertificateState()
+        return secret, _state(secret)
 
-    async def _act(self, secret: Secret | None, held: Held) -> Held:
-        actions = self._plan(held)
-        after = carried_out(actions, held, self._hosts, now=self._clock(), policy=self._policy)
+    async def _renew(self, secret: Secret | None, state: CertificateState) -> CertificateState:
+        actions = self._plan(state)
+        renewed = apply_actions(actions, state, self._hosts, now=self._clock(), policy=self._policy)
         if secret is None:
             metadata = ObjectMeta(name=self._secret.name, namespace=self._secret.namespace)
-            await self._client.create(Secret(metadata=metadata, type=_TYPE, data=_data(after)))
+            await self._client.create(Secret(metadata=metadata, type=_TYPE, data=_data(renewed)))
         else:
-            kept = {name: value for name, value in secret.data.items() if name not in _PLACES}
-            secret.data = {**kept, **_data(after)}
+            others = {name: value for name, value in secret.data.items() if name not in _DATA_KEYS}
+            secret.data = {**others, **_data(renewed)}
             await self._client.update(secret)
         facts = {"key": str(self._secret), "actions": [action.name for action in actions]}
-        _log.info("Certificates of webhooks were renewed", extra=facts)
-        return after
+        _log.info("certificate renewed", extra=facts)
+        return renewed
 
-    async def _inject(self, held: Held) -> None:
-        missing = await inject_bundle(self._client, held.bundle, self._targets)
+    async def _inject(self, state: CertificateState) -> None:
+        missing = await inject_bundle(self._client, state.bundle, self._targets)
         for target in missing:
-            # It is told when it comes: the leader looks every minute.
-            _log.debug("A webhook configuration is not there", extra={"kind": target.kind.kind, "key": target.name})
+            # It gets the bundle after it is created: the leader checks every minute.
+            _log.debug("webhook configuration not found", extra={"kind": target.kind.kind, "key": target.name})
 
 
-async def follow(
-    source: CertificateSource, swap: Callable[[CertificatePair], None], *, every: float = RECHECK
+async def reload_certificates(
+    source: CertificateSource, set_certificate: Callable[[CertificatePair], None], *, interval: float = RELOAD_INTERVAL
 ) -> NoReturn:
-    """Look for a new certificate for ever and swap it in; the one in use stays until a good one comes."""
-    complaint = ""
+    """Load the certificate for ever and pass it to `set_certificate`; an invalid one leaves the last one in use."""
+    last_error = ""
     while True:
-        await asyncio.sleep(every)
+        await asyncio.sleep(interval)
         try:
-            swap(await source.load())
-            complaint = ""
+            set_certificate(await source.load())
+            last_error = ""
         except (KonvergeError, ValueError) as error:
-            if str(error) != complaint:
-                _log.warning("A certificate cannot be used, the last good one stays", extra={"reason": str(error)})
-            complaint = str(error)
+            if str(error) != last_error:
+                _log.warning("certificate reload failed", extra={"reason": str(error)})
+            last_error = str(error)
 
 
-_PLACES: Final = ("ca.crt", "tls.crt", "tls.key", "signer.crt", "signer.key", "next.crt", "next.key")
+_DATA_KEYS: Final = ("ca.crt", "tls.crt", "tls.key", "signer.crt", "signer.key", "next.crt", "next.key")
 
 
-def _data(held: Held) -> dict[str, bytes]:
-    pairs = {"tls": held.serving, "signer": held.current, "next": held.next}
-    data = {"ca.crt": held.bundle}
+def _data(state: CertificateState) -> dict[str, bytes]:
+    pairs = {"tls": state.serving, "signer": state.current, "next": state.next}
+    data = {"ca.crt": state.bundle}
     for name, pair in pairs.items():
         if pair is not None:
             data |= {f"{name}.crt": pair.certificate, f"{name}.key": pair.key}
     return data
 
 
-def _held(secret: Secret) -> Held:
-    def pair(name: str) -> Certified | None:
-        return read_certified(secret.data.get(f"{name}.crt", b""), secret.data.get(f"{name}.key", b""))
+def _state(secret: Secret) -> CertificateState:
+    def pair(name: str) -> KeyPair | None:
+        return read_key_pair(secret.data.get(f"{name}.crt", b""), secret.data.get(f"{name}.key", b""))
 
     current, next_, serving = pair("signer"), pair("next"), pair("tls")
-    # In one form, and with the authorities that sign, whatever somebody did to the Secret.
-    texts = [text for text, _ in certificates_in(secret.data.get("ca.crt", b""))]
+    # Normalized, and always with the signing authorities, even if the Secret was edited.
+    texts = [text for text, _ in split_bundle(secret.data.get("ca.crt", b""))]
     texts += [each.certificate for each in (current, next_) if each is not None]
-    return Held(b"".join(dict.fromkeys(texts)), current, next_, serving)
+    return CertificateState(b"".join(dict.fromkeys(texts)), current, next_, serving)
 
 
-def _pair(held: Held) -> CertificatePair:
-    if held.serving is None:
-        raise ConfigError("the Secret of the webhooks holds no certificate that can be used")
-    return CertificatePair(held.serving.certificate, held.serving.key)
+def _pair(state: CertificateState) -> CertificatePair:
+    if state.serving is None:
+        raise ConfigError("the Secret of the webhooks has no usable certificate")
+    return CertificatePair(state.serving.certificate, state.serving.key)
 
 
-def _give_up(secret: Key) -> NoReturn:
-    raise ConfigError(f"Secret {secret}: others write it all the time ({_TRIES} tries)")
+def _raise_conflicts(secret: Key) -> NoReturn:
+    raise ConfigError(f"Secret {secret}: every write was a conflict ({_ATTEMPTS} attempts)")

@@ -1,6 +1,6 @@
-"""Webhook configurations from the code: what the API server has to know about the webhooks, and nothing twice.
+"""Generate webhook configurations from the webhooks, so that nothing is declared twice.
 
-What is generated is complete but for the caBundle, which `ManagedCertificates` puts in while the operator runs.
+They are complete except for the caBundle, which `ManagedCertificates` injects while the operator runs.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from konverge.webhooks.conversion import ConversionWebhook
 __all__ = ["Address", "configurations_for", "conversion_for"]
 
 NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
-"""A label that the API server itself puts on every namespace, so nobody can leave it out."""
+"""A label that the API server itself sets on every namespace, so it is never missing."""
 
 SYSTEM: Final = "kube-system"
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where the API server finds the webhooks: a Service of the cluster, or a URL (for development).
+    """The address of the webhooks for the API server: a Service of the cluster, or a URL (for development).
 
-    `ca_bundle` is PEM; without one the API server trusts what its machine trusts, until a bundle is injected.
+    `ca_bundle` is PEM; without it the API server uses the trust roots of its machine, until a bundle is injected.
 
-    Raises: ValueError unless exactly one of the two is given.
+    Raises: ValueError unless exactly one of the two is set.
     """
 
     service: str = ""
@@ -42,12 +42,12 @@ class Address:
 
     def __post_init__(self) -> None:
         if bool(self.url) == bool(self.service) or bool(self.service) != bool(self.namespace):
-            raise ValueError("an Address has either a url, or a service and its namespace")
+            raise ValueError("an Address needs either a url, or a service and its namespace")
         if self.url and not self.url.startswith("https://"):
-            raise ValueError(f"{self.url!r} is no address for webhooks: write https://host:port")
+            raise ValueError(f"{self.url!r} is not an address for webhooks: write https://host:port")
 
     def config(self, path: str) -> v1.WebhookClientConfig:
-        """Give the clientConfig of the webhook at a path."""
+        """Return the clientConfig of the webhook at a path."""
         bundle = self.ca_bundle or None
         if self.url:
             return v1.WebhookClientConfig(url=self.url.rstrip("/") + path, ca_bundle=bundle)
@@ -62,25 +62,26 @@ def configurations_for(
     name: str,
     exclude: Sequence[str] = (),
 ) -> list[v1.MutatingWebhookConfiguration | v1.ValidatingWebhookConfiguration]:
-    """Make the configurations of these webhooks, called `name`; none for a sort of which there is none.
+    """Return the configurations of these webhooks, with the name `name`: mutating, validating, or both.
 
-    Objects in kube-system, in the namespace of the Service and in those of `exclude` are not looked at: a webhook that
-    is down must never keep the cluster, or its own pods, from coming up.
+    They exclude objects in kube-system, in the namespace of the Service and in those of `exclude`: a webhook that is
+    down must never keep the cluster, or its own pods, from starting.
     """
-    excluded = list(dict.fromkeys([SYSTEM, *([address.namespace] if address.namespace else []), *exclude]))
+    namespaces: list[str] = [SYSTEM, *([address.namespace] if address.namespace else []), *exclude]
+    excluded = list(dict.fromkeys(namespaces))
     admission = [hook for hook in hooks if isinstance(hook, AdmissionWebhook)]
     mutating = [_mutating(hook, address, excluded) for hook in admission if isinstance(hook, MutatingWebhook)]
     validating = [_validating(hook, address, excluded) for hook in admission if isinstance(hook, ValidatingWebhook)]
-    made: list[v1.MutatingWebhookConfiguration | v1.ValidatingWebhookConfiguration] = []
+    result: list[v1.MutatingWebhookConfiguration | v1.ValidatingWebhookConfiguration] = []
     if mutating:
-        made.append(v1.MutatingWebhookConfiguration(metadata=ObjectMeta(name=name), webhooks=mutating))
+        result.append(v1.MutatingWebhookConfiguration(metadata=ObjectMeta(name=name), webhooks=mutating))
     if validating:
-        made.append(v1.ValidatingWebhookConfiguration(metadata=ObjectMeta(name=name), webhooks=validating))
-    return made
+        result.append(v1.ValidatingWebhookConfiguration(metadata=ObjectMeta(name=name), webhooks=validating))
+    return result
 
 
 def conversion_for(hook: ConversionWebhook, address: Address) -> WebhookConversion:
-    """Say where a kind is converted, for `crd_for(..., conversion=...)`."""
+    """Return the conversion of a CRD, for `crd_for(..., conversion=...)`."""
     config = address.config(hook.path)
     if config.service is None:
         return WebhookConversion(url=config.url or "", ca_bundle=_text(address.ca_bundle))
@@ -118,7 +119,7 @@ def _shared(hook: AdmissionWebhook[Any], address: Address, excluded: list[str]) 
         "timeout_seconds": hook.timeout,
     }
     if hook.objects is not None:
-        shared["object_selector"] = from_wire(LabelSelector, hook.objects.to_structure())
+        shared["object_selector"] = from_wire(LabelSelector, hook.objects.to_spec())
     return shared
 
 

@@ -5,14 +5,14 @@
 
     webapps = ConversionWebhook(WebApp, Converter(WebAppV1Beta1, WebApp, up, down))
 
-Rules that hold here:
+Rules:
 
-1. A converter is about spec, status and further fields. Metadata is carried over by this module: of what the function
-   says only labels and annotations count. A result that was made without metadata gets those of the source, with the
+1. A converter handles spec, status and other fields. This module copies the metadata: of the function's result only
+   labels and annotations are used. A result without metadata gets the labels and annotations of the source, with the
    function's edits of either.
-2. Fields that the classes do not know are carried over too (see `unknowns`).
-3. One object that cannot be converted fails the whole review, since the API server takes all or nothing; the message
-   names the object.
+2. Fields that the classes do not know are copied too (see `unknown_fields`).
+3. One object that cannot be converted fails the whole review, since the API server needs all of them; the message names
+   the object.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ import msgspec
 from konverge.errors import DecodeError
 from konverge.objects import AnyObject, Key, Kind, Resource, decode, encode, kind_of, to_wire
 from konverge.webhooks.patches import json_patch
-from konverge.webhooks.reviews import ConversionCall, Outcome, conversion_answer, read_conversion
+from konverge.webhooks.reviews import ConversionCall, ReviewResponse, conversion_response, read_conversion
 from konverge.webhooks.runner import FunctionFailed, Runner
-from konverge.webhooks.unknowns import carry_unknown
+from konverge.webhooks.unknown_fields import copy_unknown_fields
 
-__all__ = ["AnnotationValue", "ConversionError", "ConversionWebhook", "Converter", "lost_in_conversion"]
+__all__ = ["AnnotationValue", "ConversionError", "ConversionWebhook", "Converter", "round_trip_changes"]
 
 S = TypeVar("S", bound=Resource)
 H = TypeVar("H", bound=Resource)
 V = TypeVar("V")
 
 _IDENTITY: Final = ("name", "namespace", "uid")
-_FREE: Final = ("labels", "annotations")
+_EDITABLE: Final = ("labels", "annotations")
 _plain = msgspec.json.Decoder()
 _log = logging.getLogger("konverge.webhooks")
 
 
 class ConversionError(Exception):
-    """An object that cannot be converted; the text is shown to whoever reads or writes the object."""
+    """An object that cannot be converted; the client that reads or writes the object gets the text."""
 
 
 @dataclass(frozen=True)
 class Converter(Generic[S, H]):
-    """The two functions between a version and the hub. Both are plain functions, and depend on nothing but the object.
+    """The two functions between a version and the hub. Both are plain functions that depend only on the object.
 
     Raises: ValueError when the classes are not two versions of one kind.
     """
@@ -62,11 +62,11 @@ class Converter(Generic[S, H]):
     def __post_init__(self) -> None:
         spoke, hub = kind_of(self.spoke), kind_of(self.hub)
         if (spoke.group, spoke.kind) != (hub.group, hub.kind) or spoke.version == hub.version:
-            raise ValueError(f"a Converter is about two versions of one kind, got {spoke} and {hub}")
+            raise ValueError(f"a Converter needs two versions of one kind, got {spoke} and {hub}")
 
 
 class _Step(NamedTuple):
-    """One call of a converter: from which class to which."""
+    """One call of a converter: the source class, the target class, the function."""
 
     source: type[Resource]
     target: type[Resource]
@@ -74,12 +74,12 @@ class _Step(NamedTuple):
 
 
 class ConversionWebhook:
-    """Converts objects of a kind between all its versions, by way of the hub.
+    """Converts objects of a kind between all its versions, through the hub.
 
-    Promises: identity and all other metadata but labels and annotations stay as they came; fields that no class knows
-    stay; the order of objects stays; an object that is in the wanted version already is returned as it is.
+    Promises: all metadata except labels and annotations stay unchanged; fields that no class knows are preserved; the
+    order of objects is preserved; an object that already has the desired version is returned unchanged.
 
-    Raises: ValueError when a converter is about another hub, or two are about one version.
+    Raises: ValueError when a converter has another hub, or two are for one version.
     """
 
     def __init__(self, hub: type[Resource], *converters: Converter[Any, Any]) -> None:
@@ -88,12 +88,12 @@ class ConversionWebhook:
         for converter in converters:
             version = kind_of(converter.spoke).api_version
             if converter.hub is not hub:
-                raise ValueError(f"the converter of {version} leads to {converter.hub.__name__}, not {hub.__name__}")
+                raise ValueError(f"the converter of {version} has the hub {converter.hub.__name__}, not {hub.__name__}")
             if version in self._converters:
-                raise ValueError(f"there are two converters of {version}: give one")
+                raise ValueError(f"there are two converters of {version}: pass one")
             self._converters[version] = converter
         if not converters:
-            raise ValueError("a ConversionWebhook needs a Converter for each version but the hub")
+            raise ValueError("a ConversionWebhook needs a Converter for each version except the hub")
 
     @property
     def kind(self) -> Kind:
@@ -101,7 +101,7 @@ class ConversionWebhook:
 
     @property
     def path(self) -> str:
-        """Where the server answers for this webhook."""
+        """The path of this webhook on the server."""
         return f"/convert/{self.kind.group}/{self.kind.plural}"
 
     @property
@@ -114,24 +114,24 @@ class ConversionWebhook:
         spokes = {version: converter.spoke for version, converter in self._converters.items()}
         return {self.kind.api_version: self.hub, **spokes}
 
-    async def answer(self, body: bytes, runner: Runner) -> Outcome:
-        """Answer a ConversionReview.
+    async def handle(self, body: bytes, runner: Runner) -> ReviewResponse:
+        """Handle a ConversionReview.
 
-        Raises: BadReview when the body is none.
+        Raises: BadReview when the body is not a ConversionReview.
         """
         call = read_conversion(body)
-        if isinstance(call, Outcome):
+        if isinstance(call, ReviewResponse):
             return call
         try:
             converted = await runner.call(self._convert_all, call)
         except FunctionFailed as failed:
             return self._failed(failed.__cause__, call)
-        return conversion_answer(call.uid, converted)
+        return conversion_response(call.uid, converted)
 
     def convert(self, document: bytes, api_version: str) -> dict[str, Any]:
-        """Convert one object, given as JSON, to another version.
+        """Convert one object, as JSON, to another version.
 
-        Raises: ConversionError when a version is not known, a converter fails or changes what it must not.
+        Raises: ConversionError when a version is unknown, or a converter fails or changes the identity of the object.
         """
         raw = _plain.decode(document)
         found = raw.get("apiVersion") if isinstance(raw, dict) else None
@@ -140,9 +140,9 @@ class ConversionWebhook:
         for version in (found, api_version):
             if version not in self.versions:
                 known = ", ".join(self.versions)
-                raise ConversionError(f"{self.kind.kind} has no version {version!r:.100} here (there are {known})")
+                raise ConversionError(f"{self.kind.kind} has no version {version!r:.100} (known versions: {known})")
         for step in self._steps(str(found), api_version):
-            raw = self._converted(raw, step)
+            raw = self._convert_step(raw, step)
         return dict(raw)
 
     def _steps(self, old: str, new: str) -> Iterator[_Step]:
@@ -151,50 +151,50 @@ class ConversionWebhook:
         if new in self._converters:
             yield _Step(self.hub, self._converters[new].spoke, self._converters[new].down)
 
-    def _converted(self, raw: dict[str, Any], step: _Step) -> dict[str, Any]:
-        named = f"{raw.get('kind')} {_key(raw)}"
+    def _convert_step(self, raw: dict[str, Any], step: _Step) -> dict[str, Any]:
+        label = f"{raw.get('kind')} {_key(raw)}"
         data = encode(raw)
         try:
-            # Two of them: the function may edit what it is given.
-            source, given = decode(step.source, data), decode(step.source, data)
+            # Two copies: the function may edit its argument.
+            source, argument = decode(step.source, data), decode(step.source, data)
         except DecodeError as error:
-            raise ConversionError(f"{named}: {error}") from None
-        target = self._called(step, given, named)
+            raise ConversionError(f"{label}: {error}") from None
+        target = self._call(step, argument, label)
         written = to_wire(target)
-        metadata = _metadata(raw, given, target, named)
+        metadata = _metadata(raw, argument, target, label)
         for document in (written, raw):
             document.pop("metadata", None)
-        carry_unknown(source, raw, target, written)
+        copy_unknown_fields(source, raw, target, written)
         return {"apiVersion": written.pop("apiVersion"), "kind": written.pop("kind"), "metadata": metadata, **written}
 
-    def _called(self, step: _Step, given: Resource, named: str) -> Resource:
+    def _call(self, step: _Step, argument: Resource, label: str) -> Resource:
         try:
-            target = step.function(given)
+            target = step.function(argument)
             if not isinstance(target, step.target):
                 raise TypeError(f"the converter returned {target!r:.100}: return a {step.target.__name__}")
         except ConversionError as error:
-            raise ConversionError(f"{named}: {error}") from error
+            raise ConversionError(f"{label}: {error}") from error
         except Exception as error:
-            _log.error("A converter failed", exc_info=error, extra={"webhook": self.full_name, "object": named})
-            raise ConversionError(f"{named}: the converter failed; the log of the operator says why") from error
+            _log.error("converter failed", exc_info=error, extra={"webhook": self.full_name, "object": label})
+            raise ConversionError(f"{label}: the converter failed; see the log of the operator") from error
         return target
 
     def _convert_all(self, call: ConversionCall) -> list[dict[str, Any]]:
         return [self.convert(bytes(each), call.desired_api_version) for each in call.objects or ()]
 
-    def _failed(self, error: BaseException | None, call: ConversionCall) -> Outcome:
+    def _failed(self, error: BaseException | None, call: ConversionCall) -> ReviewResponse:
         if isinstance(error, ConversionError):
-            return conversion_answer(call.uid, failure=str(error))
+            return conversion_response(call.uid, failure=str(error))
         facts = {"webhook": self.full_name, "version": call.desired_api_version, "uid": call.uid}
-        _log.error("A conversion failed", exc_info=error, extra=facts)
-        text = f"the conversion failed; the log of the operator says why, for the request {call.uid}"
-        return conversion_answer(call.uid, failure=text)
+        _log.error("conversion failed", exc_info=error, extra=facts)
+        text = f"the conversion failed; see the log of the operator for the request {call.uid}"
+        return conversion_response(call.uid, failure=text)
 
 
 class AnnotationValue(Generic[V]):
-    """A place for what the other version cannot say: a typed value in an annotation, as JSON.
+    """A typed value in an annotation, as JSON, for a field that the other version does not have.
 
-    `put` it on the way to the version that lacks the field, `take` it on the way back.
+    Call `put` when converting to the version without the field, and `pop` when converting back.
     """
 
     def __init__(self, name: str, type_: type[V]) -> None:
@@ -202,16 +202,16 @@ class AnnotationValue(Generic[V]):
         self._type = type_
 
     def put(self, obj: Resource, value: V | None) -> None:
-        """Note the value on the object; None removes the note."""
+        """Store the value in the annotation; None removes the annotation."""
         if value is None:
             obj.metadata.annotations.pop(self.name, None)
         else:
             obj.metadata.annotations[self.name] = encode(value).decode()
 
-    def take(self, obj: Resource) -> V | None:
-        """Give the value and remove the note; None when there is none, or somebody has edited it into nonsense.
+    def pop(self, obj: Resource) -> V | None:
+        """Remove the annotation and return its value; None when it does not exist or cannot be decoded.
 
-        It never fails: a conversion that fails makes every object of the kind unreadable.
+        It never fails: a failing conversion makes every object of the kind unreadable.
         """
         text = obj.metadata.annotations.pop(self.name, None)
         if text is None:
@@ -219,42 +219,42 @@ class AnnotationValue(Generic[V]):
         try:
             return decode(self._type, text.encode())
         except DecodeError:
-            _log.warning("An annotation of a conversion cannot be read", extra={"annotation": self.name})
+            _log.warning("conversion annotation ignored", extra={"annotation": self.name})
             return None
 
 
-def lost_in_conversion(webhook: ConversionWebhook, obj: AnyObject, *, via: str = "") -> list[str]:
-    """Convert an object to another version and back, and give the wire paths that came back changed; for tests.
+def round_trip_changes(webhook: ConversionWebhook, obj: AnyObject, *, via: str = "") -> list[str]:
+    """Convert an object to another version and back, and return the wire paths that have changed; for tests.
 
-    `via` is the apiVersion of the other version; without it each one is tried.
+    `via` is the apiVersion of the other version; without it every version is tried.
     """
     before = to_wire(obj)
     others = [via] if via else [version for version in webhook.versions if version != obj.api_version]
-    lost: list[str] = []
+    changes: list[str] = []
     for version in others:
-        there = webhook.convert(encode(before), version)
-        back = webhook.convert(encode(there), obj.api_version)
-        lost += [f"{_wire_path(step['path'])} via {version}" for step in json_patch(before, back)]
-    return lost
+        converted = webhook.convert(encode(before), version)
+        after = webhook.convert(encode(converted), obj.api_version)
+        changes += [f"{_wire_path(step['path'])} via {version}" for step in json_patch(before, after)]
+    return changes
 
 
 def _wire_path(pointer: str) -> str:
     return pointer.replace("/", ".").replace("~1", "/").replace("~0", "~")
 
 
-def _metadata(raw: dict[str, Any], given: Resource, target: Resource, named: str) -> dict[str, Any]:
-    """Give the metadata of the result: those that came, but for labels and annotations."""
+def _metadata(raw: dict[str, Any], source: Resource, target: Resource, label: str) -> dict[str, Any]:
+    """Return the metadata of the result: those of the source, except labels and annotations."""
     metadata: dict[str, Any] = dict(raw.get("metadata") or {})
-    said, edited = target.metadata, given.metadata
-    for fact in _IDENTITY:
-        if getattr(said, fact) not in (None, metadata.get(fact)):
-            raise ConversionError(f"{named}: the converter changed .metadata.{fact}")
-    made_anew = said is not edited and not said.name
-    for fact in _FREE:
-        inherited = getattr(edited, fact) if made_anew else {}
-        metadata.pop(fact, None)
-        if texts := {**inherited, **getattr(said, fact)}:
-            metadata[fact] = texts
+    result, edited = target.metadata, source.metadata
+    for name in _IDENTITY:
+        if getattr(result, name) not in (None, metadata.get(name)):
+            raise ConversionError(f"{label}: the converter changed .metadata.{name}")
+    is_new = result is not edited and not result.name
+    for name in _EDITABLE:
+        inherited = getattr(edited, name) if is_new else {}
+        metadata.pop(name, None)
+        if values := {**inherited, **getattr(result, name)}:
+            metadata[name] = values
     return metadata
 
 

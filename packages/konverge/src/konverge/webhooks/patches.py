@@ -1,11 +1,11 @@
-"""From two states of a document to the JSON patch (RFC 6902) between them.
+"""Compute the JSON patch (RFC 6902) between two states of a document.
 
-Rules that hold here:
+Rules:
 
-1. Applied in order to the old document, the operations give the new one, whatever the two are.
-2. Nothing is named that did not change. A list is followed from both ends; what differs in the middle is compared place
-   by place.
-3. Values are compared as JSON does: `1`, `1.0` and `true` are three.
+1. Applied in order to the old document, the operations produce the new one, for any two documents.
+2. The patch names no field that did not change. Lists are compared from both ends; the items in the middle are compared
+   by index.
+3. Values are compared as in JSON: `1`, `1.0` and `true` are three different values.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Step = dict[str, Any]
 
 
 def json_patch(old: Any, new: Any) -> list[Step]:
-    """Give the operations that turn `old` into `new`; none when they are the same."""
+    """Return the operations that turn `old` into `new`; none when they are equal."""
     return list(_steps(old, new, ""))
 
 
@@ -35,12 +35,12 @@ def _steps(old: Any, new: Any, path: str) -> Iterator[Step]:
 def _fields(old: dict[str, Any], new: dict[str, Any], path: str) -> Iterator[Step]:
     for key in old:
         if key not in new:
-            yield {"op": "remove", "path": _below(path, key)}
+            yield {"op": "remove", "path": _join(path, key)}
     for key, value in new.items():
         if key in old:
-            yield from _steps(old[key], value, _below(path, key))
+            yield from _steps(old[key], value, _join(path, key))
         else:
-            yield {"op": "add", "path": _below(path, key), "value": value}
+            yield {"op": "add", "path": _join(path, key), "value": value}
 
 
 def _items(old: list[Any], new: list[Any], path: str) -> Iterator[Step]:
@@ -52,16 +52,16 @@ def _items(old: list[Any], new: list[Any], path: str) -> Iterator[Step]:
     while end < shorter - start and _same(old[-1 - end], new[-1 - end]):
         end += 1
     shared = shorter - end
-    for place in range(start, shared):
-        yield from _steps(old[place], new[place], f"{path}/{place}")
-    # From the back, so that the places before keep their numbers.
-    for place in reversed(range(shared, len(old) - end)):
-        yield {"op": "remove", "path": f"{path}/{place}"}
-    for place in range(shared, len(new) - end):
-        yield {"op": "add", "path": f"{path}/{place}", "value": new[place]}
+    for index in range(start, shared):
+        yield from _steps(old[index], new[index], f"{path}/{index}")
+    # From the end, so that the indexes before do not change.
+    for index in reversed(range(shared, len(old) - end)):
+        yield {"op": "remove", "path": f"{path}/{index}"}
+    for index in range(shared, len(new) - end):
+        yield {"op": "add", "path": f"{path}/{index}", "value": new[index]}
 
 
-def _below(path: str, key: str) -> str:
+def _join(path: str, key: str) -> str:
     return f"{path}/{key.replace('~', '~0').replace('/', '~1')}"
 
 

@@ -1,4 +1,4 @@
-"""What the function of an admission webhook is told, and how it says no."""
+"""The request that the function of an admission webhook gets, and the way to deny it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who makes the request, as the API server found out."""
+    """The user who made the request, as authenticated by the API server."""
 
     name: str = ""
     uid: str = ""
@@ -37,11 +37,11 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRequest:
-    """One write that waits for a verdict.
+    """One write that waits for admission.
 
-    `name` is "" while a generated name is not known yet. `version` is the version that the writer used; the function
+    `name` is "" while a generated name is not known yet. `version` is the version of the client's request; the function
     gets the object in the version of its class. `options` are the options of the write as plain JSON. With `dry_run`
-    nothing is stored, whatever the verdict: have no effects outside.
+    nothing is stored: the function must not have side effects.
     """
 
     operation: Operation = "CREATE"
@@ -60,26 +60,26 @@ class AdmissionRequest:
         return Key(self.namespace, self.name)
 
     def warn(self, text: str) -> None:
-        """Show the writer a warning, whatever the verdict; kubectl prints it."""
+        """Send a warning to the client, whether the write is allowed or not; kubectl prints it."""
         self.warnings.append(text)
 
 
 class Deny(Exception):
-    """The answer no: returned, yielded or raised by the function of a webhook.
+    """A denial: returned, yielded or raised by the function of a webhook.
 
-    `message` is shown to the writer, with `path`, the wire path of the field that is wrong. `code` is the HTTP code of
-    the refusal: 422 when there is a path, else 403.
+    `message` is sent to the client, with `path`, the wire path of the invalid field. `code` is the HTTP status code of
+    the denial: 422 when there is a path, else 403.
 
-    Raises: ValueError for a code that is no refusal, or a path that does not start with a dot.
+    Raises: ValueError for a code that is not an error, or a path that does not start with a dot.
     """
 
     def __init__(self, message: str, *, path: str = "", code: int = 0) -> None:
         if not isinstance(message, str) or not message:
-            raise ValueError(f"Deny takes a text for the writer, got {message!r:.100}")
+            raise ValueError(f"Deny needs a message for the client, got {message!r:.100}")
         if path and not path.startswith("."):
-            raise ValueError(f"{path!r} is no wire path: write '.spec.image'")
+            raise ValueError(f"{path!r} is not a wire path: write '.spec.image'")
         if code and not 400 <= code <= 599:
-            raise ValueError(f"a refusal has a code from 400 to 599, got {code!r}")
+            raise ValueError(f"the code of a denial is from 400 to 599, got {code!r}")
         super().__init__(f"{message}, at {path}" if path else message)
         self.message = message
         self.path = path
@@ -87,5 +87,5 @@ class Deny(Exception):
 
     @property
     def reason(self) -> str:
-        """The one-word reason that goes with the code; "" when there is none."""
+        """The Status reason for the code; "" when there is none."""
         return _REASONS.get(self.code, "")

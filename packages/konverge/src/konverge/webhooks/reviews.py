@@ -1,10 +1,10 @@
-"""Reviews on the wire: what the API server asks, and the bytes of an answer. No I/O.
+"""Reviews on the wire: the request of the API server, and the bytes of the response. No I/O.
 
-Two sorts of refusal exist, and they are not the same to the API server:
+The API server distinguishes two kinds of rejection:
 
-- a *verdict* is a review that says no. It counts, whatever the failure policy is.
-- a `BadReview` is a call that failed: the answer is an HTTP error, and the failure policy decides. Its body is a
-  Status, so that its message reaches the writer.
+- a *denial* is a review with `allowed: false`. It counts, whatever the failure policy is.
+- a `BadReview` is a failed call: the response is an HTTP error, and the failure policy decides. Its body is a Status,
+  so that its message reaches the client.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ __all__ = [
     "AdmissionCall",
     "BadReview",
     "ConversionCall",
-    "Outcome",
-    "admission_answer",
-    "conversion_answer",
+    "ReviewResponse",
+    "admission_response",
+    "conversion_response",
     "failure_body",
     "read_admission",
     "read_conversion",
@@ -35,8 +35,8 @@ __all__ = [
 
 ADMISSION: Final = "admission.k8s.io"
 CONVERSION: Final = "apiextensions.k8s.io"
-_SPOKEN: Final = "v1"
-_FORMER: Final = "v1beta1"
+_SUPPORTED: Final = "v1"
+_UNSUPPORTED: Final = "v1beta1"
 _NULL: Final = msgspec.Raw(b"null")
 _OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE")
 
@@ -46,15 +46,15 @@ Result: TypeAlias = Literal["allowed", "denied", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """The body of an answer, and in one word what it says."""
+class ReviewResponse:
+    """The body of a response, and its result."""
 
     body: bytes
     result: Result
 
 
 class BadReview(Exception):
-    """A review that cannot be answered as such; `code` is the HTTP code of the answer."""
+    """A review that cannot be handled; `code` is the HTTP status code of the response."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -68,7 +68,7 @@ class _Envelope(Model):
 
 
 class GroupVersionKind(Model):
-    """A kind as reviews write it."""
+    """A kind as in a review."""
 
     group: str = ""
     version: str = ""
@@ -83,7 +83,7 @@ class _UserInfo(Model):
 
 
 class AdmissionCall(Model):
-    """The request of an AdmissionReview, the objects as bytes."""
+    """The request of an AdmissionReview, with the objects as bytes."""
 
     uid: str
     kind: GroupVersionKind
@@ -100,20 +100,20 @@ class AdmissionCall(Model):
 
     @property
     def new(self) -> bytes | None:
-        """The object as it would be; None when there is none."""
+        """The new object; None when there is none."""
         return _text(self.object_)
 
     @property
     def old(self) -> bytes | None:
-        """The object as it is stored; None when there is none."""
+        """The stored object; None when there is none."""
         return _text(self.old_object)
 
     def request(self) -> AdmissionRequest:
-        """Give what an author's function is told."""
+        """Return the request for the author's function."""
         if self.operation not in _OPERATIONS:
             raise BadReview(400, f"the operation {self.operation!r} is not one of {', '.join(_OPERATIONS)}")
         user = self.user_info
-        asked = self.request_kind or self.kind
+        requested = self.request_kind or self.kind
         return AdmissionRequest(
             operation=self.operation,  # type: ignore[arg-type]  # one of the three, as checked
             uid=self.uid,
@@ -121,110 +121,108 @@ class AdmissionCall(Model):
             namespace=self.namespace or "",
             user=User(user.username or "", user.uid or "", tuple(user.groups or ()), user.extra or {}),
             dry_run=bool(self.dry_run),
-            version=asked.version,
+            version=requested.version,
             subresource=self.sub_resource or "",
             options=self.options or {},
         )
 
 
 class ConversionCall(Model):
-    """The request of a ConversionReview, the objects as bytes."""
+    """The request of a ConversionReview, with the objects as bytes."""
 
     uid: str
     desired_api_version: str = field(name="desiredAPIVersion")
     objects: list[msgspec.Raw] | None = None
 
 
-def read_admission(body: bytes) -> AdmissionCall | Outcome:
-    """Read an AdmissionReview; the answer itself when it is of a version that is not spoken.
+def read_admission(body: bytes) -> AdmissionCall | ReviewResponse:
+    """Read an AdmissionReview; return the response itself when its version is not supported.
 
     Raises: BadReview for anything else.
     """
     request, version = _request(body, "AdmissionReview", ADMISSION)
     call = _read(AdmissionCall, request)
-    if version == _SPOKEN:
+    if version == _SUPPORTED:
         return call
-    text = f"this webhook speaks {ADMISSION}/{_SPOKEN} (write admissionReviewVersions: [{_SPOKEN}])"
-    return admission_answer(call.uid, denials=[Deny(text, code=400)], version=version)
+    text = f"this webhook supports {ADMISSION}/{_SUPPORTED} (write admissionReviewVersions: [{_SUPPORTED}])"
+    return admission_response(call.uid, denied=[Deny(text, code=400)], version=version)
 
 
-def read_conversion(body: bytes) -> ConversionCall | Outcome:
-    """Read a ConversionReview; the answer itself when it is of a version that is not spoken.
+def read_conversion(body: bytes) -> ConversionCall | ReviewResponse:
+    """Read a ConversionReview; return the response itself when its version is not supported.
 
     Raises: BadReview for anything else.
     """
     request, version = _request(body, "ConversionReview", CONVERSION)
     call = _read(ConversionCall, request)
-    if version == _SPOKEN:
+    if version == _SUPPORTED:
         return call
-    text = f"this webhook speaks {CONVERSION}/{_SPOKEN} (write conversionReviewVersions: [{_SPOKEN}])"
-    return conversion_answer(call.uid, failure=text, version=version)
+    text = f"this webhook supports {CONVERSION}/{_SUPPORTED} (write conversionReviewVersions: [{_SUPPORTED}])"
+    return conversion_response(call.uid, failure=text, version=version)
 
 
-def admission_answer(
+def admission_response(
     uid: str,
     *,
-    denials: Sequence[Deny] = (),
-    about: Mapping[str, str] | None = None,
+    denied: Sequence[Deny] = (),
+    details: Mapping[str, str] | None = None,
     patch: Sequence[dict[str, Any]] = (),
     warnings: Sequence[str] = (),
-    version: str = _SPOKEN,
-) -> Outcome:
-    """Write the answer to an AdmissionReview: allowed unless there are denials.
+    version: str = _SUPPORTED,
+) -> ReviewResponse:
+    """Write the response to an AdmissionReview: allowed unless there are denials.
 
-    `about` is group, kind and name of the object: kubectl shows them with denials that name a field.
+    `details` are group, kind and name of the object: kubectl shows them with denials that name a field.
     """
-    response: dict[str, Any] = {"uid": uid, "allowed": not denials}
-    if denials:
-        response["status"] = _status(denials, about or {})
+    response: dict[str, Any] = {"uid": uid, "allowed": not denied}
+    if denied:
+        response["status"] = _status(denied, details or {})
     elif patch:
         response["patchType"] = "JSONPatch"
         response["patch"] = base64.b64encode(encode(patch)).decode()
     if warnings:
         response["warnings"] = list(warnings)
     review = {"apiVersion": f"{ADMISSION}/{version}", "kind": "AdmissionReview", "response": response}
-    return Outcome(encode(review), "denied" if denials else "allowed")
+    return ReviewResponse(encode(review), "denied" if denied else "allowed")
 
 
-def conversion_answer(
-    uid: str, objects: Sequence[dict[str, Any]] = (), *, failure: str = "", version: str = _SPOKEN
-) -> Outcome:
-    """Write the answer to a ConversionReview: the objects, or why there are none."""
+def conversion_response(
+    uid: str, objects: Sequence[dict[str, Any]] = (), *, failure: str = "", version: str = _SUPPORTED
+) -> ReviewResponse:
+    """Write the response to a ConversionReview: the objects, or the reason of the failure."""
     result = {"status": "Failure", "message": failure} if failure else {"status": "Success"}
     response = {"uid": uid, "result": result, "convertedObjects": [] if failure else list(objects)}
     review = {"apiVersion": f"{CONVERSION}/{version}", "kind": "ConversionReview", "response": response}
-    return Outcome(encode(review), "failed" if failure else "allowed")
+    return ReviewResponse(encode(review), "failed" if failure else "allowed")
 
 
 def failure_body(code: int, message: str) -> bytes:
-    """Write a Status, the body of an HTTP error: the API server shows its message to the writer."""
+    """Write a Status, the body of an HTTP error: the API server passes its message to the client."""
     return encode({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message, "code": code})
 
 
-def _status(denials: Sequence[Deny], about: Mapping[str, str]) -> dict[str, Any]:
-    first = denials[0]
-    status: dict[str, Any] = {"status": "Failure", "message": "; ".join(map(str, denials)), "code": first.code}
+def _status(denied: Sequence[Deny], details: Mapping[str, str]) -> dict[str, Any]:
+    first = denied[0]
+    status: dict[str, Any] = {"status": "Failure", "message": "; ".join(map(str, denied)), "code": first.code}
     if first.reason:
         status["reason"] = first.reason
     causes = [
-        {"reason": "FieldValueInvalid", "message": each.message, "field": each.path[1:]}
-        for each in denials
-        if each.path
+        {"reason": "FieldValueInvalid", "message": each.message, "field": each.path[1:]} for each in denied if each.path
     ]
     if causes:
-        status["details"] = {**about, "causes": causes}
+        status["details"] = {**details, "causes": causes}
     return status
 
 
 def _request(body: bytes, kind: str, group: str) -> tuple[bytes, str]:
-    """Give the request of a review and the version of the review."""
+    """Return the request of a review and the version of the review."""
     if not body.strip():
         raise BadReview(400, f"the body is empty: expected an {kind}")
     envelope = _read(_Envelope, body)
     found_group, version = split_api_version(envelope.api_version)
-    if envelope.kind != kind or found_group != group or version not in (_SPOKEN, _FORMER):
-        found = f"{envelope.api_version} {envelope.kind}".strip() or "something without apiVersion and kind"
-        raise BadReview(400, f"expected {group}/{_SPOKEN} {kind}, got {found:.100}")
+    if envelope.kind != kind or found_group != group or version not in (_SUPPORTED, _UNSUPPORTED):
+        found = f"{envelope.api_version} {envelope.kind}".strip() or "an object without apiVersion and kind"
+        raise BadReview(400, f"expected {group}/{_SUPPORTED} {kind}, got {found:.100}")
     request = _text(envelope.request)
     if request is None:
         raise BadReview(400, f"the {kind} has no request")

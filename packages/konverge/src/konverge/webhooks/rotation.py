@@ -1,18 +1,18 @@
-"""When certificates are made anew: decided from what is held and the time, and nothing else.
+"""When certificates are renewed: decided from the current certificates and the time only.
 
-The life of an authority:
+The life cycle of an authority:
 
-1. *next*: made when the current one has a third of its life left. API servers are told to trust it too; nothing is
-   signed with it yet.
+1. *next*: created when the current one has a third of its lifetime left. API servers trust it too from then on; nothing
+   is signed with it yet.
 2. *current*: after the overlap, when every API server trusts it. The next serving certificate is signed with it.
-3. *former*: its successor signs. It stays trusted until it expires, for replicas that still show what it signed.
+3. *former*: its successor signs. It stays trusted until it expires, for replicas that still use certificates from it.
 
-Rules that hold here, for any times at which anybody looks:
+Rules, whenever and however often `plan_rotation` is called:
 
-1. While looks come more often than the renewal windows, the serving certificate is always valid, and its authority has
-   been trusted for the overlap before it is shown.
-2. An authority that is not expired is never taken out of the bundle.
-3. What is due twice is done once: two replicas that decide from the same state decide the same.
+1. While it is called more often than the renewal windows, the serving certificate is always valid, and its authority
+   has been trusted for the overlap before the certificate is used.
+2. An authority that has not expired is never removed from the bundle.
+3. Rotation is deterministic: two replicas that decide from the same state take the same actions.
 """
 
 from __future__ import annotations
@@ -21,28 +21,29 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from konverge.webhooks.authorities import Certified, certificates_in, issue, make_authority
+from konverge.webhooks.authorities import KeyPair, make_authority, sign_serving, split_bundle
 
-__all__ = ["Action", "Held", "RotationPolicy", "carried_out", "due", "plan"]
+__all__ = ["Action", "CertificateState", "RotationPolicy", "apply_actions", "next_rotation", "plan_rotation"]
 
 
 class Action(StrEnum):
-    """One thing to do; `plan` gives them in the order in which they are done."""
+    """One action of a rotation; `plan_rotation` returns them in the order of execution."""
 
-    START_OVER = "make an authority, trust it and sign with it at once"
-    ADD_AUTHORITY = "make the next authority and trust it beside the current one"
+    START_OVER = "create an authority, trust it and sign with it at once"
+    ADD_AUTHORITY = "create the next authority and trust it beside the current one"
     PROMOTE = "sign with the next authority from now on"
-    RENEW = "issue a new serving certificate"
-    FORGET = "take expired authorities out of the bundle"
+    RENEW = "sign a new serving certificate"
+    DROP_EXPIRED = "remove expired authorities from the bundle"
 
 
 @dataclass(frozen=True)
 class RotationPolicy:
-    """How long certificates live. Each is renewed when a third of its life is left.
+    """The lifetimes of certificates. Each is renewed when a third of its lifetime is left.
 
-    `overlap` is how long an authority is trusted before it signs: as long as the slowest API server needs to notice.
+    `overlap` is how long an authority is trusted before it signs: the time that the slowest API server needs to notice
+    a changed bundle.
 
-    Raises: ValueError for times that do not fit together.
+    Raises: ValueError for durations that contradict each other.
     """
 
     authority: timedelta = timedelta(days=730)
@@ -51,103 +52,112 @@ class RotationPolicy:
 
     def __post_init__(self) -> None:
         if not timedelta(0) < self.serving <= self.authority / 3:
-            raise ValueError("a serving certificate lives for at most a third of its authority's life")
+            raise ValueError("the lifetime of a serving certificate must be at most a third of its authority's")
         if not timedelta(0) <= self.overlap <= self.authority / 6:
-            raise ValueError("the overlap is at most a sixth of an authority's life")
+            raise ValueError("the overlap must be at most a sixth of an authority's lifetime")
 
-    def renews_authority(self, authority: Certified) -> datetime:
-        """Give the moment from which an authority needs a successor."""
+    def authority_renewal(self, authority: KeyPair) -> datetime:
+        """Return the time from which an authority needs a successor."""
         return authority.expires - self.authority / 3
 
-    def renews_serving(self, serving: Certified) -> datetime:
-        """Give the moment from which a serving certificate needs a successor."""
-        return serving.expires - (serving.expires - serving.made) / 3
+    def serving_renewal(self, serving: KeyPair) -> datetime:
+        """Return the time from which a serving certificate needs a successor."""
+        return serving.expires - (serving.expires - serving.created) / 3
 
 
 @dataclass(frozen=True)
-class Held:
-    """What is kept in the Secret: the bundle that is trusted, and the pairs. What cannot be read is None."""
+class CertificateState:
+    """The content of the Secret: the trusted bundle, and the pairs. A pair that cannot be read is None."""
 
     bundle: bytes = b""
-    current: Certified | None = None
-    next: Certified | None = None
-    serving: Certified | None = None
+    current: KeyPair | None = None
+    next: KeyPair | None = None
+    serving: KeyPair | None = None
 
     def is_usable(self, hosts: frozenset[str], now: datetime) -> bool:
-        """Tell whether the serving certificate can be shown: valid now, for these hosts, by somebody trusted."""
+        """Report whether the serving certificate can be used: valid now, for these hosts, from a trusted authority."""
         serving = self.serving
         if serving is None or serving.expires <= now or not hosts <= serving.hosts:
             return False
-        trusted = {text for text, expires in certificates_in(self.bundle) if expires > now}
+        trusted = {text for text, expires in split_bundle(self.bundle) if expires > now}
         signers = [each for each in (self.current, self.next) if each is not None and each.certificate in trusted]
-        return any(signer.issued(serving) for signer in signers)
+        return any(signer.has_signed(serving) for signer in signers)
 
 
-def plan(held: Held, hosts: frozenset[str], now: datetime, policy: RotationPolicy) -> tuple[Action, ...]:
-    """Decide what is to be done now; nothing, most of the time."""
+def plan_rotation(
+    state: CertificateState, hosts: frozenset[str], now: datetime, policy: RotationPolicy
+) -> tuple[Action, ...]:
+    """Return the actions that are due now; most of the time there are none."""
     actions: list[Action] = []
-    signer = held.current if _alive(held.current, now) else None
-    if signer is None and _alive(held.next, now):
+    signer = state.current if _is_valid(state.current, now) else None
+    if signer is None and _is_valid(state.next, now):
         actions.append(Action.PROMOTE)
-        signer = held.next
+        signer = state.next
     elif signer is None:
         actions.append(Action.START_OVER)
-    elif not _alive(held.next, now):
-        if now >= policy.renews_authority(signer):
+    elif not _is_valid(state.next, now):
+        if now >= policy.authority_renewal(signer):
             actions.append(Action.ADD_AUTHORITY)
-    elif held.next is not None and now >= held.next.made + policy.overlap:
+    elif state.next is not None and now >= state.next.created + policy.overlap:
         actions.append(Action.PROMOTE)
     if not actions or actions == [Action.ADD_AUTHORITY]:
-        serving = held.serving
-        if serving is None or not held.is_usable(hosts, now) or now >= policy.renews_serving(serving):
+        serving = state.serving
+        if serving is None or not state.is_usable(hosts, now) or now >= policy.serving_renewal(serving):
             actions.append(Action.RENEW)
-    if any(expires <= now for _, expires in certificates_in(held.bundle)) and Action.START_OVER not in actions:
-        actions.append(Action.FORGET)
+    if any(expires <= now for _, expires in split_bundle(state.bundle)) and Action.START_OVER not in actions:
+        actions.append(Action.DROP_EXPIRED)
     return tuple(actions)
 
 
-def due(held: Held, policy: RotationPolicy) -> datetime | None:
-    """Give the next moment at which there is something to do, if nobody touches what is held; None when it is now."""
-    if held.current is None or held.serving is None:
+def next_rotation(state: CertificateState, policy: RotationPolicy) -> datetime | None:
+    """Return the next time at which an action is due, if the state does not change; None when one is due now."""
+    if state.current is None or state.serving is None:
         return None
-    moments = [policy.renews_serving(held.serving), *(expires for _, expires in certificates_in(held.bundle))]
-    if held.next is None:
-        moments.append(policy.renews_authority(held.current))
+    times = [policy.serving_renewal(state.serving), *(expires for _, expires in split_bundle(state.bundle))]
+    if state.next is None:
+        times.append(policy.authority_renewal(state.current))
     else:
-        moments.append(held.next.made + policy.overlap)
-    return min(moments)
+        times.append(state.next.created + policy.overlap)
+    return min(times)
 
 
-def carried_out(
-    actions: tuple[Action, ...], held: Held, hosts: tuple[str, ...], *, now: datetime, policy: RotationPolicy
-) -> Held:
-    """Give what is held after these actions; keys and certificates are made here."""
+def apply_actions(
+    actions: tuple[Action, ...],
+    state: CertificateState,
+    hosts: tuple[str, ...],
+    *,
+    now: datetime,
+    policy: RotationPolicy,
+) -> CertificateState:
+    """Return the state after these actions; keys and certificates are created here."""
     for action in actions:
-        held = _after(action, held, hosts, now, policy)
-    return held
+        state = _apply(action, state, hosts, now, policy)
+    return state
 
 
-def _after(action: Action, held: Held, hosts: tuple[str, ...], now: datetime, policy: RotationPolicy) -> Held:
+def _apply(
+    action: Action, state: CertificateState, hosts: tuple[str, ...], now: datetime, policy: RotationPolicy
+) -> CertificateState:
     match action:
         case Action.START_OVER:
-            made = make_authority(hosts[0], now=now, lifetime=policy.authority)
-            started = Held(_without_expired(held.bundle, now) + made.certificate, made)
-            return _after(Action.RENEW, started, hosts, now, policy)
+            authority = make_authority(hosts[0], now=now, lifetime=policy.authority)
+            started = CertificateState(_without_expired(state.bundle, now) + authority.certificate, authority)
+            return _apply(Action.RENEW, started, hosts, now, policy)
         case Action.ADD_AUTHORITY:
-            made = make_authority(hosts[0], now=now, lifetime=policy.authority)
-            return replace(held, bundle=held.bundle + made.certificate, next=made)
+            authority = make_authority(hosts[0], now=now, lifetime=policy.authority)
+            return replace(state, bundle=state.bundle + authority.certificate, next=authority)
         case Action.PROMOTE:
-            return _after(Action.RENEW, replace(held, current=held.next, next=None), hosts, now, policy)
+            return _apply(Action.RENEW, replace(state, current=state.next, next=None), hosts, now, policy)
         case Action.RENEW:
-            assert held.current is not None
-            return replace(held, serving=issue(held.current, hosts, now=now, lifetime=policy.serving))
-        case Action.FORGET:
-            return replace(held, bundle=_without_expired(held.bundle, now))
+            assert state.current is not None
+            return replace(state, serving=sign_serving(state.current, hosts, now=now, lifetime=policy.serving))
+        case Action.DROP_EXPIRED:
+            return replace(state, bundle=_without_expired(state.bundle, now))
 
 
-def _alive(authority: Certified | None, now: datetime) -> bool:
+def _is_valid(authority: KeyPair | None, now: datetime) -> bool:
     return authority is not None and authority.expires > now
 
 
 def _without_expired(bundle: bytes, now: datetime) -> bytes:
-    return b"".join(text for text, expires in certificates_in(bundle) if expires > now)
+    return b"".join(text for text, expires in split_bundle(bundle) if expires > now)

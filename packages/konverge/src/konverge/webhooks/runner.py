@@ -1,4 +1,4 @@
-"""How the functions of authors are run: coroutines on the loop, plain functions in threads."""
+"""Run the functions of authors: coroutines on the loop, plain functions in threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["FunctionFailed", "Runner"]
 
 
 class FunctionFailed(Exception):
-    """An author's function broke; the cause is what it raised. Its text may hold anything, so it is for logs only."""
+    """An author's function raised an error, which is the cause. Its text may contain secrets: it is for logs only."""
 
 
 class Runner:
@@ -21,16 +21,16 @@ class Runner:
 
     Promises:
 
-    - what a function raises, `SystemExit` included, comes out as `FunctionFailed`; only cancellation passes unchanged;
-    - a plain function never blocks the loop. One that outlasts the caller's deadline keeps its thread until it ends,
-      and keeps neither other functions nor the end of the process waiting, as long as there are threads left.
+    - an error of a function, including `SystemExit`, is raised as `FunctionFailed`; only cancellation is not wrapped;
+    - a plain function never blocks the loop. One that exceeds the caller's deadline occupies its thread until it ends,
+      but delays neither other functions, as long as there are threads left, nor the end of the process.
     """
 
     def __init__(self, *, threads: int) -> None:
-        self._free = asyncio.Semaphore(threads)
+        self._semaphore = asyncio.Semaphore(threads)
 
     async def call(self, function: Callable[..., Any], *args: Any) -> Any:
-        """Call a function with these arguments and give what it returns; a generator's values as a list."""
+        """Call a function with these arguments and return its result; the values of a generator as a list."""
         try:
             if is_async(function):
                 return await function(*args)
@@ -40,14 +40,14 @@ class Runner:
             raise FunctionFailed(type(error).__name__) from error
 
     async def _in_thread(self, function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        await self._free.acquire()
+        await self._semaphore.acquire()
         try:
-            running = start_in_thread(_listed, function, args)
+            running = start_in_thread(_call, function, args)
         except BaseException:
-            self._free.release()
+            self._semaphore.release()
             raise
-        # Its place is taken until it has ended, also when nobody waits for it any more.
-        running.add_done_callback(lambda _: self._free.release())
+        # The thread is occupied until the function has ended, also when the caller has timed out.
+        running.add_done_callback(lambda _: self._semaphore.release())
         error, result = await asyncio.shield(running)
         if error is not None:
             raise error
@@ -55,11 +55,11 @@ class Runner:
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Tell whether calling it gives a coroutine; an object with an async `__call__` does too."""
+    """Report whether a call returns a coroutine; an object with an async `__call__` counts too."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
-def _listed(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """Call a function, and run a generator to its end while still in its thread."""
+def _call(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Call a function, and exhaust a generator while still in its thread."""
     result = function(*args)
     return list(result) if isinstance(result, Iterator) else result

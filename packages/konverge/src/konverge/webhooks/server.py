@@ -1,11 +1,11 @@
-"""The HTTPS server of webhooks: sockets and TLS in front of `Webhooks`. Rules that hold here:
+"""The HTTPS server of webhooks: sockets and TLS in front of `Webhooks`. Rules:
 
-1. Nobody is trusted to be quick or small: handshake, first request and body have each a time, bodies a size,
-   connections and buffered bytes a number. What is slow holds no turn of a review.
-2. Every refusal is a Status as JSON, so that its message reaches whoever waits for the write.
-3. A connection outlives the certificate that it was made with: a swap counts for new handshakes only.
-4. An idle connection is kept longer than the API server keeps it (90 s), so that the API server is the one who closes:
-   the other way round a review now and then meets a closing connection, and is lost.
+1. Everything is limited: handshake, first request and body have a timeout, bodies a size, connections and buffered bytes
+   a maximum. A slow client does not occupy a slot for reviews.
+2. Every rejection is a Status as JSON, so that its message reaches the client of the write.
+3. A connection outlives its certificate: a new certificate is used for new handshakes only.
+4. An idle connection is kept open longer than the API server keeps it (90 s), so that the API server closes it. The
+   other way round a review is sometimes sent on a connection that is being closed, and is lost.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from aiohttp.http_exceptions import HttpProcessingError
 from konverge.client.access.tls import CertificatePair
 from konverge.listener import Listener
 from konverge.objects import Duration
-from konverge.webhooks.endpoints import DEADLINE, Answer, Webhooks
+from konverge.webhooks.endpoints import DEFAULT_TIMEOUT, WebhookResponse, Webhooks
 from konverge.webhooks.reviews import failure_body
 
 __all__ = ["ServerLimits", "ServerStats", "WebhookServer"]
 
 _JSON: Final = "application/json"
 _MIB: Final = 1 << 20
-_KEPT: Final = 180.0
+_KEEPALIVE: Final = 180.0
 _log = logging.getLogger("konverge.webhooks")
 
 
 @dataclass(frozen=True)
 class ServerLimits:
-    """How much of everything. Sizes are bytes, times seconds.
+    """The limits of the server. Sizes are in bytes, times in seconds.
 
-    `body` holds for admission reviews: one object, its old state, and what surrounds them. A conversion review holds a
-    whole list. `buffered` is the sum of all bodies that are in memory.
+    `body` is for admission reviews: the new and the old object, and the review around them. A conversion review contains
+    a whole list. `buffered` is the total of all bodies in memory.
     """
 
     body: int = 7 * _MIB
@@ -54,17 +54,17 @@ class ServerLimits:
 
 @dataclass(frozen=True, slots=True)
 class ServerStats:
-    """What the server did: `swaps` of certificates, `connections` open, requests by outcome, bytes in memory."""
+    """Counts of the server: certificate reloads, open connections, requests by result, bytes in memory."""
 
-    swaps: int
+    reloads: int
     connections: int
-    answered: int
-    refused: int
+    handled: int
+    rejected: int
     buffered: int
 
 
-class _Refused(Exception):
-    """A request that does not reach a webhook; the connection is closed after the answer."""
+class _Rejected(Exception):
+    """A request that does not reach a webhook; the connection is closed after the response."""
 
     def __init__(self, code: int, message: str, *, allow: str = "") -> None:
         super().__init__(message)
@@ -72,8 +72,8 @@ class _Refused(Exception):
         self.allow = allow
 
 
-class _Turned(asyncio.Protocol):
-    """A connection too many: closed as soon as it is there."""
+class _RejectedConnection(asyncio.Protocol):
+    """A connection over the limit: it is closed at once."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -81,12 +81,12 @@ class _Turned(asyncio.Protocol):
 
 
 class WebhookServer:
-    """Serves webhooks over HTTPS (TLS 1.2 and later) from `async with` on; `GET /healthz` answers "ok".
+    """Serves webhooks over HTTPS (TLS 1.2 and later) inside `async with`; `GET /healthz` returns "ok".
 
-    Promises: `swap` drops no connection and no review; a pair that is no good leaves the one in use; stopping lets
-    reviews that run finish within `grace` seconds, and leaves no connection behind.
+    Promises: `set_certificate` drops no connection and no review; an invalid pair leaves the current one in use; `stop`
+    lets running reviews finish within `grace` seconds, and leaves no connection open.
 
-    Assumes: `swap` was called once before the server starts, and is called from its loop.
+    Assumes: `set_certificate` is called before the server starts, and always on its loop.
     """
 
     def __init__(
@@ -107,49 +107,53 @@ class WebhookServer:
         self._pair: CertificatePair | None = None
         self._server: web.Server | None = None
         self._listener: Listener | None = None
-        self._silent: dict[asyncio.BaseProtocol, asyncio.TimerHandle] = {}
-        self._busy = 0
+        self._first_request_timers: dict[asyncio.BaseProtocol, asyncio.TimerHandle] = {}
+        self._in_flight = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        self._swaps = self._answered = self._refused = self._buffered = 0
+        self._reloads = self._handled = self._rejected = self._buffered = 0
 
     @property
     def pair(self) -> CertificatePair | None:
-        """The certificate that new connections are shown."""
+        """The certificate for new connections."""
         return self._pair
 
-    def swap(self, pair: CertificatePair) -> None:
-        """Show this certificate to connections that are made from now on.
+    def set_certificate(self, pair: CertificatePair) -> None:
+        """Use this certificate for new connections.
 
-        Raises: ValueError when the certificate and the key do not form a pair; the one in use stays.
+        Raises: ValueError when the certificate and the key do not form a pair; the current one stays in use.
         """
         if pair == self._pair:
             return
         try:
-            # On a context of its own first: a live one that takes only half of a pair would refuse everybody.
+            # On another context first: the live one would reject every handshake after loading half of a pair.
             pair.load_into(_context())
             pair.load_into(self._tls)
         except ssl.SSLError as error:
             raise ValueError(f"the certificate and its key do not form a pair ({error.reason})") from None
         self._pair = pair
-        self._swaps += 1
+        self._reloads += 1
 
     def stats(self) -> ServerStats:
         connections = len(self._server.connections) if self._server is not None else 0
-        return ServerStats(self._swaps, connections, self._answered, self._refused, self._buffered)
+        return ServerStats(self._reloads, connections, self._handled, self._rejected, self._buffered)
 
     async def start(self) -> None:
-        """Listen; port 0 takes a free one, which `port` then tells.
+        """Start listening; with port 0 a free one is chosen and stored in `port`.
 
-        Raises: RuntimeError without a certificate, OSError when the port cannot be had.
+        Raises: RuntimeError without a certificate, OSError when the port cannot be bound.
         """
         if self._pair is None:
-            raise RuntimeError("the server has no certificate: call swap(pair) first")
+            raise RuntimeError("the server has no certificate: call set_certificate(pair) first")
         self._server = web.Server(
-            self._answer, access_log=None, keepalive_timeout=_KEPT, handler_cancellation=True, logger=_nobody()
+            self._handle,
+            access_log=None,
+            keepalive_timeout=_KEEPALIVE,
+            handler_cancellation=True,
+            logger=_disabled_logger(),
         )
         self._listener = await Listener.open(
-            self._connection,
+            self._accept,
             self._host,
             self.port,
             ssl=self._tls,
@@ -159,7 +163,7 @@ class WebhookServer:
         self.port = self._listener.port
 
     async def stop(self) -> None:
-        """Take no new connections, let running reviews end, close. Safe to call twice."""
+        """Accept no new connections, let running reviews end, then close. Safe to call twice."""
         listener, self._listener = self._listener, None
         server, self._server = self._server, None
         if listener is None or server is None:
@@ -168,13 +172,13 @@ class WebhookServer:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._grace):
                 await self._idle.wait()
-        for timer in self._silent.values():
+        for timer in self._first_request_timers.values():
             timer.cancel()
-        self._silent.clear()
-        left = [protocol.transport for protocol in server.connections]
+        self._first_request_timers.clear()
+        transports = [protocol.transport for protocol in server.connections]
         await server.shutdown(timeout=0.1)
-        for transport in left:
-            # A goodbye in TLS needs an answer, and who called may keep its connection for later calls.
+        for transport in transports:
+            # A TLS shutdown needs a reply of the peer, and a client may keep its connection open for later requests.
             if isinstance(transport, asyncio.Transport):
                 transport.abort()
         await listener.drop()
@@ -190,70 +194,70 @@ class WebhookServer:
 
     # Connections
 
-    def _connection(self) -> asyncio.Protocol:
+    def _accept(self) -> asyncio.Protocol:
         server = self._server
-        if server is None or len({*server.connections, *self._silent}) >= self._limits.connections:
-            return _Turned()
+        if server is None or len({*server.connections, *self._first_request_timers}) >= self._limits.connections:
+            return _RejectedConnection()
         protocol = server()
-        patience = self._limits.handshake + self._limits.first_request
-        timer = asyncio.get_running_loop().call_later(patience, self._drop_silent, protocol)
-        self._silent[protocol] = timer
+        timeout = self._limits.handshake + self._limits.first_request
+        timer = asyncio.get_running_loop().call_later(timeout, self._drop_idle, protocol)
+        self._first_request_timers[protocol] = timer
         return protocol
 
-    def _drop_silent(self, protocol: asyncio.BaseProtocol) -> None:
-        self._silent.pop(protocol, None)
+    def _drop_idle(self, protocol: asyncio.BaseProtocol) -> None:
+        self._first_request_timers.pop(protocol, None)
         transport = getattr(protocol, "transport", None)
         if isinstance(transport, asyncio.Transport):
             transport.abort()
 
-    def _heard(self, protocol: asyncio.BaseProtocol | None) -> None:
-        timer = self._silent.pop(protocol, None) if protocol is not None else None
+    def _cancel_timer(self, protocol: asyncio.BaseProtocol | None) -> None:
+        timer = self._first_request_timers.pop(protocol, None) if protocol is not None else None
         if timer is not None:
             timer.cancel()
 
     # Requests
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        self._heard(request.protocol)
-        self._busy += 1
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        self._cancel_timer(request.protocol)
+        self._in_flight += 1
         self._idle.clear()
         try:
-            answer = await self._understood(request)
-            self._answered += 1
-            return _response(answer)
-        except _Refused as refused:
-            self._refused += 1
-            return _closing(refused)
+            response = await self._dispatch(request)
+            self._handled += 1
+            return _http_response(response)
+        except _Rejected as rejected:
+            self._rejected += 1
+            return _rejection(rejected)
         except Exception as error:
-            self._refused += 1
-            _log.error("The webhook server failed", exc_info=error, extra={"path": request.path})
-            return _closing(_Refused(500, "the webhook server failed; the log of the operator says why"))
+            self._rejected += 1
+            _log.error("webhook server failed", exc_info=error, extra={"path": request.path})
+            return _rejection(_Rejected(500, "the webhook server failed; see the log of the operator"))
         finally:
-            self._busy -= 1
-            if not self._busy:
+            self._in_flight -= 1
+            if not self._in_flight:
                 self._idle.set()
 
-    async def _understood(self, request: web.BaseRequest) -> Answer:
+    async def _dispatch(self, request: web.BaseRequest) -> WebhookResponse:
         path = request.path
         if path == "/healthz":
             if request.method not in ("GET", "HEAD"):
-                raise _Refused(405, f"{request.method} is not possible here", allow="GET, HEAD")
-            return Answer(200, b"ok")
+                raise _Rejected(405, f"{request.method} is not allowed", allow="GET, HEAD")
+            return WebhookResponse(200, b"ok")
         if path not in self.webhooks.paths:
-            raise _Refused(404, f"no webhook answers at {path:.200}")
+            raise _Rejected(404, f"there is no webhook at {path:.200}")
         if request.method != "POST":
-            raise _Refused(405, "a review is sent by POST", allow="POST")
+            raise _Rejected(405, "a review must be sent with POST", allow="POST")
         if request.content_type != _JSON or request.headers.get("Content-Encoding", "identity") != "identity":
-            raise _Refused(415, f"a review is {_JSON}, not compressed")
+            raise _Rejected(415, f"a review must be {_JSON}, not compressed")
         timeout = _timeout(request)
-        began = asyncio.get_running_loop().time()
-        limit = self._limits.conversion_body if self.webhooks.converts(path) else self._limits.body
+        started = asyncio.get_running_loop().time()
+        limit = self._limits.conversion_body if self.webhooks.is_conversion(path) else self._limits.body
         chunks: list[bytes] = []
         try:
             await self._read(request, chunks, limit, min(self._limits.read, timeout))
             body = b"".join(chunks)
-            left = timeout - (asyncio.get_running_loop().time() - began)
-            return await self.webhooks.answer(path, body, timeout=max(left, 0.0))
+            remaining = timeout - (asyncio.get_running_loop().time() - started)
+            return await self.webhooks.handle(path, body, timeout=max(remaining, 0.0))
         finally:
             self._buffered -= sum(map(len, chunks))
 
@@ -270,15 +274,15 @@ class WebhookServer:
                     if size > limit:
                         raise _too_large(limit)
                     if self._buffered > self._limits.buffered:
-                        raise _Refused(503, "too many reviews are being read")
+                        raise _Rejected(503, "too many reviews are being read")
         except TimeoutError:
-            raise _Refused(408, f"the body did not come within {seconds:g} s") from None
+            raise _Rejected(408, f"the body did not arrive within {seconds:g} s") from None
         except (HttpProcessingError, web.RequestPayloadError):
-            raise _Refused(400, "the body is no HTTP") from None
+            raise _Rejected(400, "the body is not valid HTTP") from None
 
 
-def _nobody() -> logging.Logger:
-    """A log that nobody reads: the library would write a traceback for each request that is no HTTP."""
+def _disabled_logger() -> logging.Logger:
+    """Return a disabled logger: the library would log a traceback for each request that is not valid HTTP."""
     logger = logging.Logger("http")
     logger.disabled = True
     return logger
@@ -288,7 +292,7 @@ def _context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    # A session that is taken up again would not show the certificate of today.
+    # A resumed session would not use the current certificate.
     context.options |= ssl.OP_NO_TICKET
     context.num_tickets = 0
     return context
@@ -297,24 +301,24 @@ def _context() -> ssl.SSLContext:
 def _timeout(request: web.BaseRequest) -> float:
     text = request.query.get("timeout", "")
     try:
-        seconds = Duration(text).seconds if text else DEADLINE
+        seconds = Duration(text).seconds if text else DEFAULT_TIMEOUT
     except ValueError:
-        raise _Refused(400, f"timeout={text:.50} is no duration: write 10s") from None
-    return seconds if seconds > 0 else DEADLINE
+        raise _Rejected(400, f"timeout={text:.50} is not a duration: write 10s") from None
+    return seconds if seconds > 0 else DEFAULT_TIMEOUT
 
 
-def _too_large(limit: int) -> _Refused:
-    return _Refused(413, f"the review is larger than {limit} bytes")
+def _too_large(limit: int) -> _Rejected:
+    return _Rejected(413, f"the review is larger than {limit} bytes")
 
 
-def _response(answer: Answer) -> web.Response:
-    kind = _JSON if answer.body != b"ok" else "text/plain"
-    return web.Response(status=answer.code, body=answer.body, content_type=kind)
+def _http_response(response: WebhookResponse) -> web.Response:
+    content_type = _JSON if response.body != b"ok" else "text/plain"
+    return web.Response(status=response.code, body=response.body, content_type=content_type)
 
 
-def _closing(refused: _Refused) -> web.Response:
-    response = web.Response(status=refused.code, body=failure_body(refused.code, str(refused)), content_type=_JSON)
-    if refused.allow:
-        response.headers["Allow"] = refused.allow
+def _rejection(rejected: _Rejected) -> web.Response:
+    response = web.Response(status=rejected.code, body=failure_body(rejected.code, str(rejected)), content_type=_JSON)
+    if rejected.allow:
+        response.headers["Allow"] = rejected.allow
     response.force_close()
     return response

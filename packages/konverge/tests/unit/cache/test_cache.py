@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from virtual_server import VirtualTimeServer, config_map
 from konverge.cache import Cache, CacheOptions, Event, EventType, by_function, by_path
 from konverge.client import Client, InProcessTransport
 from konverge.errors import DecodeError, NotSynced
@@ -19,6 +18,7 @@ from konverge.k8s.core.v1 import ConfigMap, Namespace, Pod, ServiceAccount
 from konverge.objects import Key, Kind, Unstructured, encode, kind_of
 from konverge.testing.fault_transport import FaultTransport
 from konverge.testing.faults import Fault, lists, status_response, watches
+from virtual_server import VirtualTimeServer, config_map
 
 CONFIG_MAP = kind_of(ConfigMap)
 WIDGET = Kind("example.com", "v1", "Widget", "widgets")

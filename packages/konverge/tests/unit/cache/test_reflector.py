@@ -9,7 +9,6 @@ from random import Random
 
 import pytest
 
-from virtual_server import CONFIG_MAPS
 from konverge.cache.backoff import Stagger
 from konverge.cache.options import ReflectorOptions
 from konverge.cache.reflector import Reflector
@@ -31,6 +30,7 @@ from konverge.testing.faults import (
 from konverge.wire.list_watch import Selection
 from recording_sink import RecordingSink
 from reflector_harness import CONFIG_MAP, VirtualTimeServer, config_map, reflector_harness, running
+from virtual_server import CONFIG_MAPS
 
 PAGES_OF_TWO = Selection(page_size=2, streaming=False)
 

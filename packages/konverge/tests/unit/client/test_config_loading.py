@@ -87,7 +87,7 @@ def test_listed_files_that_are_all_missing_lead_to_the_pod_but_never_home(world:
     world.environ["KUBECONFIG"] = "/nowhere/a:/nowhere/b"
 
     assert world.load().server == "https://10.0.0.1:443"
-    with pytest.raises(ConfigError, match="names only files that are missing or empty: /nowhere/a:/nowhere/b"):
+    with pytest.raises(ConfigError, match="are missing or empty: /nowhere/a:/nowhere/b"):
         world.load("KUBERNETES_SERVICE_HOST")
 
 
@@ -96,7 +96,7 @@ def test_nothing_found_says_every_place_that_was_looked_at(tmp_path: Path) -> No
         load_config(environ={"HOME": str(tmp_path)}, service_account=tmp_path / "none")
 
     told = str(caught.value)
-    assert told.startswith("no cluster to talk to: KUBECONFIG is not set; not in a pod")
+    assert told.startswith("no cluster is configured: KUBECONFIG is not set; not in a pod")
     assert f"{tmp_path}/.kube/config is missing or empty" in told
 
 

@@ -144,7 +144,7 @@ def test_a_bare_name_is_found_on_the_path_and_never_in_the_working_directory(
     path = f"{plugin.directory}:{os.environ['PATH']}"
 
     assert asyncio.run(plugin.credentials(environ={"PATH": path}).identity()) == Identity("Bearer one")
-    assert "there is no such program" in plugin.complaint(environ={"PATH": f".::{os.environ['PATH']}"})
+    assert "the program was not found" in plugin.complaint(environ={"PATH": f".::{os.environ['PATH']}"})
 
 
 def test_a_plugin_that_is_not_interactive_has_no_standard_input(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_an_interactive_plugin_is_told_so_when_there_is_a_terminal(tmp_path: Pat
 def test_a_plugin_that_must_ask_is_not_run_without_a_terminal(plugin: Plugin) -> None:
     plugin.spec = replace(plugin.spec, interactive_mode="Always")
 
-    assert "it needs a terminal to ask on" in plugin.complaint()
+    assert "it needs a terminal" in plugin.complaint()
     assert plugin.runs == 0
     assert asyncio.run(plugin.credentials(terminal=lambda: True).identity()) == Identity("Bearer one")
 
@@ -298,11 +298,11 @@ def test_after_a_failure_the_next_request_runs_it_again(plugin: Plugin) -> None:
     ("script", "expected"),
     [
         ("exit 3", "it exited with status 3"),
-        ("kill -9 $$", "it was ended by signal 9"),
+        ("kill -9 $$", "it was killed by signal 9"),
         ("true", "its output is not JSON"),
         ("echo garbage", "its output is not JSON"),
         ("printf '\\377'", "its output is not JSON"),
-        ("echo []", "its output is no ExecCredential: Expected `object`, got `array`"),
+        ("echo []", "its output is not an ExecCredential: Expected `object`, got `array`"),
         ("echo '{}'", "its output is not of kind ExecCredential"),
         ("head -c 2000000 /dev/zero", "it printed more than 1024 KiB"),
         ("yes", "it printed more than 1024 KiB"),
@@ -324,18 +324,18 @@ OTHER = "client.authentication.k8s.io/v1beta1"
 @pytest.mark.parametrize(
     ("output", "expected"),
     [
-        (credential(OTHER, token="x"), f"it answered with {OTHER}, {V1} is configured"),
-        (credential("x", token="x"), f"it answered with another apiVersion, {V1} is configured"),
+        (credential(OTHER, token="x"), f"expected an output of {V1}, got {OTHER}"),
+        (credential("x", token="x"), f"expected an output of {V1}, got another apiVersion"),
         (credential(token="x").replace("ExecCredential", "Secret"), "its output is not of kind ExecCredential"),
         (json.dumps({"apiVersion": V1, "kind": "ExecCredential"}), "its output has no status"),
-        (credential(), "it gave neither a token nor a certificate"),
-        (credential(token=""), "it gave neither a token nor a certificate"),
+        (credential(), "its output has neither a token nor a certificate"),
+        (credential(token=""), "its output has neither a token nor a certificate"),
         (credential(token=5), "Expected `str | null`, got `int` - at `$.status.token`"),
-        (credential(token="a\nb"), "characters that cannot stand in a header, at status.token"),
+        (credential(token="a\nb"), "characters that a header cannot contain, at status.token"),
         (credential(token="x", expirationTimestamp="soon"), "- at `$.status.expirationTimestamp`"),
         (credential(token="x", expirationTimestamp="2030-01-01T00:00:00"), "- at `$.status.expirationTimestamp`"),
-        (credential(clientCertificateData="x"), "it gave one of certificate and key, not both"),
-        (credential(token="x", clientKeyData="x"), "it gave one of certificate and key, not both"),
+        (credential(clientCertificateData="x"), "its output has a certificate or a key, not both"),
+        (credential(token="x", clientKeyData="x"), "its output has a certificate or a key, not both"),
         (credential(clientCertificateData="x", clientKeyData="y"), "expected PEM certificates, at status.clientCert"),
     ],
 )
@@ -350,20 +350,20 @@ def test_a_missing_program_comes_with_its_install_hint(plugin: Plugin) -> None:
 
     told = plugin.complaint(environ={"PATH": "/nowhere"})
 
-    assert told.endswith("exec plugin no-such-plugin of users[0].user.exec: there is no such program: brew install it")
+    assert told.endswith("exec plugin no-such-plugin of users[0].user.exec: the program was not found: brew install it")
 
 
 def test_a_file_that_is_no_program_is_told_apart_from_a_missing_one(plugin: Plugin) -> None:
     plugin.path.chmod(0o600)
-    assert "it cannot be run: Permission denied" in plugin.complaint()
+    assert "it cannot be started: Permission denied" in plugin.complaint()
     plugin.spec = replace(plugin.spec, command=str(plugin.directory))
-    assert "it cannot be run: Permission denied" in plugin.complaint()
+    assert "it cannot be started: Permission denied" in plugin.complaint()
 
 
 def test_arguments_that_no_program_can_have_are_refused(plugin: Plugin) -> None:
     plugin.spec = replace(plugin.spec, args=("a\0b",))
 
-    assert "it cannot be run: a NUL character" in plugin.complaint()
+    assert "it cannot be started: a NUL character" in plugin.complaint()
 
 
 class SkippingLoop(asyncio.SelectorEventLoop):

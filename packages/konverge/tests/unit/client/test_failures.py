@@ -30,20 +30,20 @@ def tls_error(reason: str) -> ssl.SSLError:
         (ConnectionResetError(), "the connection was reset"),
         (BrokenPipeError(), "the connection was reset"),
         (OSError(errno.EHOSTUNREACH, "Connect call failed"), "no route to host"),
-        (TimeoutError(errno.ETIMEDOUT, "x"), "the peer does not answer any more"),
+        (TimeoutError(errno.ETIMEDOUT, "x"), "the peer no longer responds"),
         (OSError("Multiple exceptions: a, b"), "Multiple exceptions: a, b"),
         (OSError(), "OSError"),
-        (socket.gaierror(-2, "Name or service not known"), "the name cannot be resolved: name or service not known"),
+        (socket.gaierror(-2, "Name or service not known"), "the host name cannot be resolved: name or service not known"),
         (SocksError("not allowed"), "the SOCKS proxy failed: not allowed"),
         (
             certificate_error(20, "unable to get local issuer certificate"),
             "TLS failed: the certificate is not accepted, unable to get local issuer certificate "
-            "(is the configured CA that of this server?)",
+            "(is the configured CA the one of this server?)",
         ),
         (
             certificate_error(62, "Hostname mismatch, certificate is not valid for 'a'."),
             "TLS failed: the certificate is not accepted, hostname mismatch, certificate is not valid for 'a' "
-            "(tls-server-name sets the name to expect)",
+            "(set tls-server-name to the name in the certificate)",
         ),
         (
             certificate_error(10, "certificate has expired"),
@@ -52,7 +52,7 @@ def tls_error(reason: str) -> ssl.SSLError:
         (tls_error("TLSV1_ALERT_INTERNAL_ERROR"), "TLS failed: tlsv1 alert internal error"),
         (
             tls_error("TLSV13_ALERT_CERTIFICATE_REQUIRED"),
-            "TLS failed: tlsv13 alert certificate required (the server asks for a client certificate)",
+            "TLS failed: tlsv13 alert certificate required (the server requires a client certificate)",
         ),
         (KeyError("secret"), "KeyError"),
     ],

@@ -37,10 +37,10 @@ def test_any_extra_name_survives_the_way_through_a_header(name: str) -> None:
 @pytest.mark.parametrize("break_", ["\r", "\n", "\0"])
 def test_a_value_cannot_smuggle_in_another_header(break_: str) -> None:
     for wrong in ({"user": f"a{break_}b"}, {"user": "a", "groups": (f"a{break_}b",)}, {"user": "a", "uid": break_}):
-        with pytest.raises(ValueError, match="a line break cannot stand in a header"):
+        with pytest.raises(ValueError, match="a header cannot contain a line break"):
             Impersonation(**wrong)
 
 
 def test_groups_without_a_user_are_refused() -> None:
-    with pytest.raises(ValueError, match="need a user to go with"):
+    with pytest.raises(ValueError, match="need a user"):
         Impersonation("", groups=("dev",))

@@ -86,7 +86,7 @@ def test_it_says_why_it_is_not_in_a_cluster(mounted: Path) -> None:
     ("file", "content", "expected"),
     [
         ("token", "", "token is empty, at token"),
-        ("token", "a b", "the token has characters that cannot stand in a header, at token"),
+        ("token", "a b", "the token has characters that a header cannot contain, at token"),
         ("ca.crt", "garbage", "expected PEM certificates, at ca.crt"),
         ("ca.crt", None, "No such file or directory, at ca.crt"),
     ],

@@ -53,7 +53,7 @@ async def test_a_server_that_does_not_answer_is_waited_for_until_the_deadline() 
         await asyncio.sleep(60)
         raise AssertionError
 
-    with pytest.raises(TransportError, match=r"GET /api/v1/pods: no answer within 5 s") as caught:
+    with pytest.raises(TransportError, match=r"GET /api/v1/pods: no response within 5 s") as caught:
         await InProcessTransport(handle).send(HASTY)
     assert asyncio.get_running_loop().time() == 5
     assert "hunter2" not in str(caught.value)
@@ -69,7 +69,7 @@ async def test_the_deadline_holds_for_the_whole_body() -> None:
     for read in ("read", "chunks"):
         start = asyncio.get_running_loop().time()
         response = await transport.send(HASTY)
-        with pytest.raises(TransportError, match="no complete answer within 5 s"):
+        with pytest.raises(TransportError, match="no complete response within 5 s"):
             await (response.read() if read == "read" else anext(aiter(response.chunks())))
         assert asyncio.get_running_loop().time() == start + 5
 

@@ -89,7 +89,7 @@ def test_a_context_may_join_entries_of_different_files(tmp_path: Path) -> None:
         }.items()
     ]
 
-    choice = read_kubeconfig(paths).choose()
+    choice = read_kubeconfig(paths).resolve()
 
     assert choice.cluster.value.server == "https://one.example:6443"
     assert choice.user is not None
@@ -141,7 +141,7 @@ def test_a_context_without_a_user_is_anonymous(tmp_path: Path) -> None:
     content = document()
     del content["contexts"][0]["context"]["user"]
 
-    assert read_kubeconfig([write(tmp_path / "config", content)]).choose().user is None
+    assert read_kubeconfig([write(tmp_path / "config", content)]).resolve().user is None
 
 
 def test_unknown_fields_and_nulls_are_as_good_as_absent(tmp_path: Path) -> None:

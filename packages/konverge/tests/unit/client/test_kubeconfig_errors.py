@@ -69,21 +69,21 @@ MERGE_BOMB = b"a: &a {x: 1}\n" + b"".join(
         (b"a: [", "not valid YAML at line 2, column 1"),
         (b"users:\n  - a\n b: c", "not valid YAML at line 3"),
         (b"\ttoken: x", "not valid YAML at line 1, column 1"),
-        (b"a: \xff\xfe", "not valid YAML: it has bytes that are not text"),
-        (b"a: \x00", "not valid YAML: it has bytes that are not text"),
+        (b"a: \xff\xfe", "not valid YAML: it contains bytes that are not text"),
+        (b"a: \x00", "not valid YAML: it contains bytes that are not text"),
         (b"users: *nobody", "not valid YAML at line 1, column 8: found undefined alias"),
-        (b"users: !!python/object:os.system {}", "a value of a kind that has no location here"),
-        (b"users: !secret {}", "a value of a kind that has no location here"),
-        (b"users: !!int x", "a value does not fit its tag"),
-        (b"users: !!bool x", "a value does not fit its tag"),
-        (b"users: !!timestamp x", "a value does not fit its tag"),
-        (b"users: " + b"9" * 5000, "a value does not fit its tag"),
-        (b"? [a]\n: b", "a value of a kind that has no location here"),
-        (b"users: &a [*a]", "an alias stands inside its own anchor"),
+        (b"users: !!python/object:os.system {}", "a value has an unsupported type"),
+        (b"users: !secret {}", "a value has an unsupported type"),
+        (b"users: !!int x", "a value does not match its tag"),
+        (b"users: !!bool x", "a value does not match its tag"),
+        (b"users: !!timestamp x", "a value does not match its tag"),
+        (b"users: " + b"9" * 5000, "a value does not match its tag"),
+        (b"? [a]\n: b", "a value has an unsupported type"),
+        (b"users: &a [*a]", "an alias refers to a node that contains it"),
         (b"[" * 100_000, "nested deeper than 64 levels"),
         (b"{a: " * 100_000, "nested deeper than 64 levels"),
-        (BOMB, "it has more than 500000 values, with every alias written out"),
-        (MERGE_BOMB, "it has more than 500000 values, with every alias written out"),
+        (BOMB, "it has more than 500000 values with all aliases expanded"),
+        (MERGE_BOMB, "it has more than 500000 values with all aliases expanded"),
         (b"- a\n", "expected a mapping, got a list"),
         (b"just words\n", "expected a mapping, got a string"),
         (b"42\n", "expected a mapping, got a number"),
@@ -119,24 +119,24 @@ MERGE_BOMB = b"a: &a {x: 1}\n" + b"".join(
             b"clusters: [{name: a, cluster: {insecure-skip-tls-verify: 'true'}}]",
             "expected true or false, got a string, at clusters[0].cluster.insecure-skip-tls-verify",
         ),
-        (b"users: [{name: a}, {name: a}]", "the name 'a' comes twice, at users[1].name"),
-        (b"users: [{name: a}]", "no context is chosen, at current-context (name one: none)"),
-        (b"contexts: [{name: b}, {name: a}]", "no context is chosen, at current-context (name one: a, b)"),
+        (b"users: [{name: a}, {name: a}]", "the name 'a' occurs twice, at users[1].name"),
+        (b"users: [{name: a}]", "no context is set, at current-context (choose one of: none)"),
+        (b"contexts: [{name: b}, {name: a}]", "no context is set, at current-context (choose one of: a, b)"),
         (
             b"current-context: zz\ncontexts: [{name: b}, {name: a}]",
-            "there is no context 'zz', at current-context (there are: a, b)",
+            "there is no context 'zz', at current-context (choose one of: a, b)",
         ),
         (
             b"current-context: a\ncontexts: [{name: a}]",
-            "no cluster is named, at contexts[0].context.cluster (there are: none)",
+            "no cluster is set, at contexts[0].context.cluster (choose one of: none)",
         ),
         (
             b"current-context: a\ncontexts: [{name: a, context: {cluster: k}}]\nclusters: [{name: z}]",
-            "there is no cluster 'k', at contexts[0].context.cluster (there are: z)",
+            "there is no cluster 'k', at contexts[0].context.cluster (choose one of: z)",
         ),
         (
             b"current-context: a\ncontexts: [{name: a, context: {cluster: k, user: u}}]\nclusters: [{name: k}]",
-            "there is no user 'u', at contexts[0].context.user (there are: none)",
+            "there is no user 'u', at contexts[0].context.user (choose one of: none)",
         ),
     ],
 )
@@ -153,7 +153,7 @@ def test_a_wrong_file_gets_one_clear_error(tmp_path: Path, content: bytes, expec
 def test_an_argument_that_names_no_context_is_told_apart_from_current_context(tmp_path: Path) -> None:
     path = write(tmp_path / "config", document())
 
-    assert complaint(path, context="zz") == f"kubeconfig {path}: there is no context 'zz' (there are: one)"
+    assert complaint(path, context="zz") == f"kubeconfig {path}: there is no context 'zz' (choose one of: one)"
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_an_argument_that_names_no_context_is_told_apart_from_current_context(tm
             "expected PEM certificates, at clusters[0].cluster.certificate-authority",
         ),
         ({}, {"certificate-authority": "empty"}, "empty is empty, at clusters[0].cluster.certificate-authority"),
-        ({}, {"certificate-authority": "nul\0"}, "the path of the file has a NUL character"),
+        ({}, {"certificate-authority": "nul\0"}, "the path of the file contains a NUL character"),
         (
             {},
             {"certificate-authority": "ca.crt", "insecure-skip-tls-verify": True},
@@ -211,12 +211,12 @@ def test_an_argument_that_names_no_context_is_told_apart_from_current_context(tm
         (
             {"tokenFile": "twolines"},
             {},
-            "the token has characters that cannot stand in a header, at users[0].user.tokenFile",
+            "the token has characters that a header cannot contain, at users[0].user.tokenFile",
         ),
-        ({"token": "a\n"}, {}, "the token has characters that cannot stand in a header, at users[0].user.token"),
-        ({"token": "é"}, {}, "the token has characters that cannot stand in a header, at users[0].user.token"),
-        ({"token": "a", "username": "b"}, {}, "only one is allowed, at users[0].user"),
-        ({"tokenFile": "a", "password": "b"}, {}, "only one is allowed, at users[0].user"),
+        ({"token": "a\n"}, {}, "the token has characters that a header cannot contain, at users[0].user.token"),
+        ({"token": "é"}, {}, "the token has characters that a header cannot contain, at users[0].user.token"),
+        ({"token": "a", "username": "b"}, {}, "exclude each other, at users[0].user"),
+        ({"tokenFile": "a", "password": "b"}, {}, "exclude each other, at users[0].user"),
         (
             {"client-certificate": "client.crt"},
             {},
@@ -260,19 +260,19 @@ def test_an_argument_that_names_no_context_is_told_apart_from_current_context(tm
         (
             {"client-key": "-----BEGIN PRIVATE KEY-----\nabc", "client-certificate": "client.crt"},
             {},
-            "got what looks like its content, at users[0].user.client-key",
+            "got a value that looks like its content, at users[0].user.client-key",
         ),
         ({"auth-provider": {"name": "gcp"}}, {}, "auth providers are not supported, at users[0].user.auth-provider"),
-        ({"as-groups": ["a"]}, {}, "need a user to go with, at users[0].user.as"),
-        ({"as-uid": "a"}, {}, "need a user to go with, at users[0].user.as"),
-        ({"as-user-extra": {"a": ["b"]}}, {}, "need a user to go with, at users[0].user.as"),
-        ({"as": "a\r\nb: c"}, {}, "a line break cannot stand in a header, at users[0].user.as"),
+        ({"as-groups": ["a"]}, {}, "need a user, at users[0].user.as"),
+        ({"as-uid": "a"}, {}, "need a user, at users[0].user.as"),
+        ({"as-user-extra": {"a": ["b"]}}, {}, "need a user, at users[0].user.as"),
+        ({"as": "a\r\nb: c"}, {}, "a header cannot contain a line break, at users[0].user.as"),
         ({"exec": {}}, {}, "no command is set, at users[0].user.exec.command"),
-        ({"exec": {"command": "x"}}, {}, "expected an apiVersion that is supported, at users[0].user.exec.apiVersion"),
+        ({"exec": {"command": "x"}}, {}, "the apiVersion is not supported, at users[0].user.exec.apiVersion"),
         (
             {"exec": {"command": "x", "apiVersion": "client.authentication.k8s.io/v1alpha1"}},
             {},
-            "expected an apiVersion that is supported",
+            "the apiVersion is not supported",
         ),
         (
             {"exec": {"command": "x", "apiVersion": "client.authentication.k8s.io/v1"}},

@@ -105,7 +105,7 @@ def test_a_bad_rotation_keeps_the_last_good_content_and_is_logged_once(
         clock.now = look * 10
         assert rotating.get() == "good"
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
-    assert "kubeconfig x: " in caplog.records[0].__dict__["reason"]
+    assert "kubeconfig x: " in caplog.records[0].__dict__["error"]
 
     path.write_text("better")
     clock.now = 40

@@ -103,7 +103,7 @@ def test_nothing_in_a_configuration_shows_a_secret(
     identity = asyncio.run(config.credentials.identity(), debug=True)
     asyncio.run(config.credentials.renew(identity), debug=True)
     config.ssl_context(identity)
-    choice = read_kubeconfig([path]).choose()
+    choice = read_kubeconfig([path]).resolve()
 
     assert identity != Identity()
     for part in (config, identity, choice, choice.user, choice.user and choice.user.value, choice.cluster.value):

@@ -205,7 +205,7 @@ async def test_streams_and_those_who_do_not_want_it_are_not_packed() -> None:
 @pytest.mark.parametrize(
     ("body", "encoding", "says"),
     [
-        (b"not gzip", "gzip", "says it is gzip, and is not"),
+        (b"not gzip", "gzip", "is not valid gzip"),
         (gzip.compress(b"x" * 1000, mtime=0)[:-4], "gzip", "in the middle of its gzip stream"),
         (b"x", "br", "content encoding 'br'"),
     ],
@@ -270,7 +270,7 @@ async def test_a_refused_connection_was_never_sent() -> None:
 
 async def test_a_name_that_nobody_knows_was_never_sent() -> None:
     async with HttpTransport(ClientConfig(server="http://no-such-host.invalid:1")) as transport:
-        with pytest.raises(TransportError, match="the name cannot be resolved") as caught:
+        with pytest.raises(TransportError, match="the host name cannot be resolved") as caught:
             await transport.send(GET)
     assert not caught.value.sent
 
@@ -278,7 +278,7 @@ async def test_a_name_that_nobody_knows_was_never_sent() -> None:
 @pytest.mark.parametrize("host", ["127.1", "a" * 64, "a..b"])
 async def test_an_address_in_an_odd_form_is_an_error_like_any_other(host: str) -> None:
     async with HttpTransport(ClientConfig(server=f"http://{host}:1")) as transport:
-        with pytest.raises(TransportError, match="no such address"):
+        with pytest.raises(TransportError, match="the address is not valid"):
             await transport.send(GET)
 
 
@@ -299,7 +299,7 @@ async def test_a_server_that_closes_politely_gave_no_answer_either() -> None:
         asked.writer.close()
 
     async with wired(handler) as (transport, _):
-        with pytest.raises(TransportError, match="closed the connection without an answer") as caught:
+        with pytest.raises(TransportError, match="closed the connection without a response") as caught:
             await transport.send(GET)
     assert caught.value.sent
 
@@ -312,7 +312,7 @@ async def test_an_answer_that_is_not_http_says_so(garbage: bytes) -> None:
         await asked.write(garbage)
 
     async with wired(handler) as (transport, _):
-        with pytest.raises(TransportError, match="the answer is not HTTP"):
+        with pytest.raises(TransportError, match="the response is not HTTP"):
             await transport.send(GET)
 
 
@@ -333,7 +333,7 @@ async def test_a_body_that_is_cut_is_no_answer(head: bytes) -> None:
 
     async with wired(handler) as (transport, _):
         async with await transport.send(GET) as response:
-            with pytest.raises(TransportError, match="cut in the middle of the body") as caught:
+            with pytest.raises(TransportError, match="ended in the middle of the body") as caught:
                 await response.read()
         assert caught.value.sent
 
@@ -349,7 +349,7 @@ async def test_a_body_that_is_reset_is_no_answer() -> None:
         chunks = aiter(response.chunks())
         assert await anext(chunks) == b"only this"
         read_some.set()
-        with pytest.raises(TransportError, match=r"cut in the middle of the body, after 9 bytes"):
+        with pytest.raises(TransportError, match=r"ended in the middle of the body, after 9 bytes"):
             await anext(chunks)
 
 
@@ -359,7 +359,7 @@ async def silence(_: Asked) -> None:
 
 async def test_a_server_that_never_answers_is_waited_for_until_the_deadline() -> None:
     async with wired(silence) as (transport, server):
-        with pytest.raises(TransportError, match=r"/api/v1/pods: no answer within 0.5 s") as caught:
+        with pytest.raises(TransportError, match=r"/api/v1/pods: no response within 0.5 s") as caught:
             await transport.send(Request("GET", "/api/v1/pods", (("token", "hunter2"),), timeout=HASTE))
     assert caught.value.sent
     assert "hunter2" not in str(caught.value)
@@ -379,7 +379,7 @@ async def test_a_peer_that_accepts_and_never_speaks_tls_was_never_sent_anything(
 async def test_a_request_without_time_is_never_sent() -> None:
     async with wired(fine) as (transport, server):
         await body_of(transport)
-        with pytest.raises(TransportError, match="no time is left for it") as caught:
+        with pytest.raises(TransportError, match="its timeout has passed already") as caught:
             await transport.send(Request("POST", "/x", timeout=0))
     assert not caught.value.sent
     assert len(server.asked) == 1
@@ -403,7 +403,7 @@ async def test_the_deadline_holds_for_the_whole_body() -> None:
     async with wired(trickle) as (transport, _):
         for read in (Response.read, rest_of):
             async with await transport.send(Request("GET", "/x", timeout=HASTE)) as response:
-                with pytest.raises(TransportError, match=r"no complete answer within 0.5 s, 9 bytes of the body came"):
+                with pytest.raises(TransportError, match=r"no complete response within 0.5 s, received 9 bytes of the body"):
                     await (response.read() if read is Response.read else rest_of(response))
 
 
@@ -503,7 +503,7 @@ async def test_closing_the_transport_cuts_what_is_under_way() -> None:
 
         await transport.close()
 
-        with pytest.raises(TransportError, match="cut in the middle"):
+        with pytest.raises(TransportError, match="ended in the middle"):
             await reading
         with pytest.raises(TransportError):
             await waiting
@@ -555,7 +555,7 @@ def test_a_transport_belongs_to_one_event_loop() -> None:
         await transport.close()
 
     asyncio.run(use())
-    with pytest.raises(RuntimeError, match="make one for each loop"):
+    with pytest.raises(RuntimeError, match="create one for each loop"):
         asyncio.run(use())
 
 

@@ -108,7 +108,7 @@ async def test_a_proxy_that_says_no_is_named_without_its_password(trusting: Tls)
     async with serving(no) as proxy:
         url = f"http://jane:hunter2@127.0.0.1:{proxy.port}"
         async with HttpTransport(ClientConfig(server="https://api.example.com", tls=trusting, proxy=url)) as transport:
-            with pytest.raises(TransportError, match="the proxy refused: HTTP 407") as caught:
+            with pytest.raises(TransportError, match="the proxy refused the connection: HTTP 407") as caught:
                 await transport.send(GET)
     assert not caught.value.sent
     assert f"(through the proxy http://***@127.0.0.1:{proxy.port})" in str(caught.value)
@@ -221,9 +221,9 @@ async def test_a_plain_server_is_reached_by_socks_too() -> None:
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
-        (Socks(version=4), "it does not speak SOCKS5"),
-        (Socks(method=255), "it asks for credentials of another kind"),
-        (Socks(method=2), "it asks for credentials of another kind"),
+        (Socks(version=4), "its response is not SOCKS5"),
+        (Socks(method=255), "it requires another authentication method"),
+        (Socks(method=2), "it requires another authentication method"),
         (Socks(reply=2), "not allowed by its rules"),
         (Socks(reply=99), "failure 99"),
     ],

@@ -309,7 +309,7 @@ async def test_a_fenced_client_writes_only_while_it_leads() -> None:
         await client.create(ConfigMap(metadata=ObjectMeta(name="one", namespace="default")))
         await a.stop()
 
-        with pytest.raises(WriteRefused, match="is this process still leading"):
+        with pytest.raises(WriteRefused, match="is this process still the leader"):
             await client.create(ConfigMap(metadata=ObjectMeta(name="two", namespace="default")))
 
 

@@ -80,8 +80,7 @@ async def test_checks_can_be_excluded_as_with_the_api_server() -> None:
 
 async def test_a_check_that_breaks_is_a_failed_check() -> None:
     def breaks() -> str:
-        raise LookupError("not
-found")
+        raise LookupError("not\nfound")
 
     async with serving(Check("odd", breaks), Check("well", str)) as server:
         response = await get(server.port, "/readyz")

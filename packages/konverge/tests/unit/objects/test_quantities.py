@@ -167,7 +167,7 @@ def test_whole_and_milli_round_away_from_zero() -> None:
      "1.2.3", "NaN", "Infinity", "1e1000000001", "1e99999999999999999999", "9" * 1001, "0" * 50_000 + "x", "1Ki\n"],
 )  # fmt: skip
 def test_what_is_no_quantity_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"quantity|power of ten"):
+    with pytest.raises(ValueError, match=r"quantity|exponent"):
         Quantity(text)
 
 
@@ -195,7 +195,7 @@ def test_an_astronomic_power_costs_neither_time_nor_memory() -> None:
     assert huge.canonical() == "3e999999999"
     assert huge > Quantity("1e999999998")
     assert hash(huge) == hash(Quantity("30e999999998"))
-    with pytest.raises(OverflowError, match="too far apart"):
+    with pytest.raises(OverflowError, match="differ too much"):
         huge + Quantity("1")
 
 
@@ -240,7 +240,7 @@ def test_an_unreadable_text_is_passed_on_and_refused_when_its_value_is_asked() -
     assert odd == Quantity.from_wire("a lot")
     assert odd != Quantity("1")
     assert hash(odd) == hash(Quantity.from_wire("a lot"))
-    with pytest.raises(ValueError, match="'a lot' is no quantity"):
+    with pytest.raises(ValueError, match="'a lot' is not a quantity"):
         _ = odd.value
 
 

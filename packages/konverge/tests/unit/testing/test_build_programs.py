@@ -37,7 +37,7 @@ echo '#!/bin/sh' > "$2"; chmod +x "$2"
 
 @pytest.fixture
 def go(tmp_path: Path, write: Write) -> Path:
-    """The directory of the stand-in for go."""
+    """The directory of the fake go."""
     return write(tmp_path / "bin" / "go", GO).parent
 
 
@@ -116,8 +116,8 @@ def test_a_second_build_waits_for_the_first_and_builds_nothing(
         waiting.set()
 
     builds = [
-        threading.Thread(target=build, args=[tmp_path / "cache"], kwargs={"say": say, "environ": environ})
-        for say in (first, second)
+        threading.Thread(target=build, args=[tmp_path / "cache"], kwargs={"report": report, "environ": environ})
+        for report in (first, second)
     ]
     builds[0].start()
     assert begun.wait(10)

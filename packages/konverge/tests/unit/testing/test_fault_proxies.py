@@ -149,7 +149,7 @@ async def test_a_frozen_connection_stays_open_and_says_nothing_while_new_ones_wo
                 async with asyncio.timeout(0.2):
                     await anext(aiter(response.chunks()))
             assert proxy.open >= 2
-        with pytest.raises(TransportError, match="no answer"):
+        with pytest.raises(TransportError, match="no response"):
             await client.using(timeout=0.2).list(CONFIG_MAP)
         assert len(await client.list(CONFIG_MAP)) == 1, "on a new connection"
 

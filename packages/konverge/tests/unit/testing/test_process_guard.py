@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from konverge.testing.process_guard import ProcessGuard, guard
+from konverge.testing.process_guard import ProcessGuard, clean_up
 
 
 @pytest.fixture
@@ -31,21 +31,21 @@ def directory(tmp_path: Path) -> Path:
 def test_when_the_lines_end_every_server_is_killed_and_the_directory_removed(
     server: subprocess.Popen[bytes], directory: Path
 ) -> None:
-    guard([f"started {server.pid}\n"], directory)
+    clean_up([f"started {server.pid}\n"], directory)
 
     assert server.wait() == -signal.SIGKILL
     assert not directory.exists()
 
 
 def test_a_server_that_was_struck_off_is_left_alone(server: subprocess.Popen[bytes], directory: Path) -> None:
-    guard([f"started {server.pid}\n", f"stopped {server.pid}\n"], directory)
+    clean_up([f"started {server.pid}\n", f"stopped {server.pid}\n"], directory)
 
     assert server.poll() is None
     assert not directory.exists()
 
 
 def test_after_done_nothing_is_touched(server: subprocess.Popen[bytes], directory: Path) -> None:
-    guard([f"started {server.pid}\n", "done\n"], directory)
+    clean_up([f"started {server.pid}\n", "done\n"], directory)
 
     assert server.poll() is None
     assert directory.exists()
@@ -55,7 +55,7 @@ def test_a_server_that_ended_on_its_own_is_no_error(directory: Path) -> None:
     with subprocess.Popen(["true"], start_new_session=True) as process:
         process.wait()
 
-    guard([f"started {process.pid}\n"], directory)
+    clean_up([f"started {process.pid}\n"], directory)
 
     assert not directory.exists()
 

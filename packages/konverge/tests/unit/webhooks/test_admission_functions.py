@@ -26,7 +26,7 @@ from hooked_webapps import (
     webapp,
 )
 from konverge.k8s.core.v1 import ConfigMap
-from konverge.testing.virtual_time import run_virtually
+from konverge.testing.virtual_time import run_in_virtual_time
 from konverge.webhooks import AdmissionRequest, Deny, MutatingWebhook, ValidatingWebhook, validating
 from konverge_cluster.patches import apply_json_patch
 
@@ -153,7 +153,7 @@ async def test_an_exception_denies_and_tells_nothing_of_the_inside(
 
     assert not response["allowed"]
     assert response["status"]["code"] == 500
-    text = "the webhook failed; the log of the operator says why, for the request review-1"
+    text = "the webhook failed; see the log of the operator for the request review-1"
     assert response["status"]["message"] == text
     assert len([record for record in caplog.records if record.exc_info]) == 1
 
@@ -257,7 +257,7 @@ def test_whatever_the_class_does_not_know_survives_an_edit(ports: list[Json], ju
         for port in app.spec.ports:
             port.number += 1
 
-    response = run_virtually(verdict(MutatingWebhook(WebApp, edit), admission_review(sent)))
+    response = run_in_virtual_time(verdict(MutatingWebhook(WebApp, edit), admission_review(sent)))
 
     stored = apply_json_patch(copy.deepcopy(sent), patch_in(response))
     wanted = copy.deepcopy(sent)
@@ -274,7 +274,7 @@ async def test_a_review_of_another_kind_is_a_failed_call() -> None:
     answer = await ask(hook, admission_review(webapp()))
 
     assert answer.code == 400
-    text = "the webhook validate.v1.configmaps.core is about ConfigMap.v1, not about WebApp.hooks.example.com/v1"
+    text = "the webhook validate.v1.configmaps.core is for ConfigMap.v1, not for WebApp.hooks.example.com/v1"
     assert text.encode() in answer.body
 
 
@@ -298,14 +298,14 @@ def test_a_hook_can_be_called_as_the_function_that_it_is() -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"operations": ()}, "operations of ValidatingWebhook are a tuple of"),
-        ({"operations": "CREATE"}, "operations of ValidatingWebhook are a tuple of"),
-        ({"operations": ("CONNECT",)}, "operations of ValidatingWebhook are a tuple of"),
-        ({"subresources": ("scale",)}, "subresources of ValidatingWebhook are a tuple of"),
+        ({"operations": ()}, "operations of ValidatingWebhook must be a tuple of"),
+        ({"operations": "CREATE"}, "operations of ValidatingWebhook must be a tuple of"),
+        ({"operations": ("CONNECT",)}, "operations of ValidatingWebhook must be a tuple of"),
+        ({"subresources": ("scale",)}, "subresources of ValidatingWebhook must be a tuple of"),
         ({"timeout": 31}, "1 to 30 whole seconds"),
         ({"timeout": 0.5}, "1 to 30 whole seconds"),
         ({"failure_policy": "Maybe"}, "'Fail' or 'Ignore'"),
-        ({"name": "Not A Name"}, "no name of a webhook"),
+        ({"name": "Not A Name"}, "not a valid webhook name"),
     ],
 )
 def test_options_that_the_server_would_refuse_are_refused_here(options: Any, text: str) -> None:
@@ -314,7 +314,7 @@ def test_options_that_the_server_would_refuse_are_refused_here(options: Any, tex
 
 
 def test_a_mutating_webhook_is_not_asked_about_deletes() -> None:
-    with pytest.raises(ValueError, match="operations of MutatingWebhook are a tuple of 'CREATE', 'UPDATE'"):
+    with pytest.raises(ValueError, match="operations of MutatingWebhook must be a tuple of 'CREATE', 'UPDATE'"):
         MutatingWebhook(WebApp, lambda *_: None, operations=("DELETE",))
 
 

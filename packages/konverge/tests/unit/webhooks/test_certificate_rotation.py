@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from konverge.webhooks import RotationPolicy, service_hosts
 from konverge.webhooks.authorities import (
-    Certified,
-    certificates_in,
-    issue,
+    KeyPair,
     make_authority,
-    read_certified,
+    read_key_pair,
+    sign_serving,
+    split_bundle,
 )
-from konverge.webhooks.rotation import Action, Held, carried_out, due, plan
+from konverge.webhooks.rotation import Action, CertificateState, apply_actions, next_rotation, plan_rotation
 
 HOSTS = service_hosts("webapp", "shop")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -27,13 +27,13 @@ DAY = timedelta(days=1)
 POLICY = RotationPolicy()
 
 
-def step(held: Held, now: datetime, policy: RotationPolicy = POLICY) -> tuple[tuple[Action, ...], Held]:
-    actions = plan(held, frozenset(HOSTS), now, policy)
-    return actions, carried_out(actions, held, HOSTS, now=now, policy=policy)
+def step(state: CertificateState, now: datetime, policy: RotationPolicy = POLICY) -> tuple[tuple[Action, ...], CertificateState]:
+    actions = plan_rotation(state, frozenset(HOSTS), now, policy)
+    return actions, apply_actions(actions, state, HOSTS, now=now, policy=policy)
 
 
-def started(now: datetime = START, policy: RotationPolicy = POLICY) -> Held:
-    return step(Held(), now, policy)[1]
+def started(now: datetime = START, policy: RotationPolicy = POLICY) -> CertificateState:
+    return step(CertificateState(), now, policy)[1]
 
 
 class Life:
@@ -41,29 +41,29 @@ class Life:
 
     def __init__(self, policy: RotationPolicy = POLICY) -> None:
         self.policy = policy
-        self.held = Held()
+        self.state = CertificateState()
         self.trusted: dict[bytes, datetime] = {}
         self.done: list[tuple[datetime, Action]] = []
 
     def look(self, now: datetime) -> None:
-        before = {text for text, expires in certificates_in(self.held.bundle) if expires > now}
-        shown = self.held.serving
-        actions, self.held = step(self.held, now, self.policy)
+        before = {text for text, expires in split_bundle(self.state.bundle) if expires > now}
+        shown = self.state.serving
+        actions, self.state = step(self.state, now, self.policy)
         self.done += [(now, action) for action in actions]
-        after = {text for text, _ in certificates_in(self.held.bundle)}
+        after = {text for text, _ in split_bundle(self.state.bundle)}
         assert before <= after, "somebody still needs the authority that was taken out"
         for text in after:
             self.trusted.setdefault(text, now)
-        assert self.held.is_usable(frozenset(HOSTS), now)
-        if Action.START_OVER not in actions and self.held.serving != shown:
+        assert self.state.is_usable(frozenset(HOSTS), now)
+        if Action.START_OVER not in actions and self.state.serving != shown:
             self._check_trust(now)
 
     def _check_trust(self, now: datetime) -> None:
-        held = self.held
-        assert held.serving is not None
-        assert held.current is not None
-        assert held.current.issued(held.serving)
-        since = self.trusted[held.current.certificate]
+        state = self.state
+        assert state.serving is not None
+        assert state.current is not None
+        assert state.current.has_signed(state.serving)
+        since = self.trusted[state.current.certificate]
         assert now - since >= self.policy.overlap or since == START, "shown before API servers trust it"
 
     def count(self, action: Action) -> int:
@@ -81,7 +81,7 @@ def test_ten_years_of_looks_keep_a_valid_certificate_at_all_times() -> None:
     assert life.count(Action.ADD_AUTHORITY) == life.count(Action.PROMOTE) == 7
     # Ninety days, renewed after sixty.
     assert 50 <= life.count(Action.RENEW) + life.count(Action.PROMOTE) <= 70
-    assert len(certificates_in(life.held.bundle)) <= 3
+    assert len(split_bundle(life.state.bundle)) <= 3
 
 
 @given(st.lists(st.integers(1, 29 * 24), min_size=5, max_size=40), st.integers(0, 5))
@@ -106,102 +106,102 @@ def test_after_any_downtime_one_look_makes_it_good_again(first: int, second: int
 
     for day in (0, first, first + second):
         life.look(START + day * DAY)
-        assert life.held.is_usable(frozenset(HOSTS), START + day * DAY)
+        assert life.state.is_usable(frozenset(HOSTS), START + day * DAY)
 
 
 def test_most_looks_find_nothing_to_do() -> None:
-    held = started()
+    state = started()
 
-    assert plan(held, frozenset(HOSTS), START + timedelta(days=59), POLICY) == ()
+    assert plan_rotation(state, frozenset(HOSTS), START + timedelta(days=59), POLICY) == ()
 
 
 def test_the_next_moment_is_told_and_nothing_is_due_before_it() -> None:
-    held, now = started(), START
+    state, now = started(), START
     for _ in range(60):
-        moment = due(held, POLICY)
+        moment = next_rotation(state, POLICY)
         assert moment is not None
         assert moment > now
-        assert plan(held, frozenset(HOSTS), moment - timedelta(seconds=2), POLICY) == ()
+        assert plan_rotation(state, frozenset(HOSTS), moment - timedelta(seconds=2), POLICY) == ()
         now = moment + timedelta(seconds=1)
-        actions, held = step(held, now)
+        actions, state = step(state, now)
         assert actions
 
     assert now > START + timedelta(days=365 * 5)
 
 
 def test_an_authority_is_trusted_before_it_signs_and_until_it_expires() -> None:
-    held = started()
-    first = held.current
+    state = started()
+    first = state.current
     assert first is not None
     now = first.expires - POLICY.authority / 3
 
-    actions, held = step(replace(held, serving=issue(first, HOSTS, now=now, lifetime=POLICY.serving)), now)
+    actions, state = step(replace(state, serving=sign_serving(first, HOSTS, now=now, lifetime=POLICY.serving)), now)
     assert actions == (Action.ADD_AUTHORITY,)
-    assert held.current == first
-    assert held.next is not None
-    assert [text for text, _ in certificates_in(held.bundle)] == [first.certificate, held.next.certificate]
+    assert state.current == first
+    assert state.next is not None
+    assert [text for text, _ in split_bundle(state.bundle)] == [first.certificate, state.next.certificate]
 
-    assert step(held, now + POLICY.overlap - timedelta(seconds=1))[0] == ()
-    second = held.next
-    actions, held = step(held, now + POLICY.overlap)
+    assert step(state, now + POLICY.overlap - timedelta(seconds=1))[0] == ()
+    second = state.next
+    actions, state = step(state, now + POLICY.overlap)
     assert actions == (Action.PROMOTE,)
-    assert held.serving is not None
-    assert second.issued(held.serving)
-    assert not first.issued(held.serving)
-    assert first.certificate in held.bundle
+    assert state.serving is not None
+    assert second.has_signed(state.serving)
+    assert not first.has_signed(state.serving)
+    assert first.certificate in state.bundle
 
-    _, held = step(held, first.expires - timedelta(seconds=1))
-    assert first.certificate in held.bundle
-    actions, held = step(held, first.expires)
-    assert Action.FORGET in actions
-    assert first.certificate not in held.bundle
-    assert second.certificate in held.bundle
+    _, state = step(state, first.expires - timedelta(seconds=1))
+    assert first.certificate in state.bundle
+    actions, state = step(state, first.expires)
+    assert Action.DROP_EXPIRED in actions
+    assert first.certificate not in state.bundle
+    assert second.certificate in state.bundle
 
 
 def test_another_host_is_a_new_certificate_of_the_same_authority() -> None:
-    held = started()
+    state = started()
     hosts = ("other.shop.svc", *HOSTS)
 
-    actions = plan(held, frozenset(hosts), START, POLICY)
-    after = carried_out(actions, held, hosts, now=START, policy=POLICY)
+    actions = plan_rotation(state, frozenset(hosts), START, POLICY)
+    after = apply_actions(actions, state, hosts, now=START, policy=POLICY)
 
     assert actions == (Action.RENEW,)
-    assert after.bundle == held.bundle
+    assert after.bundle == state.bundle
     assert after.is_usable(frozenset(hosts), START)
 
 
-def mixed(held: Held) -> Held:
+def mixed(state: CertificateState) -> CertificateState:
     other = started()
-    return replace(held, serving=other.serving)
+    return replace(state, serving=other.serving)
 
 
 @pytest.mark.parametrize(
     ("harmed", "expected"),
     [
-        (lambda held: replace(held, serving=None), Action.RENEW),
+        (lambda state: replace(state, serving=None), Action.RENEW),
         (mixed, Action.RENEW),
-        (lambda held: replace(held, current=None), Action.START_OVER),
-        (lambda _: Held(), Action.START_OVER),
+        (lambda state: replace(state, current=None), Action.START_OVER),
+        (lambda _: CertificateState(), Action.START_OVER),
     ],
 )
 def test_whatever_is_lost_is_made_again(harmed: object, expected: Action) -> None:
     assert callable(harmed)
-    held = harmed(started())
+    state = harmed(started())
 
-    actions, after = step(held, START)
+    actions, after = step(state, START)
 
     assert actions == (expected,)
     assert after.is_usable(frozenset(HOSTS), START)
-    assert held.bundle in after.bundle
+    assert state.bundle in after.bundle
 
 
 def test_starting_over_keeps_trusting_what_others_still_show() -> None:
-    held = started()
+    state = started()
 
-    _, after = step(replace(held, current=None), START + DAY)
+    _, after = step(replace(state, current=None), START + DAY)
 
-    assert held.bundle in after.bundle
-    assert len(certificates_in(after.bundle)) == 2
+    assert state.bundle in after.bundle
+    assert len(split_bundle(after.bundle)) == 2
 
 
 @pytest.mark.parametrize(
@@ -214,13 +214,13 @@ def test_starting_over_keeps_trusting_what_others_still_show() -> None:
     ],
 )
 def test_times_that_do_not_fit_together_are_refused(times: dict[str, timedelta]) -> None:
-    with pytest.raises(ValueError, match=r"of an authority's life|of its authority's life"):
+    with pytest.raises(ValueError, match=r"of an authority's lifetime|of its authority's"):
         RotationPolicy(**times)
 
 
 def test_certificates_are_what_strict_callers_accept() -> None:
     authority = make_authority("webapp", now=START, lifetime=DAY)
-    serving = issue(authority, [*HOSTS, "127.0.0.1", "::1"], now=START, lifetime=7 * DAY)
+    serving = sign_serving(authority, [*HOSTS, "127.0.0.1", "::1"], now=START, lifetime=7 * DAY)
 
     assert serving.expires == authority.expires
     assert serving.hosts == {*HOSTS, "127.0.0.1", "::1"}
@@ -229,34 +229,34 @@ def test_certificates_are_what_strict_callers_accept() -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=authority.certificate.decode())
     assert context.get_ca_certs()[0]["serialNumber"]
-    long = issue(authority, [f"{'x' * 63}.{'y' * 63}.svc"], now=START, lifetime=DAY)
+    long = sign_serving(authority, [f"{'x' * 63}.{'y' * 63}.svc"], now=START, lifetime=DAY)
     assert len(long.hosts) == 1
 
 
 def test_two_authorities_of_one_name_are_told_apart() -> None:
     one, other = (make_authority("webapp", now=START, lifetime=DAY) for _ in range(2))
 
-    assert one.issued(issue(one, HOSTS, now=START, lifetime=DAY))
-    assert not other.issued(issue(one, HOSTS, now=START, lifetime=DAY))
+    assert one.has_signed(sign_serving(one, HOSTS, now=START, lifetime=DAY))
+    assert not other.has_signed(sign_serving(one, HOSTS, now=START, lifetime=DAY))
     subjects = {x509.load_pem_x509_certificate(each.certificate).subject for each in (one, other)}
     assert len(subjects) == 2
 
 
 def test_what_cannot_be_read_is_nothing() -> None:
-    held = started()
-    good = held.serving
-    assert isinstance(good, Certified)
-    assert held.current is not None
+    state = started()
+    good = state.serving
+    assert isinstance(good, KeyPair)
+    assert state.current is not None
 
-    assert read_certified(good.certificate, good.key) == good
+    assert read_key_pair(good.certificate, good.key) == good
     for certificate, key in (
         (b"", b""),
         (b"x", good.key),
         (good.certificate, b"x"),
-        (good.certificate, held.current.key),
+        (good.certificate, state.current.key),
     ):
-        assert read_certified(certificate, key) is None
-    assert certificates_in(b"garbage") == []
+        assert read_key_pair(certificate, key) is None
+    assert split_bundle(b"garbage") == []
 
 
 def test_keys_do_not_show_themselves() -> None:

@@ -32,7 +32,7 @@ from hooked_webapps import (
 from konverge import CustomResource
 from konverge.k8s.core.v1 import ConfigMap
 from konverge.objects import ObjectMeta, encode
-from konverge.webhooks import ConversionError, ConversionWebhook, Converter, lost_in_conversion
+from konverge.webhooks import ConversionError, ConversionWebhook, Converter, round_trip_changes
 
 V1, V1BETA1 = f"{GROUP}/v1", f"{GROUP}/v1beta1"
 
@@ -144,9 +144,9 @@ def unchanged(new: WebApp) -> Any:
 FAILURES: dict[str, tuple[Callable[[WebApp], OldWebApp], str]] = {
     "identity": (renaming, "WebApp shop/web: the converter changed .metadata.name"),
     "own words": (refusing, "WebApp shop/web: it cannot be said in v1beta1"),
-    "exception": (failing, "WebApp shop/web: the converter failed; the log of the operator says why"),
-    "the same version": (unchanged, "WebApp shop/web: the converter failed; the log of the operator says why"),
-    "no object": (nothing, "WebApp shop/web: the converter failed; the log of the operator says why"),
+    "exception": (failing, "WebApp shop/web: the converter failed; see the log of the operator"),
+    "the same version": (unchanged, "WebApp shop/web: the converter failed; see the log of the operator"),
+    "no object": (nothing, "WebApp shop/web: the converter failed; see the log of the operator"),
 }
 
 
@@ -169,8 +169,8 @@ async def test_one_object_that_fails_fails_the_review_and_is_named(name: str) ->
     ("document", "to", "text"),
     [
         (webapp(replicas="many"), "v1beta1", "WebApp shop/web: expected int, got str, at .spec.replicas of WebApp"),
-        (webapp(), "v9", f"WebApp has no version '{GROUP}/v9' here (there are {V1}, {V1BETA1})"),
-        ({**webapp(), "apiVersion": "x/v1"}, "v1", f"WebApp has no version 'x/v1' here (there are {V1}, {V1BETA1})"),
+        (webapp(), "v9", f"WebApp has no version '{GROUP}/v9' (known versions: {V1}, {V1BETA1})"),
+        ({**webapp(), "apiVersion": "x/v1"}, "v1", f"WebApp has no version 'x/v1' (known versions: {V1}, {V1BETA1})"),
     ],
 )
 async def test_an_object_that_cannot_be_converted_says_why(document: Json, to: str, text: str) -> None:
@@ -221,7 +221,7 @@ OLD_APPS = st.builds(
 @given(APPS | OLD_APPS)
 @settings(max_examples=150)
 def test_there_and_back_loses_nothing(app: WebApp | OldWebApp) -> None:
-    assert lost_in_conversion(conversion, app) == []
+    assert round_trip_changes(conversion, app) == []
 
 
 def test_what_is_lost_is_named() -> None:
@@ -234,7 +234,7 @@ def test_what_is_lost_is_named() -> None:
     webhook = ConversionWebhook(WebApp, Converter(OldWebApp, WebApp, up, forgetful))
     app = WebApp(metadata=ObjectMeta(name="web"), spec=WebAppSpec(image="a:b", replicas=3, scaling=Scaling()))
 
-    lost = lost_in_conversion(webhook, app)
+    lost = round_trip_changes(webhook, app)
 
     assert lost == [f".spec.scaling via {V1BETA1}", f".spec.replicas via {V1BETA1}"]
 
@@ -275,7 +275,7 @@ def test_converters_that_do_not_fit_are_refused() -> None:
         Converter(WebApp, WebApp, up, down)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="there are two converters of"):
         ConversionWebhook(WebApp, good, good)
-    with pytest.raises(ValueError, match="leads to WebApp, not OldWebApp"):
+    with pytest.raises(ValueError, match="has the hub WebApp, not OldWebApp"):
         ConversionWebhook(OldWebApp, good)
     with pytest.raises(ValueError, match="needs a Converter"):
         ConversionWebhook(WebApp)

@@ -124,7 +124,7 @@ def webapp(name: str, image: str) -> WebApp:
 
 async def cluster(hooks: Webhooks) -> tuple[EmbeddedServer, Client]:
     server = EmbeddedServer()
-    server.webhook_client.serve("operators", "webapp", hooks.handle)
+    server.webhook_client.serve("operators", "webapp", hooks.handle_review)
     client = Client(InProcessTransport(server.handle))
     await client.create(crd_for(WebApp, OldWebApp, conversion=conversion_for(conversion, ADDRESS)))
     for each in configurations_for(hooks.hooks, ADDRESS, name="webapp"):
@@ -153,5 +153,5 @@ async def test_in_process_too_what_fails_is_the_servers_error() -> None:
     hooks = Webhooks(slow, conversion)
     _, client = await cluster(hooks)
 
-    with pytest.raises(ServerError, match="the webhook failed; the log of the operator says why"):
+    with pytest.raises(ServerError, match="the webhook failed; see the log of the operator"):
         await client.create(webapp("web", "nginx:1.25"))

@@ -26,11 +26,11 @@ from konverge.webhooks import (
     RotationPolicy,
     configurations_for,
     conversion_for,
-    follow,
     inject_bundle,
+    reload_certificates,
     service_hosts,
 )
-from konverge.webhooks.authorities import certificates_in
+from konverge.webhooks.authorities import split_bundle
 from konverge.webhooks.bundles import bundle_patch
 from konverge.wire import Request, Response
 from konverge_cluster import EmbeddedServer
@@ -109,7 +109,7 @@ async def test_nothing_is_asked_that_the_rights_do_not_cover() -> None:
     world.now += timedelta(days=500)
     await replica.rotate()
 
-    assert asked == {(right.verb, right.resource) for right in replica.rights()}
+    assert asked == {(one.verb, one.resource) for one in replica.permissions()}
 
 
 async def test_replicas_that_start_at_once_end_with_the_same_certificate() -> None:
@@ -158,10 +158,10 @@ async def test_a_leader_keeps_everything_good_while_authorities_come_and_go() ->
         secret = await world.secret()
         shown.add(secret.data["tls.crt"])
         assert await world.bundles() == [secret.data["ca.crt"]] * 3
-        assert all(expires > world.now for _, expires in certificates_in(secret.data["ca.crt"]))
+        assert all(expires > world.now for _, expires in split_bundle(secret.data["ca.crt"]))
 
     assert 10 < len(shown) < 25
-    assert len(certificates_in((await world.secret()).data["ca.crt"])) <= 3
+    assert len(split_bundle((await world.secret()).data["ca.crt"])) <= 3
 
 
 async def test_a_quiet_rotation_writes_nothing_and_looks_again_within_a_minute() -> None:
@@ -275,7 +275,7 @@ async def test_a_secret_that_everybody_writes_is_given_up_with_a_reason() -> Non
         return await world.server.handle(request)
 
     meddled = Client(InProcessTransport(meddle))
-    with pytest.raises(ConfigError, match="others write it all the time"):
+    with pytest.raises(ConfigError, match="every write was a conflict"):
         await ManagedCertificates(meddled, SECRET, hosts=HOSTS, clock=lambda: world.now).ensure()
 
 
@@ -322,7 +322,7 @@ async def test_followers_swap_in_what_is_new_and_keep_what_is_good(caplog: pytes
 
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(45):
-            await follow(source, swap)
+            await reload_certificates(source, swap)
 
     assert swapped == [one, other]
     assert len([record for record in caplog.records if record.name == "konverge.webhooks"]) == 1

@@ -15,7 +15,7 @@ import pytest
 
 from hooked_webapps import WebApp, admission_review, check, conversion, conversion_review, webapp
 from konverge.webhooks import CertificatePair, MutatingWebhook, ServerLimits, Webhooks, WebhookServer
-from webhook_pairs import authority, pair_of, trusting
+from webhook_certificates import authority, pair_of, trusting
 
 pytestmark = pytest.mark.real_time(limit=60)
 
@@ -51,7 +51,7 @@ class Rig:
 @asynccontextmanager
 async def rig(*hooks: Any, **options: Any) -> AsyncIterator[Rig]:
     server = WebhookServer(Webhooks(*(hooks or (check, conversion))), host="127.0.0.1", port=0, **options)
-    server.swap(pair_of(AUTHORITY))
+    server.set_certificate(pair_of(AUTHORITY))
     async with server:
         connector = aiohttp.TCPConnector(ssl=trusting(AUTHORITY))
         async with aiohttp.ClientSession(connector=connector) as session:
@@ -68,17 +68,17 @@ async def test_a_review_is_answered_over_https() -> None:
 
 async def test_a_mistake_of_our_own_is_an_answer_too(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(Webhooks):
-        async def answer(self, path: str, body: bytes, *, timeout: float = 10) -> Any:
+        async def handle(self, path: str, body: bytes, *, timeout: float = 10) -> Any:
             raise RuntimeError(f"{path} {len(body)} {timeout} password=hunter2")
 
     server = WebhookServer(Broken(check), host="127.0.0.1", port=0)
-    server.swap(pair_of(AUTHORITY))
+    server.set_certificate(pair_of(AUTHORITY))
     async with server:
         connector = aiohttp.TCPConnector(ssl=trusting(AUTHORITY))
         async with aiohttp.ClientSession(connector=connector) as session:
             status, body = await Rig(server, session).post()
 
-    assert (status, body["message"]) == (500, "the webhook server failed; the log of the operator says why")
+    assert (status, body["message"]) == (500, "the webhook server failed; see the log of the operator")
     assert [record.name for record in caplog.records if record.exc_info] == ["konverge.webhooks"]
 
 
@@ -89,14 +89,14 @@ async def test_it_says_that_it_is_well() -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
-    "another path": ({"path": "/x"}, 404, "no webhook answers at /x"),
-    "another method": ({"method": "GET"}, 405, "a review is sent by POST"),
-    "another type": ({"headers": {"Content-Type": "text/plain"}}, 415, "a review is application/json"),
-    "no type": ({"headers": {}}, 415, "a review is application/json"),
+    "another path": ({"path": "/x"}, 404, "there is no webhook at /x"),
+    "another method": ({"method": "GET"}, 405, "a review must be sent with POST"),
+    "another type": ({"headers": {"Content-Type": "text/plain"}}, 415, "a review must be application/json"),
+    "no type": ({"headers": {}}, 415, "a review must be application/json"),
     "compressed": ({"headers": {**JSON, "Content-Encoding": "gzip"}, "body": b""}, 415, "not compressed"),
     "empty": ({"body": b""}, 400, "the body is empty"),
     "malformed": ({"body": b"{"}, 400, "cannot be read"),
-    "an odd time": ({"params": {"timeout": "soon"}}, 400, "timeout=soon is no duration"),
+    "an odd time": ({"params": {"timeout": "soon"}}, 400, "timeout=soon is not a duration"),
 }
 
 
@@ -260,7 +260,7 @@ async def test_a_swap_counts_for_new_connections_and_keeps_the_old_ones() -> Non
     async with rig() as called:
         reader, writer = await called.connect()
         before = await shown(called.server.port)
-        called.server.swap(other)
+        called.server.set_certificate(other)
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         answer = await reader.read()
         writer.close()
@@ -276,9 +276,9 @@ async def test_a_pair_that_is_none_leaves_the_one_in_use() -> None:
         before = await shown(called.server.port)
         for bad in (mixed, CertificatePair(b"garbage", b"garbage"), CertificatePair(mixed.certificate, b"")):
             with pytest.raises(ValueError, match="do not form a pair"):
-                called.server.swap(bad)
+                called.server.set_certificate(bad)
         assert await shown(called.server.port) == before
-        assert called.server.stats().swaps == 1
+        assert called.server.stats().reloads == 1
 
 
 async def test_hundreds_of_reviews_on_new_and_kept_connections_survive_swaps() -> None:
@@ -294,7 +294,7 @@ async def test_hundreds_of_reviews_on_new_and_kept_connections_survive_swaps() -
         async def swap() -> None:
             while not done.is_set():
                 for signer in (other, AUTHORITY):
-                    called.server.swap(pair_of(signer))
+                    called.server.set_certificate(pair_of(signer))
                     await asyncio.sleep(0.05)
 
         async def ask(*, keep: bool) -> None:
@@ -310,7 +310,7 @@ async def test_hundreds_of_reviews_on_new_and_kept_connections_survive_swaps() -
             await asyncio.gather(*(ask(keep=bool(number % 2)) for number in range(8)))
             done.set()
             await swapping
-        swaps = called.server.stats().swaps
+        swaps = called.server.stats().reloads
         for _, writer in slow:
             writer.close()
 
@@ -359,5 +359,5 @@ async def test_a_review_that_does_not_end_is_cut_off_after_the_grace() -> None:
 
 
 async def test_a_server_without_a_certificate_does_not_start() -> None:
-    with pytest.raises(RuntimeError, match=r"call swap\(pair\) first"):
+    with pytest.raises(RuntimeError, match=r"call set_certificate\(pair\) first"):
         await WebhookServer(Webhooks(check), port=0).start()

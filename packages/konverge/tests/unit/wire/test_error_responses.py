@@ -205,14 +205,14 @@ def wish(error: ApiError) -> float | None:
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        (b"", "HTTP 503 Service Unavailable, without a word of explanation"),
-        (b" \n", "HTTP 503 Service Unavailable, without a word of explanation"),
+        (b"", "HTTP 503 Service Unavailable, with an empty body"),
+        (b" \n", "HTTP 503 Service Unavailable, with an empty body"),
         (b"upstream\r\n connect error\n", "upstream connect error"),
         (b"<html><head><title>503  Busy</title>...", "an HTML page titled '503 Busy' instead of a Status"),
         (b"<p>hello", "an HTML page instead of a Status (is there a proxy in between?)"),
-        (b'{"kind":"Status","message":', "27 bytes of JSON that are no Status"),
-        (b'{"error":"x"}', "13 bytes of JSON that are no Status"),
-        (b"\xff\xfe\x00\x01", "4 bytes that are no text"),
+        (b'{"kind":"Status","message":', "27 bytes of JSON that are not a Status"),
+        (b'{"error":"x"}', "13 bytes of JSON that are not a Status"),
+        (b"\xff\xfe\x00\x01", "4 bytes that are not text"),
     ],
 )
 def test_an_answer_that_is_no_status_is_described(body: bytes, says: str) -> None:
@@ -275,7 +275,7 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
 def test_a_redirect_is_refused_and_says_where_to_without_secrets(location: str, says: str) -> None:
     error = error_from_response(302, {"location": location}, b"", verb="list", kind="Pod")
     assert isinstance(error, TransportError)
-    assert f"list Pod: redirect refused: {says}" in str(error)
+    assert f"list Pod: redirects are not followed: {says}" in str(error)
     assert "hunter2" not in str(error)
 
 

@@ -128,7 +128,7 @@ def test_selectors_are_part_of_every_question() -> None:
 def test_a_list_of_no_objects_is_complete_too() -> None:
     null_items = b'{"metadata": {"resourceVersion": "7"}, "items": null}'
 
-    assert list(paging().page(null_items)) == [Reset(), Synced("7")]
+    assert list(paging().handle_page(null_items)) == [Reset(), Synced("7")]
 
 
 @pytest.mark.parametrize("error", PASSING, ids=lambda error: type(error).__name__)
@@ -229,14 +229,14 @@ def test_a_server_that_sends_the_same_page_for_ever_is_not_followed() -> None:
     state = paging()
     list(state.handle_page(page("a", token="next")))
 
-    with pytest.raises(DecodeError, match="the same page comes again"):
+    with pytest.raises(DecodeError, match="the next page has the same token"):
         state.handle_page(page("a", token="next"))
 
     assert list_options(state).continue_ == ""
 
 
 def test_an_object_is_its_own_bytes_and_does_not_hold_the_page() -> None:
-    changes = list(paging().page(page("a", "b")))
+    changes = list(paging().handle_page(page("a", "b")))
 
     assert [type(change.raw) for change in changes if isinstance(change, Put)] == [bytes, bytes]
 
@@ -412,7 +412,7 @@ def test_versions_that_are_no_numbers_are_believed() -> None:
 
 
 def test_a_watch_bounds_its_time() -> None:
-    question = watching().ask(timeout=312.5)
+    question = watching().next_request(timeout=312.5)
 
     assert isinstance(question, Watch)
     assert ("timeoutSeconds", "313") in question.options.query()
@@ -496,7 +496,7 @@ def test_a_server_that_is_busy_or_away_is_never_asked_for_a_list() -> None:
 
 @pytest.mark.parametrize("type_", ["", "added", "CREATED"])
 def test_a_frame_of_another_type_is_a_decode_error(type_: str) -> None:
-    with pytest.raises(DecodeError, match="a type that no server sends"):
+    with pytest.raises(DecodeError, match="a frame has an unknown type"):
         fed(watching(), frame(type_, an_object("a", 8)))
 
 
@@ -589,7 +589,7 @@ def _ask(
     try:
         if isinstance(fault, KonvergeError):
             raise fault
-        answer = server.answer(state.next_request())
+        answer = server.respond(state.next_request())
         if isinstance(fault, bytes) or whole < 1:
             answer = answer[: int(len(answer) * whole)]
         _take(state, sink, answer + (fault or b""), cuts)
@@ -633,14 +633,14 @@ def _pieces(data: bytes, cuts: Iterable[int]) -> Iterable[bytes]:
 def _check_what_was_told(sink: RecordingSink, server: ModelCollection) -> None:
     """What was told replays to the same state, in the order of the real states of each object."""
     replayed: dict[str, str] = {}
-    for told in sink.told:
-        assert (told.type == "ADDED") == (told.name not in replayed)
-        if told.type == "DELETED":
-            del replayed[told.name]
+    for event in sink.events:
+        assert (event.type == "ADDED") == (event.name not in replayed)
+        if event.type == "DELETED":
+            del replayed[event.name]
         else:
-            replayed[told.name] = told.version
+            replayed[event.name] = event.version
     assert {f"/{name}": version for name, version in replayed.items()} == server.versions()
-    for name in {told.name for told in sink.told}:
-        seen = [told.version for told in sink.told if told.name == name and told.type != "DELETED"]
+    for name in {event.name for event in sink.events}:
+        seen = [event.version for event in sink.events if event.name == name and event.type != "DELETED"]
         real = iter(server.states(name))
         assert all(version in real for version in seen), f"{seen} is no subsequence of {server.states(name)}"

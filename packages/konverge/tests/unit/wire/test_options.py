@@ -83,13 +83,13 @@ def test_no_grace_is_not_the_same_as_none_said() -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (lambda: ListOptions(limit=-1), "limit is a number of objects"),
-        (lambda: ListOptions(continue_="t", resource_version="7"), "continue_ holds the version already"),
+        (lambda: ListOptions(limit=-1), "limit: expected a number of objects"),
+        (lambda: ListOptions(continue_="t", resource_version="7"), "continue_ contains the version"),
         (lambda: ListOptions(resource_version_match="Exact"), "needs a resource_version"),
         (lambda: WatchOptions(send_initial_events=True, bookmarks=False), "needs bookmarks=True"),
-        (lambda: WatchOptions(timeout=0), "timeout is a number of seconds above 0"),
-        (lambda: WatchOptions(timeout=float("nan")), "timeout is a number of seconds above 0"),
-        (lambda: DeleteOptions(grace_period=-1), "grace_period is a number of seconds"),
+        (lambda: WatchOptions(timeout=0), "timeout: expected a number of seconds above 0"),
+        (lambda: WatchOptions(timeout=float("nan")), "timeout: expected a number of seconds above 0"),
+        (lambda: DeleteOptions(grace_period=-1), "grace_period: expected a number of seconds"),
     ],
 )
 def test_what_the_server_would_refuse_is_refused_at_once(wrong: object, says: str) -> None:

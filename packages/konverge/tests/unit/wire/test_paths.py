@@ -57,7 +57,7 @@ def test_an_object_of_a_namespaced_kind_needs_a_namespace() -> None:
 
 
 def test_a_cluster_scoped_kind_has_no_namespace() -> None:
-    with pytest.raises(ValueError, match="Node is cluster-scoped: leave out the namespace 'shop'"):
+    with pytest.raises(ValueError, match=r"Node is cluster-scoped \(leave out the namespace 'shop'\)"):
         object_path(NODE, Key("shop", "n1"))
 
 

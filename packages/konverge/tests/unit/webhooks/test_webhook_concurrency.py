@@ -28,7 +28,7 @@ async def test_a_function_that_takes_too_long_is_a_failed_call_before_the_time_i
 
     assert asyncio.get_running_loop().time() == 9.5
     assert answer.code == 504
-    text = "validate.v1.webapps.hooks.example.com did not answer within 10 s"
+    text = "validate.v1.webapps.hooks.example.com did not respond within 10 s"
     assert json.loads(answer.body)["message"] == text
 
 
@@ -62,7 +62,7 @@ async def test_at_most_so_many_reviews_run_at_a_time_and_all_are_answered() -> N
 
     hook = ValidatingWebhook(WebApp, slow)
     hooks = Webhooks(hook, concurrency=3)
-    answers = await asyncio.gather(*(hooks.answer(hook.path, REVIEW) for _ in range(9)))
+    answers = await asyncio.gather(*(hooks.handle(hook.path, REVIEW) for _ in range(9)))
 
     assert most == 3
     assert [answer.code for answer in answers] == [200] * 9
@@ -72,7 +72,7 @@ async def test_at_most_so_many_reviews_run_at_a_time_and_all_are_answered() -> N
 async def test_who_waits_in_line_until_its_time_is_over_is_told_so() -> None:
     hook = ValidatingWebhook(WebApp, wait_for_ever)
     hooks = Webhooks(hook, concurrency=1)
-    answers = await asyncio.gather(hooks.answer(hook.path, REVIEW), hooks.answer(hook.path, REVIEW, timeout=1))
+    answers = await asyncio.gather(hooks.handle(hook.path, REVIEW), hooks.handle(hook.path, REVIEW, timeout=1))
 
     assert [answer.code for answer in answers] == [504, 504]
 
@@ -80,7 +80,7 @@ async def test_who_waits_in_line_until_its_time_is_over_is_told_so() -> None:
 async def test_a_line_that_is_too_long_turns_reviews_away_at_once() -> None:
     hook = ValidatingWebhook(WebApp, wait_for_ever)
     hooks = Webhooks(hook, concurrency=1)
-    answers = await asyncio.gather(*(hooks.answer(hook.path, REVIEW) for _ in range(13)))
+    answers = await asyncio.gather(*(hooks.handle(hook.path, REVIEW) for _ in range(13)))
 
     assert sorted(answer.code for answer in answers) == [503] * 2 + [504] * 11
 
@@ -94,7 +94,7 @@ async def test_plain_functions_run_in_threads_and_do_not_block_the_loop() -> Non
 
     hook = ValidatingWebhook(WebApp, meet)
     hooks = Webhooks(hook)
-    answers = await asyncio.gather(*(hooks.answer(hook.path, REVIEW) for _ in range(4)))
+    answers = await asyncio.gather(*(hooks.handle(hook.path, REVIEW) for _ in range(4)))
 
     assert [answer.code for answer in answers] == [200] * 4
 
@@ -104,8 +104,8 @@ async def test_a_plain_function_that_hangs_keeps_its_thread_and_nothing_else() -
     gate = threading.Event()
     hanging = MutatingWebhook(WebApp, lambda *_: gate.wait(30) and None)
     hooks = Webhooks(hanging, check, concurrency=2)
-    late = await hooks.answer(hanging.path, REVIEW, timeout=0.2)
-    fine = await hooks.answer(check.path, REVIEW, timeout=30)
+    late = await hooks.handle(hanging.path, REVIEW, timeout=0.2)
+    fine = await hooks.handle(check.path, REVIEW, timeout=30)
     gate.set()
 
     assert (late.code, fine.code) == (504, 200)
@@ -133,14 +133,14 @@ async def test_what_came_of_reviews_is_counted() -> None:
     slow = MutatingWebhook(WebApp, wait_for_ever)
     hooks = Webhooks(check, slow)
     for body in (REVIEW, REVIEW, admission_review(webapp(image="nginx")), b""):
-        await hooks.answer(check.path, body)
-    await hooks.answer(slow.path, REVIEW)
+        await hooks.handle(check.path, body)
+    await hooks.handle(slow.path, REVIEW)
     counted, other = hooks.stats().endpoints
 
-    assert (counted.allowed, counted.denied, counted.broken, other.late) == (2, 1, 1, 1)
+    assert (counted.allowed, counted.denied, counted.invalid, other.timed_out) == (2, 1, 1, 1)
     assert (hooks.stats().running, hooks.stats().waiting) == (0, 0)
 
 
 def test_two_webhooks_at_one_path_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"two webhooks answer at /validate/.*: give one of them a name"):
+    with pytest.raises(ValueError, match=r"two webhooks have the path /validate/.*: give one of them a name"):
         Webhooks(check, ValidatingWebhook(WebApp, wait_for_ever))

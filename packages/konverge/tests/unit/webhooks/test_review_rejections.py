@@ -17,7 +17,7 @@ from hooked_webapps import (
     verdict,
     webapp,
 )
-from konverge.testing.virtual_time import run_virtually
+from konverge.testing.virtual_time import run_in_virtual_time
 from konverge.webhooks import Webhooks
 
 BROKEN: dict[str, tuple[bytes, str]] = {
@@ -28,7 +28,7 @@ BROKEN: dict[str, tuple[bytes, str]] = {
     "a list": (b"[]", "the review cannot be read"),
     "null": (b"null", "the review cannot be read"),
     "too deep": (b"[" * 100_000, "the review cannot be read"),
-    "nothing": (b"{}", "got something without apiVersion and kind"),
+    "nothing": (b"{}", "got an object without apiVersion and kind"),
     "no request": (b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}', "has no request"),
     "null request": (b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":null}', "has no request"),
     "text request": (b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":"x"}', "cannot be read"),
@@ -59,7 +59,7 @@ async def test_a_review_of_the_former_version_is_denied_in_that_version() -> Non
     review = json.loads(answer.body)
     assert (answer.code, review["apiVersion"]) == (200, "admission.k8s.io/v1beta1")
     assert review["response"]["allowed"] is False
-    text = "this webhook speaks admission.k8s.io/v1 (write admissionReviewVersions: [v1])"
+    text = "this webhook supports admission.k8s.io/v1 (write admissionReviewVersions: [v1])"
     assert review["response"]["status"]["message"] == text
 
 
@@ -69,7 +69,7 @@ async def test_a_conversion_of_the_former_version_fails_in_that_version() -> Non
     review = json.loads(answer.body)
     assert (answer.code, review["apiVersion"]) == (200, "apiextensions.k8s.io/v1beta1")
     assert review["response"]["result"]["status"] == "Failure"
-    assert "speaks apiextensions.k8s.io/v1" in review["response"]["result"]["message"]
+    assert "supports apiextensions.k8s.io/v1" in review["response"]["result"]["message"]
 
 
 async def test_nulls_where_the_server_writes_them_are_no_mistake() -> None:
@@ -79,7 +79,7 @@ async def test_nulls_where_the_server_writes_them_are_no_mistake() -> None:
 
 
 async def test_a_path_without_a_webhook_is_not_found() -> None:
-    answer = await Webhooks(check).answer("/nowhere", b"{}")
+    answer = await Webhooks(check).handle("/nowhere", b"{}")
 
     assert answer.code == 404
 
@@ -88,7 +88,7 @@ async def test_a_path_without_a_webhook_is_not_found() -> None:
 @settings(max_examples=100)
 def test_any_bytes_have_an_answer(body: bytes) -> None:
     for hook in (check, conversion):
-        answer = run_virtually(ask(hook, body))
+        answer = run_in_virtual_time(ask(hook, body))
         assert answer.code == 400
         assert json.loads(answer.body)["kind"] == "Status"
 
@@ -100,7 +100,7 @@ def test_a_review_with_a_piece_missing_or_odd_has_an_answer(data: st.DataObject)
     odd: object = data.draw(st.sampled_from([None, 1, "x", [], {}, {"a": 1}]))
     body["request"][data.draw(st.sampled_from(sorted(body["request"])))] = odd
 
-    answer = run_virtually(ask(check, json.dumps(body).encode()))
+    answer = run_in_virtual_time(ask(check, json.dumps(body).encode()))
 
     assert answer.code in (200, 400)
     assert json.loads(answer.body)["kind"] in ("AdmissionReview", "Status")
