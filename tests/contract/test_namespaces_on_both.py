@@ -44,6 +44,6 @@ async def test_a_departing_namespace_says_the_same_on_both(managed_plane: Contro
 @pytest.mark.real_time(limit=300)
 async def test_what_a_namespace_comes_with_is_the_same_on_both(managed_plane: ControlPlane) -> None:
     ours = await asyncio.to_thread(lambda: run_in_virtual_time(on_ours(restore_defaults), debug=False))
-    theirs = await on_theirs(managed_plane, restore_defaults, "wait_for_defaults")
+    theirs = await on_theirs(managed_plane, restore_defaults, "defaults")
 
     assert ours == theirs

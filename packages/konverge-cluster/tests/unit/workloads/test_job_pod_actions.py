@@ -17,8 +17,8 @@ from konverge_cluster.workloads.jobs.conditions import (
     suspended_conditions,
     target_condition,
     until_deadline,
+    until_expiry,
 )
-from konverge_cluster.workloads.jobs.expiry import until_expiry
 from konverge_cluster.workloads.jobs.indexes import INDEX
 from konverge_cluster.workloads.jobs.pod_actions import PodActions, next_pod_actions
 from konverge_cluster.workloads.jobs.pod_counts import FAILURES, IGNORED_FAILURES, TRACKING, count_pods

@@ -16,6 +16,7 @@ from konverge.objects.conditions import ConditionStatus
 from konverge_cluster.clock import truncate_to_seconds
 from konverge_cluster.workloads.jobs.pod_counts import PodCounts, has_failed, is_indexed
 from konverge_cluster.workloads.jobs.policies import match_failure_policy, success_rule
+from konverge_cluster.workloads.pods.facts import is_being_deleted
 
 __all__ = [
     "COMPLETE",
@@ -31,6 +32,7 @@ __all__ = [
     "suspended_conditions",
     "target_condition",
     "until_deadline",
+    "until_expiry",
 ]
 
 SUCCESS: Final = "SuccessCriteriaMet"
@@ -118,6 +120,16 @@ def until_deadline(job: Job, now: datetime) -> float | None:
     if limit is None or start is None or is_suspended(job):
         return None
     return (start + timedelta(seconds=limit) - now).total_seconds()
+
+
+def until_expiry(job: Job, now: datetime) -> float | None:
+    """Return in how many seconds a finished Job is to be deleted, 0 or less for now; None if never."""
+    conditions = job.status.conditions
+    finished = condition_of(conditions, COMPLETE) or condition_of(conditions, FAILED)
+    ttl = job.spec.ttl_seconds_after_finished
+    if finished is None or finished.last_transition_time is None or ttl is None or is_being_deleted(job):
+        return None
+    return (finished.last_transition_time + timedelta(seconds=ttl) - now).total_seconds()
 
 
 def _failure(job: Job, counts: PodCounts, *, pods: Sequence[Pod], now: datetime) -> tuple[str, str]:

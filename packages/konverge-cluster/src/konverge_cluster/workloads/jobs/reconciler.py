@@ -14,8 +14,7 @@ from konverge.reconcile import Context, Reconciler, Result
 from konverge_cluster.clock import Clock, utc_now
 from konverge_cluster.status_writes import controller_client
 from konverge_cluster.workloads.jobs.backoff import Failures
-from konverge_cluster.workloads.jobs.conditions import is_finished, until_deadline
-from konverge_cluster.workloads.jobs.expiry import until_expiry
+from konverge_cluster.workloads.jobs.conditions import is_finished, until_deadline, until_expiry
 from konverge_cluster.workloads.jobs.pod_counts import TRACKING
 from konverge_cluster.workloads.jobs.sync import JobSync
 from konverge_cluster.workloads.pods.controller_refs import claim_objects

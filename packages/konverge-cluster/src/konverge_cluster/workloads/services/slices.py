@@ -213,8 +213,8 @@ def _ports_key(ports: Iterable[EndpointPort]) -> Ports:
 
 def _identity(endpoint: Endpoint) -> Identity:
     target = endpoint.target_ref
-    named = (target.namespace or "", target.name or "") if target is not None else ("", "")
-    return tuple(sorted(endpoint.addresses)), endpoint.hostname or "", *named
+    namespace, name = (target.namespace, target.name) if target is not None else ("", "")
+    return tuple(sorted(endpoint.addresses)), endpoint.hostname or "", namespace or "", name or ""
 
 
 def _is_same(one: Endpoint, other: Endpoint) -> bool:
