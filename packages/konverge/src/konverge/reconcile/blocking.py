@@ -82,7 +82,7 @@ class BlockingContext:
         self._wait(_called(lambda: self._inner.event(reason, message, warning=warning, action=action)))
 
     def call(self, coroutine: Coroutine[Any, Any, V]) -> V:
-        """Run a coroutine on the event loop, for calls without a method here: `ctx.call(ctx.client.get(Pod, "web"))`."""
+        """Run a coroutine on the event loop, for calls that have no method: `ctx.call(ctx.client.get(Pod, "web"))`."""
         return self._wait(coroutine)
 
     @property

@@ -154,8 +154,8 @@ class HotLoopDetector:
         text = f"wrote {kind.kind} {name} in {history.reconciles} reconciles in a row without new input: "
         text += history.describe()
         if self._is_log_due(key):
-            facts = {"controller": self._controller, "key": str(key), "object": f"{kind.kind} {name}"}
-            _log.warning("hot loop detected: %s", text, extra=facts)
+            facts = {"controller": self._controller, "key": str(key), "object": f"{kind.kind} {name}", "reason": text}
+            _log.warning("hot loop detected", extra=facts)
         return text
 
     def _is_log_due(self, key: Key) -> bool:

@@ -87,7 +87,7 @@ class WriteHistory:
     def describe(self) -> str:
         """Return a text about what changes."""
         if self.fields == _OBJECT:
-            return "it is deleted by another client, or created anew each time"
+            return "it is deleted by another client, or created again each time"
         if not self.fields:
             return "another client changes it back (in which fields is not known, since it is not cached)"
         fields = sorted(self.fields)

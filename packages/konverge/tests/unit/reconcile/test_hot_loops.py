@@ -49,7 +49,7 @@ class Detector:
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> int:
-    return sum(record.getMessage().startswith("hot loop detected") for record in caplog.records)
+    return sum(record.getMessage() == "hot loop detected" for record in caplog.records)
 
 
 async def test_a_hot_loop_is_logged_at_growing_intervals(caplog: pytest.LogCaptureFixture) -> None:

@@ -26,7 +26,7 @@ from konverge.testing.faults import (
     connection_reset,
     forbidden,
     status_response,
-    stream_stalled,
+    stream_paused,
 )
 from konverge_cluster.embedded_server import EmbeddedServer
 
@@ -461,7 +461,7 @@ async def test_an_event_in_a_namespace_that_is_gone_is_dropped() -> None:
 
 async def test_events_beyond_the_queue_are_dropped_and_counted() -> None:
     async with running(EventLimits(queue=10, total_burst=1000)) as it:
-        it.script.add(creates, stream_stalled())
+        it.script.add(creates, stream_paused())
         for number in range(50):
             it.fail(regarding=widget(f"w{number}"))
         assert it.recorder.stats().dropped_queue == 40
@@ -510,7 +510,7 @@ async def test_pending_events_are_sent_before_the_end() -> None:
 
 async def test_the_recorder_ends_within_its_grace_period_whatever_the_server_does() -> None:
     async with running(grace=5) as it:
-        it.script.add(writes, stream_stalled())
+        it.script.add(writes, stream_paused())
         for number in range(10):
             it.fail(regarding=widget(f"w{number}"))
         await asyncio.sleep(1)
@@ -521,7 +521,7 @@ async def test_the_recorder_ends_within_its_grace_period_whatever_the_server_doe
 
 async def test_the_grace_period_can_be_shortened() -> None:
     async with running(grace=0) as it:
-        it.script.add(writes, stream_stalled())
+        it.script.add(writes, stream_paused())
         it.fail()
         await asyncio.sleep(1)
         it.recorder.close(1000)
