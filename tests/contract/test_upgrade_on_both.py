@@ -250,6 +250,7 @@ async def test_a_changed_desired_state_removes_fields_and_leaves_none_to_another
             change = {"spec": {"image": "web:2", "colors": []}}
             generation = (await it.user.patch(Shop, "web", change)).metadata.generation
             await it.user.wait_for(Shop, "web", field_equals(".status.observedGeneration", generation))
+            await it.touch()  # the reconcile that wrote the status is over
             it.writes.clear()
             await it.touch()
 
