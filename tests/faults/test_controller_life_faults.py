@@ -63,7 +63,7 @@ async def test_t20_reconnects_leave_no_task_no_stream_and_no_key_behind() -> Non
             await asyncio.sleep(10)
             tasks, streams = len(asyncio.all_tasks()), transport.streams
             for number in range(15):
-                [transport.reset_streams, transport.close_streams, transport.stall_streams][number % 3]()
+                [transport.reset_streams, transport.close_streams, transport.pause_streams][number % 3]()
                 await rig.change(*keys, payload=str(number))
                 await rig.converges(within=60)
             await asyncio.sleep(120)

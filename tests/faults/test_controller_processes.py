@@ -247,7 +247,7 @@ async def test_t27_a_client_certificate_rotated_every_thirty_seconds(
     audited_plane: ControlPlane, tmp_path: Path
 ) -> None:
     async with real_widgets(audited_plane, full=False) as rig:
-        issue = audited_plane.credentials.authority.issue
+        issue = audited_plane.credentials.authority.sign
         users = [f"certified-{number}" for number in range(4)]
         pairs = [issue(user, file=f"{rig.namespace}-{user}", groups=ADMINS) for user in users]
         data = tmp_path / "..data"

@@ -49,7 +49,7 @@ async def test_t01_a_half_open_stream_is_replaced_and_nothing_is_lost(open_rig: 
     async with open_rig() as rig, rig.watching() as it:
         await rig.create("before")
         await rig.becomes_equal(it, within=5)
-        assert rig.traffic.stall_streams() == 1
+        assert rig.traffic.pause_streams() == 1
 
         await rig.create(*names(10))
 

@@ -65,7 +65,7 @@ async def test_a_namespace_is_deleted_with_fifty_applications_and_their_finalize
             assert await client.list(kind, namespace="doomed") == []
         assert await phases(client) == {"bystander": Phase.READY}
         (stats,) = manager.stats()
-        assert stats.queue.ready + stats.queue.running == 0
+        assert stats.queue.ready + stats.queue.in_flight == 0
         assert stats.queue.delayed == 1, "only the other application is requeued, nothing that is deleted"
 
 

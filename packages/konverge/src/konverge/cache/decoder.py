@@ -152,8 +152,9 @@ class Decoder:
         compressor, decompress = self._compressor, self._decompress
         if compressor is None or decompress is None or not compressor.ready or isinstance(entry, CompressedEntry):
             return entry
-        fields = {name: getattr(entry, name) for name in Entry.__struct_fields__}
-        return CompressedEntry(**fields | {"data": compressor.compress(entry.data)}, decompress=decompress)
+        fields: dict[str, Any] = {name: getattr(entry, name) for name in Entry.__struct_fields__}
+        fields["data"] = compressor.compress(entry.data)
+        return CompressedEntry(**fields, decompress=decompress)
 
     def _head(self, raw: bytes) -> _Head:
         try:

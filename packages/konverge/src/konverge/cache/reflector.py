@@ -218,8 +218,9 @@ class Reflector:
     async def _consume(self, response: Response) -> None:
         opened = self._last_received = self._now()
         self._begin_stream()
+        timeout = asyncio.timeout(None)
         try:
-            async with asyncio.timeout(None) as timeout:
+            async with timeout:
                 with IdleTimeout(timeout) as idle:
                     await self._read_stream(response, opened, idle)
         except TimeoutError:
@@ -230,8 +231,9 @@ class Reflector:
             self._ended(self._now() - opened)
 
     async def _with_timeout(self, response: Awaitable[T], verb: str, seconds: float | None) -> T:
+        timeout = asyncio.timeout(seconds)
         try:
-            async with asyncio.timeout(seconds) as timeout:
+            async with timeout:
                 return await response
         except TimeoutError as error:
             if not timeout.expired():

@@ -121,7 +121,7 @@ async def test_starts_that_became_due_while_the_loop_was_blocked_are_still_sprea
     def block() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualTimeLoop)
-        loop._jumping.now += 2
+        loop._virtual_time.now += 2
 
     asyncio.get_running_loop().call_later(0.6, block)
     await asyncio.gather(*(one() for _ in range(8)))

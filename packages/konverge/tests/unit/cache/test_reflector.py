@@ -24,7 +24,7 @@ from konverge.testing.faults import (
     lists,
     status_response,
     stream_closed,
-    stream_stalled,
+    stream_paused,
     watches,
 )
 from konverge.wire.list_watch import Selection
@@ -118,7 +118,7 @@ async def test_no_page_is_repeated_when_one_fails() -> None:
 
 async def test_a_page_request_times_out_after_45_seconds() -> None:
     async with reflector_harness(plane=await plane_with(*"abcde"), selection=PAGES_OF_TWO, start=False) as it:
-        it.script.add(lambda request: "continue" in request.query, stream_stalled(after=100), times=1)
+        it.script.add(lambda request: "continue" in request.query, stream_paused(after=100), times=1)
         async with running(it.reflector):
             await asyncio.sleep(44)
             assert it.sink.names() == []
@@ -272,7 +272,7 @@ async def test_watches_last_between_five_and_ten_minutes_and_not_all_equally_lon
 async def test_an_idle_watch_is_reopened_within_45_seconds_without_a_failure() -> None:
     async with reflector_harness(plane=await plane_with("a")) as it:
         await asyncio.sleep(10)
-        assert it.transport.stall_streams() == 1
+        assert it.transport.pause_streams() == 1
         frozen_at = now()
         for name in "bcdefghijk":
             await it.create(name)
@@ -301,8 +301,8 @@ async def test_a_watch_without_a_response_fails_within_45_seconds() -> None:
 async def test_watches_that_open_but_deliver_nothing_are_a_failure() -> None:
     async with reflector_harness(plane=await plane_with("a")) as it:
         await asyncio.sleep(10)
-        with it.script.active(watches(), stream_stalled()):
-            it.transport.stall_streams()
+        with it.script.active(watches(), stream_paused()):
+            it.transport.pause_streams()
             await asyncio.sleep(45)
             assert it.reflector.stats().error is None, "it may just be quiet"
             await asyncio.sleep(50)

@@ -22,7 +22,7 @@ from konverge.testing.faults import (
     extra_data,
     status_response,
     stream_closed,
-    stream_stalled,
+    stream_paused,
 )
 from konverge.testing.virtual_time import run_in_virtual_time
 from konverge.wire.list_watch import Selection
@@ -42,7 +42,7 @@ FAULTS = st.one_of(
     ),
     st.builds(lambda place: connection_reset(after=place), PLACES),
     st.builds(lambda place: stream_closed(after=place), PLACES),
-    st.builds(lambda place: stream_stalled(after=place), PLACES),
+    st.builds(lambda place: stream_paused(after=place), PLACES),
     st.builds(
         lambda data, place: extra_data(data, after=place),
         st.sampled_from([b"\0", b"\n", b"<html>\n", *(status_frame(code) for code in (410, 429, 500, 504))]),
@@ -98,7 +98,7 @@ async def _do(server: LiveCollection, transport: FaultTransport, what: str, *det
         case "cut":
             transport.reset_streams()
         case "freeze":
-            transport.stall_streams()
+            transport.pause_streams()
         case "end":
             transport.close_streams()
         case _:
