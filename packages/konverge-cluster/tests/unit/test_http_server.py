@@ -32,8 +32,8 @@ async def session(
     if pair is not None:
         _load(context, pair)
     connector = aiohttp.TCPConnector(ssl=context)
-    async with aiohttp.ClientSession(server.url, connector=connector, **options) as made:
-        yield made
+    async with aiohttp.ClientSession(server.url, connector=connector, **options) as created:
+        yield created
 
 
 def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
@@ -48,8 +48,8 @@ def bearer(token: str) -> dict[str, str]:
 
 
 async def status(asking: aiohttp.ClientSession, path: str = CONFIG_MAPS, **options: Any) -> int:
-    async with asking.get(path, **options) as answer:
-        return answer.status
+    async with asking.get(path, **options) as response:
+        return response.status
 
 
 async def test_a_token_or_a_client_certificate_is_required() -> None:
@@ -85,18 +85,18 @@ async def test_a_body_over_the_limit_is_rejected_and_nothing_is_stored() -> None
                 yield body[start : start + 65536]
 
         for data in (io.BytesIO(body), chunks()):
-            async with asking.post(CONFIG_MAPS, data=data) as answer:
-                assert answer.status == 413
-                assert (await answer.json())["message"] == "Request entity too large: limit is 3145728"
+            async with asking.post(CONFIG_MAPS, data=data) as response:
+                assert response.status == 413
+                assert (await response.json())["message"] == "Request entity too large: limit is 3145728"
         assert server.cluster.storage.revision == version
 
 
 async def test_warnings_are_sent_as_headers() -> None:
     async with EmbeddedServer(open_to_all=True, plain=True) as server, aiohttp.ClientSession(server.url) as asking:
         body = {"metadata": {"name": "a", "foo": 1}, "bogus": 1}
-        async with asking.post(CONFIG_MAPS, json=body) as answer:
-            assert answer.status == 201
-            warnings = answer.headers.getall("Warning")
+        async with asking.post(CONFIG_MAPS, json=body) as response:
+            assert response.status == 201
+            warnings = response.headers.getall("Warning")
 
     assert warnings == ['299 - "unknown field \\"metadata.foo\\""', '299 - "unknown field \\"bogus\\""']
 
@@ -104,12 +104,12 @@ async def test_warnings_are_sent_as_headers() -> None:
 async def test_a_watch_is_streamed_and_ends_when_the_client_disconnects() -> None:
     async with EmbeddedServer(open_to_all=True, plain=True) as server, aiohttp.ClientSession(server.url) as asking:
         found = server.cluster.storage.collection(("", "configmaps"))
-        async with asking.get(f"{CONFIG_MAPS}?watch=1") as answer:
-            assert answer.headers["Transfer-Encoding"] == "chunked"
+        async with asking.get(f"{CONFIG_MAPS}?watch=1") as response:
+            assert response.headers["Transfer-Encoding"] == "chunked"
             for name in "ab":
-                async with asking.post(CONFIG_MAPS, json={"metadata": {"name": name}}) as made:
-                    assert made.status == 201
-                event = json.loads(await answer.content.readline())
+                async with asking.post(CONFIG_MAPS, json={"metadata": {"name": name}}) as created:
+                    assert created.status == 201
+                event = json.loads(await response.content.readline())
                 assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", name)
         for _ in range(10_000):
             await asyncio.sleep(0)
@@ -119,13 +119,13 @@ async def test_a_watch_is_streamed_and_ends_when_the_client_disconnects() -> Non
 async def test_stopping_ends_open_watches_cleanly() -> None:
     server = EmbeddedServer(open_to_all=True, plain=True)
     await server.start()
-    async with aiohttp.ClientSession(server.url) as asking, asking.get(f"{CONFIG_MAPS}?watch=1") as answer:
+    async with aiohttp.ClientSession(server.url) as asking, asking.get(f"{CONFIG_MAPS}?watch=1") as response:
         await server.stop()
-        assert await answer.content.read() == b""
+        assert await response.content.read() == b""
 
 
 async def _ask(server: EmbeddedServer, path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Send a request over a connection of its own and wait for the first bytes of the answer."""
+    """Send a request over its own connection and wait for the first bytes of the response."""
     context = ssl.create_default_context(cadata=server.authority.certificate.decode())
     reader, writer = await asyncio.open_connection("127.0.0.1", int(server.url.rpartition(":")[2]), ssl=context)
     writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
@@ -152,8 +152,8 @@ async def test_stopping_does_not_wait_for_a_client_that_does_not_read() -> None:
     async with session(server) as asking:
         for number in range(16):
             body = {"metadata": {"name": f"big{number}"}, "data": {"k": "x" * 900_000}}
-            async with asking.post(CONFIG_MAPS, json=body) as answer:
-                assert answer.status == 201
+            async with asking.post(CONFIG_MAPS, json=body) as response:
+                assert response.status == 201
     _, writer = await _ask(server, f"{CONFIG_MAPS}?watch=1")
     async with asyncio.timeout(25):
         await server.stop()
@@ -175,7 +175,7 @@ async def test_the_kubeconfig_works_and_only_its_owner_can_read_it(tmp_path: Pat
 
 async def test_escaped_and_repeated_query_parameters_are_decoded() -> None:
     async with EmbeddedServer(open_to_all=True, plain=True) as server, aiohttp.ClientSession(server.url) as asking:
-        async with asking.post(f"{CONFIG_MAPS}?dryRun=All&dryRun=All", json={"metadata": {"name": "a"}}) as answer:
-            assert answer.status == 201
-        async with asking.get(f"{CONFIG_MAPS}?labelSelector=a+in+%28x%2Cy%29") as answer:
-            assert answer.status == 200
+        async with asking.post(f"{CONFIG_MAPS}?dryRun=All&dryRun=All", json={"metadata": {"name": "a"}}) as response:
+            assert response.status == 201
+        async with asking.get(f"{CONFIG_MAPS}?labelSelector=a+in+%28x%2Cy%29") as response:
+            assert response.status == 200

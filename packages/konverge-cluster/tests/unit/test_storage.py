@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 
 from konverge_cluster.storage import Change, Collection, Entry, RevisionExpired, Storage
 
-THINGS = ("", "things")
+CONFIG_MAPS = ("", "configmaps")
 OTHERS = ("", "others")
 
 
-def put(storage: Storage, key: str, text: str = "", name: tuple[str, str] = THINGS) -> Entry:
+def put(storage: Storage, key: str, text: str = "", name: tuple[str, str] = CONFIG_MAPS) -> Entry:
     entry = Entry(key, text.encode(), storage.next_revision, "uid")
     storage.put(storage.collection(name), entry)
     return entry
 
 
-def delete(storage: Storage, key: str, name: tuple[str, str] = THINGS) -> None:
+def delete(storage: Storage, key: str, name: tuple[str, str] = CONFIG_MAPS) -> None:
     storage.delete(storage.collection(name), Entry(key, b"", storage.next_revision, "uid"))
 
 
@@ -40,10 +40,10 @@ def test_an_entry_for_another_revision_is_rejected_and_changes_nothing() -> None
     storage = Storage()
 
     with pytest.raises(ValueError, match="revision 7"):
-        storage.put(storage.collection(THINGS), Entry("a", b"", 7, "uid"))
+        storage.put(storage.collection(CONFIG_MAPS), Entry("a", b"", 7, "uid"))
 
     assert storage.revision == 1
-    assert len(storage.collection(THINGS)) == 0
+    assert len(storage.collection(CONFIG_MAPS)) == 0
 
 
 def test_entries_are_sorted_like_keys_on_the_real_server() -> None:
@@ -52,7 +52,7 @@ def test_entries_are_sorted_like_keys_on_the_real_server() -> None:
     for key in ("b/a", "a/z", "a-b/x", "a/b", "a.c/q"):
         put(storage, key)
 
-    found = storage.collection(THINGS)
+    found = storage.collection(CONFIG_MAPS)
 
     assert keys(found.entries()) == ["a-b/x", "a.c/q", "a/b", "a/z", "b/a"]
     assert keys(found.entries("a")) == ["a/b", "a/z"]
@@ -69,7 +69,7 @@ def test_the_state_at_an_earlier_revision_is_available() -> None:
     delete(storage, "b")
     put(storage, "c", "1")
 
-    before = storage.collection(THINGS).entries_at(then)
+    before = storage.collection(CONFIG_MAPS).entries_at(then)
 
     assert [(entry.key, entry.raw) for entry in before] == [("a", b"1"), ("b", b"1")]
 
@@ -80,17 +80,17 @@ def test_compaction_affects_every_collection_even_one_created_later() -> None:
     put(storage, "b", name=OTHERS)
     storage.compact()
 
-    for name in (THINGS, OTHERS, ("", "new")):
+    for name in (CONFIG_MAPS, OTHERS, ("", "new")):
         with pytest.raises(RevisionExpired) as caught:
             storage.collection(name).entries_at(1)
         assert caught.value.oldest == 3
 
-    assert keys(storage.collection(THINGS).entries_at(3)) == ["a"]
+    assert keys(storage.collection(CONFIG_MAPS).entries_at(3)) == ["a"]
 
 
 def test_a_long_history_is_trimmed_and_an_expired_position_is_detected() -> None:
     storage = Storage(history=4)
-    found = storage.collection(THINGS)
+    found = storage.collection(CONFIG_MAPS)
     place = found.position_after(storage.revision)
     for number in range(20):
         put(storage, "a", str(number))
@@ -109,13 +109,15 @@ def test_a_history_of_large_objects_is_trimmed_by_size() -> None:
         put(storage, "a", "x" * 1000)
 
     with pytest.raises(RevisionExpired):
-        storage.collection(THINGS).position_after(storage.revision - 20)
-    assert storage.collection(THINGS).changes_from(storage.collection(THINGS).position_after(storage.revision - 5))
+        storage.collection(CONFIG_MAPS).position_after(storage.revision - 20)
+    assert storage.collection(CONFIG_MAPS).changes_from(
+        storage.collection(CONFIG_MAPS).position_after(storage.revision - 5)
+    )
 
 
 def test_a_subscriber_is_called_after_each_change_until_it_unsubscribes() -> None:
     storage = Storage()
-    found = storage.collection(THINGS)
+    found = storage.collection(CONFIG_MAPS)
     seen: list[int] = []
     found.subscribe("me", lambda: seen.append(storage.revision))
     put(storage, "a")
@@ -135,7 +137,7 @@ def test_a_subscriber_is_called_after_each_change_until_it_unsubscribes() -> Non
 )
 def test_every_state_within_the_history_can_be_restored(steps: list[tuple[str, str]], history: int) -> None:
     storage = Storage(history=history)
-    found = storage.collection(THINGS)
+    found = storage.collection(CONFIG_MAPS)
     states: dict[int, dict[str, bytes]] = {1: {}}
     model: dict[str, bytes] = {}
     for act, key in steps:

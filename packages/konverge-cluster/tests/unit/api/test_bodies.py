@@ -72,8 +72,8 @@ def test_yaml_aliases_cannot_expand_without_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "shown"),
+    ("body", "expected"),
     [(b"", "<empty>"), (b"{}", "{}"), (b"[]", "5b5d"), (b"{" + b"x" * 40, "{" + "x" * 29 + " ...")],
 )
-def test_a_rejected_body_is_summarized_by_its_start(body: bytes, shown: str) -> None:
-    assert summary(body) == shown
+def test_a_rejected_body_is_summarized_by_its_start(body: bytes, expected: str) -> None:
+    assert summary(body) == expected

@@ -13,7 +13,7 @@ MERGE = "application/merge-patch+json"
 
 
 class Slow:
-    """An admission plug-in that takes a second over every write that says so."""
+    """An admission plug-in that takes a second for every deletion and every write with the annotation `slow`."""
 
     def handles(self, request: AdmissionRequest) -> bool:
         found = request.object or request.old_object or {}
@@ -23,11 +23,11 @@ class Slow:
         await asyncio.sleep(1)
 
     async def validate(self, _request: AdmissionRequest) -> None:
-        """Nothing to say."""
+        """Accept every object."""
 
 
-class Refusing(Slow):
-    """One that refuses what it has seen in its final form."""
+class Rejecting(Slow):
+    """A plug-in that rejects the final object."""
 
     async def validate(self, request: AdmissionRequest) -> None:
         raise forbidden("", "configmaps", request.name, "no")
@@ -36,9 +36,9 @@ class Refusing(Slow):
 async def slow_plane() -> VirtualTimeServer:
     plane = VirtualTimeServer()
     plane.server.cluster.admission.append(Slow())
-    made = config_map("a", x="0")
-    made["metadata"]["annotations"] = {"slow": "yes"}
-    await plane.good("POST", CONFIG_MAPS, made)
+    created = config_map("a", x="0")
+    created["metadata"]["annotations"] = {"slow": "yes"}
+    await plane.good("POST", CONFIG_MAPS, created)
     return plane
 
 
@@ -113,7 +113,7 @@ async def test_a_precondition_is_checked_against_the_latest_state() -> None:
 
 async def test_an_object_that_admission_rejects_is_not_stored() -> None:
     plane = await slow_plane()
-    plane.server.cluster.admission.append(Refusing())
+    plane.server.cluster.admission.append(Rejecting())
     version = plane.server.cluster.storage.revision
 
     assert (await plane.request("PATCH", PATH, {"data": {"x": "1"}}, content_type=MERGE))[0] == 403

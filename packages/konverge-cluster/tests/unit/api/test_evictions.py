@@ -14,7 +14,7 @@ EVICTION: Json = {"metadata": {"name": "p"}}
 
 
 async def running_pod(*, ready: bool = True, **budget: Any) -> VirtualTimeServer:
-    """A plane with a running pod, and a budget of the given status that covers it."""
+    """Return a server with a running pod, and a budget for it with the given status."""
     plane = VirtualTimeServer()
     await plane.good("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
     spec = {"containers": [{"name": "c", "image": "i"}], "nodeName": "n"}
@@ -23,8 +23,8 @@ async def running_pod(*, ready: bool = True, **budget: Any) -> VirtualTimeServer
     await plane.merge(f"{PODS}/p/status", {"status": {"phase": "Running", "conditions": [condition]}})
     selector = {"matchLabels": {"app": "w"}}
     policy = {"unhealthyPodEvictionPolicy": budget.pop("policy")} if "policy" in budget else {}
-    made = {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": selector, **policy}}
-    await plane.good("POST", BUDGETS, made)
+    created = {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": selector, **policy}}
+    await plane.good("POST", BUDGETS, created)
     await plane.merge(f"{BUDGETS}/b/status", {"status": {"observedGeneration": 1, **budget}})
     return plane
 
@@ -45,11 +45,11 @@ async def test_an_eviction_decrements_the_budget_and_sets_a_pod_condition() -> N
 async def test_an_exhausted_budget_prevents_the_eviction() -> None:
     plane = await running_pod(disruptionsAllowed=0, currentHealthy=1, desiredHealthy=1)
 
-    code, refused = await plane.request("POST", f"{PODS}/p/eviction", EVICTION)
+    code, error = await plane.request("POST", f"{PODS}/p/eviction", EVICTION)
 
-    assert (code, refused["details"]["causes"][0]["reason"]) == (429, "DisruptionBudget")
+    assert (code, error["details"]["causes"][0]["reason"]) == (429, "DisruptionBudget")
     assert (
-        refused["details"]["causes"][0]["message"] == "The disruption budget b needs 1 healthy pods and has 1 currently"
+        error["details"]["causes"][0]["message"] == "The disruption budget b needs 1 healthy pods and has 1 currently"
     )
     assert "deletionTimestamp" not in (await plane.good("GET", f"{PODS}/p"))["metadata"]
 
@@ -57,9 +57,9 @@ async def test_an_exhausted_budget_prevents_the_eviction() -> None:
 async def test_an_unprocessed_budget_responds_with_retry_after() -> None:
     plane = await running_pod(observedGeneration=0)
 
-    answer = await plane.send("POST", f"{PODS}/p/eviction", EVICTION)
+    response = await plane.send("POST", f"{PODS}/p/eviction", EVICTION)
 
-    assert (answer.status, answer.headers["retry-after"]) == (429, "10")
+    assert (response.status, response.headers["retry-after"]) == (429, "10")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from konverge_cluster.api.go_json import MAX_DEPTH, JsonSyntaxError, duplicate_k
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("", "unexpected end of JSON input"),
         ("{", "unexpected end of JSON input"),
@@ -38,11 +38,11 @@ from konverge_cluster.api.go_json import MAX_DEPTH, JsonSyntaxError, duplicate_k
         ("[" * (MAX_DEPTH + 1), "invalid character '[' exceeded max depth"),
     ],
 )
-def test_invalid_json_has_the_error_of_the_real_parser(text: str, says: str) -> None:
+def test_invalid_json_has_the_error_of_the_real_parser(text: str, message: str) -> None:
     with pytest.raises(JsonSyntaxError) as caught:
         duplicate_keys(text)
 
-    assert str(caught.value) == says
+    assert str(caught.value) == message
 
 
 def test_duplicate_keys_are_reported_with_their_path_in_text_order() -> None:

@@ -44,10 +44,10 @@ async def test_an_undecodable_body_is_rejected(body: bytes, content_type: str, c
     plane = VirtualTimeServer()
     version = plane.server.cluster.storage.revision
 
-    answer = await plane.send("POST", CONFIG_MAPS, body, content_type=content_type)
+    response = await plane.send("POST", CONFIG_MAPS, body, content_type=content_type)
 
-    status = json.loads(await answer.read())
-    assert (answer.status, status["kind"], status["status"]) == (code, "Status", "Failure")
+    status = json.loads(await response.read())
+    assert (response.status, status["kind"], status["status"]) == (code, "Status", "Failure")
     assert plane.server.cluster.storage.revision == version
 
 
@@ -58,9 +58,9 @@ async def test_an_invalid_patch_is_rejected(kind: str, body: bytes) -> None:
     await plane.good("POST", CONFIG_MAPS, config_map("a"))
     version = plane.server.cluster.storage.revision
 
-    answer = await plane.send("PATCH", f"{CONFIG_MAPS}/a?fieldManager=m", body, content_type=kind)
+    response = await plane.send("PATCH", f"{CONFIG_MAPS}/a?fieldManager=m", body, content_type=kind)
 
-    assert answer.status in ((400, 422) if body != b"null" else (200, 400, 422, 500))
+    assert response.status in ((400, 422) if body != b"null" else (200, 400, 422, 500))
     assert plane.server.cluster.storage.revision == version
 
 
@@ -87,10 +87,10 @@ async def test_a_malformed_path_gets_a_response(path: str, method: str) -> None:
     plane = VirtualTimeServer()
     version = plane.server.cluster.storage.revision
 
-    answer = await plane.send(method, path)
-    await answer.close()
+    response = await plane.send(method, path)
+    await response.close()
 
-    assert answer.status < 500
+    assert response.status < 500
     assert plane.server.cluster.storage.revision == version
 
 

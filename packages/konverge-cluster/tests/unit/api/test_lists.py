@@ -91,8 +91,8 @@ async def test_a_future_version_is_awaited_for_three_seconds(path: str) -> None:
     future = plane.server.cluster.storage.revision + 1
     start = asyncio.get_running_loop().time()
 
-    code, refused = await plane.request("GET", f"{path}resourceVersion={future}")
-    assert (code, refused["details"]["retryAfterSeconds"]) == (504, 1)
+    code, error = await plane.request("GET", f"{path}resourceVersion={future}")
+    assert (code, error["details"]["retryAfterSeconds"]) == (504, 1)
     assert 3 <= asyncio.get_running_loop().time() - start < 3.2
 
     async with asyncio.TaskGroup() as group:
@@ -111,5 +111,5 @@ async def test_all_namespaces_are_listed_in_the_order_of_their_keys() -> None:
     page = await plane.good("GET", "/api/v1/configmaps?limit=1")
     rest = await plane.good("GET", f"/api/v1/configmaps?limit=1&continue={page['metadata']['continue']}")
 
-    shown = [each["metadata"]["namespace"] for each in (*page["items"], *rest["items"])]
-    assert shown == ["a-b", "a"]
+    expected = [each["metadata"]["namespace"] for each in (*page["items"], *rest["items"])]
+    assert expected == ["a-b", "a"]

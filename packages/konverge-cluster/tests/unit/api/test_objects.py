@@ -21,9 +21,9 @@ def deployment(name: str = "web", replicas: int = 1) -> Json:
 async def test_a_new_object_has_its_system_fields() -> None:
     plane = VirtualTimeServer()
 
-    made = await plane.good("POST", CONFIG_MAPS, config_map("a", k="v"))
+    created = await plane.good("POST", CONFIG_MAPS, config_map("a", k="v"))
 
-    metadata = made["metadata"]
+    metadata = created["metadata"]
     assert re.fullmatch("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", metadata["uid"])
     assert metadata["creationTimestamp"] == "2027-01-15T08:00:00Z"
     assert metadata["namespace"] == "default"
@@ -36,17 +36,17 @@ async def test_the_client_cannot_choose_system_fields() -> None:
     wish = config_map("a")
     wish["metadata"] |= {"uid": "mine", "creationTimestamp": "2001-01-01T00:00:00Z", "selfLink": "/x"}
 
-    made = await plane.good("POST", CONFIG_MAPS, wish)
+    created = await plane.good("POST", CONFIG_MAPS, wish)
 
-    assert made["metadata"]["uid"] != "mine"
-    assert made["metadata"]["creationTimestamp"] == "2027-01-15T08:00:00Z"
-    assert "selfLink" not in made["metadata"]
+    assert created["metadata"]["uid"] != "mine"
+    assert created["metadata"]["creationTimestamp"] == "2027-01-15T08:00:00Z"
+    assert "selfLink" not in created["metadata"]
 
 
 async def test_the_same_seed_generates_the_same_uids_and_names() -> None:
     async def names() -> tuple[str, str]:
-        made = await VirtualTimeServer().good("POST", CONFIG_MAPS, {"metadata": {"generateName": "a-"}})
-        return made["metadata"]["uid"], made["metadata"]["name"]
+        created = await VirtualTimeServer().good("POST", CONFIG_MAPS, {"metadata": {"generateName": "a-"}})
+        return created["metadata"]["uid"], created["metadata"]["name"]
 
     assert await names() == await names()
 
@@ -54,22 +54,22 @@ async def test_the_same_seed_generates_the_same_uids_and_names() -> None:
 async def test_a_generated_name_is_the_prefix_and_five_characters() -> None:
     plane = VirtualTimeServer()
 
-    made = await plane.good("POST", CONFIG_MAPS, {"metadata": {"generateName": "x" * 70 + "-"}})
+    created = await plane.good("POST", CONFIG_MAPS, {"metadata": {"generateName": "x" * 70 + "-"}})
 
-    assert re.fullmatch("x{58}[bcdfghjklmnpqrstvwxz2456789]{5}", made["metadata"]["name"])
+    assert re.fullmatch("x{58}[bcdfghjklmnpqrstvwxz2456789]{5}", created["metadata"]["name"])
 
 
 async def test_a_write_that_changes_nothing_keeps_the_version_and_sends_no_event() -> None:
     plane = VirtualTimeServer()
-    made = await plane.good("POST", CONFIG_MAPS, config_map("a", x="1", y="2"))
+    created = await plane.good("POST", CONFIG_MAPS, config_map("a", x="1", y="2"))
     version = plane.server.cluster.storage.revision
     await asyncio.sleep(60)
 
     again = await plane.good("PUT", f"{CONFIG_MAPS}/a", config_map("a", y="2", x="1"))
     patched = await plane.merge(f"{CONFIG_MAPS}/a", {"data": {"x": "1"}})
 
-    assert again == made
-    assert patched == made
+    assert again == created
+    assert patched == created
     assert plane.server.cluster.storage.revision == version
 
 
@@ -77,23 +77,23 @@ async def test_a_dry_run_responds_like_the_write_and_stores_nothing() -> None:
     plane = VirtualTimeServer()
     version = plane.server.cluster.storage.revision
 
-    made = await plane.good("POST", f"{CONFIG_MAPS}?dryRun=All", config_map("a"))
+    created = await plane.good("POST", f"{CONFIG_MAPS}?dryRun=All", config_map("a"))
 
-    assert "resourceVersion" not in made["metadata"]
-    assert made["metadata"]["uid"]
+    assert "resourceVersion" not in created["metadata"]
+    assert created["metadata"]["uid"]
     assert plane.server.cluster.storage.revision == version
     assert (await plane.request("GET", f"{CONFIG_MAPS}/a"))[0] == 404
 
 
 async def test_a_stale_version_conflicts_and_a_missing_one_does_not() -> None:
     plane = VirtualTimeServer()
-    made = await plane.good("POST", CONFIG_MAPS, config_map("a"))
+    created = await plane.good("POST", CONFIG_MAPS, config_map("a"))
     await plane.merge(f"{CONFIG_MAPS}/a", {"data": {"k": "1"}})
-    made["data"] = {"k": "2"}
+    created["data"] = {"k": "2"}
 
-    assert (await plane.request("PUT", f"{CONFIG_MAPS}/a", made))[0] == 409
-    del made["metadata"]["resourceVersion"]
-    assert (await plane.request("PUT", f"{CONFIG_MAPS}/a", made))[0] == 200
+    assert (await plane.request("PUT", f"{CONFIG_MAPS}/a", created))[0] == 409
+    del created["metadata"]["resourceVersion"]
+    assert (await plane.request("PUT", f"{CONFIG_MAPS}/a", created))[0] == 200
 
 
 async def test_the_generation_counts_changes_of_the_spec_and_the_deletion() -> None:
@@ -104,8 +104,8 @@ async def test_the_generation_counts_changes_of_the_spec_and_the_deletion() -> N
         changed = await plane.merge(path + part, patch)
         return int(changed["metadata"]["generation"])
 
-    made = await plane.good("POST", DEPLOYMENTS, deployment())
-    assert made["metadata"]["generation"] == 1
+    created = await plane.good("POST", DEPLOYMENTS, deployment())
+    assert created["metadata"]["generation"] == 1
     assert await generation({"metadata": {"labels": {"a": "b"}}}) == 1
     assert await generation({"status": {"replicas": 1}}, "/status") == 1
     assert await generation({"spec": {"replicas": 5}}) == 2
@@ -198,8 +198,8 @@ async def test_a_terminating_namespace_rejects_creates_and_waits_for_its_finaliz
 
     going = await plane.good("DELETE", "/api/v1/namespaces/t")
     assert going["status"]["phase"] == "Terminating"
-    code, refused = await plane.request("POST", "/api/v1/namespaces/t/configmaps", config_map("a"))
-    assert (code, refused["details"]["causes"][0]["reason"]) == (403, "NamespaceTerminating")
+    code, error = await plane.request("POST", "/api/v1/namespaces/t/configmaps", config_map("a"))
+    assert (code, error["details"]["causes"][0]["reason"]) == (403, "NamespaceTerminating")
 
     going["spec"]["finalizers"] = []
     await plane.good("PUT", "/api/v1/namespaces/t/finalize", going)
@@ -247,18 +247,18 @@ async def test_an_event_expires_an_hour_after_its_last_write_and_watches_receive
 
     listed = await plane.good("GET", events)
     async with plane.watch(events, resourceVersion=start, timeoutSeconds=1) as watcher:
-        told = [(each["type"], each["object"]["metadata"]["name"]) for each in await watcher.rest()]
+        events = [(each["type"], each["object"]["metadata"]["name"]) for each in await watcher.rest()]
 
     assert [each["metadata"]["name"] for each in listed["items"]] == ["b"]
-    assert told == [("MODIFIED", "b"), ("DELETED", "a")]
+    assert events == [("MODIFIED", "b"), ("DELETED", "a")]
 
 
 async def test_a_lease_is_created_by_put() -> None:
     plane = VirtualTimeServer()
     leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
-    code, made = await plane.request(
+    code, created = await plane.request(
         "PUT", f"{leases}/l", {"metadata": {"name": "l"}, "spec": {"holderIdentity": "me"}}
     )
 
-    assert (code, made["spec"]["holderIdentity"]) == (201, "me")
+    assert (code, created["spec"]["holderIdentity"]) == (201, "me")

@@ -11,7 +11,7 @@ MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
 
 
 @pytest.mark.parametrize(
-    ("seconds", "shown"),
+    ("seconds", "expected"),
     [
         (-2, "<invalid>"),
         (-1, "0s"),
@@ -34,8 +34,8 @@ MINUTE, HOUR, DAY, YEAR = 60, 3600, 86400, 365 * 86400
         (9 * YEAR + 40 * DAY, "9y"),
     ],
 )
-def test_a_duration_is_rounded_as_on_the_real_server(seconds: float, shown: str) -> None:
-    assert human_duration(seconds) == shown
+def test_a_duration_is_rounded_as_on_the_real_server(seconds: float, expected: str) -> None:
+    assert human_duration(seconds) == expected
 
 
 def test_an_age_is_unknown_without_a_time() -> None:

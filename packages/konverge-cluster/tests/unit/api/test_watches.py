@@ -13,8 +13,8 @@ from konverge.testing.virtual_time import run_in_virtual_time
 from virtual_server import CONFIG_MAPS, Json, VirtualTimeServer, config_map
 
 
-def told(events: Iterable[Json]) -> list[tuple[str, str, int]]:
-    """Type, name and version of each event."""
+def summarize(events: Iterable[Json]) -> list[tuple[str, str, int]]:
+    """Return type, name and version of each event."""
     return [
         (each["type"], each["object"]["metadata"].get("name", ""), int(each["object"]["metadata"]["resourceVersion"]))
         for each in events
@@ -31,7 +31,7 @@ async def test_a_watch_from_a_version_sends_every_change_after_it() -> None:
     async with plane.watch(CONFIG_MAPS, resourceVersion=start, timeoutSeconds=10) as watcher:
         await plane.good("POST", CONFIG_MAPS, config_map("b"))
         await plane.good("DELETE", f"{CONFIG_MAPS}/a")
-        events = told(await watcher.rest())
+        events = summarize(await watcher.rest())
 
     assert events == [("MODIFIED", "a", start + 1), ("ADDED", "b", start + 3), ("DELETED", "a", start + 4)]
 
@@ -46,8 +46,8 @@ async def test_a_watch_without_a_version_starts_with_the_current_objects() -> No
         await plane.good("POST", CONFIG_MAPS, config_map("c"))
         later = await watcher.rest()
 
-    assert [name for _, name, _ in told(first)] == ["a", "b"]
-    assert [name for _, name, _ in told(later)] == ["c"]
+    assert [name for _, name, _ in summarize(first)] == ["a", "b"]
+    assert [name for _, name, _ in summarize(later)] == ["c"]
     assert first[0]["object"]["kind"] == "ConfigMap"
 
 
@@ -73,7 +73,7 @@ async def test_without_initial_events_a_watch_starts_at_the_current_revision() -
 
     async with plane.watch(CONFIG_MAPS, timeoutSeconds=1, **options) as watcher:
         await plane.good("POST", CONFIG_MAPS, config_map("b"))
-        events = told(await watcher.rest())
+        events = summarize(await watcher.rest())
 
     assert [name for _, name, _ in events] == ["b"]
 
@@ -116,7 +116,7 @@ async def test_a_selector_turns_changes_into_additions_and_deletions() -> None:
         await plane.good("DELETE", f"{CONFIG_MAPS}/a")
         events = await watcher.rest()
 
-    assert told(events) == [("DELETED", "a", start + 1), ("ADDED", "a", start + 3), ("DELETED", "a", start + 4)]
+    assert summarize(events) == [("DELETED", "a", start + 1), ("ADDED", "a", start + 3), ("DELETED", "a", start + 4)]
     assert events[0]["object"]["data"] == {"k": "old"}
     assert events[0]["object"]["metadata"]["labels"] == {"app": "w"}
 
@@ -141,7 +141,7 @@ async def test_a_watch_from_a_future_version_sends_nothing_until_it_is_reached()
     async with plane.watch(CONFIG_MAPS, resourceVersion=future, timeoutSeconds=5) as watcher:
         for name in "abc":
             await plane.good("POST", CONFIG_MAPS, config_map(name))
-        events = told(await watcher.rest())
+        events = summarize(await watcher.rest())
 
     assert events == [("ADDED", "c", future + 1)]
 
@@ -172,14 +172,14 @@ async def test_a_closed_watch_is_unsubscribed() -> None:
 async def test_watches_share_the_encoded_bytes_of_an_event() -> None:
     plane = VirtualTimeServer()
     query = f"{CONFIG_MAPS}?watch=1&resourceVersion={plane.server.cluster.storage.revision}"
-    answers = [await plane.send("GET", query) for _ in range(3)]
+    responses = [await plane.send("GET", query) for _ in range(3)]
     await plane.good("POST", CONFIG_MAPS, config_map("a"))
 
-    chunks = [await anext(answer.chunks()) for answer in answers]
+    chunks = [await anext(response.chunks()) for response in responses]
 
     assert chunks[0] is chunks[1] is chunks[2]
-    for answer in answers:
-        await answer.close()
+    for response in responses:
+        await response.close()
 
 
 async def test_a_watched_table_has_its_columns_in_the_first_event_only() -> None:
@@ -188,8 +188,8 @@ async def test_a_watched_table_has_its_columns_in_the_first_event_only() -> None
         await plane.good("POST", CONFIG_MAPS, config_map(name))
     table = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
-    answer = await plane.send("GET", f"{CONFIG_MAPS}?watch=1&timeoutSeconds=1", accept=table)
-    events = [line for line in (await answer.read()).splitlines() if line]
+    response = await plane.send("GET", f"{CONFIG_MAPS}?watch=1&timeoutSeconds=1", accept=table)
+    events = [line for line in (await response.read()).splitlines() if line]
 
     assert [b'"columnDefinitions":null' in line for line in events] == [False, True]
 
@@ -209,7 +209,7 @@ STEPS = st.lists(
 def test_watch_guarantees_hold_over_any_history(
     steps: list[tuple[str, str, bool]], joins: int, breaks: int, selecting: bool
 ) -> None:
-    """Ordered, unique, reliable, resumable, bookmarkable, filtered: what is told replays to what is there."""
+    """Ordered, unique, reliable, resumable, bookmarkable, filtered: replaying the events yields the current state."""
     run_in_virtual_time(_check_history(steps, joins, joins + breaks, selecting))
 
 
@@ -221,17 +221,17 @@ async def _check_history(steps: list[tuple[str, str, bool]], joins: int, breaks:
     state: dict[str, Json] = {}
     for number, step in enumerate(steps):
         if number == joins:
-            # Join late, at an old version; leave, and resume from what was told last.
+            # Start at an old version; stop, and resume from the last event.
             events += await _drained(plane, start, selector)
         if number == breaks:
             events += await _drained(plane, _last(events, start), selector)
         await _act(plane, *step)
     events += await _drained(plane, _last(events, start), selector)
 
-    versions = [version for _, _, version in told(events)]
+    versions = [version for _, _, version in summarize(events)]
     assert versions == sorted(versions)
     changes = [event for event in events if event["type"] != "BOOKMARK"]
-    assert len({version for _, _, version in told(changes)}) == len(changes)
+    assert len({version for _, _, version in summarize(changes)}) == len(changes)
     for event in changes:
         _replay(state, event)
     listed = await plane.good("GET", f"{CONFIG_MAPS}?" + "".join(f"{k}={v}" for k, v in selector.items()))

@@ -19,20 +19,22 @@ EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 
 
 def config(**spec: Any) -> Json:
-    said = {"apiVersion": "ex.io/v1", "kind": "Widget", "metadata": {"name": "w"}}
-    return {**said, "spec": spec} if spec else said
+    desired = {"apiVersion": "ex.io/v1", "kind": "Widget", "metadata": {"name": "w"}}
+    return {**desired, "spec": spec} if spec else desired
 
 
 def stored(applied: Applied) -> Json:
-    """Give the object as it would be stored."""
+    """Return the object to store."""
     metadata = {**applied.object["metadata"], "managedFields": applied.managed_fields}
     return {**applied.object, "metadata": metadata if applied.managed_fields else applied.object["metadata"]}
 
 
-def apply(live: Json | None, said: Json, endpoint: Endpoint, *, by: str, force: bool = False, now: str = LATE) -> Json:
-    before = copy.deepcopy((live, said))
-    applied = apply_patch(live, said, manager=by, endpoint=endpoint, now=now, force=force)
-    assert (live, said) == before
+def apply(
+    live: Json | None, desired: Json, endpoint: Endpoint, *, by: str, force: bool = False, now: str = LATE
+) -> Json:
+    before = copy.deepcopy((live, desired))
+    applied = apply_patch(live, desired, manager=by, endpoint=endpoint, now=now, force=force)
+    assert (live, desired) == before
     assert "managedFields" not in applied.object["metadata"]
     return stored(applied)
 
@@ -41,16 +43,16 @@ def owners(obj: Json) -> dict[str, Any]:
     return {entry["manager"]: entry["fieldsV1"].get("f:spec") for entry in obj["metadata"].get("managedFields", [])}
 
 
-def conflict(live: Json, said: Json, endpoint: Endpoint, *, by: str) -> PatchError:
+def conflict(live: Json, desired: Json, endpoint: Endpoint, *, by: str) -> PatchError:
     with pytest.raises(PatchError) as caught:
-        apply_patch(live, said, manager=by, endpoint=endpoint, now=LATE)
+        apply_patch(live, desired, manager=by, endpoint=endpoint, now=LATE)
     assert (caught.value.code, caught.value.reason) == (409, "Conflict")
     return caught.value
 
 
 def test_the_first_apply_owns_its_fields(widget: Endpoint) -> None:
-    made = apply(None, config(size=1, items=[{"name": "a", "value": "1"}]), widget, by="m1", now=EARLY)
-    assert made["metadata"]["managedFields"] == [
+    created = apply(None, config(size=1, items=[{"name": "a", "value": "1"}]), widget, by="m1", now=EARLY)
+    assert created["metadata"]["managedFields"] == [
         {
             "manager": "m1",
             "operation": "Apply",
@@ -87,9 +89,9 @@ def test_an_unowned_field_inside_an_item_keeps_the_item(widget: Endpoint) -> Non
 
 def test_a_field_of_another_manager_is_a_conflict(widget: Endpoint) -> None:
     live = apply(None, config(size=1, name="x"), widget, by="m1")
-    refused = conflict(live, config(size=2), widget, by="m2")
-    assert refused.message == 'Apply failed with 1 conflict: conflict with "m1": .spec.size'
-    assert refused.details == {
+    error = conflict(live, config(size=2), widget, by="m2")
+    assert error.message == 'Apply failed with 1 conflict: conflict with "m1": .spec.size'
+    assert error.details == {
         "causes": [{"reason": "FieldManagerConflict", "message": 'conflict with "m1"', "field": ".spec.size"}]
     }
 
@@ -101,8 +103,8 @@ def test_several_conflicts_are_listed_by_manager(widget: Endpoint) -> None:
         **live["metadata"],
         "managedFields": track_update(live, changed, manager="m1", endpoint=widget, now=LATE),
     }
-    refused = conflict(changed, config(size=2, name="y", whole={"a": "2"}), widget, by="m3")
-    assert refused.message == (
+    error = conflict(changed, config(size=2, name="y", whole={"a": "2"}), widget, by="m3")
+    assert error.message == (
         'Apply failed with 3 conflicts: conflicts with "m1" using ex.io/v1:\n- .spec.whole\n'
         'conflicts with "m2":\n- .spec.name\n- .spec.size'
     )
@@ -134,12 +136,12 @@ def test_a_new_owner_that_changes_nothing_has_no_time(widget: Endpoint) -> None:
 
 def test_an_object_without_owners_belongs_to_before_first_apply(widget: Endpoint) -> None:
     live = {**config(size=1, name="x"), "metadata": {"name": "w", "uid": "u"}}
-    refused = conflict(live, config(size=2), widget, by="m1")
-    assert refused.message == (
+    error = conflict(live, config(size=2), widget, by="m1")
+    assert error.message == (
         'Apply failed with 1 conflict: conflict with "before-first-apply" using ex.io/v1: .spec.size'
     )
-    taken = apply(live, config(size=2), widget, by="m1", force=True)
-    assert owners(taken) == {"m1": {"f:size": {}}, "before-first-apply": {".": {}, "f:name": {}}}
+    apply_as = apply(live, config(size=2), widget, by="m1", force=True)
+    assert owners(apply_as) == {"m1": {"f:size": {}}, "before-first-apply": {".": {}, "f:name": {}}}
 
 
 def test_a_manager_without_fields_has_no_entry(widget: Endpoint) -> None:
@@ -150,8 +152,8 @@ def test_a_manager_without_fields_has_no_entry(widget: Endpoint) -> None:
 
 
 def test_fields_that_the_endpoint_resets_are_merged_but_not_owned(widget: Endpoint) -> None:
-    made = apply(None, {**config(size=1), "status": {"phase": "A"}}, widget, by="m1")
-    assert "f:status" not in made["metadata"]["managedFields"][0]["fieldsV1"]
+    created = apply(None, {**config(size=1), "status": {"phase": "A"}}, widget, by="m1")
+    assert "f:status" not in created["metadata"]["managedFields"][0]["fieldsV1"]
 
 
 def test_an_apply_in_another_version_keeps_the_one_entry(widget: Endpoint) -> None:
@@ -170,7 +172,7 @@ def test_a_custom_resource_with_an_entry_of_a_removed_version_cannot_be_applied(
 
 
 @pytest.mark.parametrize(
-    ("said", "code", "message"),
+    ("desired", "code", "message"),
     [
         ({"kind": "Gadget"}, 400, "invalid object type: ex.io/v1, Kind=Gadget"),
         ({"apiVersion": "v1"}, 400, "invalid object type: /v1, Kind=Widget"),
@@ -198,10 +200,10 @@ def test_a_custom_resource_with_an_entry_of_a_removed_version_cannot_be_applied(
     ],
 )
 def test_invalid_configurations_are_rejected_with_the_texts_of_the_real_server(
-    widget: Endpoint, said: Json, code: int, message: str
+    widget: Endpoint, desired: Json, code: int, message: str
 ) -> None:
     with pytest.raises(PatchError) as caught:
-        apply_patch(None, {**config(), **said}, manager="m1", endpoint=widget, now=LATE)
+        apply_patch(None, {**config(), **desired}, manager="m1", endpoint=widget, now=LATE)
     assert (caught.value.code, caught.value.message) == (code, message)
 
 
@@ -213,10 +215,10 @@ def test_keys_of_list_items_are_completed_by_defaults(deployment: Endpoint) -> N
         "name": "d",
         "managedFields": track_update(None, live, manager="u", endpoint=deployment, now=EARLY),
     }
-    said = copy.deepcopy(live)
-    said["metadata"] = {"name": "d"}
-    said["spec"]["template"]["spec"]["containers"][0]["ports"] = [{"containerPort": 80}]
-    applied = apply_patch(live, said, manager="m1", endpoint=deployment, now=LATE)
+    desired = copy.deepcopy(live)
+    desired["metadata"] = {"name": "d"}
+    desired["spec"]["template"]["spec"]["containers"][0]["ports"] = [{"containerPort": 80}]
+    applied = apply_patch(live, desired, manager="m1", endpoint=deployment, now=LATE)
     assert applied.object["spec"] == live["spec"]
 
 
@@ -239,7 +241,7 @@ writes = st.lists(st.tuples(st.sampled_from(["m1", "m2"]), specs, st.booleans())
 bounded = settings(max_examples=60, deadline=None)
 
 
-def played(widget: Endpoint, sequence: list[tuple[str, Json, bool]]) -> Json | None:
+def apply_all(widget: Endpoint, sequence: list[tuple[str, Json, bool]]) -> Json | None:
     live = None
     for by, spec, force in sequence:
         try:
@@ -253,7 +255,7 @@ def played(widget: Endpoint, sequence: list[tuple[str, Json, bool]]) -> Json | N
 @bounded
 @given(writes)
 def test_every_owned_field_exists(widget: Endpoint, sequence: list[tuple[str, Json, bool]]) -> None:
-    live = played(widget, sequence)
+    live = apply_all(widget, sequence)
     if live is None:
         return
     there, _ = compare(widget.topology.root, {}, live)
@@ -264,10 +266,10 @@ def test_every_owned_field_exists(widget: Endpoint, sequence: list[tuple[str, Js
 @bounded
 @given(writes, specs)
 def test_applying_again_changes_nothing(widget: Endpoint, sequence: list[tuple[str, Json, bool]], spec: Json) -> None:
-    # An object that nobody owns anything of is told apart anew by every apply.
-    said = config(**{"size": 1, **spec})
-    once = apply(played(widget, sequence), said, widget, by="m3", force=True)
-    assert apply(once, said, widget, by="m3", now="2026-01-03T00:00:00Z") == once
+    # For an object without owners every apply adds `before-first-apply` again.
+    desired = config(**{"size": 1, **spec})
+    once = apply(apply_all(widget, sequence), desired, widget, by="m3", force=True)
+    assert apply(once, desired, widget, by="m3", now="2026-01-03T00:00:00Z") == once
 
 
 @bounded

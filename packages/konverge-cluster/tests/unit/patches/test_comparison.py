@@ -74,8 +74,8 @@ def test_an_open_field_that_changes_its_form_is_changed_with_its_parts(widget_to
 
 
 def test_the_fields_of_a_configuration_are_leaves_keys_and_items(widget_topology: Topology) -> None:
-    said = {"size": 1, "labels": {"a": "1"}, "items": [{"name": "a"}], "whole": {"a": "1"}, "tags": ["x"]}
-    assert fields_of(widget_topology.root, {"spec": said}) == {
+    desired = {"size": 1, "labels": {"a": "1"}, "items": [{"name": "a"}], "whole": {"a": "1"}, "tags": ["x"]}
+    assert fields_of(widget_topology.root, {"spec": desired}) == {
         "f:spec": {
             "f:size": {},
             "f:labels": {"f:a": {}},
@@ -87,8 +87,8 @@ def test_the_fields_of_a_configuration_are_leaves_keys_and_items(widget_topology
 
 
 def test_empty_and_null_containers_are_fields_but_empty_lists_are_not(widget_topology: Topology) -> None:
-    said: dict[str, Any] = {"labels": {}, "items": None, "tags": [], "atoms": [], "name": None}
-    fields = fields_of(widget_topology.root, {"spec": said})
+    desired: dict[str, Any] = {"labels": {}, "items": None, "tags": [], "atoms": [], "name": None}
+    fields = fields_of(widget_topology.root, {"spec": desired})
     assert fields == {"f:spec": {"f:labels": {}, "f:items": {}, "f:atoms": {}, "f:name": {}}}
 
 
@@ -145,10 +145,12 @@ def test_the_reverse_comparison_removes_what_was_added(widget_topology: Topology
 
 @bounded
 @given(specs, specs)
-def test_the_fields_of_a_configuration_exist_after_the_merge(widget_topology: Topology, live: Any, said: Any) -> None:
+def test_the_fields_of_a_configuration_exist_after_the_merge(
+    widget_topology: Topology, live: Any, desired: Any
+) -> None:
     root = widget_topology.root
-    merged = merge(root, {"spec": live}, {"spec": said})
-    assert merge(root, merged, {"spec": said}) is merged
-    missing = difference(fields_of(root, {"spec": said}), fields_of(root, merged))
-    # A map that is said to be empty says nothing of the keys that others have put into it.
-    assert not {path for path in missing.get("f:spec", {}) if said[path.removeprefix("f:")] != {}}
+    merged = merge(root, {"spec": live}, {"spec": desired})
+    assert merge(root, merged, {"spec": desired}) is merged
+    missing = difference(fields_of(root, {"spec": desired}), fields_of(root, merged))
+    # An empty map in the configuration does not include the keys that others have added.
+    assert not {path for path in missing.get("f:spec", {}) if desired[path.removeprefix("f:")] != {}}

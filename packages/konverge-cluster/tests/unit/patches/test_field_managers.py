@@ -66,7 +66,7 @@ def test_messages_name_manager_subresource_and_version() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "agent", "name"),
+    ("desired", "agent", "name"),
     [
         ("me", "kubectl/v1", "me"),
         ("", "kubectl/v1.36 (linux)", "kubectl"),
@@ -76,8 +76,8 @@ def test_messages_name_manager_subresource_and_version() -> None:
         ("", "", ""),
     ],
 )
-def test_the_manager_is_the_field_manager_or_the_user_agent(said: str, agent: str, name: str) -> None:
-    assert manager_name(said, agent) == name
+def test_the_manager_is_the_field_manager_or_the_user_agent(desired: str, agent: str, name: str) -> None:
+    assert manager_name(desired, agent) == name
 
 
 REPLICAS = {"apps/v1": "spec.replicas", "apps/v0": None}
@@ -88,8 +88,8 @@ def test_a_scale_shows_the_owners_of_the_replicas() -> None:
         "a", {"f:spec": {"f:replicas": {}, "f:paused": {}}}, apiVersion="apps/v1", time="2026-01-01T00:00:00Z"
     )
     others = [entry("b", {"f:spec": {"f:paused": {}}}, apiVersion="apps/v1"), entry("c", apiVersion="apps/v0")]
-    [shown] = entries_of_scale([owner, *others], REPLICAS)
-    assert shown == {**owner, "apiVersion": "autoscaling/v1", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+    [expected] = entries_of_scale([owner, *others], REPLICAS)
+    assert expected == {**owner, "apiVersion": "autoscaling/v1", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
 
 
 def test_a_manager_removed_from_the_scale_loses_the_replicas() -> None:
@@ -105,8 +105,8 @@ def test_a_manager_removed_from_the_scale_loses_the_replicas() -> None:
 
 def test_a_manager_still_in_the_scale_is_unchanged() -> None:
     before = [entry("a", {"f:spec": {"f:replicas": {}}}, apiVersion="apps/v1", operation="Apply")]
-    shown = entries_of_scale(before, REPLICAS)
-    assert entries_of_object(before, shown, api_version="apps/v1", replicas=REPLICAS) == before
+    expected = entries_of_scale(before, REPLICAS)
+    assert entries_of_object(before, expected, api_version="apps/v1", replicas=REPLICAS) == before
 
 
 def test_entries_of_versions_that_are_not_known_are_dropped() -> None:

@@ -32,13 +32,13 @@ bounded = settings(max_examples=60, deadline=None)
 
 
 def tree_of(members: frozenset[Path]) -> FieldSet:
-    made: FieldSet = {}
+    created: FieldSet = {}
     for path in members:
         entry: FieldSet = {}
         for element in reversed(path):
             entry = {element: entry}
-        made = union(made, entry)
-    return made
+        created = union(created, entry)
+    return created
 
 
 def members_of(fields: FieldSet, prefix: Path = ()) -> frozenset[Path]:
@@ -72,7 +72,7 @@ def test_sets_behave_as_sets(one: frozenset[Path], other: frozenset[Path]) -> No
 @bounded
 @given(some_paths, some_paths)
 def test_subtracting_a_path_takes_what_is_below_it_too(one: frozenset[Path], other: frozenset[Path]) -> None:
-    left = {path for path in one if not any(path[: len(taken)] == taken for taken in other)}
+    left = {path for path in one if not any(path[: len(apply_as)] == apply_as for apply_as in other)}
     assert members_of(subtract(tree_of(one), tree_of(other))) == left
 
 

@@ -210,7 +210,7 @@ operations = st.fixed_dictionaries(
 
 
 def by_copying(document: Any, patch: list[dict[str, Any]]) -> Any:
-    """Apply each operation alone, to a deep copy: sharing cannot go wrong here."""
+    """Apply each operation alone to a deep copy, so that nothing is shared."""
     for operation in patch:
         document = apply_json_patch(copy.deepcopy(document), [copy.deepcopy(operation)])
     return document

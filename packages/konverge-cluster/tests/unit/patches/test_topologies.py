@@ -27,7 +27,7 @@ def sequence_of(node: Node) -> SequenceType:
 
 
 @pytest.mark.parametrize(
-    ("said", "atomic", "keys"),
+    ("desired", "atomic", "keys"),
     [
         ({}, True, ()),
         ({"x-kubernetes-list-type": "atomic"}, True, ()),
@@ -40,9 +40,9 @@ def sequence_of(node: Node) -> SequenceType:
         ({"x-kubernetes-list-type": "atomic", "x-kubernetes-patch-strategy": "merge"}, True, ()),
     ],
 )
-def test_the_schema_determines_the_list_type(said: dict[str, Any], atomic: bool, keys: tuple[str, ...]) -> None:
-    made = sequence_of(node_of({"type": "array", "items": {"type": "string"}, **said}))
-    assert (made.atomic, made.keys) == (atomic, keys)
+def test_the_schema_determines_the_list_type(desired: dict[str, Any], atomic: bool, keys: tuple[str, ...]) -> None:
+    created = sequence_of(node_of({"type": "array", "items": {"type": "string"}, **desired}))
+    assert (created.atomic, created.keys) == (atomic, keys)
 
 
 def test_a_map_type_beside_a_reference_overrides_that_of_the_type() -> None:

@@ -26,7 +26,7 @@ def widget_of(**spec: Any) -> Json:
 
 
 def written(old: Json | None, new: Json, endpoint: Endpoint, *, by: str, now: str = LATE) -> Json:
-    """Give the object as it would be stored."""
+    """Return the object to store."""
     before = copy.deepcopy((old, new))
     entries = track_update(old, new, manager=by, endpoint=endpoint, now=now)
     assert (old, new) == before
@@ -35,7 +35,7 @@ def written(old: Json | None, new: Json, endpoint: Endpoint, *, by: str, now: st
 
 
 def edited(live: Json, **data: Any) -> Json:
-    """Give the live object with other data, its managedFields included, as a client sends it back."""
+    """Return the live object with other data, including its managedFields, as a client sends it back."""
     return {**live, "data": data}
 
 
@@ -44,8 +44,8 @@ def owners(obj: Json) -> dict[str, Any]:
 
 
 def test_a_create_owns_all_its_fields(config_map_endpoint: Endpoint) -> None:
-    made = written(None, config_map(a="1"), config_map_endpoint, by="probe", now=EARLY)
-    assert made["metadata"]["managedFields"] == [
+    created = written(None, config_map(a="1"), config_map_endpoint, by="probe", now=EARLY)
+    assert created["metadata"]["managedFields"] == [
         {
             "manager": "probe",
             "operation": "Update",
@@ -115,8 +115,8 @@ def test_unchanged_entries_are_returned_as_they_are(config_map_endpoint: Endpoin
 
 
 def test_an_update_takes_from_an_applier_too(widget: Endpoint) -> None:
-    said = {key: value for key, value in widget_of(size=1, name="x").items() if key != "metadata"}
-    applied = apply_patch(None, {**said, "metadata": {"name": "w"}}, manager="m1", endpoint=widget, now=EARLY)
+    desired = {key: value for key, value in widget_of(size=1, name="x").items() if key != "metadata"}
+    applied = apply_patch(None, {**desired, "metadata": {"name": "w"}}, manager="m1", endpoint=widget, now=EARLY)
     live = {**applied.object, "metadata": {"name": "w", "managedFields": applied.managed_fields}}
     live = written(live, {**live, "spec": {"size": 2, "name": "x"}}, widget, by="m2")
     assert owners(live) == {"m1": {"f:spec": {"f:name": {}}}, "m2": {"f:spec": {"f:size": {}}}}

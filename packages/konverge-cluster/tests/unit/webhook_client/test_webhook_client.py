@@ -74,9 +74,9 @@ async def test_ports_of_one_service_are_distinct() -> None:
     webhook_client = WebhookClient()
     webhook_client.serve("ns", "web", handle, port=8443)
 
-    answer = await webhook_client.post(Target("", "/x", service=Service("ns", "web", 8443)), REVIEW)
+    response = await webhook_client.post(Target("", "/x", service=Service("ns", "web", 8443)), REVIEW)
 
-    assert answer["path"] == "/x"
+    assert response["path"] == "/x"
     with pytest.raises(WebhookCallError, match="not found"):
         await webhook_client.post(Target("", "/x", service=Service("ns", "web")), REVIEW)
 
@@ -89,9 +89,9 @@ async def test_conversion_uses_the_same_client() -> None:
     webhook_client.serve("ns", "web", handle)
     review = {"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1", "request": {"uid": "u"}}
 
-    answer = await webhook_client.convert("widgets.ex.io", {"service": {"namespace": "ns", "name": "web"}}, review)
+    response = await webhook_client.convert("widgets.ex.io", {"service": {"namespace": "ns", "name": "web"}}, review)
 
-    assert answer["response"] == {"uid": "u"}
+    assert response["response"] == {"uid": "u"}
 
 
 @pytest.mark.parametrize("status", [199, 207, 302, 307])
@@ -121,10 +121,10 @@ async def test_a_service_reference_can_be_forwarded_to_an_address(hooks: HookSer
     bundle = hooks.authority.ca.cert.read_bytes()
     target = Target("https://hooks.test.svc:443", "/allow", bundle, Service("test", "hooks"))
 
-    answer = await webhook_client.post(target, REVIEW)
+    response = await webhook_client.post(target, REVIEW)
     await webhook_client.close()
 
-    assert answer["response"] == {"uid": "u", "allowed": True}
+    assert response["response"] == {"uid": "u", "allowed": True}
 
 
 @pytest.mark.real_time

@@ -17,22 +17,22 @@ def now() -> float:
 
 
 def after(seconds: float, response: Json) -> Any:
-    """A webhook that takes its time."""
+    """Return a webhook that responds after some seconds."""
 
-    async def answer(_request: Json) -> Json:
+    async def respond(_request: Json) -> Json:
         await asyncio.sleep(seconds)
         return response
 
-    return answer
+    return respond
 
 
 async def test_a_function_in_this_process_serves_a_service_reference() -> None:
     plane = WebhookTestServer()
     await plane.configure("mutating", plane.hook("one", patching({"op": "add", "path": "/data/b", "value": "2"})))
 
-    made = await plane.good("POST", CONFIG_MAPS, config_map("x", a="1"))
+    created = await plane.good("POST", CONFIG_MAPS, config_map("x", a="1"))
 
-    assert made["data"] == {"a": "1", "b": "2"}
+    assert created["data"] == {"a": "1", "b": "2"}
     assert plane.called == ["one"]
 
 
@@ -90,8 +90,8 @@ async def test_a_function_that_raises_is_a_server_error() -> None:
 
     _, found = await plane.request("POST", CONFIG_MAPS, config_map("x"))
 
-    said = 'an error on the server ("TimeoutError: my own clock") has prevented the request from succeeding'
-    assert found["message"].endswith(said)
+    desired = 'an error on the server ("TimeoutError: my own clock") has prevented the request from succeeding'
+    assert found["message"].endswith(desired)
 
 
 async def test_other_writes_continue_while_a_webhook_is_called() -> None:
@@ -162,7 +162,7 @@ async def test_a_webhook_for_another_version_receives_and_patches_the_object_in_
     await plane.configure("mutating", plane.hook("v2", patch, rules=[rule]))
     reference = {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}
 
-    made = await plane.good(
+    created = await plane.good(
         "POST", scalers, {"metadata": {"name": "x"}, "spec": {"maxReplicas": 3, "scaleTargetRef": reference}}
     )
 
@@ -170,8 +170,8 @@ async def test_a_webhook_for_another_version_receives_and_patches_the_object_in_
     assert (asked["kind"]["version"], asked["requestKind"]["version"]) == ("v2", "v1")
     assert (asked["resource"]["version"], asked["requestResource"]["version"]) == ("v2", "v1")
     assert asked["object"]["apiVersion"] == "autoscaling/v2"
-    assert made["apiVersion"] == "autoscaling/v1"
-    assert made["spec"]["targetCPUUtilizationPercentage"] == 55
+    assert created["apiVersion"] == "autoscaling/v1"
+    assert created["spec"]["targetCPUUtilizationPercentage"] == 55
 
 
 async def test_an_exact_rule_ignores_other_versions() -> None:
