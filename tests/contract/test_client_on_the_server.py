@@ -18,10 +18,10 @@ from konverge.client import (
     Impersonation,
     RetryPolicy,
     StaticCredentials,
-    has_condition,
-    is_deleted,
     exists,
     field_equals,
+    has_condition,
+    is_deleted,
     load_config,
 )
 from konverge.errors import (

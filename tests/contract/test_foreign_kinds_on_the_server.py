@@ -16,7 +16,7 @@ import yaml
 from konverge.codegen import models_from_crds
 from konverge.objects.codec import decode, to_wire
 from konverge.objects.conditions import set_condition
-from konverge.objects.edits import difference, whole
+from konverge.objects.edits import difference, full_object
 from konverge.objects.metadata import ObjectMeta
 from konverge.objects.quantities import Quantity
 from konverge.objects.resources import Resource
@@ -65,7 +65,7 @@ def created(plane: ControlPlane, obj: Resource, namespace: str) -> Any:
     answer = plane.request("POST", path, body=to_wire(obj))
     assert answer.status == 201, answer.body
     read = decode(type(obj), answer.body)
-    assert whole(read) == answer.json()
+    assert full_object(read) == answer.json()
     assert difference(read) == {}
     return read
 
@@ -87,7 +87,7 @@ def test_a_certificate_is_created_read_edited_and_given_a_status(served: Control
     certificate.status.not_after = datetime(2027, 1, 1, tzinfo=UTC)
     certificate.status.conditions.append(made.CertificateStatusConditions(type="Ready", status="True"))
     path = f"{path_of(made.Certificate, namespace)}/web/status"
-    answer = served.request("PUT", path, body=whole(certificate))
+    answer = served.request("PUT", path, body=full_object(certificate))
     assert answer.status == 200, answer.body
 
     read = decode(made.Certificate, answer.body)
@@ -120,7 +120,7 @@ def test_an_issuer_keeps_bytes_free_values_and_usual_conditions(served: ControlP
     assert issuer.spec.acme == acme
 
     set_condition(issuer.status.conditions, "Ready", True, reason="Registered", observed_generation=1)
-    answer = served.request("PUT", f"{path_of(made.Issuer, namespace)}/acme/status", body=whole(issuer))
+    answer = served.request("PUT", f"{path_of(made.Issuer, namespace)}/acme/status", body=full_object(issuer))
     assert answer.status == 200, answer.body
     assert decode(made.Issuer, answer.body).status == issuer.status
 

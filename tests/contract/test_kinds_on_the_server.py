@@ -16,7 +16,7 @@ from konverge.k8s.authentication.v1 import TokenRequest, TokenRequestSpec
 from konverge.k8s.autoscaling.v1 import Scale
 from konverge.k8s.core.v1 import ServiceAccount
 from konverge.objects.codec import decode, encode, from_wire, to_wire
-from konverge.objects.edits import difference, whole
+from konverge.objects.edits import difference, full_object
 from konverge.objects.kinds import Kind, split_api_version
 from konverge.objects.resources import Resource
 from konverge.testing import ControlPlane
@@ -76,7 +76,7 @@ def test_what_a_class_writes_is_taken_and_what_the_server_fills_in_is_read_witho
     read = decode(model, answer.body)
 
     assert said(to_wire(read)) == said(answer.json())
-    assert whole(read) == answer.json()
+    assert full_object(read) == answer.json()
     assert difference(read) == {}
 
 
@@ -94,7 +94,7 @@ def test_all_that_a_fresh_server_holds_is_read_without_loss(control_plane: Contr
             item |= {"apiVersion": kind.api_version, "kind": kind.kind}
             read = decode(model, json.dumps(item).encode())
             assert said(to_wire(read)) == said(item), f"{kind} {read.key}"
-            assert whole(read) == item
+            assert full_object(read) == item
             seen.add(kind.kind)
 
     assert {"APIService", "ClusterRole", "FlowSchema", "PriorityClass", "Service"} <= seen
@@ -122,7 +122,7 @@ def test_kinds_of_subresources_are_written_there(control_plane: ControlPlane, na
     path = f"{path_of(Deployment.__kind__, namespace)}/x/scale"
     scale = decode(Scale, control_plane.request("GET", path).body)
     scale.spec.replicas = 3
-    scaled = control_plane.request("PUT", path, body=whole(scale))
+    scaled = control_plane.request("PUT", path, body=full_object(scale))
     assert decode(Scale, scaled.body).spec.replicas == 3
 
     control_plane.request("POST", path_of(ServiceAccount.__kind__, namespace), body={"metadata": {"name": "x"}})

@@ -1,4 +1,4 @@
-"""Our webhook server behind the real API server and the embedded one: verdicts, patches, conversion, rotation."""
+"""konverge's webhook server with the real API server and the embedded one: denials, patches, conversion, rotation."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def opened(request: pytest.FixtureRequest) -> Opened:
     return lambda: api_client(plane)
 
 
-async def test_a_denial_reaches_the_writer_and_nothing_is_stored(opened: Opened) -> None:
+async def test_a_denial_is_returned_and_nothing_is_stored(opened: Opened) -> None:
     async with opened() as client, webhook_setup(client, check) as scene:
         with pytest.raises(Invalid) as refused:
             await scene.create(image="nginx", replicas=101)
@@ -68,7 +68,7 @@ async def test_a_denial_reaches_the_writer_and_nothing_is_stored(opened: Opened)
     assert [cause.field for cause in refused.value.causes] == ["spec.image", "spec.replicas"]
 
 
-async def test_warnings_reach_the_writer(opened: Opened, caplog: pytest.LogCaptureFixture) -> None:
+async def test_warnings_are_returned(opened: Opened, caplog: pytest.LogCaptureFixture) -> None:
     async with opened() as client, webhook_setup(client, check) as scene:
         with caplog.at_level(logging.WARNING, "konverge.client"):
             await scene.create(replicas=60)
@@ -76,7 +76,7 @@ async def test_warnings_reach_the_writer(opened: Opened, caplog: pytest.LogCaptu
     assert "that many replicas are expensive" in [record.__dict__.get("warning") for record in caplog.records]
 
 
-async def test_an_edit_is_stored_and_only_that(opened: Opened) -> None:
+async def test_only_the_change_of_the_webhook_is_stored(opened: Opened) -> None:
     def annotate(app: WebApp, *_: Any) -> None:
         app.metadata.annotations["example.com/seen"] = "a/b~c"
 
@@ -91,7 +91,7 @@ async def test_an_edit_is_stored_and_only_that(opened: Opened) -> None:
     assert (stored.spec.replicas, stored.spec.image) == (1, "nginx:1.25")
 
 
-async def test_updates_bring_the_old_object_and_deletes_the_last_one(opened: Opened) -> None:
+async def test_updates_have_the_old_object_and_deletes_the_last_one(opened: Opened) -> None:
     async with opened() as client, webhook_setup(client, check) as scene:
         made = await scene.create()
         made.spec.image = "caddy:2"
@@ -108,13 +108,13 @@ async def test_updates_bring_the_old_object_and_deletes_the_last_one(opened: Ope
             await client.get(WebApp, "web", namespace=scene.namespace)
 
 
-async def test_the_status_is_looked_at_when_asked_for(opened: Opened) -> None:
-    def judge(app: WebApp, _old: WebApp | None, request: AdmissionRequest) -> Deny | None:
+async def test_the_status_subresource_is_reviewed_on_request(opened: Opened) -> None:
+    def review_status(app: WebApp, _old: WebApp | None, request: AdmissionRequest) -> Deny | None:
         if request.subresource == "status" and app.status.available_replicas > 1:
             return Deny("that cannot be", path=".status.availableReplicas")
         return None
 
-    hook = ValidatingWebhook(WebApp, judge, operations=("UPDATE",), subresources=("status",))
+    hook = ValidatingWebhook(WebApp, review_status, operations=("UPDATE",), subresources=("status",))
     async with opened() as client, webhook_setup(client, hook) as scene:
         made = await scene.create()
         made.status.available_replicas = 2
@@ -124,7 +124,7 @@ async def test_the_status_is_looked_at_when_asked_for(opened: Opened) -> None:
         assert (await client.update_status(made)).status.available_replicas == 1
 
 
-async def test_a_dry_run_is_judged_and_has_no_effects(opened: Opened) -> None:
+async def test_a_dry_run_is_reviewed_and_has_no_effects(opened: Opened) -> None:
     effects: list[str] = []
     rehearsals: list[bool] = []
 
@@ -150,7 +150,7 @@ async def test_a_dry_run_is_judged_and_has_no_effects(opened: Opened) -> None:
     assert set(rehearsals[:-1]) == {True}
 
 
-async def test_an_exception_is_a_denial_without_the_inside(opened: Opened) -> None:
+async def test_an_exception_is_a_denial_without_internal_details(opened: Opened) -> None:
     def fail(app: WebApp, *_: Any) -> None:
         if app.name == "web":
             raise RuntimeError("password=hunter2")
@@ -166,7 +166,7 @@ async def test_an_exception_is_a_denial_without_the_inside(opened: Opened) -> No
 
 
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
-async def test_a_function_that_takes_too_long_is_up_to_the_failure_policy(opened: Opened, policy: Any) -> None:
+async def test_the_failure_policy_decides_about_a_slow_function(opened: Opened, policy: Any) -> None:
     async def hang(app: WebApp, *_: Any) -> None:
         if app.name == "web":
             await asyncio.Event().wait()
@@ -182,7 +182,7 @@ async def test_a_function_that_takes_too_long_is_up_to_the_failure_policy(opened
                 await client.get(WebApp, "web", namespace=scene.namespace)
 
 
-async def test_conditions_selectors_and_excluded_namespaces_hold(opened: Opened) -> None:
+async def test_conditions_selectors_and_excluded_namespaces_are_respected(opened: Opened) -> None:
     refuse = ValidatingWebhook(
         WebApp,
         lambda *_: Deny("no"),
@@ -221,7 +221,7 @@ async def test_kubectl_shows_denials_and_warnings(real_plane: ControlPlane, tmp_
     assert "created" in made
 
 
-async def test_a_webhook_of_one_version_sees_writes_of_the_other(opened: Opened) -> None:
+async def test_a_webhook_of_one_version_receives_writes_of_the_other(opened: Opened) -> None:
     async with opened() as client, webhook_setup(client, check, fill_in) as scene:
         metadata = ObjectMeta(name="old", namespace=scene.namespace)
         with pytest.raises(Invalid, match="an image needs a tag"):
@@ -311,7 +311,7 @@ async def test_hundreds_of_writes_survive_swaps_of_the_certificate_and_slow_sock
     assert failed == ["web-99"]
 
 
-async def test_a_new_authority_takes_over_while_writes_go_on(opened: Opened) -> None:
+async def test_a_certificate_authority_is_rotated_during_writes(opened: Opened) -> None:
     """Bootstrap, then a rotation with overlap as a leader does it, on a clock that stands at the right days."""
     moment = datetime.now(UTC) - timedelta(days=500)
     async with opened() as client, webhook_setup(client, check, fill_in) as scene:

@@ -36,8 +36,9 @@ class InProcessTransport:
         if request.timeout is None:
             return await self._handle(request)
         end = asyncio.get_running_loop().time() + request.timeout
+        limit = asyncio.timeout_at(end)
         try:
-            async with asyncio.timeout_at(end) as limit:
+            async with limit:
                 response = await self._handle(request)
         except TimeoutError as error:
             if not limit.expired():
@@ -89,8 +90,9 @@ class _TimedResponse:
         await self.close()
 
     async def _within(self, work: Awaitable[T]) -> T:
+        limit = asyncio.timeout_at(self._end)
         try:
-            async with asyncio.timeout_at(self._end) as limit:
+            async with limit:
                 return await work
         except TimeoutError as error:
             if not limit.expired():

@@ -35,7 +35,7 @@ from konverge.client.connection.deadlines import DeadlineReached, Deadlines
 from konverge.client.connection.failures import describe_error
 from konverge.client.connection.limits import Limits, TransportStats
 from konverge.client.connection.proxies import ProxyRoute
-from konverge.client.connection.sockets import set_keepalive
+from konverge.client.connection.sockets import set_keep_alive
 from konverge.client.connection.tls_buffers import limit_read_buffer
 from konverge.errors import TransportError
 from konverge.wire.messages import Request, Response
@@ -162,7 +162,7 @@ class HttpTransport:
             connector=_Connector(connections, limits=self._limits, proxy=self._proxy),
             timeout=aiohttp.ClientTimeout(sock_connect=self._limits.connect, ceil_threshold=float("inf")),
             cookie_jar=aiohttp.DummyCookieJar(),
-            response_class=_UnretriedResponse,
+            response_class=_SingleAttemptResponse,
             auto_decompress=False,
             proxy=self._proxy.url,
             max_line_size=_HEADER_BYTES,
@@ -323,7 +323,7 @@ class _HttpResponse:
         )
 
 
-class _UnretriedResponse(aiohttp.ClientResponse):
+class _SingleAttemptResponse(aiohttp.ClientResponse):
     """A response that replaces the errors after which the library would retry by one that it does not know."""
 
     async def start(self, connection: Connection) -> aiohttp.ClientResponse:
@@ -344,7 +344,7 @@ class _Connector(aiohttp.TCPConnector):
             limit=connections,
             keepalive_timeout=limits.idle,
             resolver=aiohttp.ThreadedResolver(),
-            socket_factory=lambda address: set_keepalive(socket.socket(*address[:3]), limits.peer_timeout),
+            socket_factory=lambda address: set_keep_alive(socket.socket(*address[:3]), limits.peer_timeout),
         )
         self._limits = limits
         self._proxy = proxy
@@ -383,7 +383,7 @@ class _Connector(aiohttp.TCPConnector):
         async with asyncio.timeout(timeout.sock_connect):
             sock = await tunnel.open(req.host, req.port or 443)
             try:
-                set_keepalive(sock, self._limits.peer_timeout)
+                set_keep_alive(sock, self._limits.peer_timeout)
                 _, protocol = await self._loop.create_connection(
                     self._factory, sock=sock, ssl=context, server_hostname=name
                 )

@@ -117,12 +117,13 @@ class Resource(Model, metaclass=ResourceMeta, dict=True):
         """The JSON that this object was decoded from, None for an object created in Python."""
         source = self.__dict__.get(SOURCE)
         if isinstance(source, ListItemSource):
-            source = self.__dict__[SOURCE] = source.extract()
+            source = source.extract()
+            self.set_source(source)
         return source
 
     def set_source(self, source: bytes | None) -> None:
         """Set the JSON that this object was decoded from; `decode` calls this."""
-        self.__dict__[SOURCE] = source
+        vars(self)[SOURCE] = source
 
     def __repr__(self) -> str:
         if self.kind == "Secret" and self.api_version == "v1":

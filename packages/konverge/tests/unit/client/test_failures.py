@@ -33,7 +33,10 @@ def tls_error(reason: str) -> ssl.SSLError:
         (TimeoutError(errno.ETIMEDOUT, "x"), "the peer no longer responds"),
         (OSError("Multiple exceptions: a, b"), "Multiple exceptions: a, b"),
         (OSError(), "OSError"),
-        (socket.gaierror(-2, "Name or service not known"), "the host name cannot be resolved: name or service not known"),
+        (
+            socket.gaierror(-2, "Name or service not known"),
+            "the host name cannot be resolved: name or service not known",
+        ),
         (SocksError("not allowed"), "the SOCKS proxy failed: not allowed"),
         (
             certificate_error(20, "unable to get local issuer certificate"),

@@ -92,7 +92,7 @@ async def test_the_answer_has_status_headers_and_body() -> None:
             assert response.warnings == ("299 - a", "299 - b")
             assert await response.read() == b'{"kind":"Status"}'
             assert await response.read() == b'{"kind":"Status"}'
-        assert transport.stats() == TransportStats(completed=1, failed=0, renewals=0)
+        assert transport.stats() == TransportStats(completed=1, failed=0, credential_retries=0)
 
 
 async def test_a_body_without_a_length_ends_with_its_last_chunk() -> None:
@@ -403,7 +403,9 @@ async def test_the_deadline_holds_for_the_whole_body() -> None:
     async with wired(trickle) as (transport, _):
         for read in (Response.read, rest_of):
             async with await transport.send(Request("GET", "/x", timeout=HASTE)) as response:
-                with pytest.raises(TransportError, match=r"no complete response within 0.5 s, received 9 bytes of the body"):
+                with pytest.raises(
+                    TransportError, match=r"no complete response within 0.5 s, received 9 bytes of the body"
+                ):
                     await (response.read() if read is Response.read else rest_of(response))
 
 

@@ -188,7 +188,7 @@ async def test_a_rejected_token_is_renewed_and_the_request_sent_once_more(certif
     ) as (transport, server):
         assert await status_of(transport, Request("POST", "/x", body=b"{}", timeout=10)) == 200
         assert await status_of(transport) == 200
-        assert transport.stats().renewals == 1
+        assert transport.stats().credential_retries == 1
     assert [asked.header("authorization") for asked in server.asked] == ["Bearer old", "Bearer new", "Bearer new"]
     assert [asked.body for asked in server.asked[:2]] == [b"{}", b"{}"]
 

@@ -31,4 +31,4 @@ class TransportStats:
 
     completed: int
     failed: int
-    renewals: int
+    credential_retries: int

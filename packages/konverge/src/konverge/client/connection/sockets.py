@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import socket
 
-__all__ = ["set_keepalive"]
+__all__ = ["set_keep_alive"]
 
 
-def set_keepalive(sock: socket.socket, timeout: float) -> socket.socket:
+def set_keep_alive(sock: socket.socket, timeout: float) -> socket.socket:
     """Set options that close the connection after `timeout` seconds without a sign of the peer; return the socket.
 
     An idle connection sends keepalive probes; otherwise missing acknowledgements count (TCP_USER_TIMEOUT).
