@@ -174,7 +174,7 @@ class Indexes:
             self._build(index.new_empty())
 
     def add(self, name: str, index_func: IndexFunc) -> None:
-        """Add an index and build it from the present objects; adding an equal one again does nothing.
+        """Add an index and build it from the existing objects; adding an equal one again does nothing.
 
         Raises: ValueError when the name is taken by a different index.
         """

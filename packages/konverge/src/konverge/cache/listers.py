@@ -105,9 +105,9 @@ class Lister(Generic[T]):
     # Events
 
     async def subscribe(self, handler: EventHandler) -> Callable[[], None]:
-        """Call a handler with every event from now on, present objects first; return a function that stops it.
+        """Call a handler with every event from now on, existing objects first; return a function that stops it.
 
-        Returns when the present objects have been reported, in batches. The handler is called in the same step as each
+        Returns when the existing objects have been reported, in batches. The handler is called in the same step as each
         change; it must not block.
         """
         if handler in self._subscriptions:
@@ -122,7 +122,7 @@ class Lister(Generic[T]):
         return lambda: self._unsubscribe(handler)
 
     def events(self) -> EventStream:
-        """Return a stream of events, present objects first, for readers that may be slow.
+        """Return a stream of events, existing objects first, for readers that may be slow.
 
         Close it (`contextlib.aclosing`), or it continues to collect events.
         """

@@ -239,9 +239,9 @@ class Store:
     # Subscribers
 
     def subscribe(self, handler: EventHandler, *, at_once: bool = False) -> Subscription:
-        """Call a handler with every event from now on, present objects first; close the subscription to stop.
+        """Call a handler with every event from now on, existing objects first; close the subscription to stop.
 
-        Present objects are reported by `notify_pending`, in batches, or before this returns if `at_once`.
+        Existing objects are reported by `notify_pending`, in batches, or before this returns if `at_once`.
         """
         subscription = Subscription(handler, self._unsubscribe)
         entries = self.delivered()

@@ -244,7 +244,7 @@ async def test_a_write_is_recorded_for_its_kind_only() -> None:
 # Being events
 
 
-async def test_a_handler_receives_present_objects_and_then_every_change() -> None:
+async def test_a_handler_receives_existing_objects_and_then_every_change() -> None:
     async with rig() as it:
         await it.create("a")
         maps = it.cache.declare(ConfigMap)

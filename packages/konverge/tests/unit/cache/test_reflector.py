@@ -163,7 +163,7 @@ async def test_an_object_deleted_between_two_reads_of_the_first_page_is_removed(
 
 async def test_initial_events_that_do_not_end_time_out_and_the_list_is_paged() -> None:
     async with reflector_harness(plane=await plane_with("a"), start=False) as it:
-        # A server that streams the present objects but never sends the bookmark.
+        # A server that streams the existing objects but never sends the bookmark.
         without_end = Fault(rewrite=lambda chunk: chunk.replace(b"k8s.io/initial-events-end", b"k8s.io/something"))
         it.script.add(watches(), without_end, times=1)
         async with running(it.reflector):

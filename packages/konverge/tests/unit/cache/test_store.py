@@ -488,7 +488,7 @@ async def test_a_first_list_is_reported_in_batches_and_lets_other_tasks_run() ->
     assert turns[:4] == [0, 500, 1000, 1200] or turns[:3] == [0, 500, 1000]
 
 
-async def test_a_late_subscriber_receives_present_objects_in_order() -> None:
+async def test_a_late_subscriber_receives_existing_objects_in_order() -> None:
     store = await listed(*(widget(f"a-{number}", number + 1) for number in range(5)), version=10)
     events: list[Event] = []
     store.subscribe(events.append)
