@@ -32,7 +32,7 @@ def group_of(name: str) -> str:
 
 @pytest.fixture(scope="module", params=["recorded", pytest.param("real", marks=pytest.mark.control_plane)])
 def pair(request: pytest.FixtureRequest, embedded_runner: asyncio.Runner) -> Iterator[ServerPair]:
-    """The embedded server and its judge, for all tests of this file; each test has a group of its own."""
+    """Return the embedded and the real (or recorded) server for this file; each test has its own API group."""
     embedded = EmbeddedApi(EmbeddedServer(), embedded_runner)
     if request.param == "recorded":
         if not is_recording():
@@ -41,10 +41,10 @@ def pair(request: pytest.FixtureRequest, embedded_runner: asyncio.Runner) -> Ite
         pytest.skip("the recording is being made")
     plane: ControlPlane = request.getfixturevalue("control_plane")
     real = RealApi(plane)
-    judge = RecordingApi(real, RECORDING)
-    yield ServerPair(embedded, judge)
+    recorder = RecordingApi(real, RECORDING)
+    yield ServerPair(embedded, recorder)
     if is_recording():
-        judge.save()
+        recorder.save()
     for each in real.request("GET", DEFINITIONS).json()["items"]:
         real.request("DELETE", f"{DEFINITIONS}/{each['metadata']['name']}")
 

@@ -1,6 +1,6 @@
-"""The differential fuzzer in every test run: always the same plays, so many requests as fit into a minute.
+"""The differential fuzzer in every test run: always the same scenarios, with about a minute of requests.
 
-`KONVERGE_FUZZ_REQUESTS` asks for more of them.
+`KONVERGE_FUZZ_REQUESTS` sets the number of requests.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ REQUESTS = int(os.environ.get("KONVERGE_FUZZ_REQUESTS", "8000"))
 
 
 @pytest.fixture(scope="module")
-def stage(control_plane: ControlPlane) -> Iterator[DifferentialRunner]:
-    made = DifferentialRunner(EmbeddedServerThread(), RealServer(control_plane))
-    made.prepare()
-    yield made
-    for server in made.servers:
+def runner(control_plane: ControlPlane) -> Iterator[DifferentialRunner]:
+    sessions_ = DifferentialRunner(EmbeddedServerThread(), RealServer(control_plane))
+    sessions_.prepare()
+    yield sessions_
+    for server in sessions_.servers:
         server.close()
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_generated_requests_are_answered_alike(stage: DifferentialRunner, kind: str) -> None:
-    found = fuzz(stage, requests=REQUESTS // len(KINDS), kinds=[kind])
+def test_generated_requests_give_equal_responses(runner: DifferentialRunner, kind: str) -> None:
+    found = fuzz(runner, requests=REQUESTS // len(KINDS), kinds=[kind])
 
     assert not found, "\n\n".join(map(str, found[:5]))
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
-def test_a_seed_decides_the_whole_play(kind: object) -> None:
+def test_a_seed_determines_the_whole_scenario(kind: object) -> None:
     assert scenario_of(7, kind, 30) == scenario_of(7, kind, 30)  # type: ignore[arg-type]
     assert scenario_of(7, kind, 30) != scenario_of(8, kind, 30)  # type: ignore[arg-type]

@@ -42,7 +42,7 @@ def test_aggregated_discovery_is_the_same(both: tuple[Api, Api], builtin: set[st
     assert ours.json()["items"] == wanted
 
 
-def test_aggregated_discovery_that_is_known_is_not_sent_again(api: Api) -> None:
+def test_unchanged_aggregated_discovery_is_not_sent_again(api: Api) -> None:
     first = api.request("GET", "/apis", accept=AGGREGATED)
 
     again = api.request("GET", "/apis", accept=AGGREGATED, if_none_match=first.headers["etag"])

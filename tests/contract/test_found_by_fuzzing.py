@@ -1,4 +1,4 @@
-"""What the differential fuzzer found once: short plays, each with a name, that both servers answer alike for good."""
+"""Differences that the differential fuzzer found: short named scenarios, with equal responses since."""
 
 from __future__ import annotations
 
@@ -202,17 +202,17 @@ PLAYS: dict[str, tuple[str, list[Step]]] = {
 
 
 @pytest.fixture(scope="module")
-def stage(control_plane: ControlPlane) -> Iterator[DifferentialRunner]:
-    made = DifferentialRunner(EmbeddedServerThread(), RealServer(control_plane))
-    yield made
-    for server in made.servers:
+def runner(control_plane: ControlPlane) -> Iterator[DifferentialRunner]:
+    sessions_ = DifferentialRunner(EmbeddedServerThread(), RealServer(control_plane))
+    yield sessions_
+    for server in sessions_.servers:
         server.close()
 
 
 @pytest.mark.parametrize("name", PLAYS)
-def test_a_play_is_answered_alike(stage: DifferentialRunner, name: str) -> None:
+def test_a_scenario_gives_equal_responses(runner: DifferentialRunner, name: str) -> None:
     kind, steps = PLAYS[name]
 
-    differing = stage.run(KINDS[kind], steps)
+    differing = runner.run(KINDS[kind], steps)
 
     assert differing is None, f"step {steps[differing[0]]}\nembedded: {differing[1]}\nreal: {differing[2]}"

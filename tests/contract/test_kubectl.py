@@ -1,7 +1,6 @@
-"""One kubectl script on two servers: the same exit codes and the same output, apart from uids, versions and times.
+"""One kubectl script on two servers: the same exit codes and the same output, except uids, versions and times.
 
-The steps of a script run in order on each server, both servers at the same time. Nothing acts on objects in either:
-controllers are another matter.
+The steps of a script run in order on each server, on both servers concurrently. No controllers run on either.
 """
 
 from __future__ import annotations
@@ -402,7 +401,7 @@ class Player:
     name: str
     kubectl: Kubectl
 
-    def play(self, script: str) -> list[Run]:
+    def run_script(self, script: str) -> list[Run]:
         namespace = _namespace(script)
         self.make_namespace(namespace)
         return [self._step(step, namespace) for step in SCRIPTS[script]]
@@ -426,7 +425,7 @@ def _namespace(script: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def players(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Player, Player]]:
+def runners(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Player, Player]]:
     assert control_plane.url  # the programs are there; but other tests leave kinds on the shared server
     embedded = EmbeddedServerThread()
     kubeconfig = tmp_path_factory.mktemp("embedded") / "kubeconfig"
@@ -440,9 +439,9 @@ def players(control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_a_script_gives_the_same_on_both_servers(players: tuple[Player, Player], script: str) -> None:
+def test_a_script_has_the_same_output_on_both_servers(runners: tuple[Player, Player], script: str) -> None:
     with ThreadPoolExecutor(2) as pool:
-        embedded, real = pool.map(lambda player: player.play(script), players)
+        embedded, real = pool.map(lambda runner: runner.run_script(script), runners)
 
     told = []
     for step, mine, theirs in zip(SCRIPTS[script], embedded, real, strict=True):
@@ -455,41 +454,41 @@ def _shown(run: Run) -> str:
     return f"exit {run.code}\n{run.out}\n{run.err}".rstrip()
 
 
-def test_a_watch_shows_the_same_changes(players: tuple[Player, Player]) -> None:
+def test_a_watch_shows_the_same_changes(runners: tuple[Player, Player]) -> None:
     seen = {}
-    for player in players:
-        kubectl = player.kubectl
-        player.make_namespace("shop-watch")
+    for runner in runners:
+        kubectl = runner.kubectl
+        runner.make_namespace("shop-watch")
         kubectl.run(["create", "-n", "shop-watch", "-f", "-"], text=SETTINGS)
         watch = kubectl.start(["get", "configmaps", "-n", "shop-watch", "-w", "--output-watch-events"])
         first = watch.lines(2)
         kubectl.run(["label", "-n", "shop-watch", "configmap", "settings", "tier=front"])
         kubectl.run(["create", "-n", "shop-watch", "-f", "-"], text=SETTINGS.replace("settings", "other"))
         kubectl.run(["delete", "-n", "shop-watch", "configmap", "settings"])
-        seen[player.name] = first + watch.lines(3)
+        seen[runner.name] = first + watch.lines(3)
         watch.stop()
 
     assert seen["embedded"] == seen["real"]
     assert [line.split("  ")[0] for line in seen["embedded"]] == ["EVENT", "ADDED", "MODIFIED", "ADDED", "DELETED"]
 
 
-def test_a_watch_gives_whole_objects(players: tuple[Player, Player]) -> None:
+def test_a_watch_prints_whole_objects(runners: tuple[Player, Player]) -> None:
     seen = {}
-    for player in players:
-        player.make_namespace("shop-json")
+    for runner in runners:
+        runner.make_namespace("shop-json")
         shown = 'jsonpath={.type} {.object.data.color}{"\\n"}'
-        watch = player.kubectl.start(
+        watch = runner.kubectl.start(
             ["get", "configmaps", "-n", "shop-json", "-w", "--output-watch-events", "-o", shown]
         )
-        player.kubectl.run(["create", "-n", "shop-json", "-f", "-"], text=SETTINGS)
-        seen[player.name] = watch.lines(1)
+        runner.kubectl.run(["create", "-n", "shop-json", "-f", "-"], text=SETTINGS)
+        seen[runner.name] = watch.lines(1)
         watch.stop()
 
     assert seen == {"embedded": ["ADDED blue"], "real": ["ADDED blue"]}
 
 
-def test_a_kubeconfig_of_the_embedded_server_is_read_as_one_of_the_real(players: tuple[Player, Player]) -> None:
-    for player in players:
-        run = player.kubectl.run(["version", "-o", "json"])
+def test_kubectl_reads_a_kubeconfig_of_the_embedded_server(runners: tuple[Player, Player]) -> None:
+    for runner in runners:
+        run = runner.kubectl.run(["version", "-o", "json"])
         assert run.code == 0, run.err
         assert json.loads(run.out)["serverVersion"]["minor"] == "36"

@@ -54,7 +54,7 @@ def test_pages_are_a_snapshot(api: Api) -> None:
     assert "continue" not in third["metadata"]
 
 
-def test_an_exact_version_is_shown_as_it_was(api: Api) -> None:
+def test_an_exact_version_returns_that_state(api: Api) -> None:
     api.make("configmaps", config("a"))
     then = version_of(api.make("configmaps", config("b")))
     api.request("DELETE", api.at("configmaps", "a"))
@@ -66,7 +66,7 @@ def test_an_exact_version_is_shown_as_it_was(api: Api) -> None:
     assert names(get(api, f"{path}&limit=1")) == ["a"]
 
 
-def test_a_version_of_the_future_times_out(api: Api) -> None:
+def test_a_future_version_times_out(api: Api) -> None:
     reply = api.request("GET", f"{api.at('configmaps')}?resourceVersion=99999999&resourceVersionMatch=NotOlderThan")
 
     assert (reply.status, reply.headers["retry-after"]) == (504, "1")
@@ -89,7 +89,7 @@ def test_a_watch_resumes_where_it_left_off(api: Api) -> None:
     assert versions == sorted(set(versions))
 
 
-def test_a_selector_sees_objects_come_and_go(api: Api) -> None:
+def test_a_selector_turns_changes_into_additions_and_deletions(api: Api) -> None:
     made = api.make("configmaps", config("a", k="old"))
     left = relabel(api, "a", "z")
     back = relabel(api, "a", "w")
@@ -101,7 +101,7 @@ def test_a_selector_sees_objects_come_and_go(api: Api) -> None:
     assert events[0]["object"]["metadata"]["labels"] == {"app": "w"}
 
 
-def test_a_deletion_in_two_steps_is_told_in_two_events(api: Api) -> None:
+def test_a_deletion_in_two_steps_sends_two_events(api: Api) -> None:
     wish = config("a")
     wish["metadata"]["finalizers"] = ["ex.io/f"]
     start = version_of(api.make("configmaps", wish))
@@ -114,7 +114,7 @@ def test_a_deletion_in_two_steps_is_told_in_two_events(api: Api) -> None:
     assert all("deletionTimestamp" in each["object"]["metadata"] for each in events)
 
 
-def test_a_write_that_changes_nothing_is_not_told(api: Api) -> None:
+def test_a_write_that_changes_nothing_sends_no_event(api: Api) -> None:
     made = api.make("configmaps", config("a", k="v"))
 
     again = api.request("PUT", api.at("configmaps", "a"), made).json()
@@ -135,7 +135,7 @@ def test_a_streamed_list_ends_with_its_bookmark(api: Api) -> None:
     assert set(events[2]["object"]) == {"kind", "apiVersion", "metadata"}
 
 
-def test_a_bookmark_is_never_older_than_what_was_told(api: Api) -> None:
+def test_a_bookmark_is_never_older_than_the_events_before_it(api: Api) -> None:
     start = version_of(api.make("configmaps", config("a")))
     api.make("configmaps", config("b"))
 
@@ -148,7 +148,7 @@ def test_a_bookmark_is_never_older_than_what_was_told(api: Api) -> None:
     assert all(int(version_of(each["object"])) >= int(version_of(events[0]["object"])) for each in events)
 
 
-def test_the_old_watch_paths_work(api: Api) -> None:
+def test_the_deprecated_watch_paths_work(api: Api) -> None:
     for name in "ab":
         api.make("configmaps", config(name))
     root = f"/api/v1/watch/namespaces/{api.namespace}/configmaps"

@@ -1,4 +1,4 @@
-"""Patches that do not fit, on a real API server and the patch engines: refused alike, in the same words."""
+"""Invalid patches on a real API server and with the patch engines: the same errors with the same texts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def template(**spec: Any) -> Json:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "desired",
     [
         {"spec": {"bogus": 1}},
         {"bogus": {"a": 1}},
@@ -86,18 +86,16 @@ def template(**spec: Any) -> Json:
         {"apiVersion": "", "kind": ""},
     ],
 )
-def test_a_configuration_that_does_not_fit_is_refused_in_the_same_words(
-    deployments: PatchedResource, said: Json
-) -> None:
+def test_an_invalid_configuration_is_rejected_with_the_same_text(deployments: PatchedResource, desired: Json) -> None:
     base = deployments.fresh()
-    write = applied(deployments, base["metadata"]["name"], said)
+    write = applied(deployments, base["metadata"]["name"], desired)
     compared(deployments, None, write)
-    live = compared(deployments, None, Write("POST", "m2", base, deployments.doors[0]))
+    live = compared(deployments, None, Write("POST", "m2", base, deployments.resource_paths[0]))
     compared(deployments, live, write)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "desired",
     [
         {"spec": {"bogus": 1}},
         {"spec": {"items": [{"name": "a", "bogus": 1}]}},
@@ -116,10 +114,10 @@ def test_a_configuration_that_does_not_fit_is_refused_in_the_same_words(
         {"status": {"bogus": 1}},
     ],
 )
-def test_a_custom_resource_that_does_not_fit_is_refused_in_the_same_words(things: PatchedResource, said: Json) -> None:
+def test_an_invalid_custom_resource_is_rejected_with_the_same_text(things: PatchedResource, desired: Json) -> None:
     base = things.fresh()
-    live = compared(things, None, Write("POST", "m2", base, things.doors[0]))
-    compared(things, live, applied(things, base["metadata"]["name"], said))
+    live = compared(things, None, Write("POST", "m2", base, things.resource_paths[0]))
+    compared(things, live, applied(things, base["metadata"]["name"], desired))
 
 
 @pytest.mark.parametrize(
@@ -206,10 +204,10 @@ def test_a_custom_resource_that_does_not_fit_is_refused_in_the_same_words(things
         ("strategic", {"data": {"a": ["b"]}}),
     ],
 )
-def test_odd_patches_end_alike(config_maps: PatchedResource, how: str, body: Any) -> None:
+def test_unusual_patches_have_the_same_result(config_maps: PatchedResource, how: str, body: Any) -> None:
     finalizers = {"metadata": {"finalizers": ["ex.io/a", "ex.io/b"]}, "data": {"a": "1", "b": "1"}}
     live = created(config_maps, finalizers)
-    compared(config_maps, live, Write(how, "m2", body, config_maps.doors[0]))
+    compared(config_maps, live, Write(how, "m2", body, config_maps.resource_paths[0]))
 
 
 @pytest.mark.parametrize(
@@ -238,8 +236,8 @@ def test_odd_patches_end_alike(config_maps: PatchedResource, how: str, body: Any
         {"$patch": "delete"},
     ],
 )
-def test_odd_strategic_patches_of_pods_end_alike(deployments: PatchedResource, body: Json) -> None:
+def test_unusual_strategic_patches_of_pods_have_the_same_result(deployments: PatchedResource, body: Json) -> None:
     live = created(
         deployments, {"spec": {"template": {"spec": {"containers": [{"name": n, "image": "i"} for n in "ab"]}}}}
     )
-    compared(deployments, live, Write("strategic", "m2", body, deployments.doors[0]))
+    compared(deployments, live, Write("strategic", "m2", body, deployments.resource_paths[0]))

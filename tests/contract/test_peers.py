@@ -1,6 +1,6 @@
-"""Other people's clients and frameworks on the embedded server: a custom resource from its creation to its deletion.
+"""Third-party clients and frameworks on the embedded server: a custom resource from its creation to its deletion.
 
-Each peer runs a script of its own in an environment of its own, with warnings as errors.
+Each client runs its own script in its own environment, with warnings as errors.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EmbeddedS
 
 @pytest.mark.peers
 @pytest.mark.parametrize("peer", PEERS)
-def test_a_peer_works_without_a_warning(server: tuple[EmbeddedServerThread, Path], python: Path, peer: str) -> None:
+def test_a_third_party_client_works_without_a_warning(
+    server: tuple[EmbeddedServerThread, Path], python: Path, peer: str
+) -> None:
     plane, kubeconfig = server
     namespace = f"peer-{peer.replace('_', '-')}"
     assert plane.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}).status == 201

@@ -1,4 +1,4 @@
-"""The embedded server answers as the real one does, word for word: status, warnings, body."""
+"""The embedded server gives the responses of the real one: status, warnings and body."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from two_servers import Api
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_both_servers_give_the_same_answers(both: tuple[Api, Api], name: str) -> None:
+def test_both_servers_give_the_same_responses(both: tuple[Api, Api], name: str) -> None:
     embedded, real = both
 
     for number, step in enumerate(SCRIPTS[name]):

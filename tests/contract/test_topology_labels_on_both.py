@@ -1,4 +1,4 @@
-"""A pod that is given a node knows the zone and the region that it is in: on both servers, by the same labels."""
+"""Topology labels: a pod that is assigned to a node gets the same zone and region labels on both servers."""
 
 from __future__ import annotations
 
@@ -41,9 +41,7 @@ def place(api: Api, made: dict[str, Any], node: str, *, old: bool = False, **met
     return api.request("GET", f"{pods}/{name}").json()["metadata"].get("labels")
 
 
-def test_a_pod_that_is_bound_gets_the_labels_of_the_place_and_those_of_its_binding(
-    both: tuple[Api, Api], node: str
-) -> None:
+def test_a_bound_pod_gets_the_topology_labels_and_those_of_its_binding(both: tuple[Api, Api], node: str) -> None:
     words = {"from": "binding", "app": "bound", REGION: "other"}
     ours, theirs = (
         {
@@ -60,7 +58,7 @@ def test_a_pod_that_is_bound_gets_the_labels_of_the_place_and_those_of_its_bindi
     assert ours["own"] == {"app": "web", ZONE: "z1", REGION: "r1"}
 
 
-def test_a_pod_that_comes_with_a_node_gets_the_labels_of_the_place(both: tuple[Api, Api], node: str) -> None:
+def test_a_pod_created_with_a_node_gets_the_topology_labels(both: tuple[Api, Api], node: str) -> None:
     wishes = (
         pod("plain", nodeName=node),
         pod("own", {ZONE: "mine"}, nodeName=node),

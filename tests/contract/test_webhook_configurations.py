@@ -1,4 +1,4 @@
-"""Webhook configurations: defaults and mistakes, word for word the same on both servers."""
+"""Webhook configurations: defaults and validation errors are the same on both servers."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ MISTAKES: dict[str, list[dict[str, Any]]] = {
 
 @pytest.mark.parametrize("kind", ["mutating", "validating"])
 @pytest.mark.parametrize("name", MISTAKES)
-def test_both_servers_say_the_same_about_a_configuration(both: tuple[Api, Api], name: str, kind: str) -> None:
+def test_both_servers_respond_equally_to_a_configuration(both: tuple[Api, Api], name: str, kind: str) -> None:
     body = {"metadata": {"name": "judged"}, "webhooks": MISTAKES[name]}
 
     embedded, real = (api.request("POST", f"{PATH}/{kind}webhookconfigurations?dryRun=All", body) for api in both)
@@ -106,7 +106,7 @@ def test_both_servers_say_the_same_about_a_configuration(both: tuple[Api, Api], 
     assert embedded.warnings == real.warnings
 
 
-def test_defaults_are_filled_in_and_an_update_needs_the_version(api: Api) -> None:
+def test_defaults_are_set_and_an_update_requires_the_version(api: Api) -> None:
     path = f"{PATH}/mutatingwebhookconfigurations"
     created = api.request("POST", path, {"metadata": {"name": "defaults"}, "webhooks": [HOOK]}).json()
     service = {**created["webhooks"][0], "clientConfig": {"service": {"namespace": "a", "name": "b"}}}

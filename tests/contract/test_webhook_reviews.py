@@ -1,7 +1,7 @@
-"""Which writes a webhook sees, and what it sees of them: the same reviews from both servers.
+"""Admission reviews: both servers send the same reviews for the same writes.
 
-A webhook that allows everything stands behind both. Each server gets the same requests; what the webhook was sent is
-compared, apart from uids, versions, times and the name of the user.
+Both servers call a webhook that allows everything, and receive the same requests. The reviews are compared without
+uids, versions, times and the name of the user.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ def test_rules_select_the_same_writes(pair: Pair) -> None:
     }
 
 
-def test_selectors_look_at_the_new_and_the_old_labels(pair: Pair) -> None:
+def test_selectors_match_the_new_and_the_old_labels(pair: Pair) -> None:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}
     pair.hooks.responses["/selected"] = {"allowed": True}
     selector = {"matchExpressions": [{"key": "tier", "operator": "In", "values": ["a", "b"]}]}
@@ -281,7 +281,7 @@ def test_selectors_look_at_the_new_and_the_old_labels(pair: Pair) -> None:
     assert [review["request"]["operation"] for _, _, review in embedded] == ["UPDATE"] * 3
 
 
-def test_a_namespace_selector_looks_at_the_labels_of_the_namespace(pair: Pair) -> None:
+def test_a_namespace_selector_matches_the_labels_of_the_namespace(pair: Pair) -> None:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps", "namespaces"], "operations": ["*"]}
     pair.hooks.responses["/chosen"] = {"allowed": True}
     chosen = {"matchLabels": {"chosen": "yes"}}
@@ -316,7 +316,7 @@ CONDITIONS: dict[str, str] = {
 
 @pytest.mark.parametrize("policy", ["Fail", "Ignore"])
 @pytest.mark.parametrize("name", CONDITIONS)
-def test_conditions_decide_alike(pair: Pair, name: str, policy: str) -> None:
+def test_match_conditions_have_the_same_result(pair: Pair, name: str, policy: str) -> None:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}
     pair.hooks.responses["/conditional"] = {"allowed": True}
     unready = {"matchExpressions": [{"key": "ready", "operator": "DoesNotExist"}]}
@@ -423,7 +423,7 @@ def test_a_patch_has_the_same_effect_on_both(pair: Pair, name: str) -> None:
     assert heard[0] == heard[1]
 
 
-def test_webhooks_with_effects_are_not_asked_in_a_rehearsal(pair: Pair) -> None:
+def test_webhooks_with_side_effects_are_not_called_on_a_dry_run(pair: Pair) -> None:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}
     pair.hooks.responses["/rehearsal"] = {"allowed": True}
     hooks = [pair.hook("d", "/rehearsal", [rule], sideEffects="NoneOnDryRun", namespaceSelector=HERE)]
@@ -486,7 +486,7 @@ def with_widgets(pair: Pair) -> Pair:
 
 @pytest.mark.parametrize("policy", ["Equivalent", "Exact"])
 @pytest.mark.parametrize("kind", ["mutating", "validating"])
-def test_custom_resources_are_seen_in_the_version_of_the_rule(with_widgets: Pair, kind: str, policy: str) -> None:
+def test_custom_resources_are_sent_in_the_version_of_the_rule(with_widgets: Pair, kind: str, policy: str) -> None:
     resources = ["widgets", "widgets/*"]
     rule = {"apiGroups": ["reviews.test"], "apiVersions": ["v2"], "resources": resources, "operations": ["*"]}
     with_widgets.hooks.responses["/widget"] = {"allowed": True}
@@ -509,7 +509,7 @@ def test_custom_resources_are_seen_in_the_version_of_the_rule(with_widgets: Pair
     assert len(embedded) == (10 if policy == "Equivalent" else 5)
 
 
-def test_a_patch_in_another_version_comes_back_in_that_of_the_request(with_widgets: Pair) -> None:
+def test_a_patch_in_another_version_is_converted_to_that_of_the_request(with_widgets: Pair) -> None:
     rule = {"apiGroups": ["reviews.test"], "apiVersions": ["v2"], "resources": ["widgets"], "operations": ["CREATE"]}
     changes = [{"op": "replace", "path": "/spec/size", "value": 9}, {"op": "add", "path": "/spec/bogus", "value": 1}]
     with_widgets.hooks.responses["/widget"] = patch_of(changes)

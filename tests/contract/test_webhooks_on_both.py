@@ -1,6 +1,6 @@
-"""Admission webhooks: the same webhook server behind the real API server and the embedded one, the same outcome.
+"""Admission webhooks: the real API server and the embedded one call the same webhook server, with the same results.
 
-The texts stand here as the real server writes them. `{at}` is the address of the webhook server.
+The texts are those of the real server. `{at}` is the address of the webhook server.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ def internal(message: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_a_denial_is_passed_on_with_the_name_of_the_webhook(scene: Scene, name: str) -> None:
+def test_a_denial_is_returned_with_the_name_of_the_webhook(scene: Scene, name: str) -> None:
     _, code, text = REFUSALS[name]
 
     heard = scene.create(name)
@@ -302,17 +302,17 @@ def test_a_call_that_fails_is_an_internal_error(scene: Scene, name: str) -> None
 
 
 @pytest.mark.parametrize("name", [*FAILURES, *INVALID])
-def test_a_failure_that_is_ignored_lets_the_write_pass(scene: Scene, name: str) -> None:
+def test_an_ignored_failure_allows_the_write(scene: Scene, name: str) -> None:
     assert scene.create(f"{name}-ignored").status == 201
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_a_denial_counts_whatever_the_failure_policy_says(scene: Scene, name: str) -> None:
+def test_a_denial_counts_whatever_the_failure_policy(scene: Scene, name: str) -> None:
     assert scene.create(f"{name}-ignored").status == REFUSALS[name][1]
 
 
 @pytest.mark.parametrize("name", INVALID)
-def test_an_answer_that_breaks_the_rules_is_an_internal_error(scene: Scene, name: str) -> None:
+def test_an_invalid_review_response_is_an_internal_error(scene: Scene, name: str) -> None:
     heard = scene.create(name)
 
     prefix = f'Internal error occurred: failed calling webhook "{name}.hooks.test": received invalid webhook response: '
@@ -323,14 +323,14 @@ def test_an_answer_that_breaks_the_rules_is_an_internal_error(scene: Scene, name
 
 
 @pytest.mark.parametrize("name", BAD_PATCHES)
-def test_a_patch_that_does_not_fit_is_an_internal_error(scene: Scene, name: str) -> None:
+def test_a_patch_that_does_not_apply_is_an_internal_error(scene: Scene, name: str) -> None:
     heard = scene.create(f"m-{name}")
 
     assert heard.json() == internal(BAD_PATCHES[name][1].replace("{hook}", f"m-{name}.hooks.test"))
 
 
 @pytest.mark.parametrize("name", GOOD_PATCHES)
-def test_a_patch_changes_what_is_stored(scene: Scene, name: str) -> None:
+def test_a_patch_changes_the_stored_object(scene: Scene, name: str) -> None:
     heard = scene.create(f"m-{name}")
 
     assert heard.status == 201
@@ -339,18 +339,18 @@ def test_a_patch_changes_what_is_stored(scene: Scene, name: str) -> None:
     assert "bogus" not in heard.json()
 
 
-def test_warnings_of_webhooks_reach_the_writer_each_once(scene: Scene) -> None:
+def test_each_warning_of_a_webhook_is_returned_once(scene: Scene) -> None:
     assert scene.create("m-warn").warnings == ('299 - "careful"', '299 - "with \\"quotes\\""')
 
 
-def test_nothing_is_stored_when_a_webhook_refuses(scene: Scene) -> None:
+def test_nothing_is_stored_when_a_webhook_denies(scene: Scene) -> None:
     scene.create("deny")
 
     listed = scene.server.request("GET", f"{MAPS}?labelSelector=hook%3Ddeny")
     assert listed.json()["items"] == []
 
 
-def test_an_unreachable_webhook_is_named_with_its_address(scene: Scene) -> None:
+def test_the_error_of_an_unreachable_webhook_has_its_address(scene: Scene) -> None:
     other = {"url": "https://127.0.0.1:1/x", "caBundle": scene.hooks.ca_bundle}
     scene.configure("validating", "unreachable", [scene.hook("refused", "/", clientConfig=other)])
 
@@ -361,7 +361,7 @@ def test_an_unreachable_webhook_is_named_with_its_address(scene: Scene) -> None:
     assert heard.json() == internal(f'failed calling webhook "refused.hooks.test": failed to call webhook: {dial}')
 
 
-def test_a_certificate_that_nobody_vouches_for_is_not_accepted(scene: Scene, tmp_path: Path) -> None:
+def test_an_untrusted_certificate_is_not_accepted(scene: Scene, tmp_path: Path) -> None:
     url = f"https://{scene.hooks.address}/add"
     stranger = base64.b64encode(Authority(tmp_path, "stranger").ca.cert.read_bytes()).decode()
     garbage = base64.b64encode(b"garbage").decode()
@@ -383,7 +383,7 @@ def test_a_certificate_that_nobody_vouches_for_is_not_accepted(scene: Scene, tmp
     }
 
 
-def test_a_service_that_nobody_stands_behind_is_not_found(scene: Scene) -> None:
+def test_a_service_without_a_backend_is_not_found(scene: Scene) -> None:
     service = {"namespace": "test", "name": "nobody", "path": "/x"}
     scene.configure("validating", "nobody", [scene.hook("nobody", "/", clientConfig={"service": service})])
 
@@ -448,25 +448,25 @@ def test_mutating_webhooks_run_in_the_order_of_names_then_as_listed(scene: Scene
     assert words(scene, hooks) == ("bacd", "bacd")
 
 
-def test_a_webhook_is_asked_again_once_when_a_later_one_changed_the_object(scene: Scene) -> None:
+def test_a_webhook_is_reinvoked_once_when_a_later_one_changed_the_object(scene: Scene) -> None:
     hooks = {"again": [("a", appending("a"), "IfNeeded"), ("b", appending("b"), "Never")]}
 
     assert words(scene, hooks) == ("aba", "aba")
 
 
-def test_a_change_in_the_second_round_asks_those_after_it_again(scene: Scene) -> None:
+def test_a_change_in_the_second_pass_reinvokes_the_webhooks_after_it(scene: Scene) -> None:
     hooks = {"again": [("a", appending("a"), "IfNeeded"), ("b", appending("b"), "IfNeeded")]}
 
     assert words(scene, hooks) == ("abab", "abab")
 
 
-def test_nobody_is_asked_again_when_nothing_changed_afterwards(scene: Scene) -> None:
+def test_no_webhook_is_reinvoked_when_nothing_changed_afterwards(scene: Scene) -> None:
     hooks = {"again": [("a", once("a"), "IfNeeded"), ("b", {"allowed": True}, "IfNeeded")]}
 
     assert words(scene, hooks) == ("a", "ab")
 
 
-def test_a_repeat_that_changes_nothing_ends_the_second_round(scene: Scene) -> None:
+def test_a_reinvocation_that_changes_nothing_ends_the_second_pass(scene: Scene) -> None:
     hooks = {"again": [("a", once("a"), "IfNeeded"), ("b", once("b"), "IfNeeded"), ("c", once("c"), "Never")]}
 
     assert words(scene, hooks) == ("abc", "abcab")

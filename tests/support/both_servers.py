@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from urllib.parse import parse_qsl, unquote
 
 from konverge.testing import ControlPlane
-from konverge.testing.leak_check import LeakCheckLoop, assert_no_leaks
+from konverge.testing.leak_check import LeakCheckLoop, assert_all_closed
 from konverge.wire.messages import Request
 from konverge_cluster.embedded_server import EmbeddedServer
 
@@ -171,7 +171,7 @@ class EmbeddedServerThread:
 
     def close(self) -> None:
         self.run(self.plane.stop())
-        self.run(assert_no_leaks())
+        self.run(assert_all_closed())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

@@ -238,10 +238,12 @@ def _scales_with_wrong_type(step: Step, mine: Any, theirs: Any) -> bool:
     )
 
 
-def _told(answer: Any) -> str:
+def _told(response: Any) -> str:
     """Return the message of an error response."""
     return (
-        str(answer["body"].get("message", "")) if isinstance(answer, dict) and isinstance(answer["body"], dict) else ""
+        str(response["body"].get("message", ""))
+        if isinstance(response, dict) and isinstance(response["body"], dict)
+        else ""
     )
 
 
@@ -335,8 +337,8 @@ class DifferentialRunner:
     def prepare(self) -> None:
         """Create the CRD on both servers, and wait until it is served."""
         for server in self.servers:
-            answer = server.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", WIDGET_CRD)
-            assert answer.status in (201, 409), answer.body
+            response = server.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", WIDGET_CRD)
+            assert response.status in (201, 409), response.body
             probe = {"apiVersion": "fuzz.test/v1", "kind": "Widget", "metadata": {"name": "probe"}, "spec": {}}
             for _ in range(1000):
                 if (
@@ -348,15 +350,15 @@ class DifferentialRunner:
     def sessions(self, kind: FuzzKind) -> list[ServerSession]:
         """Create a namespace on both servers; its version is older than every object of the scenario."""
         namespace = f"fuzz-{next(_numbers):06d}"
-        made = []
+        created = []
         for server in self.servers:
             body = {"metadata": {"name": namespace}}
-            voice = ServerSession(server, namespace, kind)
-            answer = server.request("POST", "/api/v1/namespaces", body)
-            assert answer.status == 201, answer.body
-            voice.last["start"] = answer.json()
-            made.append(voice)
-        return made
+            session = ServerSession(server, namespace, kind)
+            response = server.request("POST", "/api/v1/namespaces", body)
+            assert response.status == 201, response.body
+            session.last["start"] = response.json()
+            created.append(session)
+        return created
 
     def run(self, kind: FuzzKind, steps: Iterable[Step]) -> tuple[int, Any, Any] | None:
         """Run a scenario until the servers differ; return the index of that step and both responses."""
@@ -386,15 +388,15 @@ class DifferentialRunner:
 
 
 def fuzz(
-    stage: DifferentialRunner, *, requests: int, seed: int = 0, kinds: Iterable[str] = KINDS, length: int = 30
+    runner: DifferentialRunner, *, requests: int, seed: int = 0, kinds: Iterable[str] = KINDS, length: int = 30
 ) -> list[Difference]:
     """Run scenarios of all kinds in turn until `requests` requests have been sent; return the differences."""
     found: list[Difference] = []
-    stage.requests = 0
+    runner.requests = 0
     for number, name in zip(itertools.count(seed * 1_000_000), itertools.cycle(list(kinds))):
-        if stage.requests >= requests:
+        if runner.requests >= requests:
             return found
-        difference = stage.run_seed(KINDS[name], number, length)
+        difference = runner.run_seed(KINDS[name], number, length)
         if difference is not None:
             found.append(difference)
     return found
@@ -410,13 +412,13 @@ def main() -> int:
     chosen = parser.parse_args()
     embedded = EmbeddedServerThread()
     with ControlPlane() as plane:
-        stage = DifferentialRunner(embedded, RealServer(plane))
-        stage.prepare()
-        found = fuzz(stage, requests=chosen.requests, seed=chosen.seed, kinds=chosen.kind or KINDS)
+        runner = DifferentialRunner(embedded, RealServer(plane))
+        runner.prepare()
+        found = fuzz(runner, requests=chosen.requests, seed=chosen.seed, kinds=chosen.kind or KINDS)
         for difference in found:
             sys.stdout.write(f"{difference}\n\n")
-        sys.stdout.write(f"{stage.requests} requests to each server, {len(found)} differences\n")
-        for server in stage.servers:
+        sys.stdout.write(f"{runner.requests} requests to each server, {len(found)} differences\n")
+        for server in runner.servers:
             server.close()
     return 1 if found else 0
 

@@ -83,7 +83,7 @@ class ScenarioGenerator:
         self.kind = kind
         self.fields = {**METADATA, **kind.fields}
 
-    def play(self, length: int) -> list[Step]:
+    def generate(self, length: int) -> list[Step]:
         steps = [self.create() for _ in range(2)]
         while len(steps) < length - 2:
             steps.append(self._one_of(_WEIGHTS)(self))
@@ -375,4 +375,4 @@ def merge(document: Json, part: Json) -> None:
 
 def scenario_of(seed: int, kind: FuzzKind, length: int) -> list[Step]:
     """Return the scenario of a seed."""
-    return ScenarioGenerator(random.Random(f"{seed} {kind.name}"), kind).play(length)
+    return ScenarioGenerator(random.Random(f"{seed} {kind.name}"), kind).generate(length)

@@ -1,10 +1,10 @@
-"""Writes to a real API server, and what the patch engines say of them beforehand.
+"""Writes to a real API server, compared with the results of the patch engines.
 
-Before each write the engine says what will come of it, from the server's live object; then the server does it. Two
-things make that exact:
+Before each write the engine computes the result from the server's live object; then the server executes the write. Two
+details make the results comparable:
 
-- What the engine gives is not defaulted. A dry-run PUT lets the server default it, and that is compared.
-- Times are told apart by making the live ones old: every entry that the write gives a new time to stands out.
+- The engine's result is not defaulted. A dry-run PUT makes the server default it, and that is compared.
+- The times of the live object are set to an old value, so that every entry with a new time can be recognized.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _NUMBERS = itertools.count()
 
 
 class Server:
-    """The real API server over one kept connection."""
+    """The real API server, over one persistent connection."""
 
     def __init__(self, plane: ControlPlane) -> None:
         host = plane.url.removeprefix("https://")
@@ -68,7 +68,7 @@ class Server:
         self._connection.request(method, target, sent, {"Content-Type": kind, "User-Agent": agent.encode()})
         response = self._connection.getresponse()
         text = response.read()
-        # An unknown path is answered in plain text.
+        # The response for an unknown path is plain text.
         return response.status, json.loads(text) if text[:1] == b"{" else text.decode()
 
     def schemas(self, *groups: str) -> Schemas:
@@ -82,7 +82,7 @@ class Server:
 
 @dataclass(frozen=True, repr=False)
 class ResourcePath:
-    """A way to an object: the collection in one version, and the subresource."""
+    """The path of objects: the collection in one version, and the subresource."""
 
     collection: str
     endpoint: Endpoint
@@ -94,31 +94,31 @@ class ResourcePath:
 
 @dataclass(repr=False)
 class PatchedResource:
-    """A resource that writes are tried on; the first door is where its objects are made."""
+    """A resource for patch tests; objects are created through the first of its paths."""
 
     server: Server
-    doors: list[ResourcePath]
+    resource_paths: list[ResourcePath]
     base: Json
 
     def fresh(self) -> Json:
-        """Give the base object with a name that no object has."""
+        """Return the base object with a new name."""
         base: Json = json.loads(json.dumps(self.base))
         base["metadata"]["name"] = f"o{next(_NUMBERS)}"
         return base
 
-    def live(self, name: str, door: ResourcePath) -> Json:
-        """Read an object in the version of a door."""
-        return dict(self.server.request("GET", f"{door.collection}/{name}")[1])
+    def live(self, name: str, resource_path: ResourcePath) -> Json:
+        """Get an object in the version of a path."""
+        return dict(self.server.request("GET", f"{resource_path.collection}/{name}")[1])
 
 
 @dataclass
 class Write:
-    """One write: how (POST, PUT or a patch), by whom, and what."""
+    """One write: method (POST, PUT or a patch type), manager and body."""
 
     how: str
     manager: str
     body: Any
-    door: ResourcePath
+    resource_path: ResourcePath
     force: bool = False
 
     @property
@@ -128,22 +128,24 @@ class Write:
 
 
 def engine_patch(live: Json, write: Write) -> Json:
-    """Do a patch other than apply with the engine."""
+    """Execute a patch other than apply with the engine."""
     if write.how == "json":
         patched: Json = apply_json_patch(live, write.body)
         return patched
     if write.how == "merge":
         return apply_merge_patch(live, write.body)
-    return apply_strategic_patch(live, write.body, topology=write.door.endpoint.topology)
+    return apply_strategic_patch(live, write.body, topology=write.resource_path.endpoint.topology)
 
 
-def defaulted(subject: PatchedResource, obj: Json, door: ResourcePath, *, exists: bool) -> tuple[int, Json]:
-    """Ask the server what it would store, without storing it."""
+def defaulted(resource: PatchedResource, obj: Json, resource_path: ResourcePath, *, exists: bool) -> tuple[int, Json]:
+    """Return what the server would store, by a dry run."""
     if "metadata" not in obj:
         return 400, {}
     sent = {**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k != "managedFields"}}
-    method, path = ("PUT", door.path(obj["metadata"]["name"])) if exists else ("POST", door.collection)
-    status, answer = subject.server.request(method, path, sent, dryRun="All")
+    method, path = (
+        ("PUT", resource_path.path(obj["metadata"]["name"])) if exists else ("POST", resource_path.collection)
+    )
+    status, answer = resource.server.request(method, path, sent, dryRun="All")
     if status < 300:
         answer["metadata"].pop("managedFields", None)
     return status, answer
@@ -156,39 +158,39 @@ def with_managed(obj: Json, entries: list[Json]) -> Json:
     return {**obj, "metadata": metadata}
 
 
-def expectation(subject: PatchedResource, live: Json | None, write: Write) -> tuple[int, Json]:
-    """Say what the server will answer: (code, object or Status); code 0 when it will refuse the new object."""
-    endpoint = write.door.endpoint
+def expectation(resource: PatchedResource, live: Json | None, write: Write) -> tuple[int, Json]:
+    """Return the expected response: (code, object or Status); code 0 when the new object is invalid."""
+    endpoint = write.resource_path.endpoint
     try:
         if write.how == "apply":
             applied = apply_patch(
                 live, write.body, manager=write.manager, endpoint=endpoint, now=NOW, force=write.force
             )
-            status, settled = defaulted(subject, applied.object, write.door, exists=live is not None)
+            status, stored = defaulted(resource, applied.object, write.resource_path, exists=live is not None)
             if leaves_null(applied.object, endpoint):
                 return 0, applied.object
             managed = applied.managed_fields
         else:
             changed = write.body if live is None or write.how == "PUT" else engine_patch(live, write)
-            status, settled = defaulted(subject, changed, write.door, exists=live is not None)
+            status, stored = defaulted(resource, changed, write.resource_path, exists=live is not None)
             if status < 300:
-                new = before_reset(settled, changed, endpoint)
+                new = before_reset(stored, changed, endpoint)
                 managed = track_update(live, new, manager=write.manager, endpoint=endpoint, now=NOW)
     except PatchError as wrong:
         return wrong.code, {"message": wrong.message, "reason": wrong.reason, "details": wrong.details}
     if status >= 300:
-        return 0, settled
-    expected = with_managed(settled, managed)
+        return 0, stored
+    expected = with_managed(stored, managed)
     return 200, with_managed(expected, keep_times(live, expected)) if live is not None else expected
 
 
-def before_reset(settled: Json, changed: Json, endpoint: Endpoint) -> Json:
-    """Give the object at the moment when the server looks at owners: defaulted, nothing reset.
+def before_reset(stored: Json, changed: Json, endpoint: Endpoint) -> Json:
+    """Return the object for which the server computes owners: defaulted, nothing reset.
 
-    What the request says of managedFields counts; the dry run was asked without.
+    It has the managedFields of the request, which the dry run did not have.
     """
-    said = {key: value for key, value in changed["metadata"].items() if key == "managedFields"}
-    new = {**settled, "metadata": {**settled["metadata"], **said}}
+    desired = {key: value for key, value in changed["metadata"].items() if key == "managedFields"}
+    new = {**stored, "metadata": {**stored["metadata"], **desired}}
     for key in ("metadata", "spec", "status"):
         if endpoint.kind == "Thing" and f"f:{key}" in endpoint.reset[endpoint.api_version]:
             new = {**{k: v for k, v in new.items() if k != key}, **{k: v for k, v in changed.items() if k == key}}
@@ -196,9 +198,9 @@ def before_reset(settled: Json, changed: Json, endpoint: Endpoint) -> Json:
 
 
 def leaves_null(obj: Json, endpoint: Endpoint) -> bool:
-    """Tell whether an apply took all out of something whose field stays, which leaves null.
+    """Report whether an apply removed all parts of a value whose field remains, which leaves null.
 
-    The real server drops nulls that it decodes, not those that it makes: a custom resource is then invalid.
+    The real server drops nulls that it decodes, but not those that it creates: a custom resource is then invalid.
     """
     if endpoint.subresource == "status":
         return obj["kind"] == "Thing" and has_null(obj.get("status", {}))
@@ -219,7 +221,7 @@ def has_null(value: Any) -> bool:
 
 
 def masked(obj: Json) -> Json:
-    """Hide what no two runs share, and make every new time the same."""
+    """Remove values that differ between runs, and make all new times equal."""
     metadata = {
         key: value
         for key, value in obj["metadata"].items()
@@ -236,43 +238,43 @@ def masked(obj: Json) -> Json:
     return shown
 
 
-def perform(subject: PatchedResource, live: Json | None, write: Write) -> tuple[int, Json]:
-    """Do the write on the server."""
-    request = subject.server.request
+def perform(resource: PatchedResource, live: Json | None, write: Write) -> tuple[int, Json]:
+    """Execute the write on the server."""
+    request = resource.server.request
     if live is None and write.how != "apply":
-        return request("POST", write.door.collection, write.body, **write.query)
-    path = write.door.path((live or write.body)["metadata"]["name"])
+        return request("POST", write.resource_path.collection, write.body, **write.query)
+    path = write.resource_path.path((live or write.body)["metadata"]["name"])
     if write.how == "PUT":
         return request("PUT", path, write.body, **write.query)
     return request("PATCH", path, write.body, kind=CONTENT_TYPES[write.how], **write.query)
 
 
-def aged(subject: PatchedResource, obj: Json) -> Json:
-    """Make every time of the live object old, so that new ones can be told.
+def aged(resource: PatchedResource, obj: Json) -> Json:
+    """Set every time of the live object to an old value, so that new times can be recognized.
 
-    Times alone do not change on a server that sees no other change, so the entries go first and come back old.
+    The server does not store a change of times alone, so the entries are removed first and then added with old times.
     """
     entries, name = obj["metadata"].get("managedFields"), obj["metadata"]["name"]
-    path = subject.doors[0].path(name)
-    for wish in [[{}], [{**entry, "time": AGED} for entry in entries]] if entries else []:
-        patch = [{"op": "replace", "path": "/metadata/managedFields", "value": wish}]
-        status, obj = subject.server.request("PATCH", path, patch, kind=CONTENT_TYPES["json"])
+    path = resource.resource_paths[0].path(name)
+    for new_entries in [[{}], [{**entry, "time": AGED} for entry in entries]] if entries else []:
+        patch = [{"op": "replace", "path": "/metadata/managedFields", "value": new_entries}]
+        status, obj = resource.server.request("PATCH", path, patch, kind=CONTENT_TYPES["json"])
         assert status == 200, obj
-    return subject.live(name, subject.doors[0])
+    return resource.live(name, resource.resource_paths[0])
 
 
 def in_any_order(details: Json | None) -> Json | None:
-    """Sort the causes: the real server lists managers at random."""
+    """Sort the causes: the real server lists managers in random order."""
     if not details or "causes" not in details:
         return details
     return {**details, "causes": sorted(details["causes"], key=lambda cause: sorted(cause.items()))}
 
 
-def compared(subject: PatchedResource, live: Json | None, write: Write) -> Json | None:
-    """Do one write on both, compare, and give the live object after it."""
-    code, expected = expectation(subject, live, write)
-    status, answer = perform(subject, live, write)
-    told = json.dumps([write.door.path("o"), write.how, write.manager, write.force, write.body])
+def compared(resource: PatchedResource, live: Json | None, write: Write) -> Json | None:
+    """Execute one write with the engine and on the server, compare, and return the live object."""
+    code, expected = expectation(resource, live, write)
+    status, answer = perform(resource, live, write)
+    told = json.dumps([write.resource_path.path("o"), write.how, write.manager, write.force, write.body])
     if code == 0:
         # Decoding and validation are not the engine's: that both end with a refusal is all there is to compare.
         assert status >= 300, f"{told}\nexpected {expected}\ngot {answer}"
@@ -286,19 +288,21 @@ def compared(subject: PatchedResource, live: Json | None, write: Write) -> Json 
     assert code == 200, f"{told}\nexpected {expected}\ngot {json.dumps(answer)}"
     got, wanted = (json.dumps(masked(obj), sort_keys=True) for obj in (answer, expected))
     assert got == wanted, f"\n{told}\nlive   {json.dumps(live, sort_keys=True)}\nserver {got}\nengine {wanted}"
-    return aged(subject, answer)
+    return aged(resource, answer)
 
 
-def applied(subject: PatchedResource, name: str, said: Json, *, by: str = "m1", force: bool = False) -> Write:
-    """Write a configuration of the first door's kind."""
-    metadata = {**said.get("metadata", {}), "name": name}
-    identity = {"apiVersion": subject.base["apiVersion"], "kind": subject.base["kind"]}
-    return Write("apply", by, {**identity, **said, "metadata": metadata}, subject.doors[0], force=force)
+def applied(resource: PatchedResource, name: str, desired: Json, *, by: str = "m1", force: bool = False) -> Write:
+    """Return an apply of a configuration through the first path."""
+    metadata = {**desired.get("metadata", {}), "name": name}
+    identity = {"apiVersion": resource.base["apiVersion"], "kind": resource.base["kind"]}
+    return Write("apply", by, {**identity, **desired, "metadata": metadata}, resource.resource_paths[0], force=force)
 
 
-def created(subject: PatchedResource, said: Json, *, by: str = "m1") -> Json:
-    """Make an object with a POST."""
-    live = compared(subject, None, Write("POST", by, apply_merge_patch(subject.fresh(), said), subject.doors[0]))
+def created(resource: PatchedResource, desired: Json, *, by: str = "m1") -> Json:
+    """Create an object with a POST."""
+    live = compared(
+        resource, None, Write("POST", by, apply_merge_patch(resource.fresh(), desired), resource.resource_paths[0])
+    )
     assert live is not None
     return live
 

@@ -1,4 +1,4 @@
-"""The resources that patches are tried on: three built-in ones and one with a schema of every kind of list and map."""
+"""The resources of patch tests: three built-in ones and a custom one whose schema has every type of list and map."""
 
 from __future__ import annotations
 
@@ -125,11 +125,11 @@ def built_in(server: Server, group: str, schema: str, plural: str, base: Json) -
 
 
 def deployments_on(server: Server) -> PatchedResource:
-    subject = built_in(server, "apis/apps/v1", "io.k8s.api.apps.v1.Deployment", "deployments", DEPLOYMENT)
-    [main] = subject.doors
+    resource = built_in(server, "apis/apps/v1", "io.k8s.api.apps.v1.Deployment", "deployments", DEPLOYMENT)
+    [main] = resource.resource_paths
     reset = {"apps/v1": make_set("spec", "metadata.labels")}
     status = replace(main, endpoint=replace(main.endpoint, subresource="status", reset=reset))
-    return replace(subject, doors=[main, main, main, status])
+    return replace(resource, resource_paths=[main, main, main, status])
 
 
 def config_maps_on(server: Server) -> PatchedResource:
@@ -145,15 +145,15 @@ def things_on(server: Server) -> PatchedResource:
     assert status in (201, 409), answer
     topology = custom_resource_topology(SCHEMA, server.schemas("api/v1"))
     versions = {f"{GROUP}/{name}": topology for name in ("v1", "v2")}
-    doors = []
+    resource_paths = []
     for version in versions:
         main = Endpoint(version, "Thing", versions, reset={version: make_set("status")})
         reset = dict.fromkeys(versions, make_set("metadata", "spec"))
         collection = f"/apis/{version}/namespaces/default/things"
-        doors += [
+        resource_paths += [
             ResourcePath(collection, main),
             ResourcePath(collection, replace(main, subresource="status", reset=reset)),
         ]
         while server.request("GET", collection)[0] != 200:
             pass
-    return PatchedResource(server, doors, THING)
+    return PatchedResource(server, resource_paths, THING)

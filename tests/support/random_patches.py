@@ -1,4 +1,4 @@
-"""Objects and writes that are drawn: keys are there or not, values come from small sets, so that writes meet."""
+"""Random objects and writes: keys are optional and values are from small sets, so that writes overlap."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from patch_writes import Json, PatchedResource, ResourcePath, Write, compared
 
 
 class RandomObjects:
-    """Draws parts of objects: keys are there or not, values come from small sets, so that writes meet."""
+    """Generates parts of objects: keys are optional and values are from small sets, so that writes overlap."""
 
     def __init__(self, rng: Random, *, nulls: bool = False, directives: bool = False) -> None:
         self.rng = rng
@@ -25,7 +25,7 @@ class RandomObjects:
         return self.rng.random() < part
 
     def some(self, **parts: Callable[[], Any]) -> Json:
-        """Draw an object that has each key or not."""
+        """Return an object with a random subset of the keys."""
         made = {name.replace("__", "/"): make() for name, make in parts.items() if self.chance(0.55)}
         return {name: None if self._nulls and self.chance(0.08) else value for name, value in made.items()}
 
@@ -36,7 +36,7 @@ class RandomObjects:
         return self.rng.sample(values, self.rng.randint(0, len(values)))
 
     def keyed(self, key: str, values: list[Any], item: Callable[[], Json]) -> list[Json]:
-        """Draw items of a list that is a map by one key, sometimes with directives."""
+        """Return items of a list that is a map by one key, sometimes with directives."""
         made = [{key: value, **item()} for value in self.list_of(*values)]
         if self.directives:
             made = [
@@ -48,7 +48,7 @@ class RandomObjects:
         return made
 
     def ordered(self, field_name: str, key: str, made: Json) -> Json:
-        """Sometimes add the order that items shall stand in."""
+        """Sometimes add `$setElementOrder`."""
         items = made.get(field_name)
         if not self.directives or not isinstance(items, list) or not self.chance(0.3):
             return made
@@ -69,8 +69,8 @@ def metadata(draw: RandomObjects) -> Json:
         finalizers=lambda: draw.list_of("ex.io/a", "ex.io/b", "ex.io/c"),
     )
     if draw.directives and draw.chance(0.2):
-        said = made.get("finalizers") or []
-        made["$deleteFromPrimitiveList/finalizers"] = [f for f in ("ex.io/a", "ex.io/b") if f not in said]
+        desired = made.get("finalizers") or []
+        made["$deleteFromPrimitiveList/finalizers"] = [f for f in ("ex.io/a", "ex.io/b") if f not in desired]
     if draw.directives and draw.chance(0.1):
         made["$setElementOrder/finalizers"] = draw.list_of("ex.io/a", "ex.io/b", "ex.io/c")
     return made
@@ -207,7 +207,7 @@ def thing(draw: RandomObjects) -> Json:
 
 
 def json_operation(rng: Random, live: Json, roots: tuple[str, ...]) -> Json:
-    """Draw an operation that fits the live object, nearly."""
+    """Return a random operation that nearly always applies to the live object."""
     pointers = [pointer for pointer in all_pointers(live) if pointer.startswith(roots)]
     # What the server puts back after it looked at owners is left alone.
     left = (
@@ -258,22 +258,22 @@ def read(value: Any, pointer: str) -> Any:
     return value
 
 
-def run(subject: PatchedResource, rng: Random, shape: Shape) -> None:
-    """Create an object and do a handful of writes one after the other."""
-    made = apply_merge_patch(subject.fresh(), shape(RandomObjects(rng)))
-    write = Write(rng.choice(["apply", "POST"]), manager(rng), made, subject.doors[0])
-    live = compared(subject, None, write)
+def run(resource: PatchedResource, rng: Random, shape: Shape) -> None:
+    """Create an object and execute several writes, one after another."""
+    made = apply_merge_patch(resource.fresh(), shape(RandomObjects(rng)))
+    write = Write(rng.choice(["apply", "POST"]), manager(rng), made, resource.resource_paths[0])
+    live = compared(resource, None, write)
     for _ in range(rng.randint(2, 7)):
         if live is None:
             return
-        door = rng.choice(subject.doors)
-        live = subject.live(live["metadata"]["name"], door)
-        live = compared(subject, live, any_write(rng, live, shape, door))
+        resource_path = rng.choice(resource.resource_paths)
+        live = resource.live(live["metadata"]["name"], resource_path)
+        live = compared(resource, live, any_write(rng, live, shape, resource_path))
 
 
-def any_write(rng: Random, live: Json, shape: Shape, door: ResourcePath) -> Write:
-    """Draw a write to a live object."""
-    hows = ["apply"] * 4 + ["merge", "json", "PUT"] + ["strategic"] * 2 * door.endpoint.topology.structured
+def any_write(rng: Random, live: Json, shape: Shape, resource_path: ResourcePath) -> Write:
+    """Return a random write to a live object."""
+    hows = ["apply"] * 4 + ["merge", "json", "PUT"] + ["strategic"] * 2 * resource_path.endpoint.topology.structured
     how = rng.choice(hows)
     draw = RandomObjects(rng, nulls=how in ("merge", "strategic"), directives=how == "strategic")
     body: Any = shape(draw)
@@ -284,9 +284,9 @@ def any_write(rng: Random, live: Json, shape: Shape, door: ResourcePath) -> Writ
     elif how == "PUT":
         body = apply_merge_patch(live, body)
     elif how == "json":
-        roots = ("/metadata/", "/status") if door.endpoint.subresource else ("/metadata/", "/spec", "/data")
+        roots = ("/metadata/", "/status") if resource_path.endpoint.subresource else ("/metadata/", "/spec", "/data")
         body = [json_operation(rng, live, roots) for _ in range(rng.randint(1, 3))]
-    return Write(how, manager(rng), body, door, force=rng.random() < 0.4)
+    return Write(how, manager(rng), body, resource_path, force=rng.random() < 0.4)
 
 
 def manager(rng: Random) -> str:

@@ -247,10 +247,10 @@ async def test_an_event_expires_an_hour_after_its_last_write_and_watches_receive
 
     listed = await plane.good("GET", events)
     async with plane.watch(events, resourceVersion=start, timeoutSeconds=1) as watcher:
-        events = [(each["type"], each["object"]["metadata"]["name"]) for each in await watcher.rest()]
+        received = [(each["type"], each["object"]["metadata"]["name"]) for each in await watcher.rest()]
 
     assert [each["metadata"]["name"] for each in listed["items"]] == ["b"]
-    assert events == [("MODIFIED", "b"), ("DELETED", "a")]
+    assert received == [("MODIFIED", "b"), ("DELETED", "a")]
 
 
 async def test_a_lease_is_created_by_put() -> None:
