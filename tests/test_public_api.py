@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_origin
 
 import konverge
 import konverge_cluster
@@ -37,6 +37,8 @@ def modules() -> list[ModuleType]:
 
 
 def signature(thing: Any) -> str:
+    if get_origin(thing) is not None:  # an alias, such as one of Callable
+        return ""
     try:
         return ADDRESS.sub("", str(inspect.signature(thing)))
     except (TypeError, ValueError):

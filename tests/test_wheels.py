@@ -62,7 +62,7 @@ class Environment:
     def install(self, *requirements: str) -> None:
         """Install packages of this project from their wheels, and everything else from the package index."""
         pins = ("--constraint", str(ROOT / "constraints" / "dev.txt"), "--find-links", str(self.wheels))
-        command = [self.folder / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", *pins]
+        command = [str(self.folder / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", *pins]
         subprocess.run([*command, *requirements], check=True, cwd=self.work)
 
     def installed(self) -> set[str]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 import yaml
+from yaml.scanner import ScannerError
 
 from konverge_cluster.api import status_errors
 from konverge_cluster.api.go_json import MAX_DEPTH, JsonSyntaxError, duplicate_keys
@@ -168,7 +169,7 @@ def _yaml_text(error: yaml.YAMLError) -> str:
     message = getattr(error, "problem", None) or str(error)
     mark, context = getattr(error, "problem_mark", None), getattr(error, "context_mark", None)
     line = mark.line if mark is not None else 0
-    if line and isinstance(error, yaml.scanner.ScannerError):
+    if line and isinstance(error, ScannerError):
         line += 1
     line = line or (context.line if context is not None else 0)
     return f"yaml: line {line}: {message}" if line else f"yaml: {message}"

@@ -78,7 +78,6 @@ class DefaultStrategy:
     returns_deleted = False
     field_labels: tuple[str, ...] = ()
     columns: tuple[Column, ...] = DEFAULT_COLUMNS
-    schema_name = ""
     generation = False
 
     def __init__(self, info: ResourceInfo) -> None:
@@ -89,6 +88,10 @@ class DefaultStrategy:
         if self.has_status:
             self.reset_fields = ("status",)
             self._endpoints["status"] = StatusRules(self)
+
+    @property
+    def schema_name(self) -> str:
+        return ""
 
     def decode(self, document: Document) -> tuple[Document, list[str]]:
         return document, []

@@ -53,8 +53,7 @@ class NamespaceLifecycle:
 
 
 def _is_terminating(namespace: Entry) -> bool:
-    found: bool | None = namespace.cache.get("terminating")
-    if found is None:
+    if "terminating" not in namespace.cache:
         status = decode(namespace.raw).get("status") or {}
-        found = namespace.cache["terminating"] = status.get("phase") == "Terminating"
-    return found
+        namespace.cache["terminating"] = status.get("phase") == "Terminating"
+    return bool(namespace.cache["terminating"])

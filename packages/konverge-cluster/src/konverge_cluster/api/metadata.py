@@ -6,7 +6,7 @@ ones omitted, times in UTC with whole seconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -195,7 +195,8 @@ def _unknown(metadata: Mapping[str, Any], path: str) -> list[str]:
     errors = [f'unknown field "{path}.{name}"' for name in metadata if name not in FIELDS]
     for name in ("ownerReferences", "managedFields"):
         fields = FIELDS[name][1]
-        for index, each in enumerate(metadata.get(name) or ()):
+        items: Sequence[Mapping[str, Any]] = metadata.get(name) or ()
+        for index, each in enumerate(items):
             errors += [f'unknown field "{path}.{name}[{index}].{key}"' for key in each or () if key not in fields]
     return errors
 

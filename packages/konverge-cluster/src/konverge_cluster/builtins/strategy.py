@@ -9,7 +9,6 @@ the real server's registry, kind by kind.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from typing import Any, ClassVar
 
 from konverge_cluster.api.default_strategy import DefaultStrategy
@@ -159,8 +158,8 @@ class BuiltinStrategy(DefaultStrategy):
             return f"field label not supported: {label}"
         return super().unknown_field_label(label)
 
-    @cached_property
-    def schema_name(self) -> str:  # type: ignore[override]
+    @property
+    def schema_name(self) -> str:
         return schemas.schema_name(self.info.kind)
 
     def schemas(self) -> Mapping[str, Any]:

@@ -79,10 +79,10 @@ def pod_warnings(spec: Spec, path: str) -> Iterator[str]:
     for index, secret in enumerate(spec.get("imagePullSecrets", ())):
         if not secret.get("name"):
             yield f'{path}.imagePullSecrets[{index}].name: invalid empty name ""'
-    containers = [
+    containers: list[tuple[Spec, str]] = [
         (container, f"{path}.{name}[{index}]")
         for name in _CONTAINER_LISTS
-        for index, container in enumerate(spec.get(name) or ())
+        for index, container in enumerate(spec.get(name) or [])
     ]
     for container, where in containers:
         yield from _container_warnings(container, where)

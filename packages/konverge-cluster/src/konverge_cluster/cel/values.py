@@ -117,8 +117,10 @@ def equal(one: Any, other: Any) -> bool:
         return _equal_lists(one, other)
     if isinstance(one, dict) and isinstance(other, dict):
         return len(one) == len(other) and all(key in other and equal(one[key], other[key]) for key in one)
-    if not _is_number(one) or not _is_number(other):
-        return False
+    return _is_number(one) and _is_number(other) and _equal_numbers(one, other)
+
+
+def _equal_numbers(one: Any, other: Any) -> bool:
     # An int is compared with a double as a double; large ones lose precision.
     return float(one) == float(other) if type(one) is float or type(other) is float else bool(one == other)
 

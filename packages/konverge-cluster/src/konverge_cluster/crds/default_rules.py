@@ -66,10 +66,10 @@ class _Walk:
 
     def _metadata_errors(self, schema: Structural, path: str, steps: tuple[str | None, ...]) -> list[FieldError]:
         """Validate the metadata of an otherwise empty resource that has the default in its place."""
-        value = copy_json(schema.default)
+        value: Any = copy_json(schema.default)
         for step in reversed(steps):
             value = [value] if step is None else {step: value}
-        whole = {**_IDENTITY, **value}
+        whole: dict[str, Any] = _IDENTITY | value
         find = compile_embedded(self._resource, with_root=True)
         assert find is not None
         try:

@@ -99,7 +99,7 @@ class CustomResourceStrategy(DefaultStrategy):
         self.scaling = self._scale.scaling if self._scale is not None else None
         self.columns = self._table.columns
         self.field_labels = tuple(self._selectable)
-        self.schema_name = model_name(definition.group, version.name, definition.kind)
+        self._schema_name = model_name(definition.group, version.name, definition.kind)
         self.encoding_version = self._own_encoding_version()
         self.deprecation = definition.deprecation(version)
 
@@ -107,6 +107,10 @@ class CustomResourceStrategy(DefaultStrategy):
         stored = self._definition.stored_version
         same = self._schemas[stored.name] is self._schema and not self._by_webhook
         return EncodingVersion(stored.name if same else self._version.name, self._schema)
+
+    @property
+    def schema_name(self) -> str:
+        return self._schema_name
 
     @property
     def _by_webhook(self) -> bool:

@@ -31,11 +31,9 @@ def _url(url: str, path: str) -> FieldErrors:
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
-        parse_error = _port_error(host)
+        _check_port(host)
     except ValueError as error:
-        parse_error = str(error)
-    if parse_error:
-        yield required(path, f'url must be a valid URL: parse "{url}": {parse_error}{_URL_FORM}')
+        yield required(path, f'url must be a valid URL: parse "{url}": {error}{_URL_FORM}')
         return
     if parts.scheme != "https":
         yield invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_URL_FORM}")
@@ -44,9 +42,10 @@ def _url(url: str, path: str) -> FieldErrors:
     yield from _extra_parts(parts, path)
 
 
-def _port_error(host: str) -> str:
+def _check_port(host: str) -> None:
     colon, port = host.rpartition("]")[2].rpartition(":")[1:]
-    return f'invalid port ":{port}" after host' if colon and port and not port.isdigit() else ""
+    if colon and port and not port.isdigit():
+        raise ValueError(f'invalid port ":{port}" after host')
 
 
 def _extra_parts(parts: SplitResult, path: str) -> FieldErrors:

@@ -47,7 +47,7 @@ class Operator:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or dns_label_errors(self.name):
             raise ValueError(
-                f"name must be at most 63 lower-case letters, digits and '-', as in 'webapp-operator': {self.name!r:.80}"
+                f"name must be at most 63 lower-case letters, digits and '-', like 'webapp-operator': {self.name!r:.80}"
             )
         for part in ("controllers", "kinds", "webhooks", "samples", "metrics"):
             if not isinstance(getattr(self, part), tuple):

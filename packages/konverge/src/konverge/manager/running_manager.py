@@ -298,7 +298,7 @@ class RunningManager:
             async with asyncio.timeout(grace):
                 for running in self.controllers:
                     await running.queue.wait_until_idle()
-        # Once false it stays false: a write that was cancelled when the lease was lost may still be in flight at the end.
+        # Once false it stays false: a write cancelled when the lease was lost may still be in flight at the end.
         self._drained = self._drained and not any(running.active_keys() for running in self.controllers)
         if self._workers is not None:
             self._workers.cancel()

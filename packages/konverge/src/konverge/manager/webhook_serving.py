@@ -18,7 +18,7 @@ from konverge.objects import Key
 if TYPE_CHECKING:
     from konverge.webhooks import BundleTarget, CertificateSource, ManagedCertificates, Webhooks, WebhookServer
 
-__all__ = ["WebhookStages", "WebhookServing"]
+__all__ = ["WebhookServing", "WebhookStages"]
 
 _log = logging.getLogger("konverge.manager")
 

@@ -77,8 +77,8 @@ class Quantity:
     - `Quantity(q.canonical()) == q`, and `canonical` of a canonical text is that text.
 
     Measured with msgspec 0.22 on a `dict[str, Quantity]`: an entry is decoded in 0.28 us and encoded in 0.15 us, a
-    plain str in 0.05 and 0.02 us, and a Pod has about eight. A subclass of str costs the same, since msgspec passes that
-    to the hook too, and it could not be equal by value and a str at the same time.
+    plain str in 0.05 and 0.02 us, and a Pod has about eight. A subclass of str costs the same, since msgspec passes
+    that to the hook too, and it could not be equal by value and a str at the same time.
     """
 
     __slots__ = ("_amount", "_wire")

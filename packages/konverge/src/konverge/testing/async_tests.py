@@ -24,7 +24,7 @@ from typing import Any
 
 import pytest
 
-from konverge.testing.leak_check import LeakCheckLoop, assert_no_leaks
+from konverge.testing.leak_check import LeakCheckLoop, assert_all_closed
 from konverge.testing.virtual_time import VirtualTimeLoop
 
 REAL_TIME_FIXTURES = {"control_plane"}
@@ -70,4 +70,4 @@ async def _run_test(test: Callable[..., Awaitable[None]], arguments: dict[str, A
     if tasks and limit is not None:
         _, tasks = await asyncio.wait(tasks, timeout=TASK_TIMEOUT)
     assert not tasks, f"tasks left running: {sorted(str(task.get_coro()) for task in tasks)}"
-    await assert_no_leaks()
+    await assert_all_closed()

@@ -81,7 +81,7 @@ class FaultProxy:
 
     @property
     def traffic(self) -> FaultTransport:
-        """The transport to the server: its streams can be stalled, reset and closed."""
+        """The transport to the server: its streams can be paused, reset and closed."""
         if self._transport is None:
             raise RuntimeError("the proxy is not running: write `async with FaultProxy(plane) as proxy:`")
         return self._transport

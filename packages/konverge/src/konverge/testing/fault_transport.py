@@ -18,7 +18,7 @@ __all__ = ["FaultTransport"]
 class FaultTransport:
     """Forwards requests as the script allows. It works on any event loop, also in virtual time.
 
-    `stall_streams`, `reset_streams` and `close_streams` act on the responses being read at that moment, not on later
+    `pause_streams`, `reset_streams` and `close_streams` act on the responses being read at that moment, not on later
     ones.
     """
 
@@ -53,9 +53,9 @@ class FaultTransport:
         """How many responses are being read."""
         return len(self._open)
 
-    def stall_streams(self) -> int:
+    def pause_streams(self) -> int:
         """Deliver nothing more of the responses being read; return their number."""
-        return self._end_all(End.STALLED)
+        return self._end_all(End.PAUSED)
 
     def reset_streams(self) -> int:
         """Reset the connections of the responses being read; return their number."""
@@ -152,7 +152,7 @@ class _FaultResponse:
 async def _finish(end: End) -> None:
     if end is End.RESET:
         raise TransportError("the response was reset by the script")
-    if end is End.STALLED:
+    if end is End.PAUSED:
         await asyncio.get_running_loop().create_future()
 
 

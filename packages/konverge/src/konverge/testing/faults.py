@@ -31,12 +31,12 @@ __all__ = [
     "any_request",
     "connection_refused",
     "connection_reset",
-    "forbidden",
     "extra_data",
+    "forbidden",
     "lists",
     "status_response",
     "stream_closed",
-    "stream_stalled",
+    "stream_paused",
     "watches",
 ]
 
@@ -47,7 +47,7 @@ class End(Enum):
     UPSTREAM = "upstream"
     CLEAN = "clean"
     RESET = "reset"
-    STALLED = "stalled"
+    PAUSED = "paused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +116,9 @@ def stream_closed(*, after: int = 0) -> Fault:
     return Fault(keep=after, end=End.CLEAN)
 
 
-def stream_stalled(*, after: int = 0) -> Fault:
+def stream_paused(*, after: int = 0) -> Fault:
     """Send nothing after so many bytes of the body, and leave the connection open."""
-    return Fault(keep=after, end=End.STALLED)
+    return Fault(keep=after, end=End.PAUSED)
 
 
 def extra_data(data: bytes, *, after: int = 0, end: End = End.CLEAN) -> Fault:

@@ -12,7 +12,7 @@ import selectors
 import socket
 from typing import Final
 
-__all__ = ["LeakCheckLoop", "assert_no_leaks"]
+__all__ = ["LeakCheckLoop", "assert_all_closed"]
 
 _POLL_INTERVAL: Final = 0.005
 
@@ -26,7 +26,7 @@ class LeakCheckLoop(asyncio.SelectorEventLoop):
         # The self-pipe: threads and signals wake the loop with it.
         self._own = {each.fd for each in self._file_selector.get_map().values()}
 
-    async def open_resources(self, *, timeout: float = 5.0) -> list[str]:  # noqa: ASYNC109 - returns instead of raising
+    async def open_resources(self, *, timeout: float = 5.0) -> list[str]:
         """Return the open resources as text. Connections get `timeout` seconds to close, a listener counts at once."""
         end = self.time() + timeout
         while fds := self._open_fds():
@@ -43,7 +43,7 @@ class LeakCheckLoop(asyncio.SelectorEventLoop):
         return {fd for fd in registered | unregistered if fd >= 0} - self._own
 
 
-async def assert_no_leaks() -> None:
+async def assert_all_closed() -> None:
     """Fail if the running loop, when it is a `LeakCheckLoop`, still has open resources."""
     loop = asyncio.get_running_loop()
     leaks = await loop.open_resources() if isinstance(loop, LeakCheckLoop) else []

@@ -1,4 +1,4 @@
-"""Admission and conversion webhooks: typed functions, a server for them, and certificates that are renewed automatically.
+"""Admission and conversion webhooks: typed functions, a server for them, and managed certificates.
 
     hooks = Webhooks(check_image, fill_in, ConversionWebhook(WebApp, Converter(WebAppV1Beta1, WebApp, up, down)))
     server = WebhookServer(hooks)

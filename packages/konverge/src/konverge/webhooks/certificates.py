@@ -32,7 +32,7 @@ from konverge.webhooks.rotation import (
     RotationPolicy,
     apply_actions,
     next_rotation,
-    plan_rotation,
+    select_actions,
 )
 
 __all__ = [
@@ -163,7 +163,7 @@ class ManagedCertificates:
         return _raise_conflicts(self._secret)
 
     async def rotate(self) -> float:
-        """Take the actions that are due; return the seconds until the next check.
+        """Execute the due actions; return the seconds until the next check.
 
         Raises: KonvergeError when a request fails; the next call takes the remaining actions.
         """
@@ -200,7 +200,7 @@ class ManagedCertificates:
             await asyncio.sleep(delay)
 
     def _plan(self, state: CertificateState) -> tuple[Action, ...]:
-        return plan_rotation(state, frozenset(self._hosts), self._clock(), self._policy)
+        return select_actions(state, frozenset(self._hosts), self._clock(), self._policy)
 
     def _delay(self, state: CertificateState) -> float:
         due = next_rotation(state, self._policy)

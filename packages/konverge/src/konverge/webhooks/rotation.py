@@ -7,7 +7,7 @@ The life cycle of an authority:
 2. *current*: after the overlap, when every API server trusts it. The next serving certificate is signed with it.
 3. *former*: its successor signs. It stays trusted until it expires, for replicas that still use certificates from it.
 
-Rules, whenever and however often `plan_rotation` is called:
+Rules, whenever and however often `select_actions` is called:
 
 1. While it is called more often than the renewal windows, the serving certificate is always valid, and its authority
    has been trusted for the overlap before the certificate is used.
@@ -23,11 +23,11 @@ from enum import StrEnum
 
 from konverge.webhooks.authorities import KeyPair, make_authority, sign_serving, split_bundle
 
-__all__ = ["Action", "CertificateState", "RotationPolicy", "apply_actions", "next_rotation", "plan_rotation"]
+__all__ = ["Action", "CertificateState", "RotationPolicy", "apply_actions", "next_rotation", "select_actions"]
 
 
 class Action(StrEnum):
-    """One action of a rotation; `plan_rotation` returns them in the order of execution."""
+    """One action of a rotation; `select_actions` returns them in the order of execution."""
 
     START_OVER = "create an authority, trust it and sign with it at once"
     ADD_AUTHORITY = "create the next authority and trust it beside the current one"
@@ -56,11 +56,11 @@ class RotationPolicy:
         if not timedelta(0) <= self.overlap <= self.authority / 6:
             raise ValueError("the overlap must be at most a sixth of an authority's lifetime")
 
-    def authority_renewal(self, authority: KeyPair) -> datetime:
+    def renew_authority_at(self, authority: KeyPair) -> datetime:
         """Return the time from which an authority needs a successor."""
         return authority.expires - self.authority / 3
 
-    def serving_renewal(self, serving: KeyPair) -> datetime:
+    def renew_serving_at(self, serving: KeyPair) -> datetime:
         """Return the time from which a serving certificate needs a successor."""
         return serving.expires - (serving.expires - serving.created) / 3
 
@@ -84,7 +84,7 @@ class CertificateState:
         return any(signer.has_signed(serving) for signer in signers)
 
 
-def plan_rotation(
+def select_actions(
     state: CertificateState, hosts: frozenset[str], now: datetime, policy: RotationPolicy
 ) -> tuple[Action, ...]:
     """Return the actions that are due now; most of the time there are none."""
@@ -96,13 +96,13 @@ def plan_rotation(
     elif signer is None:
         actions.append(Action.START_OVER)
     elif not _is_valid(state.next, now):
-        if now >= policy.authority_renewal(signer):
+        if now >= policy.renew_authority_at(signer):
             actions.append(Action.ADD_AUTHORITY)
     elif state.next is not None and now >= state.next.created + policy.overlap:
         actions.append(Action.PROMOTE)
     if not actions or actions == [Action.ADD_AUTHORITY]:
         serving = state.serving
-        if serving is None or not state.is_usable(hosts, now) or now >= policy.serving_renewal(serving):
+        if serving is None or not state.is_usable(hosts, now) or now >= policy.renew_serving_at(serving):
             actions.append(Action.RENEW)
     if any(expires <= now for _, expires in split_bundle(state.bundle)) and Action.START_OVER not in actions:
         actions.append(Action.DROP_EXPIRED)
@@ -113,9 +113,9 @@ def next_rotation(state: CertificateState, policy: RotationPolicy) -> datetime |
     """Return the next time at which an action is due, if the state does not change; None when one is due now."""
     if state.current is None or state.serving is None:
         return None
-    times = [policy.serving_renewal(state.serving), *(expires for _, expires in split_bundle(state.bundle))]
+    times = [policy.renew_serving_at(state.serving), *(expires for _, expires in split_bundle(state.bundle))]
     if state.next is None:
-        times.append(policy.authority_renewal(state.current))
+        times.append(policy.renew_authority_at(state.current))
     else:
         times.append(state.next.created + policy.overlap)
     return min(times)

@@ -1,7 +1,7 @@
 """The HTTPS server of webhooks: sockets and TLS in front of `Webhooks`. Rules:
 
-1. Everything is limited: handshake, first request and body have a timeout, bodies a size, connections and buffered bytes
-   a maximum. A slow client does not occupy a slot for reviews.
+1. Everything is limited: handshake, first request and body have a timeout, bodies a size, connections and buffered
+   bytes a maximum. A slow client does not occupy a slot for reviews.
 2. Every rejection is a Status as JSON, so that its message reaches the client of the write.
 3. A connection outlives its certificate: a new certificate is used for new handshakes only.
 4. An idle connection is kept open longer than the API server keeps it (90 s), so that the API server closes it. The
@@ -39,8 +39,8 @@ _log = logging.getLogger("konverge.webhooks")
 class ServerLimits:
     """The limits of the server. Sizes are in bytes, times in seconds.
 
-    `body` is for admission reviews: the new and the old object, and the review around them. A conversion review contains
-    a whole list. `buffered` is the total of all bodies in memory.
+    `body` is for admission reviews: the new and the old object, and the review around them. A conversion review
+    contains a whole list. `buffered` is the total of all bodies in memory.
     """
 
     body: int = 7 * _MIB

@@ -66,9 +66,10 @@ class PodStrategy(BuiltinStrategy):
         new["metadata"]["generation"] = 1
         if new["spec"].get("terminationGracePeriodSeconds", 0) < 0:
             new["spec"]["terminationGracePeriodSeconds"] = 1
-        new["status"] = {"phase": "Pending", "qosClass": qos_class(new["spec"])}
+        status: Document = {"phase": "Pending", "qosClass": qos_class(new["spec"])}
         if new["spec"].get("schedulingGates"):
-            new["status"]["conditions"] = [{**_SCHEDULING_GATED, "lastTransitionTime": context.now}]
+            status["conditions"] = [{**_SCHEDULING_GATED, "lastTransitionTime": context.now}]
+        new["status"] = status
 
     check = staticmethod(pods.validate_pod_create)
 

@@ -229,7 +229,8 @@ def validate_limit_range(new: Spec) -> FieldErrors:
             yield duplicate(f"{path}.type", item["type"])
         seen.add(item["type"])
         yield from _validate_limit_names(item, path)
-        names = {name for kind in _LIMIT_KINDS for name in item.get(kind, ())}
+        limits: list[Spec] = [item[kind] for kind in _LIMIT_KINDS if kind in item]
+        names = {name for each in limits for name in each}
         for name in sorted(names):
             yield from _validate_limit_bounds(item, name, path)
 
