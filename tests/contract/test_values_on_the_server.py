@@ -110,7 +110,7 @@ def test_the_server_refuses_the_texts_that_we_refuse(control_plane: ControlPlane
     answer = post(control_plane, "/api/v1/namespaces/default/limitranges", {"metadata": {"name": "x"}, "spec": spec})
 
     assert answer["code"] == 400
-    with pytest.raises(ValueError, match="is no quantity"):
+    with pytest.raises(ValueError, match="is not a quantity"):
         Quantity(text)
 
 

@@ -7,7 +7,7 @@ import ssl
 import pytest
 
 from konverge.client.connection.failures import describe_error
-from konverge.client.connection.sockets import set_keepalive
+from konverge.client.connection.sockets import set_keep_alive
 from konverge.client.connection.socks import SocksError
 
 
@@ -66,7 +66,7 @@ def test_what_went_wrong_is_said_in_words(error: Exception, words: str) -> None:
 
 def test_a_dead_peer_is_noticed_by_the_system() -> None:
     with socket.socket() as link:
-        set_keepalive(link, 30.0)
+        set_keep_alive(link, 30.0)
         assert link.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         assert link.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         if hasattr(socket, "TCP_USER_TIMEOUT"):

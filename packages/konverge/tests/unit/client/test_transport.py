@@ -403,9 +403,7 @@ async def test_the_deadline_holds_for_the_whole_body() -> None:
     async with wired(trickle) as (transport, _):
         for read in (Response.read, rest_of):
             async with await transport.send(Request("GET", "/x", timeout=HASTE)) as response:
-                with pytest.raises(
-                    TransportError, match=r"no complete response within 0.5 s, received 9 bytes of the body"
-                ):
+                with pytest.raises(TransportError, match=r"no complete response within 0.5 s, received 9 bytes"):
                     await (response.read() if read is Response.read else rest_of(response))
 
 
