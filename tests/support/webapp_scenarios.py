@@ -1,4 +1,4 @@
-"""One play of a user with a WebApp, from its creation to its end, also with an operator that is killed on the way."""
+"""A scenario with one WebApp, from its creation to its deletion, optionally with an operator that is killed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from webapps import WebAppEnvironment, webapp, webapp_environment
 
 __all__ = ["CrashingTransport", "run_scenario", "run_user_steps"]
 
-PARTS = ("deployments", "services", "ingresses", "horizontalpodautoscalers")
+PLURALS = ("deployments", "services", "ingresses", "horizontalpodautoscalers")
 VOLATILE = {
     "lastUpdateTime",
     "uid",
@@ -32,7 +32,7 @@ VOLATILE = {
 
 @dataclass
 class CrashingTransport:
-    """The way of a process that is killed at its write number `at`, before the server has it or after."""
+    """The transport of a process that is killed at write number `at`, before or after the server handles the write."""
 
     env: WebAppEnvironment
     at: int
@@ -50,24 +50,24 @@ class CrashingTransport:
         if request.method == "GET" or "/events" in request.path or "accessreviews" in request.path:
             return await self._inner.send(request)
         self.writes += 1
-        dies = self.writes == self.at
-        if dies and not self.after:
-            await self._die()
+        crashes = self.writes == self.at
+        if crashes and not self.after:
+            await self._crash()
         response = await self._inner.send(request)
         self._count(request, response)
-        if dies:
-            await self._die()
+        if crashes:
+            await self._crash()
         return response
 
     async def close(self) -> None:
         await self._inner.close()
 
-    async def _die(self) -> None:
+    async def _crash(self) -> None:
         self.killed.set()
         await asyncio.get_running_loop().create_future()
 
     def _count(self, request: Request, response: Response) -> None:
-        plural = next((one for one in PARTS if f"/{one}/" in request.path), "")
+        plural = next((one for one in PLURALS if f"/{one}/" in request.path), "")
         if plural and response.status == 201:
             self.counts[f"create {plural}"] += 1
         elif plural and request.method == "DELETE" and response.status < 300:
@@ -75,31 +75,31 @@ class CrashingTransport:
 
 
 async def run_user_steps(env: WebAppEnvironment) -> dict[str, Any]:
-    """Play what a user does, step by step, each to its end; give what is there in between and in the end."""
-    seen: dict[str, Any] = {}
+    """Run the steps of a user, wait after each until it is done, and return snapshots of the objects."""
+    snapshots: dict[str, Any] = {}
     await env.client.create(webapp(ingress={"host": "a.example.com"}, rollback=True, progressDeadlineSeconds=60))
     await env.reaches(Phase.READY, within=400)
     await env.change(replicas=4, autoscaling={"minReplicas": 2, "maxReplicas": 6})
     await env.reaches(Phase.READY, within=400)
     await settled(env)
-    seen["scaled"] = await snapshot(env)
+    snapshots["scaled"] = await snapshot(env)
     await env.change(image="nginx:bad", autoscaling=None, ingress=None)
     await env.until(lambda: _is_rolled_back(env), within=400)
     await settled(env)
-    seen["rolled back"] = await snapshot(env)
+    snapshots["rolled back"] = await snapshot(env)
     await env.client.delete(Deployment, "web")
     await env.change(image="nginx:1.27")
     await env.reaches(Phase.READY, within=400)
     await settled(env)
-    seen["healed"] = await snapshot(env)
+    snapshots["healed"] = await snapshot(env)
     await env.client.delete("webapps.example.com", "web")
     await env.until(lambda: _is_gone(env), within=400)
-    seen["gone"] = await snapshot(env)
-    return seen
+    snapshots["gone"] = await snapshot(env)
+    return snapshots
 
 
 async def settled(env: WebAppEnvironment) -> None:
-    """Wait until at least one more reconcile has found nothing to do."""
+    """Wait until at least one more reconcile has changed nothing."""
     await asyncio.sleep(40)
 
 
@@ -121,7 +121,7 @@ async def _is_gone(env: WebAppEnvironment) -> bool:
 
 
 async def snapshot(env: WebAppEnvironment) -> list[Any]:
-    """What is there, without what differs from run to run."""
+    """Return the objects without fields that differ from run to run."""
     found: list[Any] = []
     for kind in (*KINDS, None):
         for one in await env.client.list(kind or type(webapp()), namespace="default"):
@@ -143,14 +143,14 @@ async def run_scenario(at: int, *, after: bool) -> tuple[CrashingTransport, Coun
         crashing = CrashingTransport(env, at, after)
         second = CrashingTransport(env, 0, after=False)
 
-        async def live() -> None:
+        async def run_operator() -> None:
             async with env.operating(transport=crashing):
                 await crashing.killed.wait()
             async with env.operating(transport=second):
                 await asyncio.Event().wait()
 
         async with asyncio.TaskGroup() as tasks:
-            life = tasks.create_task(live())
-            seen = await run_user_steps(env)
-            life.cancel()
-        return crashing, crashing.counts + second.counts, seen
+            operator = tasks.create_task(run_operator())
+            snapshots = await run_user_steps(env)
+            operator.cancel()
+        return crashing, crashing.counts + second.counts, snapshots

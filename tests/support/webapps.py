@@ -1,7 +1,7 @@
-"""The WebApp operator at work: on an embedded cluster whose kubelet is here, on virtual time.
+"""An environment for the WebApp operator: an embedded cluster with a fake kubelet, on virtual time.
 
-A `WebAppEnvironment` is an embedded server with the workload controllers and a kubelet stand-in. The test is the user. What
-the operator sends goes by a way of its own, where faults happen and writes are counted.
+A `WebAppEnvironment` is an embedded server with the workload controllers and a fake kubelet. The test is the user. The
+operator has its own transport, which injects faults and records writes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from konverge import (
     controller_for,
     crd_for,
 )
-from konverge.client import InProcessTransport, ClientOptions
+from konverge.client import ClientOptions, InProcessTransport
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Pod
 from konverge.k8s.events.v1 import Event
@@ -80,12 +80,14 @@ class Kubelet(Reconciler[Pod]):
         condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": "2027-01-15T08:00:00Z"}
         patch = {"status": {"phase": "Running", "conditions": [condition]}}
         with suppress(NotFound, Conflict):  # it may be gone by now
-            await client.write_subresource(pod, "binding", {**BINDING, "metadata": {"name": pod.name, "namespace": pod.namespace}})
+            await client.write_subresource(
+                pod, "binding", {**BINDING, "metadata": {"name": pod.name, "namespace": pod.namespace}}
+            )
             await client.patch(Pod, pod.key, patch, patch_type="strategic", subresource="status")
 
 
 class WebAppEnvironment:
-    """A cluster, its user, and the operator's transport."""
+    """A cluster, a client for the test, and the operator's transport."""
 
     def __init__(self, server: EmbeddedServer) -> None:
         self.server = server
@@ -99,17 +101,17 @@ class WebAppEnvironment:
 
     @asynccontextmanager
     async def operating(
-        self, *given: Controller[Any], transport: Transport | None = None, **options: Any
+        self, *custom: Controller[Any], transport: Transport | None = None, **options: Any
     ) -> AsyncGenerator[Manager]:
         """Run the operator during the block."""
         client = Client(transport or self.transport, options=ClientOptions(namespace="default"))
         manager = Manager(client, name="webapp-operator", **options)
-        manager.add(*(given or controllers(self.lifecycle)))
+        manager.add(*(custom or controllers(self.lifecycle)))
         manager.export(*self.lifecycle.metrics)
         async with manager.running():
             yield manager
 
-    # What is there
+    # Objects
 
     async def app(self, name: str = "web") -> WebApp:
         return await self.client.get(WebApp, name)
@@ -133,7 +135,7 @@ class WebAppEnvironment:
         mine.sort(key=lambda one: (str(one.event_time), int(one.metadata.resource_version or 0)))
         return [(one.reason or "", one.note or "") for one in mine]
 
-    # The passing of time
+    # Changes and waiting
 
     async def change(self, name: str = "web", **spec: Any) -> None:
         """Change the spec as a user does."""
@@ -158,7 +160,7 @@ class WebAppEnvironment:
             await asyncio.sleep(0.5)
         return asyncio.get_running_loop().time() - begin
 
-    # What the operator asked for
+    # Requests of the operator
 
     def requests(self) -> list[RecordedRequest]:
         return self.transport.script.requests()[self._seen :]
@@ -208,9 +210,9 @@ async def register_webhooks(env: WebAppEnvironment) -> None:
 
 
 @asynccontextmanager
-async def _builtin(env: WebAppEnvironment, name: str, *given: Controller[Any]) -> AsyncGenerator[None]:
+async def _builtin(env: WebAppEnvironment, name: str, *controllers_: Controller[Any]) -> AsyncGenerator[None]:
     manager = Manager(Client(InProcessTransport(env.server.handle)), name=name)
-    manager.add(*given)
+    manager.add(*controllers_)
     async with manager.running():
         yield
 

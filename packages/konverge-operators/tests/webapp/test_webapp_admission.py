@@ -161,12 +161,12 @@ async def test_a_violation_that_bypasses_the_webhooks_is_reported_in_the_status(
 
 async def test_the_largest_object_that_the_server_accepts_is_reconciled() -> None:
     async with webapp_environment(webhooks=True) as env, env.operating():
-        env = {f"V{number}": "\u00e4\u00f6" * 5000 for number in range(60)}
+        variables = {f"V{number}": "\u00e4\u00f6" * 5000 for number in range(60)}
         annotations = {"example.com/large": "x" * 250_000}
-        assert len(json.dumps(env, ensure_ascii=False).encode()) > 1_100_000
-        await env.client.create(webapp(env=env, annotations=annotations))
+        assert len(json.dumps(variables, ensure_ascii=False).encode()) > 1_100_000
+        await env.client.create(webapp(env=variables, annotations=annotations))
         app = await env.reaches(Phase.READY)
-        assert app.spec.env == env
+        assert app.spec.env == variables
         deployment = await env.deployment()
         assert deployment.spec.template.spec is not None
-        assert {one.name: one.value for one in deployment.spec.template.spec.containers[0].env} == env
+        assert {one.name: one.value for one in deployment.spec.template.spec.containers[0].env} == variables

@@ -1,4 +1,4 @@
-"""The WebApp operator at work, on virtual time: from an object to running pods, and all that may happen to them."""
+"""The WebApp operator on virtual time: from an object to running pods, updates, repairs and pruning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from konverge_operators.webapp.api import Phase, WebApp
 from webapps import transitions, webapp, webapp_environment
 
 
-async def test_an_application_becomes_ready_and_says_so_in_phase_conditions_and_events() -> None:
+async def test_an_application_becomes_ready_in_phase_conditions_and_events() -> None:
     async with webapp_environment() as env, env.operating():
         await env.client.create(webapp(replicas=3))
         app = await env.reaches(Phase.READY)
@@ -35,7 +35,7 @@ async def test_an_application_becomes_ready_and_says_so_in_phase_conditions_and_
         assert [(one.uid, one.controller) for one in owners] == [(app.uid, True)]
 
 
-async def test_a_settled_application_costs_no_write_for_hours_and_after_a_restart() -> None:
+async def test_an_unchanged_application_causes_no_writes_for_hours_and_after_a_restart() -> None:
     async with webapp_environment() as env:
         async with env.operating():
             await env.client.create(webapp())
@@ -49,7 +49,7 @@ async def test_a_settled_application_costs_no_write_for_hours_and_after_a_restar
             assert env.writes == []
 
 
-async def test_scaling_up_and_down_goes_by_the_phase_scaling() -> None:
+async def test_scaling_up_and_down_passes_the_phase_scaling() -> None:
     async with webapp_environment() as env, env.operating():
         await env.client.create(webapp())
         await env.reaches(Phase.READY)
@@ -66,7 +66,7 @@ async def test_scaling_up_and_down_goes_by_the_phase_scaling() -> None:
         assert transitions(env.lifecycle)["Scaling -> Ready"] == 2
 
 
-async def test_a_new_image_rolls_without_leaving_too_few() -> None:
+async def test_a_new_image_is_rolled_out_while_the_application_stays_available() -> None:
     async with webapp_environment() as env, env.operating():
         await env.client.create(webapp(replicas=4))
         await env.reaches(Phase.READY)
@@ -80,7 +80,7 @@ async def test_a_new_image_rolls_without_leaving_too_few() -> None:
         assert transitions(env.lifecycle)["Updating -> Ready"] == 1
 
 
-async def test_what_is_deleted_or_edited_by_hand_is_back_in_one_reconcile() -> None:
+async def test_children_deleted_or_edited_by_hand_are_restored_in_one_reconcile() -> None:
     async with webapp_environment() as env, env.operating():
         await env.client.create(webapp())
         await env.reaches(Phase.READY)
@@ -100,7 +100,7 @@ async def test_what_is_deleted_or_edited_by_hand_is_back_in_one_reconcile() -> N
         await env.reaches(Phase.READY)
 
 
-async def test_parts_that_are_no_longer_asked_for_go() -> None:
+async def test_children_that_are_no_longer_requested_are_pruned() -> None:
     async with webapp_environment() as env, env.operating():
         await env.client.create(webapp())
         await env.change(ingress={"host": "shop.example.com"}, autoscaling={"maxReplicas": 4})

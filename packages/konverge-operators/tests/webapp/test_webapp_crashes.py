@@ -1,4 +1,4 @@
-"""Killed at each single write and started again, the operator comes to the same end, by as many creates and deletes."""
+"""An operator that is killed at any write and restarted reaches the same result with the same creates and deletes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from konverge.testing import run_in_virtual_time
 from webapp_scenarios import run_scenario
 
 
-def test_killed_at_any_write_it_ends_the_same_with_the_same_creates_and_deletes() -> None:
+def test_an_operator_killed_at_any_write_reaches_the_same_result() -> None:
     whole, counts, expected = run_in_virtual_time(run_scenario(0, after=True), debug=False)
     assert counts == {
         "create deployments": 2,
@@ -20,9 +20,9 @@ def test_killed_at_any_write_it_ends_the_same_with_the_same_creates_and_deletes(
     }
     assert expected["gone"] == []
     assert whole.writes > 25
-    # Before a write is after the one before it; so only the first is tried both ways.
+    # A crash before a write equals a crash after the previous one, so only the first write is tried both ways.
     for at, after in [(1, False), *((at, True) for at in range(1, whole.writes + 1))]:
-        crashing, made, seen = run_in_virtual_time(run_scenario(at, after=after), debug=False)
+        crashing, found, snapshots = run_in_virtual_time(run_scenario(at, after=after), debug=False)
         assert crashing.killed.is_set(), f"there is no write {at}"
-        assert made == counts, f"killed at write {at}"
-        assert seen == expected, f"killed at write {at}"
+        assert found == counts, f"killed at write {at}"
+        assert snapshots == expected, f"killed at write {at}"

@@ -191,7 +191,7 @@ async def test_a_change_during_a_stalled_watch_is_healed() -> None:
     async with webapp_environment() as env, env.operating():
         await env.client.create(webapp())
         await env.reaches(Phase.READY)
-        env.transport.stall_streams()
+        env.transport.pause_streams()
         await env.client.delete(Deployment, "web")
         assert await env.until(lambda: _has_deployment(env)) <= 60
 

@@ -1,4 +1,4 @@
-"""The WebApp operator in a whole embedded cluster: three replicas, a namespace that goes, garbage collected."""
+"""The WebApp operator in an embedded cluster: three replicas, namespace deletion, garbage collection."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def now() -> float:
 async def until(claim: Callable[[], Awaitable[bool]], *, within: float = 120.0) -> float:
     begin = now()
     while not await claim():
-        assert now() - begin < within, f"not so within {within} s"
+        assert now() - begin < within, f"not true within {within} s"
         await asyncio.sleep(0.5)
     return now() - begin
 
 
 class Replica:
-    """One process of the operator, with a way of its own to the server that can be cut."""
+    """One replica of the operator, with its own transport that can be cut."""
 
     def __init__(self, cluster: EmbeddedCluster, number: int) -> None:
         self.transport = FaultTransport(InProcessTransport(cluster.server.handle))
@@ -51,11 +51,11 @@ class Replica:
         client = Client(self.transport, options=ClientOptions(namespace="default"))
         self.manager = Manager(client, name="webapp-operator", leader_election=election)
         self.manager.add(*controllers(self.lifecycle))
-        self.leads = False
-        self.manager.on_leader_change(self._told)
+        self.is_leader = False
+        self.manager.on_leader_change(self._on_leader_change)
 
-    def _told(self, lease: str, leads: bool) -> None:
-        self.leads = leads
+    def _on_leader_change(self, lease: str, leads: bool) -> None:
+        self.is_leader = leads
 
 
 @asynccontextmanager
@@ -70,7 +70,7 @@ async def is_ready(client: Client, name: str = "web") -> bool:
     return app.status.phase is Phase.READY and app.status.observed_generation == app.metadata.generation
 
 
-async def test_of_three_replicas_one_leads_and_another_takes_over_within_the_lease() -> None:
+async def test_a_standby_becomes_leader_within_the_lease_duration() -> None:
     async with cluster() as world, AsyncExitStack() as stack:
         client = world.client()
         replicas = [Replica(world, number) for number in range(3)]
@@ -78,7 +78,7 @@ async def test_of_three_replicas_one_leads_and_another_takes_over_within_the_lea
             await stack.enter_async_context(one.manager.running())
         await client.create(webapp())
         await until(lambda: is_ready(client))
-        (leader,) = [one for one in replicas if one.leads]
+        (leader,) = [one for one in replicas if one.is_leader]
         standbys = [one for one in replicas if one is not leader]
 
         cut = now()
@@ -91,17 +91,19 @@ async def test_of_three_replicas_one_leads_and_another_takes_over_within_the_lea
 
         took = await until(is_scaled)
         assert took <= 15 + 2 + 1 + 0.5  # the lease, a retry, a second, and how often this looks
-        (successor,) = [one for one in standbys if one.leads]
+        (successor,) = [one for one in standbys if one.is_leader]
         assert not successor.transport.script.requests(lists("webapps"), since=cut)  # it was warm
         await until(lambda: is_ready(client))
         assert [unexpected(one.lifecycle) for one in replicas] == [{}, {}, {}]
 
 
-async def test_t30_a_namespace_with_fifty_applications_goes() -> None:
+async def test_t30_a_namespace_with_fifty_applications_is_deleted() -> None:
     async with cluster() as world, AsyncExitStack() as stack:
         client = world.client()
         address = Address(service="webapp-operator-webhooks", namespace="operators")
-        world.server.webhook_client.serve("operators", "webapp-operator-webhooks", Webhooks(*operator.webhooks).handle_review)
+        world.server.webhook_client.serve(
+            "operators", "webapp-operator-webhooks", Webhooks(*operator.webhooks).handle_review
+        )
         for configuration in configurations_for(operator.webhooks, address, name=operator.name):
             await client.create(configuration)
         manager = Manager(world.client(), name="webapp-operator")
@@ -127,7 +129,7 @@ async def test_t30_a_namespace_with_fifty_applications_goes() -> None:
         assert await client.list(Deployment, namespace="shop") == []
 
 
-async def test_what_an_application_leaves_is_collected() -> None:
+async def test_the_children_of_an_application_are_garbage_collected() -> None:
     async with cluster() as world:
         client = world.client()
         manager = Manager(world.client(), name="webapp-operator")

@@ -1,4 +1,4 @@
-"""G12, S3: the operator as it is deployed, with a token of its generated account, and the verbs that it then uses."""
+"""G12, S3: the operator as deployed, with a token of its generated account, and the verbs that it uses."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RELEASE = Release(operator=operator, target="konverge_operators.webapp", namespa
 
 
 class Use(NamedTuple):
-    """A verb on a resource, as rules have it: the group, the resource with its part, the verb."""
+    """A verb on a resource, as in RBAC rules: the group, the resource with its subresource, the verb."""
 
     group: str
     resource: str
@@ -46,20 +46,20 @@ class Use(NamedTuple):
 
 
 UNSEEN = {
-    # Looked at by the admission of owner references: `owning_needs_a_right` shows it.
+    # Checked by the admission of owner references: see `owning_needs_a_permission`.
     Use("example.com", "webapps/finalizers", "update"),
 }
 
 
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
-    """A server that writes down who asks for what, and lets only those own objects who may."""
+    """A server with an audit log that enforces permissions for owner references."""
     enforced = "--enable-admission-plugins=OwnerReferencesPermissionEnforcement"
     with ControlPlane(controller_manager=True, audit=True, extra_flags=[enforced]) as plane:
         yield plane
 
 
-# What is generated
+# Generated permissions
 
 
 def documents() -> list[Unstructured]:
@@ -82,19 +82,19 @@ def granted() -> set[Use]:
     }
 
 
-# What is used
+# Used permissions
 
 
-def told(plane: ControlPlane) -> list[dict[str, Any]]:
-    """Give what the operator asked for, from the audit log, but for what everybody may ask."""
-    whole, _, _ = plane.audit_log.read_text().rpartition("\n")  # the last line may just be written
+def audit_lines(plane: ControlPlane) -> list[dict[str, Any]]:
+    """Return the requests of the operator in the audit log, without those that every account may send."""
+    whole, _, _ = plane.audit_log.read_text().rpartition("\n")  # the last line may be incomplete
     lines = [json.loads(line) for line in whole.splitlines()]
     mine = [one for one in lines if one["user"]["username"] == ACCOUNT and "objectRef" in one]
     return [one for one in mine if one["objectRef"].get("apiGroup") != "authorization.k8s.io"]
 
 
 def uses_of(line: dict[str, Any]) -> set[Use]:
-    """Give what a request needed; an apply that creates needs the right to create as well."""
+    """Return the permissions that a request needed; an apply that creates also needs create."""
     about = line["objectRef"]
     part = about.get("subresource")
     resource = about["resource"] + (f"/{part}" if part else "")
@@ -105,14 +105,14 @@ def uses_of(line: dict[str, Any]) -> set[Use]:
 
 
 def refusals(plane: ControlPlane) -> list[str]:
-    return [f"{one['verb']} {one['requestURI']}" for one in told(plane) if one["responseStatus"]["code"] == 403]
+    return [f"{one['verb']} {one['requestURI']}" for one in audit_lines(plane) if one["responseStatus"]["code"] == 403]
 
 
 # The operator
 
 
 async def account_of(admin: Client, config: ClientConfig) -> ClientConfig:
-    """Install what is generated; give who the operator then is."""
+    """Install the generated manifests; return the config of the operator's service account."""
     for one in documents():
         await admin.apply(one, force=True)
     token = await admin.create_token(operator.name, namespace=HOME)
@@ -121,7 +121,7 @@ async def account_of(admin: Client, config: ClientConfig) -> ClientConfig:
 
 @asynccontextmanager
 async def running(config: ClientConfig, port: int, *hosts: str) -> AsyncGenerator[None]:
-    """Run the operator as in its pod, but for the address of its webhooks.
+    """Run the operator as in its pod, except for the address of its webhooks.
 
     The lease is longer than any pause of this process: who loses it ends, which is right, and not the matter here.
     """
@@ -133,19 +133,19 @@ async def running(config: ClientConfig, port: int, *hosts: str) -> AsyncGenerato
 
 
 async def redirect(admin: Client, port: int) -> None:
-    """Have the server call this process: where no pod runs, its Service leads nowhere. The bundle stays what it is."""
+    """Make the server call this process, because no pod runs behind the Service. The CA bundle stays."""
     for target in operator.serving(HOME).targets:
         found = await admin.get(target.kind, target.name)
         places = [one["clientConfig"] for one in found.get("webhooks", ())]
         if "conversion" in found.get("spec", {}):
             places.append(found["spec"]["conversion"]["webhook"]["clientConfig"])
         for place in places:
-            assert place["caBundle"], "the operator has told whom to trust"
+            assert place["caBundle"], "the operator has set the CA bundle"
             place["url"] = f"https://127.0.0.1:{port}{place.pop('service')['path']}"
         await admin.update(found)
 
 
-# What happens to it
+# The scenario
 
 
 async def until(claim: Callable[[], Awaitable[bool]]) -> None:
@@ -171,7 +171,7 @@ async def create(client: Client, app: WebApp) -> None:
         except AlreadyExists:
             if not isinstance(last, TransportError):
                 raise
-            # The answer to the one before was lost, the object was not.
+            # The response to the previous attempt was lost, but the object was created.
         except (ServerError, TooManyRequests, TransportError) as error:
             last = error
             return False
@@ -198,8 +198,8 @@ def streams_a_list(asked: RecordedRequest) -> bool:
     return "sendInitialEvents" in asked.query
 
 
-async def story(client: Client, proxy: FaultProxy) -> None:
-    """Create, while another writes at the moment that the finalizer is set; scale, prune, heal twice; delete."""
+async def run_scenario(client: Client, proxy: FaultProxy) -> None:
+    """Create, with a concurrent write while the finalizer is set; scale, prune, heal twice; delete."""
     proxy.script.add(sets_finalizer, Fault(delay=3), times=1)
     await create(client, webapp(ingress={"host": "a.example.com"}, autoscaling={"minReplicas": 2, "maxReplicas": 6}))
 
@@ -215,7 +215,7 @@ async def story(client: Client, proxy: FaultProxy) -> None:
     for plural in ("horizontalpodautoscalers.autoscaling", "ingresses.networking.k8s.io"):
         await client.wait_for(plural, "web", is_deleted(), timeout=LIMIT)
     await ready(client, 3)
-    for _ in range(2):  # the second time is an event that repeats
+    for _ in range(2):  # the second time the event is repeated
         await heals(client)
     await client.delete(WebApp, "web")
     await client.wait_for(WebApp, "web", is_deleted(), timeout=LIMIT)
@@ -228,8 +228,8 @@ async def heals(client: Client) -> None:
     await ready(client, 3)
 
 
-async def owning_needs_a_right(admin: Client, client: Client) -> None:
-    """Take away the one right that no request shows; nothing can be owned until it is back."""
+async def owning_needs_a_permission(admin: Client, client: Client) -> None:
+    """Remove the one permission that no request shows; nothing can be owned until it is granted again."""
     role = next(one for one in documents() if one.kind == "ClusterRole" and one.name == operator.name)
     less = Unstructured({**role, "rules": [one for one in role["rules"] if one["resources"] != ["webapps/finalizers"]]})
     await admin.apply(less, force=True)
@@ -244,7 +244,7 @@ async def owning_needs_a_right(admin: Client, client: Client) -> None:
 
 
 @pytest.mark.real_time(limit=600)
-async def test_every_right_that_is_generated_is_used_and_nothing_else_is_asked_for(
+async def test_every_generated_permission_is_used_and_no_other_is_needed(
     plane: ControlPlane, caplog: pytest.LogCaptureFixture
 ) -> None:
     config, port = load_config(kubeconfig=plane.kubeconfig), free_port()
@@ -254,13 +254,13 @@ async def test_every_right_that_is_generated_is_used_and_nothing_else_is_asked_f
         async with FaultProxy(await account_of(admin, config)) as proxy:
             async with running(proxy.config, port, "127.0.0.1"):
                 await redirect(admin, port)
-                await story(client, proxy)
+                await run_scenario(client, proxy)
             assert refusals(plane) == []
             assert [one for one in caplog.messages if "Permissions are missing" in one] == []
-            # A server that streams no lists, and a certificate that must be made anew.
+            # A server that does not stream lists, and a certificate that must be issued again.
             proxy.script.add(streams_a_list, status_response(400, reason="BadRequest"))
             async with running(proxy.config, port, "127.0.0.1", "localhost"):
-                await owning_needs_a_right(admin, client)
-    used = {use for line in told(plane) for use in uses_of(line)}
-    assert used - granted() == set(), "asked for without being allowed"
-    assert granted() - used == UNSEEN, "allowed and never asked for"
+                await owning_needs_a_permission(admin, client)
+    used = {use for line in audit_lines(plane) for use in uses_of(line)}
+    assert used - granted() == set(), "used without a permission"
+    assert granted() - used == UNSEEN, "granted and never used"

@@ -1,4 +1,4 @@
-"""The dashboard and the alerts that come with the operator: each query is PromQL, about metrics that are exported."""
+"""The dashboard and the alerts of the operator: each query is valid PromQL for exported metrics."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FROM_SCRAPING = {"pod", "namespace", "job", "instance"}
 
 
 def parts_of(node: Any) -> Iterator[Any]:
-    """Give a query and all that it consists of."""
+    """Yield the nodes of a query."""
     yield node
     inner = [getattr(node, name, None) for name in ("lhs", "rhs", "expr", "param", "vector_selector", "args")]
     for part in inner:
@@ -42,7 +42,7 @@ def parts_of(node: Any) -> Iterator[Any]:
 
 
 def metrics_in(query: str) -> dict[str, set[str]]:
-    """Give the metrics that a query names, each with the labels that are matched."""
+    """Return the metrics of a query, each with the labels that it matches."""
     found: dict[str, set[str]] = {}
     for part in parts_of(promql_parser.parse(query)):
         if isinstance(part, promql_parser.VectorSelector):
@@ -52,7 +52,7 @@ def metrics_in(query: str) -> dict[str, set[str]]:
 
 
 def labels_of_groups(query: str) -> set[str]:
-    """Give the labels that a query groups by."""
+    """Return the labels that a query groups by."""
     found: set[str] = set()
     for part in parts_of(promql_parser.parse(query)):
         if isinstance(part, promql_parser.AggregateExpr) and part.modifier is not None:
@@ -61,7 +61,7 @@ def labels_of_groups(query: str) -> set[str]:
 
 
 async def exported() -> dict[str, set[str]]:
-    """Give the samples that an operator at work shows, each with its labels."""
+    """Return the samples that a running operator exports, each with its labels."""
     async with webapp_environment(strict=False) as env:
         election = LeaderElection("webapp-operator", "default", clock=asyncio.get_running_loop().time)
         async with env.operating(leader_election=election) as manager:
@@ -89,13 +89,13 @@ async def test_every_metric_and_label_in_a_query_is_exported() -> None:
 
 
 @pytest.mark.parametrize("query", ["sum(rate(x[5m])", "rate(x)", "x[5m] > 1", "sum by x", "nothing_such(x)"])
-def test_a_query_that_is_none_is_noticed(query: str) -> None:
+def test_an_invalid_query_is_detected(query: str) -> None:
     with pytest.raises(ValueError):
         promql_parser.parse(query)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
-def test_an_alert_says_what_is_wrong_and_what_to_do(rule: dict[str, Any]) -> None:
+def test_an_alert_has_a_summary_and_a_description(rule: dict[str, Any]) -> None:
     assert re.fullmatch(r"WebApp[A-Za-z]+", rule["alert"])
     assert rule["labels"]["severity"] in ("info", "warning", "critical")
     assert rule["annotations"]["summary"]
@@ -105,7 +105,7 @@ def test_an_alert_says_what_is_wrong_and_what_to_do(rule: dict[str, Any]) -> Non
     assert shown <= labels_of_groups(rule["expr"])
 
 
-def test_the_panels_of_the_dashboard_lie_side_by_side_and_show_labels_that_are_there() -> None:
+def test_the_panels_of_the_dashboard_do_not_overlap_and_show_existing_labels() -> None:
     panels = DASHBOARD["panels"]
     assert [panel["id"] for panel in panels] == list(range(1, len(panels) + 1))
     taken: set[tuple[int, int]] = set()

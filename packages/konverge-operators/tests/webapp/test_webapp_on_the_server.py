@@ -1,4 +1,4 @@
-"""The WebApp operator on a real control plane: with the real controllers, and the rights that are generated."""
+"""The WebApp operator on a real control plane: with the real controllers, and the permissions that are generated."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def documents(*names: str) -> list[Unstructured]:
 
 @asynccontextmanager
 async def installed(plane: ControlPlane) -> AsyncGenerator[Client]:
-    """Install what is generated; the webhooks are answered from here, since no pod really runs."""
+    """Install the generated manifests; this process serves the webhooks, because no pod runs."""
     signer = authority()
     server = WebhookServer(Webhooks(*operator.webhooks), host="127.0.0.1", port=0)
     server.set_certificate(pair_of(signer))
@@ -75,7 +75,7 @@ async def operating(plane: ControlPlane) -> AsyncGenerator[Manager]:
 
 
 async def until(claim: Callable[[], Awaitable[bool]]) -> None:
-    """Wait until something works; what the server refuses meanwhile is a no."""
+    """Wait until a check returns True; an API error counts as False."""
     async with asyncio.timeout(LIMIT):
         while True:
             try:
@@ -87,17 +87,17 @@ async def until(claim: Callable[[], Awaitable[bool]]) -> None:
 
 
 def is_in(phase: Phase) -> Callable[[AnyObject | None], bool]:
-    def look(app: AnyObject | None) -> bool:
+    def check(app: AnyObject | None) -> bool:
         assert app is None or isinstance(app, WebApp)
         return (
             app is not None and app.status.phase is phase and app.status.observed_generation == app.metadata.generation
         )
 
-    return look
+    return check
 
 
 def refusals(manager: Manager) -> list[str]:
-    """Give what the operator was forbidden to do."""
+    """Return what the operator was forbidden to do."""
     assert manager._running is not None
     found = [sample for family in manager._running.monitoring.registry.collect() for sample in family.samples]
     return [
@@ -108,7 +108,9 @@ def refusals(manager: Manager) -> list[str]:
 
 
 @pytest.mark.real_time(limit=600)
-async def test_the_whole_story_on_a_real_cluster_with_generated_rights_only(managed_plane: ControlPlane) -> None:
+async def test_the_whole_scenario_on_a_real_cluster_with_generated_permissions_only(
+    managed_plane: ControlPlane,
+) -> None:
     plane = managed_plane
     async with (
         installed(plane) as admin,
@@ -119,15 +121,15 @@ async def test_the_whole_story_on_a_real_cluster_with_generated_rights_only(mana
         nodes.program(Behavior(image="*bad*", never_ready=True))
         await admin.create(Namespace(metadata=ObjectMeta(name="shop")))
         client = admin.using(namespace="shop")
-        await _story(client, plane)
-        # S4: what is generated for the operator itself is admitted where only restricted pods are.
+        await _run_scenario(client, plane)
+        # S4: the generated Deployment is admitted in a namespace for restricted pods.
         await admin.wait_for(Deployment, operator.name, is_deployment_complete(), namespace=HOME, timeout=LIMIT)
         assert refusals(manager) == []
-        await _end_of_a_namespace(client)
+        await _delete_namespace(client)
         assert manager.stats()[0].queue.retries == 0
 
 
-async def _story(client: Client, plane: ControlPlane) -> None:
+async def _run_scenario(client: Client, plane: ControlPlane) -> None:
     app = webapp(replicas=3, rollback=True, ingress={"host": "a.example.com"})
     app.metadata.namespace = "shop"
 
@@ -178,8 +180,8 @@ async def _story(client: Client, plane: ControlPlane) -> None:
     await until(collected)
 
 
-async def _end_of_a_namespace(client: Client) -> None:
-    """What is protected goes by nobody's hand, and with its namespace."""
+async def _delete_namespace(client: Client) -> None:
+    """A protected WebApp cannot be deleted, except with its namespace."""
     app = webapp("kept", annotations={PROTECTED: "true"})
     app.metadata.namespace = "shop"
     await client.create(app)

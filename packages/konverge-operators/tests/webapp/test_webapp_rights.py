@@ -1,4 +1,4 @@
-"""S3: the generated rights are what the operator uses, no more and no less."""
+"""S3: the generated permissions are exactly those that the operator uses."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from webapp_scenarios import run_user_steps
 from webapps import webapp_environment
 
 UNSEEN = {
-    # Looked at by the admission of owner references, not by a request.
+    # Checked by the admission of owner references, not by a request.
     Permission("example.com", "webapps", "finalizers", "update"),
-    # For an event that repeats, which none does here.
+    # For repeated events, which do not occur here.
     Permission("events.k8s.io", "events", "", "patch"),
 }
 
 
 def is_implied(right: Permission, needed: set[Permission]) -> bool:
-    """Tell whether a right goes with one that was used.
+    """Report whether a permission belongs to one that was used.
 
-    An apply that creates is seen as a patch; a server that does not stream lists is listed; what conflicts with a
-    patch of finalizers is read again.
+    An apply that creates is recorded as a patch; a server that does not stream lists is listed; after a conflict of a
+    finalizer patch the object is read again.
     """
     companions = {"create": "patch", "list": "watch", "get": "patch"}
     return replace(right, verb=companions.get(right.verb, "none")) in needed
 
 
 def right_for(asked: RecordedRequest) -> Permission | None:
-    """Give the right that a request needs; None for those that everybody has."""
+    """Return the permission that a request needs; None for those that every account has."""
     steps = asked.path.strip("/").split("/")
     core = steps[0] == "api"
     rest = steps[2:] if core else steps[3:]
     if rest[:1] == ["namespaces"] and len(rest) > 2:
         rest = rest[2:]
     if not rest or "accessreviews" in asked.path:
-        return None  # discovery, and questions about oneself
+        return None  # discovery and self subject access reviews
     resource, name, subresource = (*rest, "", "")[:3]
     verb = {"POST": "create", "PATCH": "patch", "PUT": "update", "DELETE": "delete"}.get(asked.method, "")
     if not verb:
@@ -47,7 +47,7 @@ def right_for(asked: RecordedRequest) -> Permission | None:
 
 
 async def used() -> set[Permission]:
-    """Let the operator do all that it does, and give the rights that it needed."""
+    """Run the operator through the scenario, and return the permissions that it needed."""
     async with webapp_environment() as env:
         election = LeaderElection("webapp-operator", "default", clock=asyncio.get_running_loop().time)
         async with env.operating(leader_election=election):
@@ -57,8 +57,8 @@ async def used() -> set[Permission]:
         return {one for one in found if one is not None}
 
 
-async def test_the_rights_that_are_generated_are_those_that_are_used() -> None:
+async def test_the_generated_permissions_are_those_that_are_used() -> None:
     needed, given = await used(), set(operator.permissions())
-    assert needed - given == set(), "asked for without being allowed"
+    assert needed - given == set(), "used without a permission"
     idle = {right for right in given - needed if not is_implied(right, needed)}
-    assert idle == UNSEEN, "allowed and never asked for"
+    assert idle == UNSEEN, "granted and never used"

@@ -1,4 +1,4 @@
-"""S1, S6: what is secret is told to nobody, and nothing reaches into another namespace."""
+"""S1, S6: secrets are not exposed, and nothing affects another namespace."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ SECRETS: dict[str, Any] = {"PASSWORD": CANARY, "DATABASE": f"postgres://web:{CAN
 # S1
 
 
-async def told(env: WebAppEnvironment, manager: Manager) -> str:
-    """Give everything that the operator says where others can read it, but for logs."""
+async def exposed_text(env: WebAppEnvironment, manager: Manager) -> str:
+    """Return everything that the operator exposes except logs."""
     assert manager._running is not None
     samples = [str(sample) for family in manager._running.monitoring.registry.collect() for sample in family.samples]
     apps = [to_wire(app.status) for app in await env.client.list(WebApp)]
@@ -49,8 +49,8 @@ async def told(env: WebAppEnvironment, manager: Manager) -> str:
     return json.dumps([samples, apps, events, why], default=str)
 
 
-async def endure(env: WebAppEnvironment) -> None:
-    """Have an application with secrets go through good and bad days."""
+async def run_with_secrets(env: WebAppEnvironment) -> None:
+    """Run an application with secrets through success and failure."""
     await env.client.create(webapp(env=SECRETS, rollback=True, progressDeadlineSeconds=20))
     await env.reaches(Phase.READY)
     await env.change(image="nginx:bad")
@@ -61,14 +61,16 @@ async def endure(env: WebAppEnvironment) -> None:
     with env.transport.script.active(lambda one: one.method == "PATCH", status_response(500, body)):
         await env.change(env={"a b": None, "MORE": CANARY})
         await asyncio.sleep(60)
-    with env.transport.script.active(lambda one: one.method == "PATCH", status_response(200, f'{{"x": "{CANARY}'.encode())):
+    with env.transport.script.active(
+        lambda one: one.method == "PATCH", status_response(200, f'{{"x": "{CANARY}'.encode())
+    ):
         await env.change(env={"EVEN_MORE": CANARY})
         await asyncio.sleep(60)
     await env.reaches(Phase.READY, within=900)
 
 
 class Clumsy(WebAppReconciler):
-    """Breaks in the middle, with the object in its hands."""
+    """Raises an error that contains the object."""
 
     async def reconcile(self, app: WebApp, ctx: Context) -> Result:
         await super().reconcile(app, ctx)
@@ -92,32 +94,32 @@ async def test_secrets_are_in_no_log_status_event_metric_or_journal(format_: Any
         configure_logging(format_, "DEBUG", stream=heard)
         async with webapp_environment(strict=False) as env:
             async with env.operating() as manager:
-                await endure(env)
-                said = await told(env, manager)
+                await run_with_secrets(env)
+                exposed = await exposed_text(env, manager)
             async with env.operating(controller_with(Clumsy())) as manager:
                 await asyncio.sleep(60)
-                said += await told(env, manager)
+                exposed += await exposed_text(env, manager)
     finally:
         root.handlers[:] = before
         root.setLevel(level)
     assert "a bug near default/web" in heard.getvalue(), "the log has a traceback"
     assert "etcd is down" in heard.getvalue()
     assert CANARY not in heard.getvalue()
-    assert CANARY not in said
+    assert CANARY not in exposed
 
 
 # S6
 
 
-async def elsewhere(env: WebAppEnvironment) -> Client:
-    """Make a namespace of somebody else, and give a client of that somebody."""
+async def other_namespace(env: WebAppEnvironment) -> Client:
+    """Create another namespace, and return a client for it."""
     await env.client.create(Namespace(metadata=ObjectMeta(name="elsewhere")))
     return env.client.using(namespace="elsewhere", field_manager="webapp-operator")
 
 
-async def test_who_names_an_application_of_another_namespace_as_its_owner_has_no_say_in_its_end() -> None:
+async def test_an_object_of_another_namespace_that_claims_an_application_as_owner_does_not_affect_its_end() -> None:
     async with webapp_environment() as env, env.operating():
-        foreign = await elsewhere(env)
+        foreign = await other_namespace(env)
         await env.client.create(webapp())
         app = await env.reaches(Phase.READY)
         owner = OwnerReference(api_version="example.com/v1", kind="WebApp", name="web", uid=app.uid, controller=True)
@@ -137,16 +139,18 @@ async def test_who_names_an_application_of_another_namespace_as_its_owner_has_no
 
 
 class Reaching(WebAppReconciler):
-    """Makes a part of the application in another namespace."""
+    """Applies a child in another namespace."""
 
     async def reconcile(self, app: WebApp, ctx: Context) -> Result:
         await ctx.apply(ConfigMap(metadata=ObjectMeta(name="web", namespace="elsewhere"), data={"a": "b"}))
         return Result.done()
 
 
-async def test_a_part_in_another_namespace_is_refused_before_anything_is_sent(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_child_in_another_namespace_is_refused_before_a_request_is_sent(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with webapp_environment() as env, env.operating(controller_with(Reaching())):
-        foreign = await elsewhere(env)
+        foreign = await other_namespace(env)
         await env.client.create(webapp())
         await asyncio.sleep(20)
         assert await foreign.list(ConfigMap, namespace="elsewhere") == []
@@ -157,7 +161,7 @@ async def test_a_part_in_another_namespace_is_refused_before_anything_is_sent(ca
 async def test_an_application_cannot_refer_to_a_secret_of_another_namespace() -> None:
     reference = {"secretKeyRef": {"name": "theirs", "namespace": "elsewhere", "key": "password"}}
     async with webapp_environment() as env, env.operating():
-        await elsewhere(env)
+        await other_namespace(env)
         document = to_wire(webapp())
         document["spec"]["env"] = {"PASSWORD": {"valueFrom": reference}}
         with pytest.raises(Invalid, match=r"spec\.env\.PASSWORD"):

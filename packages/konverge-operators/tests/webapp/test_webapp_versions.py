@@ -1,4 +1,4 @@
-"""WebApp in two versions: there and back without loss."""
+"""WebApp in two versions: lossless conversion in both directions."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ status = st.builds(WebAppStatus, available_replicas=st.integers(0, 9), last_erro
 
 
 @given(metadata, v1_specs, status)
-def test_v1_goes_by_v1beta1_and_back_without_loss(meta: ObjectMeta, spec: Any, app_status: WebAppStatus) -> None:
+def test_v1_round_trips_through_v1beta1_without_loss(meta: ObjectMeta, spec: Any, app_status: WebAppStatus) -> None:
     app = WebApp(metadata=meta, spec=from_wire(WebAppSpec, spec), status=app_status)
     assert round_trip_changes(conversion, app) == []
 
 
 @given(metadata, old_specs, status)
-def test_v1beta1_goes_by_v1_and_back_without_loss(meta: ObjectMeta, spec: Any, app_status: WebAppStatus) -> None:
+def test_v1beta1_round_trips_through_v1_without_loss(meta: ObjectMeta, spec: Any, app_status: WebAppStatus) -> None:
     app = WebAppV1Beta1(metadata=meta, spec=from_wire(WebAppV1Beta1Spec, spec), status=app_status)
     assert round_trip_changes(conversion, app) == []
 
@@ -59,7 +59,7 @@ def converted(app: WebApp | WebAppV1Beta1, version: str) -> dict[str, Any]:
     return conversion.convert(encode(to_wire(app)), f"example.com/{version}")
 
 
-def test_a_renamed_and_a_restructured_field_are_what_they_were() -> None:
+def test_renamed_and_restructured_fields_keep_their_values() -> None:
     old = WebAppV1Beta1(spec=WebAppV1Beta1Spec(image="a:1", size=3, host="a.example.com"))
     new = converted(old, "v1")
     assert (new["spec"]["replicas"], new["spec"]["ingress"]["host"]) == (3, "a.example.com")
@@ -67,7 +67,7 @@ def test_a_renamed_and_a_restructured_field_are_what_they_were() -> None:
     assert "annotations" not in new["metadata"]
 
 
-def test_what_v1beta1_changes_wins_over_what_v1_once_said() -> None:
+def test_a_change_in_v1beta1_takes_precedence_over_stored_v1_fields() -> None:
     app = WebApp(spec=from_wire(WebAppSpec, {"image": "a:1", "ingress": {"host": "a.example.com", "path": "/x"}}))
     old = from_wire(WebAppV1Beta1, converted(app, "v1beta1"))
     old.spec.host = "b.example.com"
@@ -78,8 +78,8 @@ def test_what_v1beta1_changes_wins_over_what_v1_once_said() -> None:
     assert "annotations" not in back["metadata"]
 
 
-@pytest.mark.parametrize("note", ["", "null", "{", '{"path": 7}', "[]", '{"progressDeadlineSeconds": 0}'])
-def test_an_annotation_that_somebody_broke_makes_no_object_unreadable(note: str) -> None:
-    meta = ObjectMeta(name="web", annotations={"webapp.example.com/v1": note})
+@pytest.mark.parametrize("text", ["", "null", "{", '{"path": 7}', "[]", '{"progressDeadlineSeconds": 0}'])
+def test_an_invalid_annotation_is_ignored(text: str) -> None:
+    meta = ObjectMeta(name="web", annotations={"webapp.example.com/v1": text})
     old = WebAppV1Beta1(metadata=meta, spec=WebAppV1Beta1Spec(image="a:1", host="a.example.com"))
     assert converted(old, "v1")["spec"]["ingress"] == {"host": "a.example.com", "path": "/"}

@@ -149,15 +149,15 @@ def test_an_error_in_a_source_is_reported_in_one_line(source: str, line: str) ->
     [
         (
             "name='o', controllers=(), kinds=(int,)",
-            "TypeError: <class 'int'> is no custom resource (write class WebApp",
+            "TypeError: <class 'int'> is not a custom resource (write class WebApp",
         ),
-        ("name='o', controllers=(), kinds=((int, str),)", "TypeError: <class 'int'> is no custom resource"),
+        ("name='o', controllers=(), kinds=((int, str),)", "TypeError: <class 'int'> is not a custom resource"),
         ("name='o', controllers=(), kinds=int", "TypeError: kinds is a tuple: write kinds=(one, two)"),
-        ("name='o', controllers=(print,)", "TypeError: a controller is made by controller_for(Kind).build(reconcile)"),
-        ("name='', controllers=()", "ValueError: name is lower-case letters, digits and '-', 63 at most"),
-        ("name='a\\nb: c', controllers=()", "ValueError: name is lower-case letters, digits and '-', 63 at most"),
-        ("name='x' * 64, controllers=()", "ValueError: name is lower-case letters, digits and '-', 63 at most"),
-        ("name=3, controllers=()", "ValueError: name is lower-case letters, digits and '-', 63 at most"),
+        ("name='o', controllers=(print,)", "TypeError: create a controller with controller_for(Kind).build(reconcile)"),
+        ("name='', controllers=()", "ValueError: name must be at most 63 lower-case letters, digits and '-'"),
+        ("name='a\\nb: c', controllers=()", "ValueError: name must be at most 63 lower-case letters, digits and '-'"),
+        ("name='x' * 64, controllers=()", "ValueError: name must be at most 63 lower-case letters, digits and '-'"),
+        ("name=3, controllers=()", "ValueError: name must be at most 63 lower-case letters, digits and '-'"),
     ],
 )
 def test_an_invalid_operator_is_reported_with_its_file_and_line(parts: str, why: str) -> None:
@@ -185,7 +185,8 @@ def test_a_named_pipe_is_refused_without_reading_it() -> None:
 def test_a_folder_without_python_files_is_refused() -> None:
     write("manifests/a.yaml", "")
     assert refusal("manifests") == (
-        "Error: the folder 'manifests' contains neither __init__.py nor operator.py (use the file that defines the operator)"
+        "Error: the folder 'manifests' contains neither __init__.py nor operator.py"
+        " (use the file that defines the operator)"
     )
 
 
