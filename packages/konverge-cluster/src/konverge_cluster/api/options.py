@@ -103,7 +103,7 @@ class WriteOptions:
     def read(cls, query: Query, kind: str, *, apply: bool = False) -> WriteOptions:
         """Read the options of one request; `kind` is CreateOptions, UpdateOptions or PatchOptions.
 
-        Raises: StatusError 422 for values that the server does not know.
+        Raises: StatusError 422 for invalid values.
         """
         if not query and not apply:
             return _DEFAULT_WRITE
@@ -177,7 +177,7 @@ class DeleteOptions:
     def read(cls, query: Query, body: Mapping[str, Any] | None) -> DeleteOptions:
         """Read and check the options.
 
-        Raises: StatusError 422 for values that the server does not know.
+        Raises: StatusError 422 for invalid values.
         """
         values = _delete_options_from_query(query) if body is None else dict(body)
         if not values:
