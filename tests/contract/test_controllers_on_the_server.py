@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from delayed_watches import DelayedWatches
 from konverge import Context, Key, ObjectMeta, Reconciler, controller_for
 from konverge.k8s.apps.v1 import Deployment, DeploymentSpec
 from konverge.k8s.coordination.v1 import Lease
 from konverge.k8s.core.v1 import ConfigMap, Container, PodSpec, PodTemplateSpec, ResourceRequirements
 from konverge.k8s.meta.v1 import LabelSelector
 from konverge.testing import ControlPlane
-from delayed_watches import DelayedWatches
 from widget_operator import Widget, Widgets, widgets
 from widget_processes import AuditedRequest, OperatorProcess, audited_writes, operator_process
 from widget_rigs import OperatorTransport, WidgetRig, real_widgets, virtual_widgets

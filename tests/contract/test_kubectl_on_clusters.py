@@ -16,7 +16,7 @@ from konverge.errors import ControlPlaneError
 from konverge.testing import find_binaries
 from konverge.testing.binaries import NEEDED
 from kubectl import Run
-from kubectl_clusters import Line, embedded_kubectl_cluster, k, wait_for, real_kubectl_cluster
+from kubectl_clusters import Line, embedded_kubectl_cluster, k, real_kubectl_cluster, wait_for
 
 pytestmark = pytest.mark.control_plane
 

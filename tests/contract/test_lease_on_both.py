@@ -20,7 +20,7 @@ from konverge.client import Client, InProcessTransport, load_config
 from konverge.errors import ControlPlaneError, NotFound
 from konverge.k8s.coordination.v1 import Lease
 from konverge.k8s.core.v1 import ConfigMap
-from konverge.manager.elector import LeaderElection, Elector
+from konverge.manager.elector import Elector, LeaderElection
 from konverge.manager.write_fence import WriteFence
 from konverge.objects import Unstructured
 from konverge.testing import ControlPlane
@@ -141,7 +141,7 @@ async def test_the_lease_is_written_as_the_server_stores_it(opened: Open) -> Non
         elector = found.join("only")
         await found.lead(elector)
         first = await found.lease()
-        await found.until(lambda: elector.stats().renewals >= 3)
+        await found.until(lambda: elector.stats().renew_count >= 3)
         later = await found.lease()
         elector.stop()
         await found.tasks[0]
@@ -163,9 +163,9 @@ async def test_a_lease_that_is_deleted_is_made_again_by_its_leader(opened: Open)
         second = found.join("second")
         await found.until(lambda: second.stats().holder == "first")
         await found.client.delete(Lease, "operator", namespace=found.namespace)
-        renewals = first.stats().renewals
+        renewals = first.stats().renew_count
 
-        await found.until(lambda: first.stats().renewals > renewals)
+        await found.until(lambda: first.stats().renew_count > renewals)
 
         assert (await found.lease()).spec.holder_identity == "first"
         assert not second.leading.is_set()
@@ -311,7 +311,7 @@ async def test_get_create_and_update_are_all_the_rights_that_it_takes(
             assert "leases.coordination.k8s.io" in elector.stats().error
         await grant(admin, namespace, "candidate", "get", "create", "update")
 
-        await found.until(lambda: elector.leading.is_set() and elector.stats().renewals >= 3)
+        await found.until(lambda: elector.leading.is_set() and elector.stats().renew_count >= 3)
 
         assert elector.stats().error == ""
 
@@ -369,8 +369,8 @@ async def test_client_go_waits_for_us_follows_us_and_is_followed_by_us(
         ours = found.join("ours", lease_duration=30, renew_deadline=25)
         await found.lead(ours)
         with client_go_candidate(control_plane, namespace, log) as process:
-            renewals = ours.stats().renewals
-            await found.until(lambda: ours.stats().renewals >= renewals + 20)
+            renewals = ours.stats().renew_count
+            await found.until(lambda: ours.stats().renew_count >= renewals + 20)
             assert ours.leading.is_set(), "it waits while we renew"
 
             ours.stop()

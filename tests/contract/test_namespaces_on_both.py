@@ -11,7 +11,7 @@ import pytest
 from konverge import Client
 from konverge.client import load_config
 from konverge.testing import ControlPlane, run_in_virtual_time
-from namespace_scenarios import namespace_server, delete_namespace, restore_defaults
+from namespace_scenarios import delete_namespace, namespace_server, restore_defaults
 
 # A test that starts control planes of its own needs the real programs, as one that asks for the fixture does.
 pytestmark = pytest.mark.usefixtures("control_plane")

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from konverge import Client
-from konverge.client import has_condition, load_config, is_deployment_complete
+from konverge.client import has_condition, is_deployment_complete, load_config
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.batch.v1 import Job
 from konverge.objects import Unstructured
 from konverge.testing import ControlPlane
 from konverge_cluster.nodes import Behavior, SimulatedNodes
-from running_clusters import conditions, deployment, pod, state
 from namespace_scenarios import until
+from running_clusters import conditions, deployment, pod, state
 
 # A test that starts control planes of its own needs the real programs, as one that asks for the fixture does.
 pytestmark = pytest.mark.usefixtures("control_plane")

@@ -23,7 +23,7 @@ from konverge.testing import ControlPlane
 from konverge.testing.faults import Fault
 from konverge.testing.raw_proxy import RawProxy
 from konverge.wire.list_watch import Selection
-from rigs import CONFIG_MAP, WatchedCollection, Rig, EventRecorder, reflector_options, real_rig, running
+from rigs import CONFIG_MAP, EventRecorder, Rig, WatchedCollection, real_rig, reflector_options, running
 
 TENTH = 0.1
 WIDGET = Kind("reflector.example.com", "v1", "Widget", "widgets")

@@ -100,7 +100,7 @@ async def test_updates_have_the_old_object_and_deletes_the_last_one(opened: Open
         made.spec.image = "nginx:1.26"
         made.metadata.annotations["keep"] = "true"
         made = await client.update(made)
-        with pytest.raises(Conflict, match="it is to be kept"):
+        with pytest.raises(Conflict, match="it is protected"):
             await client.delete(made)
         del made.metadata.annotations["keep"]
         await client.delete(await client.update(made))

@@ -20,8 +20,8 @@ from konverge.errors import ControlPlaneError
 from konverge.testing import ControlPlane, find_binaries, run_in_virtual_time
 from konverge.testing.binaries import NEEDED
 from quiet_namespaces import QuietNamespaces
-from workload_scenarios import SCENARIOS, Notes
 from workload_clusters import WATCHED, embedded_workload_cluster, real_workload_cluster
+from workload_scenarios import SCENARIOS, Notes
 
 pytestmark = pytest.mark.control_plane
 

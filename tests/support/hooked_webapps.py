@@ -106,7 +106,7 @@ def check(app: WebApp, old: WebApp | None, request: AdmissionRequest) -> Iterato
     """Deny invalid objects, and warn about unusual ones."""
     if request.operation == "DELETE":
         if app.metadata.annotations.get("keep") == "true":
-            yield Deny("it is to be kept", code=409)
+            yield Deny("it is protected", code=409)
         return
     if ":" not in app.spec.image:
         yield Deny("an image needs a tag", path=".spec.image")
@@ -167,16 +167,16 @@ def conversion_review(*objects: Json, to: str, version: str = "v1") -> bytes:
     return encode({"kind": "ConversionReview", "apiVersion": f"apiextensions.k8s.io/{version}", "request": review})
 
 
-async def ask(hook: AdmissionWebhook[Any] | ConversionWebhook, body: bytes, **how: Any) -> WebhookResponse:
-    """Ask one webhook as the API server does, without a socket."""
-    return await Webhooks(hook).handle(hook.path, body, **how)
+async def call_webhook(hook: AdmissionWebhook[Any] | ConversionWebhook, body: bytes, **options: Any) -> WebhookResponse:
+    """Call one webhook as the API server does, without a socket."""
+    return await Webhooks(hook).handle(hook.path, body, **options)
 
 
-async def verdict(hook: AdmissionWebhook[Any] | ConversionWebhook, body: bytes) -> Json:
-    """Ask one webhook for the response of a review."""
-    answer = await ask(hook, body)
-    assert answer.code == 200, answer.body
-    review = json.loads(answer.body)
+async def review_response(hook: AdmissionWebhook[Any] | ConversionWebhook, body: bytes) -> Json:
+    """Call one webhook and return the response in the review."""
+    response = await call_webhook(hook, body)
+    assert response.code == 200, response.body
+    review = json.loads(response.body)
     assert review["response"]["uid"] == "review-1"
     return dict(review["response"])
 

@@ -18,16 +18,16 @@ class LateResponses:
     is lost; reads are never lost, and requests for events are not changed.
     """
 
-    def __init__(self, inner: Transport, dice: Random, *, by: float, lost: float) -> None:
+    def __init__(self, inner: Transport, random: Random, *, by: float, lost: float) -> None:
         self._inner = inner
-        self._dice = dice
+        self._random = random
         self._by = by
         self._lost = lost
 
     async def send(self, request: Request) -> Response:
         if "events" in request.path:
             return await self._inner.send(request)
-        await asyncio.sleep(self._dice.uniform(0, self._by))
+        await asyncio.sleep(self._random.uniform(0, self._by))
         response = await self._inner.send(request)
         return response if request.method == "GET" else await self._delayed_response(request, response)
 
@@ -35,8 +35,8 @@ class LateResponses:
         await self._inner.close()
 
     async def _delayed_response(self, request: Request, response: Response) -> Response:
-        await asyncio.sleep(self._dice.uniform(0, self._by))
-        if self._dice.random() >= self._lost:
+        await asyncio.sleep(self._random.uniform(0, self._by))
+        if self._random.random() >= self._lost:
             return response
         await response.close()
         raise TransportError(f"{request.method} {request.path}: the response was lost")

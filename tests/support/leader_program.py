@@ -28,7 +28,9 @@ def write_line(text: str) -> None:
 
 async def main(kubeconfig: str, namespace: str, identity: str) -> None:
     config = load_config(kubeconfig=Path(kubeconfig))
-    election = LeaderElection("operator", namespace, identity=identity, lease_duration=10, renew_deadline=8.5, retry_period=0.5, margin=1)
+    election = LeaderElection(
+        "operator", namespace, identity=identity, lease_duration=10, renew_deadline=8.5, retry_period=0.5, margin=1
+    )
     async with LeaseThread() as thread:
         runner = ElectionRunner(
             election,

@@ -1,8 +1,8 @@
 """A simulation of candidates for one lease: an unreliable network, and clocks that do not agree.
 
-`LeaseSimulation` runs in true time. Each candidate has a clock of its own (any offset, a slightly wrong speed) and a wall clock that
-may stop or jump. Requests and responses are delayed, lost, or arrive after their sender timed out; candidates are
-frozen, killed and restarted. After every event the open write fences are counted: there are never two.
+`LeaseSimulation` runs in true time. Each candidate has a clock of its own (any offset, a slightly wrong speed) and a
+wall clock that may stop or jump. Requests and responses are delayed, lost, or arrive after their sender timed out;
+candidates are frozen, killed and restarted. After every event the open write fences are counted: there are never two.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from konverge.manager.lease import Candidate, LeaseRecord, Read, Timing, Wait, W
 from konverge.manager.write_fence import WriteFence
 from konverge.objects import MicroTime
 
-__all__ = ["ModelServer", "LeaseSimulation", "VersionConflict"]
+__all__ = ["LeaseSimulation", "ModelServer", "VersionConflict"]
 
 _EPOCH = datetime(2030, 1, 1, tzinfo=UTC)
 

@@ -34,7 +34,9 @@ def _get(port: int, path: str, method: str, headers: dict[str, str], tls: ssl.SS
         connection.close()
 
 
-async def get(port: int, path: str, *, method: str = "GET", tls: ssl.SSLContext | None = None, **headers: str) -> ProbeResponse:
+async def get(
+    port: int, path: str, *, method: str = "GET", tls: ssl.SSLContext | None = None, **headers: str
+) -> ProbeResponse:
     """Request a path; names of headers have underscores."""
     fields = {name.replace("_", "-"): value for name, value in headers.items()}
     return await asyncio.to_thread(_get, port, path, method, fields, tls)

@@ -373,7 +373,7 @@ async def _breaking_streams(
     faults = (
         transport.reset_streams,
         transport.close_streams,
-        transport.stall_streams if freezes else transport.reset_streams,
+        transport.pause_streams if freezes else transport.reset_streams,
     )
 
     async def break_streams() -> None:

@@ -96,7 +96,7 @@ class OperatorTransport(FaultTransport):
     def kill(self) -> None:
         """Behave like the network of a process that was killed."""
         self.dead = True
-        self.stall_streams()
+        self.pause_streams()
 
 
 class MemoryLedger:

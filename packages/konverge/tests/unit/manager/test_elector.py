@@ -22,7 +22,7 @@ from konverge.testing.faults import (
     connection_refused,
     forbidden,
     status_response,
-    stream_stalled,
+    stream_paused,
 )
 from konverge.wire.messages import BufferedResponse, Request, Response
 from konverge_cluster.embedded_server import EmbeddedServer
@@ -104,7 +104,7 @@ async def test_an_election_can_disable_the_release() -> None:
 
 
 @pytest.mark.parametrize(
-    "fault", [connection_refused(), stream_stalled(), status_response(503), status_response(500), status_response(429)]
+    "fault", [connection_refused(), stream_paused(), status_response(503), status_response(500), status_response(429)]
 )
 async def test_a_leader_without_a_server_stops_by_the_renew_deadline_and_before_another_leads(fault: Fault) -> None:
     async with Electors.open() as electors:
@@ -142,7 +142,7 @@ async def test_lost_responses_do_not_lose_the_lease() -> None:
     async with Electors.open() as electors:
         a, b = await electors.join("a"), await electors.join("b")
         for _ in range(5):
-            a.script.add(writes, stream_stalled(), times=1)  # executed, but the response never arrives
+            a.script.add(writes, stream_paused(), times=1)  # executed, but the response never arrives
             await asyncio.sleep(20)
 
         assert [change for _, change in a.changes] == ["started"]

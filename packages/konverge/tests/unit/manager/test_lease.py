@@ -31,7 +31,7 @@ class SteppedCandidate:
         self.server = server
 
     def run_until_wait(self, now: float, wall: MicroTime = WALL) -> Wait:
-        """Take every step that is due now; return the wait that follows."""
+        """Run every step that is due now; return the wait that follows."""
         while True:
             step = self.candidate.next(now, wall)
             if isinstance(step, Wait):

@@ -11,7 +11,7 @@ import pytest
 
 from konverge.client import Client, InProcessTransport, RetryPolicy
 from konverge.errors import TransportError
-from konverge.manager.metrics_access import AccessReviews, AccessDecision
+from konverge.manager.metrics_access import AccessDecision, AccessReviews
 from konverge.wire.messages import BufferedResponse, Request, Response
 
 PROMETHEUS = "Bearer secret-of-prometheus"

@@ -1,4 +1,4 @@
-"""Stand-ins for etcd, kube-apiserver and the rest: small scripts, so that the launcher is tested without the real."""
+"""Fake programs for etcd, kube-apiserver and the rest: small scripts, to test the launcher without the real ones."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ server.serve_forever()
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    """A directory with a stand-in for each program; kubectl prints what it was given."""
+    """Create a directory with a fake of each program; kubectl prints its input."""
     directory = tmp_path / "programs"
     for name in ("etcd", "kube-apiserver", "kube-controller-manager"):
         write_program(directory / name, SERVER.format(python=sys.executable))
@@ -64,13 +64,13 @@ def programs(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def write() -> Callable[[Path, str], Path]:
-    """Write a script that can be run."""
+    """Write an executable script."""
     return write_program
 
 
 @pytest.fixture
 def is_gone() -> Callable[[int], bool]:
-    """Whether a process ends, at the latest within some seconds. It wakes when the process ends; it does not poll."""
+    """Report whether a process ends within some seconds, without polling."""
     return wait_for_end
 
 

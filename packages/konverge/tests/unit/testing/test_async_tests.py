@@ -12,7 +12,7 @@ async def test_the_loop_of_a_test_is_in_debug_mode() -> None:
 
 
 @pytest.mark.plain_loop
-async def test_a_test_that_says_so_goes_without_debug_mode() -> None:
+async def test_a_marked_test_runs_without_debug_mode() -> None:
     assert not asyncio.get_running_loop().get_debug()
 
 

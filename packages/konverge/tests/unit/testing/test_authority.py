@@ -1,4 +1,4 @@
-"""Certificates: whom they let in, and where they do not work."""
+"""Certificates: which handshakes succeed, and which do not."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from konverge.testing.certificates import Authority, Pair, write_signing_key
 from konverge.testing.credentials import Credentials
 
 
-def shake_hands(server: Pair, client: Pair | None, *, trusted: Path, clients_of: Path, host: str) -> None:
-    """A TLS handshake in memory; raises what either side says against it."""
+def handshake(server: Pair, client: Pair | None, *, trusted: Path, clients_of: Path, host: str) -> None:
+    """Do a TLS handshake in memory; raise the error of either side."""
     offering = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(clients_of))
     offering.load_cert_chain(server.cert, server.key)
     offering.verify_mode = ssl.CERT_REQUIRED
@@ -42,40 +42,40 @@ def test_server_and_client_of_one_authority_accept_each_other(authority: Authori
     server = authority.sign("server", file="server", hosts=[host])
     client = authority.sign("alice", file="alice", groups=["dev"])
 
-    shake_hands(server, client, trusted=authority.ca.cert, clients_of=authority.ca.cert, host=host)
+    handshake(server, client, trusted=authority.ca.cert, clients_of=authority.ca.cert, host=host)
 
 
-def test_a_server_is_refused_under_another_name(authority: Authority) -> None:
+def test_a_server_is_rejected_under_another_name(authority: Authority) -> None:
     server = authority.sign("server", file="server", hosts=["localhost"])
     client = authority.sign("alice", file="alice")
 
     with pytest.raises(ssl.SSLCertVerificationError, match=r"not valid for '127.0.0.1'"):
-        shake_hands(server, client, trusted=authority.ca.cert, clients_of=authority.ca.cert, host="127.0.0.1")
+        handshake(server, client, trusted=authority.ca.cert, clients_of=authority.ca.cert, host="127.0.0.1")
 
 
-def test_a_client_of_another_authority_is_refused(authority: Authority, tmp_path: Path) -> None:
+def test_a_client_of_another_authority_is_rejected(authority: Authority, tmp_path: Path) -> None:
     other = Authority(tmp_path / "other", "test")
     server = authority.sign("server", file="server", hosts=["localhost"])
     stranger = other.sign("alice", file="alice")
 
     with pytest.raises(ssl.SSLError):
-        shake_hands(server, stranger, trusted=authority.ca.cert, clients_of=authority.ca.cert, host="localhost")
+        handshake(server, stranger, trusted=authority.ca.cert, clients_of=authority.ca.cert, host="localhost")
 
 
 def test_a_client_certificate_does_not_serve(authority: Authority) -> None:
     client = authority.sign("alice", file="alice")
 
     with pytest.raises(ssl.SSLCertVerificationError):
-        shake_hands(client, client, trusted=authority.ca.cert, clients_of=authority.ca.cert, host="localhost")
+        handshake(client, client, trusted=authority.ca.cert, clients_of=authority.ca.cert, host="localhost")
 
 
 def test_a_user_of_the_api_server_is_not_let_into_etcd(tmp_path: Path) -> None:
     credentials = Credentials(tmp_path)
     etcd = credentials.etcd_authority.ca.cert
 
-    shake_hands(credentials.etcd_server, credentials.etcd_client, trusted=etcd, clients_of=etcd, host="127.0.0.1")
+    handshake(credentials.etcd_server, credentials.etcd_client, trusted=etcd, clients_of=etcd, host="127.0.0.1")
     with pytest.raises(ssl.SSLError):
-        shake_hands(credentials.etcd_server, credentials.admin, trusted=etcd, clients_of=etcd, host="127.0.0.1")
+        handshake(credentials.etcd_server, credentials.admin, trusted=etcd, clients_of=etcd, host="127.0.0.1")
 
 
 def test_only_the_owner_reads_secrets(tmp_path: Path) -> None:

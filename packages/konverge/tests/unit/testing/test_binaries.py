@@ -1,4 +1,4 @@
-"""Where the programs of the control plane are looked for."""
+"""The search for the programs of the control plane."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_programs_of_two_places_are_never_mixed(tmp_path: Path, write: Write) ->
     assert find_binaries((*NEEDED, "kube-controller-manager"), environ=env) == cache
 
 
-def test_the_error_names_every_place_every_missing_program_and_the_way_out(tmp_path: Path, write: Write) -> None:
+def test_the_error_names_every_directory_every_missing_program_and_the_fix(tmp_path: Path, write: Write) -> None:
     assets = fill(tmp_path / "assets", write, ("etcd",))
     env = environ(tmp_path, assets)
 

@@ -1,4 +1,4 @@
-"""Building the programs, with a stand-in for go."""
+"""The build of the programs, with a fake go."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def calls(go: Path) -> list[str]:
 
 
 def test_every_program_is_built_and_the_last_line_says_where(go: Path, environ: dict[str, str], tmp_path: Path) -> None:
-    said: list[str] = []
+    output: list[str] = []
     directory = tmp_path / "cache"
 
-    build(directory, report=said.append, environ=environ)
+    build(directory, report=output.append, environ=environ)
 
     assert {path.name for path in directory.iterdir()} == {*PROGRAMS, ".lock"}
-    assert said[-1] == f"control plane {kubernetes_version()} is in {directory}"
-    assert [line.partition(":")[0] for line in said[1:-1]] == [
+    assert output[-1] == f"control plane {kubernetes_version()} is in {directory}"
+    assert [line.partition(":")[0] for line in output[1:-1]] == [
         f"{name} ({number} of 4)" for number, name in enumerate(PROGRAMS, start=1)
     ]
     assert f"-X k8s.io/component-base/version.gitVersion={kubernetes_version()}" in calls(go)[1]
@@ -67,11 +67,11 @@ def test_every_program_is_built_and_the_last_line_says_where(go: Path, environ: 
 def test_what_is_built_is_not_built_again(go: Path, environ: dict[str, str], tmp_path: Path) -> None:
     build(tmp_path / "cache", report=str, environ=environ)
     (go / "calls").unlink()
-    said: list[str] = []
+    output: list[str] = []
 
-    build(tmp_path / "cache", report=said.append, environ={"PATH": ""})
+    build(tmp_path / "cache", report=output.append, environ={"PATH": ""})
 
-    assert said == [f"control plane {kubernetes_version()} is in {tmp_path / 'cache'}"]
+    assert output == [f"control plane {kubernetes_version()} is in {tmp_path / 'cache'}"]
     assert calls(go) == []
 
 
@@ -106,13 +106,13 @@ def test_a_second_build_waits_for_the_first_and_builds_nothing(
 ) -> None:
     os.mkfifo(go / "gate")
     begun, waiting = threading.Event(), threading.Event()
-    said: list[str] = []
+    output: list[str] = []
 
     def first(_line: str) -> None:
         begun.set()
 
     def second(line: str) -> None:
-        said.append(line)
+        output.append(line)
         waiting.set()
 
     builds = [
@@ -127,7 +127,7 @@ def test_a_second_build_waits_for_the_first_and_builds_nothing(
     for thread in builds:
         thread.join()
 
-    assert said == [
+    assert output == [
         "another build is running: waiting for it",
         f"control plane {kubernetes_version()} is in {tmp_path / 'cache'}",
     ]

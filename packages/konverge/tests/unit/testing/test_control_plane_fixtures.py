@@ -1,4 +1,4 @@
-"""The pytest fixtures: who is marked, who is skipped, what fails when the control plane must be there."""
+"""The pytest fixtures: which tests are marked, which are skipped, which fail when the control plane is required."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_that_needs_nothing():
 
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """A project with tests that need a control plane, on a machine that has none."""
+    """Create a project with tests that need a control plane, on a machine without one."""
     pytester.makeconftest('pytest_plugins = ["konverge.testing.fixtures"]')
     pytester.makepyfile(TESTS)
     monkeypatch.setenv("XDG_CACHE_HOME", str(pytester.path / "cache"))

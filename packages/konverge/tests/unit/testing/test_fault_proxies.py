@@ -34,7 +34,7 @@ ONCE = RetryPolicy(attempts=1)
 
 @asynccontextmanager
 async def proxied(retry: RetryPolicy | None = None) -> AsyncIterator[tuple[FaultProxy, Client]]:
-    """A client that reaches an embedded server through a proxy that knows HTTP."""
+    """Yield a client that is connected to an embedded server through an HTTP proxy."""
     async with (
         EmbeddedServer() as plane,
         FaultProxy(embedded_config(plane)) as proxy,
@@ -44,8 +44,8 @@ async def proxied(retry: RetryPolicy | None = None) -> AsyncIterator[tuple[Fault
 
 
 @asynccontextmanager
-async def joined() -> AsyncIterator[tuple[RawProxy, Client]]:
-    """A client that reaches an embedded server through a proxy that knows nothing."""
+async def tcp_proxied() -> AsyncIterator[tuple[RawProxy, Client]]:
+    """Yield a client that is connected to an embedded server through a TCP proxy."""
     async with (
         EmbeddedServer() as plane,
         RawProxy(embedded_config(plane)) as proxy,
@@ -68,7 +68,7 @@ async def test_without_a_rule_every_verb_works_through_the_proxy() -> None:
         with pytest.raises(NotFound):
             await client.get(CONFIG_MAP, "a")
 
-    assert [asked.method for asked in proxy.script.log if asked.path.endswith("configmaps/a")] == [
+    assert [request.method for request in proxy.script.log if request.path.endswith("configmaps/a")] == [
         "PATCH",
         "GET",
         "DELETE",
@@ -132,14 +132,14 @@ async def test_statuses_come_through_the_proxy() -> None:
             await client.collection(CONFIG_MAP).watch(WatchOptions())
 
 
-async def test_a_proxy_that_does_not_run_says_so() -> None:
+async def test_a_proxy_that_is_not_running_is_an_error() -> None:
     async with EmbeddedServer() as plane:
         with pytest.raises(RuntimeError, match="async with FaultProxy"):
             _ = FaultProxy(embedded_config(plane)).traffic
 
 
-async def test_a_frozen_connection_stays_open_and_says_nothing_while_new_ones_work() -> None:
-    async with joined() as (proxy, client):
+async def test_a_paused_connection_stays_open_without_data_while_new_ones_work() -> None:
+    async with tcp_proxied() as (proxy, client):
         await client.list(CONFIG_MAP)
         async with await client.collection(CONFIG_MAP).watch(WatchOptions(bookmarks=False)) as response:
             assert proxy.pause() == 2
@@ -155,7 +155,7 @@ async def test_a_frozen_connection_stays_open_and_says_nothing_while_new_ones_wo
 
 
 async def test_what_was_held_back_comes_after_a_thaw() -> None:
-    async with joined() as (proxy, client):
+    async with tcp_proxied() as (proxy, client):
         await client.list(CONFIG_MAP)
         proxy.pause()
         late = asyncio.create_task(client.list(CONFIG_MAP))
@@ -166,8 +166,8 @@ async def test_what_was_held_back_comes_after_a_thaw() -> None:
         assert await late == []
 
 
-async def test_connections_can_be_cut_and_refused() -> None:
-    async with joined() as (proxy, client):
+async def test_connections_can_be_reset_and_rejected() -> None:
+    async with tcp_proxied() as (proxy, client):
         async with await client.collection(CONFIG_MAP).watch(WatchOptions()) as response:
             assert proxy.reset() == 1
             with pytest.raises(TransportError):

@@ -1,4 +1,4 @@
-"""Scripts of faults, played without a socket."""
+"""Fault scripts, applied without a socket."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from konverge.testing.faults import (
     lists,
     status_response,
     stream_closed,
-    stream_stalled,
+    stream_paused,
     watches,
 )
 from konverge.wire import BufferedResponse, Request, Response, error_from_response
@@ -40,8 +40,8 @@ def transport(script: FaultScript | None = None) -> FaultTransport:
     return FaultTransport(InProcessTransport(server), script)
 
 
-async def body(way: FaultTransport, request: Request = LIST) -> bytes:
-    async with await way.send(request) as response:
+async def body(faulty: FaultTransport, request: Request = LIST) -> bytes:
+    async with await faulty.send(request) as response:
         return await response.read()
 
 
@@ -63,10 +63,10 @@ async def test_without_a_rule_nothing_changes() -> None:
     ],
 )
 async def test_a_fault_changes_the_body(fault: Fault, expected: bytes) -> None:
-    way = transport()
-    way.script.add(any_request, fault)
+    faulty = transport()
+    faulty.script.add(any_request, fault)
 
-    assert await body(way) == expected
+    assert await body(faulty) == expected
 
 
 @pytest.mark.parametrize(
@@ -80,19 +80,19 @@ async def test_a_fault_changes_the_body(fault: Fault, expected: bytes) -> None:
     ],
 )
 async def test_a_connection_that_breaks_is_a_transport_error(fault: Fault) -> None:
-    way = transport()
-    way.script.add(any_request, fault)
+    faulty = transport()
+    faulty.script.add(any_request, fault)
 
     with pytest.raises(TransportError):
-        await body(way)
+        await body(faulty)
 
 
-async def test_bytes_before_a_cut_come_through() -> None:
-    way = transport()
-    way.script.add(any_request, connection_reset(after=3))
+async def test_bytes_before_a_reset_are_delivered() -> None:
+    faulty = transport()
+    faulty.script.add(any_request, connection_reset(after=3))
     came = b""
 
-    async with await way.send(WATCH) as response:
+    async with await faulty.send(WATCH) as response:
         with pytest.raises(TransportError):
             async for piece in response.chunks():
                 came += piece
@@ -100,12 +100,12 @@ async def test_bytes_before_a_cut_come_through() -> None:
     assert came == b"012"
 
 
-async def test_a_frozen_body_says_nothing_more_and_does_not_end() -> None:
-    way = transport()
-    way.script.add(any_request, stream_stalled(after=3))
+async def test_a_paused_body_sends_nothing_more_and_does_not_end() -> None:
+    faulty = transport()
+    faulty.script.add(any_request, stream_paused(after=3))
     came = b""
 
-    async with await way.send(WATCH) as response:
+    async with await faulty.send(WATCH) as response:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(3600):
                 async for piece in response.chunks():
@@ -114,91 +114,95 @@ async def test_a_frozen_body_says_nothing_more_and_does_not_end() -> None:
     assert came == b"012"
 
 
-async def test_an_answer_in_the_servers_place_is_a_status() -> None:
-    way = transport()
-    way.script.add(any_request, status_response(429, reason="TooManyRequests", details={"retryAfterSeconds": 3}))
+async def test_a_response_in_place_of_the_server_is_a_status() -> None:
+    faulty = transport()
+    faulty.script.add(any_request, status_response(429, reason="TooManyRequests", details={"retryAfterSeconds": 3}))
 
-    async with await way.send(LIST) as response:
-        said = json.loads(await response.read())
+    async with await faulty.send(LIST) as response:
+        status = json.loads(await response.read())
 
     assert response.status == 429
-    assert (said["kind"], said["reason"], said["details"]["retryAfterSeconds"]) == ("Status", "TooManyRequests", 3)
+    assert (status["kind"], status["reason"], status["details"]["retryAfterSeconds"]) == (
+        "Status",
+        "TooManyRequests",
+        3,
+    )
 
 
-async def test_a_refusal_names_the_right_as_rbac_does() -> None:
+async def test_a_forbidden_response_names_the_permission_as_rbac_does() -> None:
     fault = forbidden("list widgets.example.com")
 
     assert "needs list on widgets.example.com" in str(error_from_response(403, {}, fault.body))
 
 
 async def test_a_delay_comes_before_the_request_is_sent_on() -> None:
-    way = transport()
-    way.script.add(any_request, Fault(delay=7.0))
+    faulty = transport()
+    faulty.script.add(any_request, Fault(delay=7.0))
 
-    await body(way)
+    await body(faulty)
 
     assert asyncio.get_running_loop().time() == 7
 
 
-async def test_a_rule_is_used_as_often_as_it_says_and_the_first_one_first() -> None:
-    way = transport()
-    way.script.add(any_request, status_response(200, b"one"), times=2)
-    way.script.add(any_request, status_response(200, b"two"), times=1)
+async def test_a_rule_is_used_as_often_as_specified_and_the_first_one_first() -> None:
+    faulty = transport()
+    faulty.script.add(any_request, status_response(200, b"one"), times=2)
+    faulty.script.add(any_request, status_response(200, b"two"), times=1)
 
-    assert [await body(way) for _ in range(4)] == [b"one", b"one", b"two", b"0123456789"]
-
-
-async def test_a_standing_rule_ends_with_its_block() -> None:
-    way = transport()
-    with way.script.active(lists("pods"), status_response(200, b"one")):
-        assert await body(way) == b"one"
-
-    assert await body(way) == b"0123456789"
+    assert [await body(faulty) for _ in range(4)] == [b"one", b"one", b"two", b"0123456789"]
 
 
-async def test_lists_and_watches_are_told_apart() -> None:
-    way = transport()
-    way.script.add(watches("pods"), status_response(200, b"watched"))
-    way.script.add(lists("nodes"), status_response(200, b"nodes"))
+async def test_an_active_rule_ends_with_its_block() -> None:
+    faulty = transport()
+    with faulty.script.active(lists("pods"), status_response(200, b"one")):
+        assert await body(faulty) == b"one"
 
-    assert await body(way, LIST) == b"0123456789"
-    assert await body(way, WATCH) == b"watched"
+    assert await body(faulty) == b"0123456789"
+
+
+async def test_lists_and_watches_are_distinguished() -> None:
+    faulty = transport()
+    faulty.script.add(watches("pods"), status_response(200, b"watched"))
+    faulty.script.add(lists("nodes"), status_response(200, b"nodes"))
+
+    assert await body(faulty, LIST) == b"0123456789"
+    assert await body(faulty, WATCH) == b"watched"
 
 
 async def test_the_log_has_every_request_with_its_time() -> None:
-    way = transport()
-    way.script.add(watches(), connection_refused())
-    await body(way)
+    faulty = transport()
+    faulty.script.add(watches(), connection_refused())
+    await body(faulty)
     await asyncio.sleep(5)
     with pytest.raises(TransportError):
-        await body(way, WATCH)
+        await body(faulty, WATCH)
 
-    assert [(asked.time, asked.watches, asked.collection) for asked in way.script.log] == [
+    assert [(request.time, request.watches, request.collection) for request in faulty.script.log] == [
         (0, False, "pods"),
         (5, True, "pods"),
     ]
-    assert len(way.script.requests(watches(), since=5)) == 1
-    assert way.script.requests(lists(), since=1) == []
+    assert len(faulty.script.requests(watches(), since=5)) == 1
+    assert faulty.script.requests(lists(), since=1) == []
 
 
-@pytest.mark.parametrize("how", ["reset_streams", "close_streams", "stall_streams"])
+@pytest.mark.parametrize("how", ["reset_streams", "close_streams", "pause_streams"])
 async def test_what_is_being_read_can_be_broken_off_and_later_streams_are_not(how: str) -> None:
-    way = FaultTransport(InProcessTransport(_endless))
+    faulty = FaultTransport(InProcessTransport(_endless))
 
-    async with await way.send(WATCH) as response:
+    async with await faulty.send(WATCH) as response:
         reading = asyncio.create_task(_read(response))
         await asyncio.sleep(10)
-        assert way.streams == 1
-        assert getattr(way, how)() == 1
+        assert faulty.streams == 1
+        assert getattr(faulty, how)() == 1
         await asyncio.sleep(100)
-        assert reading.done() == (how != "stall_streams")
+        assert reading.done() == (how != "pause_streams")
         reading.cancel()
         (outcome,) = await asyncio.gather(reading, return_exceptions=True)
 
-    assert way.streams == 0
-    expected = {"reset_streams": TransportError, "close_streams": int, "stall_streams": asyncio.CancelledError}[how]
+    assert faulty.streams == 0
+    expected = {"reset_streams": TransportError, "close_streams": int, "pause_streams": asyncio.CancelledError}[how]
     assert isinstance(outcome, expected)
-    async with await way.send(WATCH) as response:
+    async with await faulty.send(WATCH) as response:
         assert await anext(aiter(response.chunks())) == b"."
 
 
@@ -211,7 +215,7 @@ async def _endless(_: Request) -> Response:
 
 
 class _Endless(BufferedResponse):
-    """A body that goes on, a byte a second."""
+    """An endless body, a byte a second."""
 
     async def chunks(self) -> AsyncIterator[bytes]:
         while True:

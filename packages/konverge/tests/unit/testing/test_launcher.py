@@ -1,4 +1,4 @@
-"""The life of a control plane, with stand-ins for its programs: started, restarted, stopped, abandoned, broken."""
+"""The life cycle of a control plane, with fakes of its programs: start, restart, stop, crash, failures."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ with ControlPlane(binaries=Path(sys.argv[1])) as plane:
 
 @pytest.fixture(autouse=True)
 def _own_temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a control plane leaves behind is then easily seen."""
+    """Use a temporary directory of its own, to find the files that a control plane leaves behind."""
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
@@ -139,8 +139,8 @@ def test_a_server_that_dies_during_start_takes_the_others_with_it(
     with pytest.raises(ControlPlaneError) as caught:
         ControlPlane(binaries=programs, controller_manager=True).start()
 
-    said = f"start {dying}: it exited with code 1; the end of its log:\nunknown flag: --colour"
-    assert str(caught.value) == said
+    output = f"start {dying}: it exited with code 1; the end of its log:\nunknown flag: --colour"
+    assert str(caught.value) == output
     assert left_behind() == []
 
 
@@ -151,7 +151,7 @@ def test_a_fixed_port_is_used(programs: Path) -> None:
         assert plane.url == f"https://127.0.0.1:{port}"
 
 
-def test_a_fixed_port_that_is_taken_is_one_clear_error(programs: Path, left_behind: LeftBehind) -> None:
+def test_a_fixed_port_in_use_is_one_clear_error(programs: Path, left_behind: LeftBehind) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
 
@@ -180,7 +180,7 @@ def test_a_running_control_plane_is_not_started_twice_but_a_stopped_one_starts_a
 
 @pytest.fixture
 def run(programs: Path) -> Iterator[subprocess.Popen[str]]:
-    """A test run of its own, in a process group of its own, as a shell would start it."""
+    """Start a separate test run in its own process group, as a shell would."""
     with subprocess.Popen(
         [sys.executable, "-c", RUN, str(programs)], stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
@@ -193,14 +193,14 @@ def test_however_the_run_ends_nothing_outlives_it(
     run: subprocess.Popen[str], is_gone: IsGone, number: signal.Signals
 ) -> None:
     assert run.stdout is not None
-    said = json.loads(run.stdout.readline())
-    directory = Path(said.pop("directory"))
-    cleanup_process = next(pid for pid in children_of(run.pid) if pid not in said.values())
+    output = json.loads(run.stdout.readline())
+    directory = Path(output.pop("directory"))
+    cleanup_process = next(pid for pid in children_of(run.pid) if pid not in output.values())
 
     # To the whole group, as a terminal does it on Ctrl-C: servers and cleanup_process must not be in it.
     os.killpg(run.pid, number)
 
-    assert all(is_gone(pid) for pid in [run.pid, *said.values(), cleanup_process])
+    assert all(is_gone(pid) for pid in [run.pid, *output.values(), cleanup_process])
     assert not directory.exists()
 
 

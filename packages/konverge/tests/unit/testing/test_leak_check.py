@@ -1,4 +1,4 @@
-"""A test that leaves a connection open is told so by name, at its own end."""
+"""A test that leaves a connection open fails at its own end, with the name of the connection."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from konverge.testing.leak_check import LeakCheckLoop, assert_no_leaks
+from konverge.testing.leak_check import LeakCheckLoop, assert_all_closed
 
 
 def test_a_listener_and_a_connection_that_are_left_open_are_named() -> None:
@@ -27,13 +27,13 @@ def test_a_listener_and_a_connection_that_are_left_open_are_named() -> None:
 
     with asyncio.Runner(loop_factory=LeakCheckLoop) as runner:
         left, port = runner.run(leave())
-        runner.run(assert_no_leaks())
+        runner.run(assert_all_closed())
 
     assert f"127.0.0.1:{port} to no peer" in left
     assert any(each.endswith(f" to 127.0.0.1:{port}") for each in left)
 
 
-def test_a_connection_that_nobody_reads_any_more_is_seen() -> None:
+def test_a_connection_that_is_no_longer_read_is_found() -> None:
     async def leave() -> list[str]:
         ours, theirs = socket.socketpair()
         _, writer = await asyncio.open_connection(sock=ours)
@@ -46,12 +46,12 @@ def test_a_connection_that_nobody_reads_any_more_is_seen() -> None:
 
     with asyncio.Runner(loop_factory=LeakCheckLoop) as runner:
         assert len(runner.run(leave())) == 1
-        runner.run(assert_no_leaks())
+        runner.run(assert_all_closed())
 
 
-def test_a_loop_that_holds_nothing_but_itself_is_empty() -> None:
+def test_a_loop_without_open_resources_is_empty() -> None:
     with asyncio.Runner(loop_factory=LeakCheckLoop) as runner:
-        runner.run(assert_no_leaks())
+        runner.run(assert_all_closed())
 
 
 def test_a_goodbye_that_takes_a_moment_is_waited_for() -> None:
@@ -60,7 +60,7 @@ def test_a_goodbye_that_takes_a_moment_is_waited_for() -> None:
         with theirs:
             _, writer = await asyncio.open_connection(sock=ours)
             asyncio.get_running_loop().call_later(0.02, writer.transport.abort)
-            await assert_no_leaks()
+            await assert_all_closed()
         assert writer.transport.is_closing()
 
     with asyncio.Runner(loop_factory=LeakCheckLoop) as runner:

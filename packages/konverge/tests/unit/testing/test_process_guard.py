@@ -44,7 +44,7 @@ def test_a_server_that_was_struck_off_is_left_alone(server: subprocess.Popen[byt
     assert not directory.exists()
 
 
-def test_after_done_nothing_is_touched(server: subprocess.Popen[bytes], directory: Path) -> None:
+def test_after_done_nothing_is_killed(server: subprocess.Popen[bytes], directory: Path) -> None:
     clean_up([f"started {server.pid}\n", "done\n"], directory)
 
     assert server.poll() is None

@@ -1,4 +1,4 @@
-"""One server process, from launch to end. The servers here are shell scripts that "listen" by making a file."""
+"""One server process, from start to end. The servers here are shell scripts that "listen" by creating a file."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ LISTEN = 'touch "ready-$1"\nexec sleep 60\n'
 
 @pytest.fixture
 def guard() -> Iterator[ProcessGuard]:
-    made = ProcessGuard()
-    yield made
-    made.close()
+    process_guard = ProcessGuard()
+    yield process_guard
+    process_guard.close()
 
 
 @pytest.fixture
 def make(guard: ProcessGuard, write: Write, tmp_path: Path) -> Iterator[Callable[..., Server]]:
-    """Make a server out of a shell script, which gets the port as $1."""
-    made: list[Server] = []
+    """Create a server from a shell script, which gets the port as $1."""
+    servers: list[Server] = []
 
     def make(script: str, port: int = 0) -> Server:
         program = write(tmp_path / "fake-server", f"#!/bin/sh\n{script}")
         ready = lambda port: (guard.directory / f"ready-{port}").exists()  # noqa: E731
-        made.append(Server(program, lambda port: [str(port)], ready, guard=guard, port=port))
-        return made[-1]
+        servers.append(Server(program, lambda port: [str(port)], ready, guard=guard, port=port))
+        return servers[-1]
 
     yield make
-    for server in made:
+    for server in servers:
         server.kill()
 
 
@@ -70,7 +70,7 @@ def test_a_server_that_dies_is_one_error_with_the_end_of_its_log(make: Make) -> 
     assert server.pid is None
 
 
-def test_a_server_ended_by_a_signal_says_which(make: Make) -> None:
+def test_the_error_names_the_signal_that_ended_a_server(make: Make) -> None:
     server = make("kill -SEGV $$\n")
 
     with pytest.raises(ControlPlaneError, match=r"signal 11 ended it; the end of its log:\n\(nothing\)"):
@@ -113,7 +113,7 @@ def test_an_interrupted_start_leaves_nothing_of_the_server(
     assert is_gone(int(started.read_text()))
 
 
-def test_a_free_port_that_somebody_else_took_first_costs_another_try(make: Make, guard: ProcessGuard) -> None:
+def test_a_free_port_that_another_process_bound_first_costs_another_attempt(make: Make, guard: ProcessGuard) -> None:
     tries = guard.directory / "tries"
     third = "[ $(wc -l < tries) -ge 3 ] || { echo bind: address already in use; exit 1; }"
     server = make(f"echo $1 >> tries\n{third}\n{LISTEN}")
@@ -134,7 +134,7 @@ def test_no_try_is_made_for_ever(make: Make, guard: ProcessGuard) -> None:
     assert len((guard.directory / "tries").read_text().split()) == 5
 
 
-def test_a_fixed_port_that_is_taken_is_an_error_that_names_it(make: Make, guard: ProcessGuard) -> None:
+def test_a_fixed_port_in_use_is_an_error_that_names_it(make: Make, guard: ProcessGuard) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         server = make("touch launched\n", port=port)
@@ -142,14 +142,12 @@ def test_a_fixed_port_that_is_taken_is_an_error_that_names_it(make: Make, guard:
         with pytest.raises(ControlPlaneError) as caught:
             server.start(deadline=soon())
 
-    said = f"start fake-server: port {port} is in use (leave the port out to get a free one)"
-    assert str(caught.value) == said
+    expected = f"start fake-server: port {port} is in use (leave the port out to get a free one)"
+    assert str(caught.value) == expected
     assert not (guard.directory / "launched").exists()
 
 
-def test_a_fixed_port_that_is_taken_in_the_last_moment_is_no_reason_for_another(
-    make: Make, guard: ProcessGuard
-) -> None:
+def test_a_fixed_port_that_is_bound_at_the_last_moment_is_not_replaced(make: Make, guard: ProcessGuard) -> None:
     port = free_port()
     server = make("echo $1 >> tries\necho bind: address already in use\nexit 1\n", port=port)
 
@@ -215,7 +213,7 @@ def test_stop_and_kill_of_a_stopped_server_do_nothing(make: Make) -> None:
     assert server.pid is None
 
 
-def test_a_free_port_is_not_one_that_somebody_listens_on() -> None:
+def test_a_free_port_is_not_one_with_a_listener() -> None:
     with socket.create_server(("127.0.0.1", free_port())) as listener:
         taken = listener.getsockname()[1]
 

@@ -35,7 +35,7 @@ async def test_a_timeout_is_exact() -> None:
     assert asyncio.get_running_loop().time() == 7
 
 
-async def test_the_clock_stands_while_a_thread_runs() -> None:
+async def test_the_clock_stops_while_a_thread_runs() -> None:
     gate = threading.Event()
     threading.Timer(0.05, gate.set).start()
     async with asyncio.timeout(10):
@@ -78,7 +78,7 @@ def test_a_task_left_running_fails_its_test(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*tasks left running*sleep*"])
 
 
-async def test_settle_waits_for_all_that_needs_no_time_and_for_nothing_else() -> None:
+async def test_settle_waits_for_everything_that_needs_no_time_and_for_nothing_else() -> None:
     seen: list[str] = []
 
     async def work() -> None:
@@ -97,6 +97,6 @@ async def test_settle_waits_for_all_that_needs_no_time_and_for_nothing_else() ->
 
 
 @pytest.mark.real_time
-async def test_settle_is_refused_where_nobody_can_know() -> None:
+async def test_settle_is_rejected_on_an_ordinary_loop() -> None:
     with pytest.raises(TypeError, match="virtual time"):
         await settle()

@@ -1,4 +1,4 @@
-"""Admission functions: what they are given, and what becomes of what they say."""
+"""Admission functions: their arguments, and how their results become responses."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from hooked_webapps import (
     Json,
     WebApp,
     admission_review,
-    ask,
+    call_webhook,
     check,
     fill_in,
     patch_in,
-    verdict,
+    review_response,
     webapp,
 )
 from konverge.k8s.core.v1 import ConfigMap
@@ -32,11 +32,11 @@ from konverge_cluster.patches import apply_json_patch
 
 
 async def test_what_is_fine_is_allowed() -> None:
-    assert await verdict(check, admission_review(webapp())) == {"uid": "review-1", "allowed": True}
+    assert await review_response(check, admission_review(webapp())) == {"uid": "review-1", "allowed": True}
 
 
 async def test_a_denial_tells_message_path_and_code() -> None:
-    response = await verdict(check, admission_review(webapp(image="nginx")))
+    response = await review_response(check, admission_review(webapp(image="nginx")))
 
     assert not response["allowed"]
     assert response["status"]["message"] == "an image needs a tag, at .spec.image"
@@ -46,32 +46,34 @@ async def test_a_denial_tells_message_path_and_code() -> None:
     assert response["status"]["details"] == {"group": GROUP, "kind": "WebApp", "name": "web", "causes": [cause]}
 
 
-async def test_all_that_is_wrong_is_told_at_once() -> None:
-    response = await verdict(check, admission_review(webapp(image="nginx", replicas=101)))
+async def test_all_denials_are_reported_at_once() -> None:
+    response = await review_response(check, admission_review(webapp(image="nginx", replicas=101)))
 
-    said = "an image needs a tag, at .spec.image; that is too many, at .spec.replicas"
-    assert response["status"]["message"] == said
+    result = "an image needs a tag, at .spec.image; that is too many, at .spec.replicas"
+    assert response["status"]["message"] == result
     assert response["warnings"] == ["that many replicas are expensive"]
 
 
 async def test_an_update_brings_the_old_object() -> None:
     body = admission_review(webapp(image="caddy:2"), webapp(), operation="UPDATE")
 
-    assert (await verdict(check, body))["status"]["message"] == "the repository cannot be changed, at .spec.image"
+    assert (await review_response(check, body))["status"][
+        "message"
+    ] == "the repository cannot be changed, at .spec.image"
 
 
 async def test_a_delete_hands_over_the_object_that_goes() -> None:
-    kept = webapp()
-    kept["metadata"]["annotations"] = {"keep": "true"}
+    protected = webapp()
+    protected["metadata"]["annotations"] = {"keep": "true"}
 
-    response = await verdict(check, admission_review(None, kept, operation="DELETE"))
+    response = await review_response(check, admission_review(None, protected, operation="DELETE"))
 
-    assert response["status"]["message"] == "it is to be kept"
+    assert response["status"]["message"] == "it is protected"
     assert response["status"]["code"] == 409
-    assert (await verdict(check, admission_review(None, webapp(), operation="DELETE")))["allowed"]
+    assert (await review_response(check, admission_review(None, webapp(), operation="DELETE")))["allowed"]
 
 
-async def test_the_request_tells_who_does_what() -> None:
+async def test_the_request_has_user_and_operation() -> None:
     seen: list[AdmissionRequest] = []
 
     @validating(WebApp)
@@ -79,7 +81,7 @@ async def test_the_request_tells_who_does_what() -> None:
         seen.append(request)
 
     old_kind = {"group": GROUP, "version": "v1beta1", "kind": "WebApp"}
-    await verdict(note, admission_review(webapp(), dryRun=True, requestKind=old_kind, subResource="status"))
+    await review_response(note, admission_review(webapp(), dryRun=True, requestKind=old_kind, subResource="status"))
 
     [request] = seen
     assert (request.operation, str(request.key), request.uid) == ("CREATE", "shop/web", "review-1")
@@ -89,7 +91,7 @@ async def test_the_request_tells_who_does_what() -> None:
     assert request.options["kind"] == "CreateOptions"
 
 
-SAYINGS: dict[str, tuple[Any, bool, list[str]]] = {
+RESULTS: dict[str, tuple[Any, bool, list[str]]] = {
     "nothing": (None, True, []),
     "a warning": ("careful", True, ["careful"]),
     "warnings": (["careful", "really"], True, ["careful", "really"]),
@@ -99,15 +101,15 @@ SAYINGS: dict[str, tuple[Any, bool, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("saying", SAYINGS)
-async def test_a_function_may_return_denials_and_warnings(saying: str) -> None:
-    said, allowed, warnings = SAYINGS[saying]
+@pytest.mark.parametrize("case", RESULTS)
+async def test_a_function_may_return_denials_and_warnings(case: str) -> None:
+    result, allowed, warnings = RESULTS[case]
 
-    async def speak(*_: Any) -> Any:
-        return said
+    async def return_result(*_: Any) -> Any:
+        return result
 
-    for function in (lambda *_: said, speak):
-        response = await verdict(ValidatingWebhook(WebApp, function), admission_review(webapp()))
+    for function in (lambda *_: result, return_result):
+        response = await review_response(ValidatingWebhook(WebApp, function), admission_review(webapp()))
         assert response["allowed"] is allowed
         assert response.get("warnings", []) == warnings
 
@@ -117,7 +119,7 @@ async def test_a_denial_may_be_raised(kind: Callable[..., Any]) -> None:
     def refuse(*_: Any) -> None:
         raise Deny("not today")
 
-    response = await verdict(kind(WebApp, refuse), admission_review(webapp()))
+    response = await review_response(kind(WebApp, refuse), admission_review(webapp()))
 
     assert response["status"]["message"] == "not today"
     assert response["status"]["code"] == 403
@@ -138,7 +140,7 @@ def wrong() -> None:
 @pytest.mark.parametrize("kind", [ValidatingWebhook, MutatingWebhook])
 @pytest.mark.parametrize("broken", [leave, stop, wrong])
 @pytest.mark.parametrize("sync", [True, False])
-async def test_an_exception_denies_and_tells_nothing_of_the_inside(
+async def test_an_exception_denies_without_details_of_the_error(
     kind: Callable[..., Any], broken: Callable[[], None], sync: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: Any) -> None:
@@ -149,7 +151,7 @@ async def test_an_exception_denies_and_tells_nothing_of_the_inside(
         broken()
 
     with caplog.at_level(logging.ERROR, "konverge.webhooks"):
-        response = await verdict(kind(WebApp, fail if sync else fail_later), admission_review(webapp()))
+        response = await review_response(kind(WebApp, fail if sync else fail_later), admission_review(webapp()))
 
     assert not response["allowed"]
     assert response["status"]["code"] == 500
@@ -158,10 +160,10 @@ async def test_an_exception_denies_and_tells_nothing_of_the_inside(
     assert len([record for record in caplog.records if record.exc_info]) == 1
 
 
-@pytest.mark.parametrize("said", [5, [5], object()])
-async def test_nonsense_from_a_function_is_an_error_of_the_webhook(said: Any) -> None:
+@pytest.mark.parametrize("result", [5, [5], object()])
+async def test_nonsense_from_a_function_is_an_error_of_the_webhook(result: Any) -> None:
     for kind in (ValidatingWebhook, MutatingWebhook):
-        response = await verdict(kind(WebApp, lambda *_: said), admission_review(webapp()))
+        response = await review_response(kind(WebApp, lambda *_: result), admission_review(webapp()))
         assert response["status"]["code"] == 500
 
 
@@ -174,17 +176,17 @@ async def test_a_dry_run_does_not_reach_a_function_with_side_effects() -> None:
 
     hook = ValidatingWebhook(WebApp, act, side_effects=True)
 
-    assert (await verdict(hook, admission_review(webapp(), dryRun=True)))["allowed"]
-    assert not (await verdict(hook, admission_review(webapp())))["allowed"]
+    assert (await review_response(hook, admission_review(webapp(), dryRun=True)))["allowed"]
+    assert not (await review_response(hook, admission_review(webapp())))["allowed"]
     assert called == [False]
 
 
 async def test_a_dry_run_reaches_a_function_without_side_effects() -> None:
-    assert not (await verdict(check, admission_review(webapp(image="nginx"), dryRun=True)))["allowed"]
+    assert not (await review_response(check, admission_review(webapp(image="nginx"), dryRun=True)))["allowed"]
 
 
 async def test_an_object_that_does_not_fit_its_class_is_denied_with_the_path() -> None:
-    response = await verdict(check, admission_review(webapp(replicas="many")))
+    response = await review_response(check, admission_review(webapp(replicas="many")))
 
     assert not response["allowed"]
     assert response["status"]["code"] == 422
@@ -192,7 +194,7 @@ async def test_an_object_that_does_not_fit_its_class_is_denied_with_the_path() -
 
 
 async def test_an_edit_becomes_a_patch_of_just_the_edit() -> None:
-    response = await verdict(fill_in, admission_review(webapp(replicas=0)))
+    response = await review_response(fill_in, admission_review(webapp(replicas=0)))
 
     assert patch_in(response) == [
         {"op": "add", "path": "/metadata/labels", "value": {"app": "web"}},
@@ -205,7 +207,7 @@ async def test_no_edit_is_no_patch() -> None:
     labelled = webapp()
     labelled["metadata"]["labels"] = {"app": "web"}
 
-    assert await verdict(fill_in, admission_review(labelled)) == {"uid": "review-1", "allowed": True}
+    assert await review_response(fill_in, admission_review(labelled)) == {"uid": "review-1", "allowed": True}
 
 
 async def test_a_copy_may_be_edited_and_returned() -> None:
@@ -214,12 +216,12 @@ async def test_a_copy_may_be_edited_and_returned() -> None:
         twin.spec.image = "caddy:2"
         return twin
 
-    response = await verdict(MutatingWebhook(WebApp, other_image), admission_review(webapp()))
+    response = await review_response(MutatingWebhook(WebApp, other_image), admission_review(webapp()))
 
     assert patch_in(response) == [{"op": "replace", "path": "/spec/image", "value": "caddy:2"}]
 
 
-async def test_an_object_of_another_origin_is_refused_since_it_would_lose_fields() -> None:
+async def test_an_object_without_the_source_is_rejected_since_it_would_lose_fields() -> None:
     def anew(app: WebApp, *_: Any) -> WebApp:
         return WebApp(metadata=app.metadata, spec=app.spec)
 
@@ -228,7 +230,7 @@ async def test_an_object_of_another_origin_is_refused_since_it_would_lose_fields
 
     body = admission_review(webapp(), webapp(replicas=2), operation="UPDATE")
     for function in (anew, backwards):
-        response = await verdict(MutatingWebhook(WebApp, function), body)
+        response = await review_response(MutatingWebhook(WebApp, function), body)
         assert response["status"]["code"] == 500
 
 
@@ -257,21 +259,21 @@ def test_whatever_the_class_does_not_know_survives_an_edit(ports: list[Json], ju
         for port in app.spec.ports:
             port.number += 1
 
-    response = run_in_virtual_time(verdict(MutatingWebhook(WebApp, edit), admission_review(sent)))
+    response = run_in_virtual_time(review_response(MutatingWebhook(WebApp, edit), admission_review(sent)))
 
     stored = apply_json_patch(copy.deepcopy(sent), patch_in(response))
-    wanted = copy.deepcopy(sent)
+    expected = copy.deepcopy(sent)
     if image:
-        wanted["spec"]["image"] = "caddy:2"
-    for port in wanted["spec"]["ports"]:
+        expected["spec"]["image"] = "caddy:2"
+    for port in expected["spec"]["ports"]:
         port["number"] += 1
-    assert stored == wanted
+    assert stored == expected
 
 
 async def test_a_review_of_another_kind_is_a_failed_call() -> None:
     hook = ValidatingWebhook(ConfigMap, lambda *_: None)
 
-    answer = await ask(hook, admission_review(webapp()))
+    answer = await call_webhook(hook, admission_review(webapp()))
 
     assert answer.code == 400
     text = "the webhook validate.v1.configmaps.core is for ConfigMap.v1, not for WebApp.hooks.example.com/v1"
@@ -308,17 +310,17 @@ def test_a_hook_can_be_called_as_the_function_that_it_is() -> None:
         ({"name": "Not A Name"}, "not a valid webhook name"),
     ],
 )
-def test_options_that_the_server_would_refuse_are_refused_here(options: Any, text: str) -> None:
+def test_options_that_the_server_would_reject_are_rejected(options: Any, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         ValidatingWebhook(WebApp, lambda *_: None, **options)
 
 
-def test_a_mutating_webhook_is_not_asked_about_deletes() -> None:
+def test_a_mutating_webhook_is_not_called_for_deletes() -> None:
     with pytest.raises(ValueError, match="operations of MutatingWebhook must be a tuple of 'CREATE', 'UPDATE'"):
         MutatingWebhook(WebApp, lambda *_: None, operations=("DELETE",))
 
 
 @pytest.mark.parametrize("bad", [{"message": ""}, {"message": "x", "path": "spec"}, {"message": "x", "code": 200}])
-def test_a_denial_that_says_nothing_useful_is_refused(bad: Any) -> None:
+def test_an_invalid_denial_is_rejected(bad: Any) -> None:
     with pytest.raises(ValueError):
         Deny(**bad)

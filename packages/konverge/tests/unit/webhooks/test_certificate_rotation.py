@@ -1,4 +1,4 @@
-"""When certificates are renewed: the plan alone, over years, without a server."""
+"""When certificates are renewed: the decisions alone, over years, without a server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from konverge.webhooks.authorities import (
     sign_serving,
     split_bundle,
 )
-from konverge.webhooks.rotation import Action, CertificateState, apply_actions, next_rotation, plan_rotation
+from konverge.webhooks.rotation import Action, CertificateState, apply_actions, next_rotation, select_actions
 
 HOSTS = service_hosts("webapp", "shop")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -27,8 +27,10 @@ DAY = timedelta(days=1)
 POLICY = RotationPolicy()
 
 
-def step(state: CertificateState, now: datetime, policy: RotationPolicy = POLICY) -> tuple[tuple[Action, ...], CertificateState]:
-    actions = plan_rotation(state, frozenset(HOSTS), now, policy)
+def step(
+    state: CertificateState, now: datetime, policy: RotationPolicy = POLICY
+) -> tuple[tuple[Action, ...], CertificateState]:
+    actions = select_actions(state, frozenset(HOSTS), now, policy)
     return actions, apply_actions(actions, state, HOSTS, now=now, policy=policy)
 
 
@@ -36,8 +38,8 @@ def started(now: datetime = START, policy: RotationPolicy = POLICY) -> Certifica
     return step(CertificateState(), now, policy)[1]
 
 
-class Life:
-    """Lives through the looks of a leader and notes since when each authority is trusted."""
+class RotationHistory:
+    """Runs the checks of a leader and records since when each authority is trusted."""
 
     def __init__(self, policy: RotationPolicy = POLICY) -> None:
         self.policy = policy
@@ -45,17 +47,17 @@ class Life:
         self.trusted: dict[bytes, datetime] = {}
         self.done: list[tuple[datetime, Action]] = []
 
-    def look(self, now: datetime) -> None:
+    def check(self, now: datetime) -> None:
         before = {text for text, expires in split_bundle(self.state.bundle) if expires > now}
-        shown = self.state.serving
+        serving = self.state.serving
         actions, self.state = step(self.state, now, self.policy)
         self.done += [(now, action) for action in actions]
         after = {text for text, _ in split_bundle(self.state.bundle)}
-        assert before <= after, "somebody still needs the authority that was taken out"
+        assert before <= after, "an authority was removed that is still in use"
         for text in after:
             self.trusted.setdefault(text, now)
         assert self.state.is_usable(frozenset(HOSTS), now)
-        if Action.START_OVER not in actions and self.state.serving != shown:
+        if Action.START_OVER not in actions and self.state.serving != serving:
             self._check_trust(now)
 
     def _check_trust(self, now: datetime) -> None:
@@ -64,64 +66,64 @@ class Life:
         assert state.current is not None
         assert state.current.has_signed(state.serving)
         since = self.trusted[state.current.certificate]
-        assert now - since >= self.policy.overlap or since == START, "shown before API servers trust it"
+        assert now - since >= self.policy.overlap or since == START, "used before API servers trust it"
 
     def count(self, action: Action) -> int:
         return sum(1 for _, each in self.done if each is action)
 
 
-def test_ten_years_of_looks_keep_a_valid_certificate_at_all_times() -> None:
-    life = Life()
+def test_ten_years_of_checks_keep_a_valid_certificate_at_all_times() -> None:
+    history = RotationHistory()
 
     for day in range(0, 3650, 7):
-        life.look(START + day * DAY)
+        history.check(START + day * DAY)
 
-    assert life.count(Action.START_OVER) == 1
+    assert history.count(Action.START_OVER) == 1
     # An authority lives for two years and has a successor after sixteen months: seven successors in ten years.
-    assert life.count(Action.ADD_AUTHORITY) == life.count(Action.PROMOTE) == 7
+    assert history.count(Action.ADD_AUTHORITY) == history.count(Action.PROMOTE) == 7
     # Ninety days, renewed after sixty.
-    assert 50 <= life.count(Action.RENEW) + life.count(Action.PROMOTE) <= 70
-    assert len(split_bundle(life.state.bundle)) <= 3
+    assert 50 <= history.count(Action.RENEW) + history.count(Action.PROMOTE) <= 70
+    assert len(split_bundle(history.state.bundle)) <= 3
 
 
 @given(st.lists(st.integers(1, 29 * 24), min_size=5, max_size=40), st.integers(0, 5))
 @settings(max_examples=25)
-def test_looks_at_any_times_closer_than_the_windows_never_start_over(hours: list[int], more: int) -> None:
+def test_checks_more_often_than_the_windows_never_start_over(hours: list[int], more: int) -> None:
     policy = RotationPolicy(authority=300 * DAY, serving=90 * DAY, overlap=timedelta(hours=more))
-    life = Life(policy)
+    history = RotationHistory(policy)
     now = START
-    life.look(now)
+    history.check(now)
 
     for pause in hours:
         now += timedelta(hours=pause)
-        life.look(now)
+        history.check(now)
 
-    assert life.count(Action.START_OVER) == 1
+    assert history.count(Action.START_OVER) == 1
 
 
 @given(st.integers(0, 2000), st.integers(0, 2000))
 @settings(max_examples=25)
-def test_after_any_downtime_one_look_makes_it_good_again(first: int, second: int) -> None:
-    life = Life()
+def test_after_any_downtime_one_check_repairs_the_state(first: int, second: int) -> None:
+    history = RotationHistory()
 
     for day in (0, first, first + second):
-        life.look(START + day * DAY)
-        assert life.state.is_usable(frozenset(HOSTS), START + day * DAY)
+        history.check(START + day * DAY)
+        assert history.state.is_usable(frozenset(HOSTS), START + day * DAY)
 
 
-def test_most_looks_find_nothing_to_do() -> None:
+def test_most_checks_take_no_action() -> None:
     state = started()
 
-    assert plan_rotation(state, frozenset(HOSTS), START + timedelta(days=59), POLICY) == ()
+    assert select_actions(state, frozenset(HOSTS), START + timedelta(days=59), POLICY) == ()
 
 
-def test_the_next_moment_is_told_and_nothing_is_due_before_it() -> None:
+def test_nothing_is_due_before_the_next_rotation() -> None:
     state, now = started(), START
     for _ in range(60):
         moment = next_rotation(state, POLICY)
         assert moment is not None
         assert moment > now
-        assert plan_rotation(state, frozenset(HOSTS), moment - timedelta(seconds=2), POLICY) == ()
+        assert select_actions(state, frozenset(HOSTS), moment - timedelta(seconds=2), POLICY) == ()
         now = moment + timedelta(seconds=1)
         actions, state = step(state, now)
         assert actions
@@ -162,7 +164,7 @@ def test_another_host_is_a_new_certificate_of_the_same_authority() -> None:
     state = started()
     hosts = ("other.shop.svc", *HOSTS)
 
-    actions = plan_rotation(state, frozenset(hosts), START, POLICY)
+    actions = select_actions(state, frozenset(hosts), START, POLICY)
     after = apply_actions(actions, state, hosts, now=START, policy=POLICY)
 
     assert actions == (Action.RENEW,)
@@ -213,7 +215,7 @@ def test_starting_over_keeps_trusting_what_others_still_show() -> None:
         {"overlap": 200 * DAY},
     ],
 )
-def test_times_that_do_not_fit_together_are_refused(times: dict[str, timedelta]) -> None:
+def test_lifetimes_that_contradict_each_other_are_rejected(times: dict[str, timedelta]) -> None:
     with pytest.raises(ValueError, match=r"of an authority's lifetime|of its authority's"):
         RotationPolicy(**times)
 
@@ -233,7 +235,7 @@ def test_certificates_are_what_strict_callers_accept() -> None:
     assert len(long.hosts) == 1
 
 
-def test_two_authorities_of_one_name_are_told_apart() -> None:
+def test_two_authorities_with_one_name_are_distinguished() -> None:
     one, other = (make_authority("webapp", now=START, lifetime=DAY) for _ in range(2))
 
     assert one.has_signed(sign_serving(one, HOSTS, now=START, lifetime=DAY))
@@ -242,7 +244,7 @@ def test_two_authorities_of_one_name_are_told_apart() -> None:
     assert len(subjects) == 2
 
 
-def test_what_cannot_be_read_is_nothing() -> None:
+def test_a_pair_that_cannot_be_read_is_none() -> None:
     state = started()
     good = state.serving
     assert isinstance(good, KeyPair)

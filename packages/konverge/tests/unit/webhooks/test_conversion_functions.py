@@ -1,4 +1,4 @@
-"""Conversion: what is carried over, what may change, and what a failure looks like."""
+"""Conversion: what is copied, what may change, and how failures are reported."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from hooked_webapps import (
     conversion,
     conversion_review,
     down,
+    review_response,
     up,
-    verdict,
     webapp,
 )
 from konverge import CustomResource
@@ -45,10 +45,10 @@ def old_webapp(**spec: Any) -> Json:
     return {**webapp(), "apiVersion": V1BETA1, "spec": {"repository": "nginx", "tag": "1.25", **spec}}
 
 
-async def test_a_review_is_answered_with_the_objects_in_order() -> None:
+async def test_a_review_returns_the_objects_in_order() -> None:
     objects = [webapp(replicas=number) for number in range(5)]
 
-    response = await verdict(conversion, conversion_review(*objects, to="v1beta1"))
+    response = await review_response(conversion, conversion_review(*objects, to="v1beta1"))
 
     assert response["result"] == {"status": "Success"}
     assert [each["apiVersion"] for each in response["convertedObjects"]] == [V1BETA1] * 5
@@ -57,13 +57,13 @@ async def test_a_review_is_answered_with_the_objects_in_order() -> None:
 
 
 async def test_no_objects_are_no_problem() -> None:
-    response = await verdict(conversion, conversion_review(to="v1"))
+    response = await review_response(conversion, conversion_review(to="v1"))
 
     assert (response["result"], response["convertedObjects"]) == ({"status": "Success"}, [])
 
 
 async def test_an_object_that_is_in_the_version_already_stays_as_it_is() -> None:
-    response = await verdict(conversion, conversion_review(webapp(), to="v1"))
+    response = await review_response(conversion, conversion_review(webapp(), to="v1"))
 
     assert response["convertedObjects"] == [webapp()]
 
@@ -72,10 +72,10 @@ def test_metadata_stays_but_for_labels_and_annotations() -> None:
     document = webapp(scaling={"least": 2, "most": 5})
     document["metadata"] |= {"generation": 7, "labels": {"a": "b"}, "annotations": {"mine": "x"}, "later": [1]}
 
-    made = converted(document)
+    result = converted(document)
 
     notes = {"mine": "x", f"{GROUP}/scaling": '{"least":2,"most":5}'}
-    assert made["metadata"] == {**document["metadata"], "annotations": notes}
+    assert result["metadata"] == {**document["metadata"], "annotations": notes}
 
 
 def test_fields_that_no_class_knows_are_carried_over() -> None:
@@ -83,19 +83,19 @@ def test_fields_that_no_class_knows_are_carried_over() -> None:
     document["later"] = {"x": None}
     document["status"] = {"availableReplicas": 2, "later": 3}
 
-    made = converted(document)
+    result = converted(document)
 
-    assert made["later"] == {"x": None}
-    assert made["spec"]["later"] == {"a": [1, None]}
-    assert made["spec"]["ports"] == document["spec"]["ports"]
-    assert made["status"] == document["status"]
-    assert converted(made, V1) == document | {"spec": {**document["spec"], "replicas": 1}}
+    assert result["later"] == {"x": None}
+    assert result["spec"]["later"] == {"a": [1, None]}
+    assert result["spec"]["ports"] == document["spec"]["ports"]
+    assert result["status"] == document["status"]
+    assert converted(result, V1) == document | {"spec": {**document["spec"], "replicas": 1}}
 
 
 def test_an_unknown_field_does_not_take_the_place_of_a_known_one() -> None:
-    made = converted(old_webapp(image="mine", replicas="odd"), V1)
+    result = converted(old_webapp(image="mine", replicas="odd"), V1)
 
-    assert (made["spec"]["image"], made["spec"]["replicas"]) == ("nginx:1.25", 1)
+    assert (result["spec"]["image"], result["spec"]["replicas"]) == ("nginx:1.25", 1)
 
 
 def version(name: str) -> Any:
@@ -114,18 +114,18 @@ def test_two_spokes_meet_at_the_hub() -> None:
     )
     webhook = ConversionWebhook(WebApp, Converter(OldWebApp, WebApp, up, down), there)
 
-    made = converted(old_webapp(size=4), f"{GROUP}/v1alpha1", webhook)
+    result = converted(old_webapp(size=4), f"{GROUP}/v1alpha1", webhook)
 
-    assert made["apiVersion"] == f"{GROUP}/v1alpha1"
-    assert made["spec"]["size"] == 4
-    assert made["metadata"] == old_webapp()["metadata"]
+    assert result["apiVersion"] == f"{GROUP}/v1alpha1"
+    assert result["spec"]["size"] == 4
+    assert result["metadata"] == old_webapp()["metadata"]
 
 
 def renaming(new: WebApp) -> OldWebApp:
     return OldWebApp(metadata=ObjectMeta(name="other"), spec=OldSpec(repository=new.spec.image))
 
 
-def refusing(_: WebApp) -> OldWebApp:
+def rejecting(_: WebApp) -> OldWebApp:
     raise ConversionError("it cannot be said in v1beta1")
 
 
@@ -143,7 +143,7 @@ def unchanged(new: WebApp) -> Any:
 
 FAILURES: dict[str, tuple[Callable[[WebApp], OldWebApp], str]] = {
     "identity": (renaming, "WebApp shop/web: the converter changed .metadata.name"),
-    "own words": (refusing, "WebApp shop/web: it cannot be said in v1beta1"),
+    "own words": (rejecting, "WebApp shop/web: it cannot be said in v1beta1"),
     "exception": (failing, "WebApp shop/web: the converter failed; see the log of the operator"),
     "the same version": (unchanged, "WebApp shop/web: the converter failed; see the log of the operator"),
     "no object": (nothing, "WebApp shop/web: the converter failed; see the log of the operator"),
@@ -159,7 +159,7 @@ async def test_one_object_that_fails_fails_the_review_and_is_named(name: str) ->
 
     webhook = ConversionWebhook(WebApp, Converter(OldWebApp, WebApp, up, only_the_second))
 
-    response = await verdict(webhook, conversion_review(webapp(), webapp(replicas=2), to="v1beta1"))
+    response = await review_response(webhook, conversion_review(webapp(), webapp(replicas=2), to="v1beta1"))
 
     assert response["result"] == {"status": "Failure", "message": text}
     assert response["convertedObjects"] == []
@@ -173,15 +173,15 @@ async def test_one_object_that_fails_fails_the_review_and_is_named(name: str) ->
         ({**webapp(), "apiVersion": "x/v1"}, "v1", f"WebApp has no version 'x/v1' (known versions: {V1}, {V1BETA1})"),
     ],
 )
-async def test_an_object_that_cannot_be_converted_says_why(document: Json, to: str, text: str) -> None:
-    response = await verdict(conversion, conversion_review(document, to=to))
+async def test_an_object_that_cannot_be_converted_has_a_reason(document: Json, to: str, text: str) -> None:
+    response = await review_response(conversion, conversion_review(document, to=to))
 
     assert response["result"]["message"] == text
 
 
 @pytest.mark.parametrize("odd", ["text", 5, None, [], {"kind": "WebApp", "apiVersion": V1, "metadata": "x"}])
 async def test_objects_that_are_none_fail_the_review(odd: Any) -> None:
-    response = await verdict(conversion, conversion_review(odd, to="v1beta1"))
+    response = await review_response(conversion, conversion_review(odd, to="v1beta1"))
 
     assert response["result"]["status"] == "Failure"
 
@@ -220,16 +220,16 @@ OLD_APPS = st.builds(
 
 @given(APPS | OLD_APPS)
 @settings(max_examples=150)
-def test_there_and_back_loses_nothing(app: WebApp | OldWebApp) -> None:
+def test_a_round_trip_loses_nothing(app: WebApp | OldWebApp) -> None:
     assert round_trip_changes(conversion, app) == []
 
 
 def test_what_is_lost_is_named() -> None:
     def forgetful(new: WebApp) -> OldWebApp:
-        made = down(new)
-        made.metadata.annotations.clear()
-        made.spec.size = 1
-        return made
+        result = down(new)
+        result.metadata.annotations.clear()
+        result.spec.size = 1
+        return result
 
     webhook = ConversionWebhook(WebApp, Converter(OldWebApp, WebApp, up, forgetful))
     app = WebApp(metadata=ObjectMeta(name="web"), spec=WebAppSpec(image="a:b", replicas=3, scaling=Scaling()))
@@ -240,17 +240,17 @@ def test_what_is_lost_is_named() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"least":"x"}', "null", "[]"])
-def test_a_note_that_somebody_edited_into_nonsense_does_not_fail_the_conversion(text: str) -> None:
+def test_an_invalid_annotation_does_not_fail_the_conversion(text: str) -> None:
     document = old_webapp()
     document["metadata"]["annotations"] = {f"{GROUP}/scaling": text}
 
-    made = converted(document, V1)
+    result = converted(document, V1)
 
-    assert "scaling" not in made["spec"]
-    assert "annotations" not in made["metadata"]
+    assert "scaling" not in result["spec"]
+    assert "annotations" not in result["metadata"]
 
 
-def test_putting_nothing_removes_the_note() -> None:
+def test_putting_none_removes_the_annotation() -> None:
     app = OldWebApp(spec=OldSpec(repository="x"))
     SCALING.put(app, Scaling())
     SCALING.put(app, None)
@@ -267,7 +267,7 @@ def test_the_source_is_not_changed() -> None:
     assert document == before
 
 
-def test_converters_that_do_not_fit_are_refused() -> None:
+def test_converters_of_another_kind_or_hub_are_rejected() -> None:
     good: Converter[Any, Any] = Converter(OldWebApp, WebApp, up, down)
     with pytest.raises(ValueError, match="two versions of one kind"):
         Converter(ConfigMap, WebApp, up, down)  # type: ignore[arg-type]
@@ -284,7 +284,7 @@ def test_converters_that_do_not_fit_are_refused() -> None:
 async def test_a_list_of_thousands_is_converted_in_one_review() -> None:
     objects = [webapp(replicas=number % 50) for number in range(2000)]
 
-    response = await verdict(conversion, conversion_review(*objects, to="v1beta1"))
+    response = await review_response(conversion, conversion_review(*objects, to="v1beta1"))
 
     assert len(response["convertedObjects"]) == 2000
     assert json.dumps(response["convertedObjects"][49]["spec"]["size"]) == "49"

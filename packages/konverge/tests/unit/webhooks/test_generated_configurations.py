@@ -25,7 +25,7 @@ from konverge_cluster import EmbeddedServer
 ADDRESS = Address(service="webapp", namespace="operators")
 
 
-def test_everything_that_the_server_must_know_is_in_the_configuration() -> None:
+def test_the_configuration_is_complete() -> None:
     hook = ValidatingWebhook(
         WebApp,
         lambda *_: None,
@@ -39,9 +39,9 @@ def test_everything_that_the_server_must_know_is_in_the_configuration() -> None:
         objects=LabelSelector.parse("tier=front"),
     )
 
-    [made] = configurations_for([hook], ADDRESS, name="webapp", exclude=["monitoring"])
+    [created] = configurations_for([hook], ADDRESS, name="webapp", exclude=["monitoring"])
 
-    assert to_wire(made) == {
+    assert to_wire(created) == {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",
         "metadata": {"name": "webapp"},
@@ -102,9 +102,9 @@ def test_each_sort_has_a_configuration_of_its_own() -> None:
 def test_a_url_is_for_development() -> None:
     address = Address(url="https://127.0.0.1:9443/", ca_bundle=b"pem")
 
-    [made] = configurations_for([check], address, name="webapp")
+    [created] = configurations_for([check], address, name="webapp")
 
-    config = to_wire(made)["webhooks"][0]["clientConfig"]
+    config = to_wire(created)["webhooks"][0]["clientConfig"]
     assert config == {"url": f"https://127.0.0.1:9443{check.path}", "caBundle": "cGVt"}
     assert conversion_for(conversion, address).to_wire()["webhook"]["clientConfig"] == {
         "url": "https://127.0.0.1:9443/convert/hooks.example.com/webapps",
@@ -136,12 +136,12 @@ async def test_the_embedded_server_calls_the_webhooks_on_virtual_time() -> None:
     hooks = Webhooks(check, fill_in, conversion)
     _, client = await cluster(hooks)
 
-    made = await client.create(webapp("web", "nginx:1.25"))
+    created = await client.create(webapp("web", "nginx:1.25"))
     with pytest.raises(Invalid, match="an image needs a tag"):
         await client.create(webapp("other", "nginx"))
     old = await client.get(OldWebApp, "web", namespace="default")
 
-    assert made.metadata.labels == {"app": "web"}
+    assert created.metadata.labels == {"app": "web"}
     assert (old.spec.repository, old.spec.tag) == ("nginx", "1.25")
 
 

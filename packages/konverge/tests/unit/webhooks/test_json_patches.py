@@ -23,7 +23,7 @@ DOCUMENTS = st.dictionaries(st.sampled_from(["spec", "status", "a/b", "~"]), VAL
 
 
 def exact(value: Any) -> Any:
-    """The value with the types of its leaves: Python takes 1, 1.0 and True for the same."""
+    """Return the value with the types of its leaves: in Python 1, 1.0 and True are equal."""
     if isinstance(value, dict):
         return {key: exact(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -38,7 +38,7 @@ def test_applied_to_the_old_document_the_patch_gives_the_new_one(old: Any, new: 
 
 
 @given(DOCUMENTS)
-def test_nothing_changed_is_no_patch(document: Any) -> None:
+def test_equal_documents_have_an_empty_patch(document: Any) -> None:
     assert json_patch(document, document) == []
 
 

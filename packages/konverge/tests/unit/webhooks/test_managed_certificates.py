@@ -1,4 +1,4 @@
-"""Certificates in a Secret: replicas that race, a leader that rotates, bundles that are put where they belong."""
+"""Certificates in a Secret: concurrent replicas, a leader that rotates, the injection of bundles."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TARGETS = [BundleTarget.of(each) for each in (*CONFIGURATIONS, CRD)]
 
 
 class World:
-    """A cluster, a clock that can be set, and a count of what was written."""
+    """A cluster, a clock that the test sets, and a list of all writes."""
 
     def __init__(self) -> None:
         self.server = EmbeddedServer()
@@ -54,7 +54,7 @@ class World:
         self.client = Client(InProcessTransport(self._handle))
 
     async def _handle(self, request: Request) -> Response:
-        await asyncio.sleep(0)  # replicas take turns at each request
+        await asyncio.sleep(0)  # lets another replica run at each request
         if request.method != "GET":
             self.writes.append(f"{request.method} {request.path.rpartition('/')[2]}")
         return await self.server.handle(request)
@@ -72,14 +72,14 @@ class World:
         return await self.client.get(Secret, SECRET)
 
     async def bundles(self) -> list[bytes]:
-        """The bundle of every place that has one."""
+        """Return the bundle of every webhook."""
         found = [await self.client.get(target.kind, target.name) for target in TARGETS]
         configs = [webhook["clientConfig"] for each in found[:2] for webhook in each["webhooks"]]
         configs.append(found[2]["spec"]["conversion"]["webhook"]["clientConfig"])
         return [base64.b64decode(config.get("caBundle", "")) for config in configs]
 
 
-async def test_the_first_replica_makes_everything_and_callers_trust_it() -> None:
+async def test_the_first_replica_creates_everything_and_injects_the_bundle() -> None:
     world = World()
     await world.configure()
 
@@ -92,15 +92,15 @@ async def test_the_first_replica_makes_everything_and_callers_trust_it() -> None
     assert len(world.writes) == 4
 
 
-async def test_nothing_is_asked_that_the_rights_do_not_cover() -> None:
+async def test_no_request_exceeds_the_permissions() -> None:
     world = World()
     await world.configure()
-    asked: set[tuple[str, str]] = set()
+    used: set[tuple[str, str]] = set()
 
     async def note(request: Request) -> Response:
         verb = {"GET": "get", "POST": "create", "PATCH": "patch"}[request.method]
         steps = request.path.strip("/").split("/")
-        asked.add((verb, steps[-1] if verb == "create" else steps[-2]))
+        used.add((verb, steps[-1] if verb == "create" else steps[-2]))
         return await world.server.handle(request)
 
     world.client = Client(InProcessTransport(note))
@@ -109,7 +109,7 @@ async def test_nothing_is_asked_that_the_rights_do_not_cover() -> None:
     world.now += timedelta(days=500)
     await replica.rotate()
 
-    assert asked == {(one.verb, one.resource) for one in replica.permissions()}
+    assert used == {(one.verb, one.resource) for one in replica.permissions()}
 
 
 async def test_replicas_that_start_at_once_end_with_the_same_certificate() -> None:
@@ -133,7 +133,7 @@ async def test_replicas_that_repair_at_once_end_with_the_same_certificate() -> N
     assert {pair.certificate for pair in pairs} == {(await world.secret()).data["tls.crt"]}
 
 
-async def test_what_is_good_is_left_alone() -> None:
+async def test_a_valid_certificate_is_not_changed() -> None:
     world = World()
     await world.configure()
     first = await world.replica().ensure()
@@ -144,27 +144,27 @@ async def test_what_is_good_is_left_alone() -> None:
     assert world.writes == []
 
 
-async def test_a_leader_keeps_everything_good_while_authorities_come_and_go() -> None:
+async def test_a_leader_keeps_the_certificate_valid_while_authorities_rotate() -> None:
     world = World()
     await world.configure()
     policy = RotationPolicy(authority=timedelta(days=90), serving=timedelta(days=30), overlap=timedelta(days=2))
     leader = world.replica(policy=policy)
     await leader.ensure()
-    shown: set[bytes] = set()
+    served: set[bytes] = set()
 
     for _ in range(60):
         world.now += timedelta(days=5)
         await leader.rotate()
         secret = await world.secret()
-        shown.add(secret.data["tls.crt"])
+        served.add(secret.data["tls.crt"])
         assert await world.bundles() == [secret.data["ca.crt"]] * 3
         assert all(expires > world.now for _, expires in split_bundle(secret.data["ca.crt"]))
 
-    assert 10 < len(shown) < 25
+    assert 10 < len(served) < 25
     assert len(split_bundle((await world.secret()).data["ca.crt"])) <= 3
 
 
-async def test_a_quiet_rotation_writes_nothing_and_looks_again_within_a_minute() -> None:
+async def test_a_rotation_without_actions_writes_nothing_and_checks_again_within_a_minute() -> None:
     world = World()
     await world.configure()
     leader = world.replica()
@@ -175,7 +175,7 @@ async def test_a_quiet_rotation_writes_nothing_and_looks_again_within_a_minute()
     assert world.writes == []
 
 
-async def test_a_configuration_that_was_applied_anew_is_told_again() -> None:
+async def test_a_configuration_that_was_applied_again_gets_the_bundle() -> None:
     world = World()
     await world.configure()
     leader = world.replica()
@@ -189,7 +189,7 @@ async def test_a_configuration_that_was_applied_anew_is_told_again() -> None:
     assert set(await world.bundles()) == {(await world.secret()).data["ca.crt"]}
 
 
-async def test_callers_trust_the_next_authority_before_anything_is_signed_with_it() -> None:
+async def test_the_next_authority_is_trusted_before_anything_is_signed_with_it() -> None:
     world = World()
     await world.configure()
     leader = world.replica()
@@ -210,7 +210,7 @@ async def test_callers_trust_the_next_authority_before_anything_is_signed_with_i
     assert "next.crt" not in (await world.secret()).data
 
 
-async def test_a_promotion_waits_while_callers_cannot_be_told() -> None:
+async def test_a_promotion_waits_while_the_bundle_cannot_be_injected() -> None:
     world = World()
     await world.configure()
     leader = world.replica()
@@ -220,12 +220,12 @@ async def test_a_promotion_waits_while_callers_cannot_be_told() -> None:
     before = (await world.secret()).data
     world.now += timedelta(hours=2)
 
-    async def refuse(request: Request) -> Response:
+    async def reject(request: Request) -> Response:
         if "webhookconfigurations" in request.path:
             raise TransportError("cut")
         return await world.server.handle(request)
 
-    broken = Client(InProcessTransport(refuse))
+    broken = Client(InProcessTransport(reject))
     with pytest.raises(TransportError):
         await ManagedCertificates(broken, SECRET, hosts=HOSTS, targets=TARGETS, clock=lambda: world.now).rotate()
 
@@ -243,7 +243,7 @@ HARMS: dict[str, Callable[[Secret], None]] = {
 
 
 @pytest.mark.parametrize("harm", HARMS)
-async def test_a_secret_that_somebody_broke_is_repaired(harm: str) -> None:
+async def test_a_corrupt_secret_is_repaired(harm: str) -> None:
     world = World()
     await world.configure()
     await world.replica().ensure()
@@ -262,19 +262,19 @@ async def test_a_secret_that_somebody_broke_is_repaired(harm: str) -> None:
     assert await world.replica().load() == pair
 
 
-async def test_a_secret_that_everybody_writes_is_given_up_with_a_reason() -> None:
+async def test_endless_conflicts_on_the_secret_are_an_error() -> None:
     world = World()
     await world.replica().ensure()
     world.now += timedelta(days=1000)
 
-    async def meddle(request: Request) -> Response:
+    async def interfere(request: Request) -> Response:
         if request.method == "PATCH":
             secret = await world.secret()
             secret.metadata.labels["n"] = str(len(world.writes))
             await world.client.update(secret)
         return await world.server.handle(request)
 
-    meddled = Client(InProcessTransport(meddle))
+    meddled = Client(InProcessTransport(interfere))
     with pytest.raises(ConfigError, match="every write was a conflict"):
         await ManagedCertificates(meddled, SECRET, hosts=HOSTS, clock=lambda: world.now).ensure()
 
@@ -283,13 +283,15 @@ async def test_the_leader_goes_on_after_a_failure() -> None:
     world = World()
     failures = iter([TransportError("cut"), TransportError("cut")])
 
-    async def cut(request: Request) -> Response:
+    async def lose_response(request: Request) -> Response:
         error = next(failures, None)
         if error is not None:
             raise error
         return await world.server.handle(request)
 
-    leader = ManagedCertificates(Client(InProcessTransport(cut)), SECRET, hosts=HOSTS, clock=lambda: world.now)
+    leader = ManagedCertificates(
+        Client(InProcessTransport(lose_response)), SECRET, hosts=HOSTS, clock=lambda: world.now
+    )
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(100):
             await leader.run()
@@ -297,23 +299,23 @@ async def test_the_leader_goes_on_after_a_failure() -> None:
     assert (await world.secret()).data["tls.crt"]
 
 
-class Changing:
-    """A source that gives one thing after the other."""
+class ScriptedSource:
+    """A source that returns or raises one value after the other."""
 
-    def __init__(self, *given: CertificatePair | KonvergeError) -> None:
-        self._given = list(given)
+    def __init__(self, *values: CertificatePair | KonvergeError) -> None:
+        self._values = list(values)
 
     async def load(self) -> CertificatePair:
-        found = self._given.pop(0) if len(self._given) > 1 else self._given[0]
+        found = self._values.pop(0) if len(self._values) > 1 else self._values[0]
         if isinstance(found, KonvergeError):
             raise found
         return found
 
 
-async def test_followers_swap_in_what_is_new_and_keep_what_is_good(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_reload_uses_new_certificates_and_keeps_the_last_valid_one(caplog: pytest.LogCaptureFixture) -> None:
     one, other = CertificatePair(b"1", b"1"), CertificatePair(b"2", b"2")
     swapped: list[CertificatePair] = []
-    source = Changing(one, ConfigError("half written"), ConfigError("half written"), other)
+    source = ScriptedSource(one, ConfigError("half written"), ConfigError("half written"), other)
 
     def swap(pair: CertificatePair) -> None:
         if pair == one and swapped:
@@ -328,7 +330,7 @@ async def test_followers_swap_in_what_is_new_and_keep_what_is_good(caplog: pytes
     assert len([record for record in caplog.records if record.name == "konverge.webhooks"]) == 1
 
 
-async def test_a_patch_touches_nothing_but_bundles() -> None:
+async def test_a_patch_changes_only_bundles() -> None:
     found = Unstructured(
         webhooks=[
             {"name": "a", "clientConfig": {"caBundle": "b2xk"}},
@@ -343,12 +345,12 @@ async def test_a_patch_touches_nothing_but_bundles() -> None:
     assert bundle_patch(Unstructured(spec={"conversion": {"strategy": "None"}}), b"new") == []
 
 
-async def test_a_list_that_changed_in_between_is_looked_at_again() -> None:
+async def test_a_list_that_changed_in_between_is_read_again() -> None:
     world = World()
     await world.configure()
     meddled = False
 
-    async def meddle(request: Request) -> Response:
+    async def interfere(request: Request) -> Response:
         nonlocal meddled
         if request.method == "PATCH" and not meddled:
             meddled = True
@@ -358,7 +360,7 @@ async def test_a_list_that_changed_in_between_is_looked_at_again() -> None:
         return await world.server.handle(request)
 
     pair = await world.replica(targets=()).ensure()
-    await inject_bundle(Client(InProcessTransport(meddle)), pair.certificate, [TARGETS[1]])
+    await inject_bundle(Client(InProcessTransport(interfere)), pair.certificate, [TARGETS[1]])
 
     found = await world.client.get(TARGETS[1].kind, "webapp")
     bundles = {base64.b64decode(each["clientConfig"]["caBundle"]) for each in found["webhooks"]}
@@ -366,7 +368,7 @@ async def test_a_list_that_changed_in_between_is_looked_at_again() -> None:
     assert bundles == {pair.certificate}
 
 
-async def test_targets_that_are_not_there_are_told() -> None:
+async def test_missing_targets_are_returned() -> None:
     world = World()
 
     assert await inject_bundle(world.client, b"x", TARGETS) == TARGETS
@@ -379,7 +381,7 @@ def test_only_what_has_a_bundle_can_be_a_target() -> None:
         BundleTarget.of(Secret(metadata=ObjectMeta(name="x")))
 
 
-async def test_files_are_read_again_and_half_written_ones_are_refused(tmp_path: Any) -> None:
+async def test_files_are_read_again_and_half_written_ones_are_rejected(tmp_path: Any) -> None:
     world = World()
     one = await world.replica().ensure()
     certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
@@ -398,6 +400,6 @@ async def test_files_are_read_again_and_half_written_ones_are_refused(tmp_path: 
     assert await files.load() == other
 
 
-def test_a_certificate_for_nobody_is_refused() -> None:
+def test_a_certificate_without_hosts_is_rejected() -> None:
     with pytest.raises(ValueError, match="needs hosts"):
         ManagedCertificates(World().client, SECRET, hosts=())

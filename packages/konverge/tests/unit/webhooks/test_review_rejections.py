@@ -1,4 +1,4 @@
-"""Reviews that are no reviews: each has an answer that the API server can show to the writer."""
+"""Invalid reviews: each gets a response that the API server can pass to the client."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from hooked_webapps import (
     admission_review,
-    ask,
+    call_webhook,
     check,
     conversion,
     conversion_review,
-    verdict,
+    review_response,
     webapp,
 )
 from konverge.testing.virtual_time import run_in_virtual_time
@@ -42,10 +42,10 @@ BROKEN: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-async def test_a_body_that_is_no_review_is_a_failed_call_that_says_why(name: str) -> None:
+async def test_a_body_that_is_not_a_review_is_a_failed_call_with_a_reason(name: str) -> None:
     body, text = BROKEN[name]
 
-    answer = await ask(check, body)
+    answer = await call_webhook(check, body)
 
     assert answer.code == 400
     status = json.loads(answer.body)
@@ -54,7 +54,7 @@ async def test_a_body_that_is_no_review_is_a_failed_call_that_says_why(name: str
 
 
 async def test_a_review_of_the_former_version_is_denied_in_that_version() -> None:
-    answer = await ask(check, admission_review(webapp(), version="v1beta1"))
+    answer = await call_webhook(check, admission_review(webapp(), version="v1beta1"))
 
     review = json.loads(answer.body)
     assert (answer.code, review["apiVersion"]) == (200, "admission.k8s.io/v1beta1")
@@ -64,7 +64,7 @@ async def test_a_review_of_the_former_version_is_denied_in_that_version() -> Non
 
 
 async def test_a_conversion_of_the_former_version_fails_in_that_version() -> None:
-    answer = await ask(conversion, conversion_review(webapp(), to="v1beta1", version="v1beta1"))
+    answer = await call_webhook(conversion, conversion_review(webapp(), to="v1beta1", version="v1beta1"))
 
     review = json.loads(answer.body)
     assert (answer.code, review["apiVersion"]) == (200, "apiextensions.k8s.io/v1beta1")
@@ -75,7 +75,7 @@ async def test_a_conversion_of_the_former_version_fails_in_that_version() -> Non
 async def test_nulls_where_the_server_writes_them_are_no_mistake() -> None:
     body = admission_review(webapp(), options=None, dryRun=None, subResource=None, requestKind=None, userInfo={})
 
-    assert (await verdict(check, body))["allowed"]
+    assert (await review_response(check, body))["allowed"]
 
 
 async def test_a_path_without_a_webhook_is_not_found() -> None:
@@ -86,21 +86,21 @@ async def test_a_path_without_a_webhook_is_not_found() -> None:
 
 @given(st.binary(max_size=200) | st.text(max_size=100).map(str.encode))
 @settings(max_examples=100)
-def test_any_bytes_have_an_answer(body: bytes) -> None:
+def test_any_bytes_get_a_response(body: bytes) -> None:
     for hook in (check, conversion):
-        answer = run_in_virtual_time(ask(hook, body))
+        answer = run_in_virtual_time(call_webhook(hook, body))
         assert answer.code == 400
         assert json.loads(answer.body)["kind"] == "Status"
 
 
 @given(st.data())
 @settings(max_examples=100)
-def test_a_review_with_a_piece_missing_or_odd_has_an_answer(data: st.DataObject) -> None:
+def test_a_review_with_a_missing_or_invalid_field_gets_a_response(data: st.DataObject) -> None:
     body = json.loads(admission_review(webapp(), webapp(), operation="UPDATE"))
     odd: object = data.draw(st.sampled_from([None, 1, "x", [], {}, {"a": 1}]))
     body["request"][data.draw(st.sampled_from(sorted(body["request"])))] = odd
 
-    answer = run_in_virtual_time(ask(check, json.dumps(body).encode()))
+    answer = run_in_virtual_time(call_webhook(check, json.dumps(body).encode()))
 
     assert answer.code in (200, 400)
     assert json.loads(answer.body)["kind"] in ("AdmissionReview", "Status")

@@ -1,4 +1,4 @@
-"""How many reviews run at a time, and how long each may take."""
+"""The limits on running reviews and on their duration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hooked_webapps import WebApp, admission_review, ask, check, webapp
+from hooked_webapps import WebApp, admission_review, call_webhook, check, webapp
 from konverge.webhooks import MutatingWebhook, ValidatingWebhook, Webhooks
 
 REVIEW = admission_review(webapp())
@@ -24,7 +24,7 @@ async def wait_for_ever(*_: Any) -> None:
 async def test_a_function_that_takes_too_long_is_a_failed_call_before_the_time_is_over() -> None:
     hook = ValidatingWebhook(WebApp, wait_for_ever)
 
-    answer = await ask(hook, REVIEW, timeout=10)
+    answer = await call_webhook(hook, REVIEW, timeout=10)
 
     assert asyncio.get_running_loop().time() == 9.5
     assert answer.code == 504
@@ -33,7 +33,7 @@ async def test_a_function_that_takes_too_long_is_a_failed_call_before_the_time_i
 
 
 async def test_no_review_takes_longer_than_the_server_waits() -> None:
-    await ask(ValidatingWebhook(WebApp, wait_for_ever), REVIEW, timeout=3600)
+    await call_webhook(ValidatingWebhook(WebApp, wait_for_ever), REVIEW, timeout=3600)
 
     assert asyncio.get_running_loop().time() == 29.5
 
@@ -43,13 +43,13 @@ async def test_a_function_that_runs_out_of_its_own_time_is_denied_not_late() -> 
         async with asyncio.timeout(1):
             await asyncio.Event().wait()
 
-    answer = await ask(ValidatingWebhook(WebApp, impatient), REVIEW)
+    answer = await call_webhook(ValidatingWebhook(WebApp, impatient), REVIEW)
 
     assert answer.code == 200
     assert json.loads(answer.body)["response"]["status"]["code"] == 500
 
 
-async def test_at_most_so_many_reviews_run_at_a_time_and_all_are_answered() -> None:
+async def test_the_number_of_running_reviews_is_limited_and_all_get_a_response() -> None:
     running = 0
     most = 0
 
@@ -69,7 +69,7 @@ async def test_at_most_so_many_reviews_run_at_a_time_and_all_are_answered() -> N
     assert asyncio.get_running_loop().time() == 3
 
 
-async def test_who_waits_in_line_until_its_time_is_over_is_told_so() -> None:
+async def test_a_review_that_waits_until_its_timeout_gets_a_504() -> None:
     hook = ValidatingWebhook(WebApp, wait_for_ever)
     hooks = Webhooks(hook, concurrency=1)
     answers = await asyncio.gather(hooks.handle(hook.path, REVIEW), hooks.handle(hook.path, REVIEW, timeout=1))
@@ -77,7 +77,7 @@ async def test_who_waits_in_line_until_its_time_is_over_is_told_so() -> None:
     assert [answer.code for answer in answers] == [504, 504]
 
 
-async def test_a_line_that_is_too_long_turns_reviews_away_at_once() -> None:
+async def test_reviews_over_the_limit_of_waiting_ones_are_rejected_at_once() -> None:
     hook = ValidatingWebhook(WebApp, wait_for_ever)
     hooks = Webhooks(hook, concurrency=1)
     answers = await asyncio.gather(*(hooks.handle(hook.path, REVIEW) for _ in range(13)))
@@ -114,10 +114,10 @@ async def test_a_plain_function_that_hangs_keeps_its_thread_and_nothing_else() -
 HANGS = """
 import asyncio, sys, threading
 sys.path[:0] = {path!r}
-from hooked_webapps import WebApp, admission_review, ask, webapp
+from hooked_webapps import WebApp, admission_review, call_webhook, webapp
 from konverge.webhooks import ValidatingWebhook
 hook = ValidatingWebhook(WebApp, lambda *_: threading.Event().wait())
-print(asyncio.run(ask(hook, admission_review(webapp()), timeout=0.2)).code)
+print(asyncio.run(call_webhook(hook, admission_review(webapp()), timeout=0.2)).code)
 """
 
 
@@ -141,6 +141,6 @@ async def test_what_came_of_reviews_is_counted() -> None:
     assert (hooks.stats().running, hooks.stats().waiting) == (0, 0)
 
 
-def test_two_webhooks_at_one_path_are_refused() -> None:
+def test_two_webhooks_at_one_path_are_rejected() -> None:
     with pytest.raises(ValueError, match=r"two webhooks have the path /validate/.*: give one of them a name"):
         Webhooks(check, ValidatingWebhook(WebApp, wait_for_ever))

@@ -1,4 +1,4 @@
-"""The webhook server on a real socket: what is refused and how, slow peers, swaps of the certificate, stopping."""
+"""The webhook server on a real socket: rejected requests, slow clients, certificate reloads, shutdown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AUTHORITY = authority()
 
 
 class Rig:
-    """A server and a caller that trusts it."""
+    """A server and a client that trusts it."""
 
     def __init__(self, server: WebhookServer, session: aiohttp.ClientSession) -> None:
         self.server = server
@@ -43,8 +43,8 @@ class Rig:
     async def connect(self, **tls: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         return await asyncio.open_connection("127.0.0.1", self.server.port, ssl=trusting(AUTHORITY), **tls)
 
-    async def until(self, **wanted: int) -> None:
-        while any(getattr(self.server.stats(), name) != value for name, value in wanted.items()):  # noqa: ASYNC110
+    async def until(self, **expected: int) -> None:
+        while any(getattr(self.server.stats(), name) != value for name, value in expected.items()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
@@ -58,7 +58,7 @@ async def rig(*hooks: Any, **options: Any) -> AsyncIterator[Rig]:
             yield Rig(server, session)
 
 
-async def test_a_review_is_answered_over_https() -> None:
+async def test_a_review_gets_a_response_over_https() -> None:
     async with rig() as called:
         status, review = await called.post(params={"timeout": "10s"})
 
@@ -66,7 +66,7 @@ async def test_a_review_is_answered_over_https() -> None:
     assert (review["kind"], review["response"]["allowed"]) == ("AdmissionReview", True)
 
 
-async def test_a_mistake_of_our_own_is_an_answer_too(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_internal_error_is_a_response_too(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(Webhooks):
         async def handle(self, path: str, body: bytes, *, timeout: float = 10) -> Any:
             raise RuntimeError(f"{path} {len(body)} {timeout} password=hunter2")
@@ -82,13 +82,13 @@ async def test_a_mistake_of_our_own_is_an_answer_too(caplog: pytest.LogCaptureFi
     assert [record.name for record in caplog.records if record.exc_info] == ["konverge.webhooks"]
 
 
-async def test_it_says_that_it_is_well() -> None:
+async def test_healthz_is_ok() -> None:
     async with rig() as called:
         assert await called.post("/healthz", None, method="GET", headers={}) == (200, b"ok")
         assert (await called.post("/healthz"))[0] == 405
 
 
-REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
+REJECTED: dict[str, tuple[dict[str, Any], int, str]] = {
     "another path": ({"path": "/x"}, 404, "there is no webhook at /x"),
     "another method": ({"method": "GET"}, 405, "a review must be sent with POST"),
     "another type": ({"headers": {"Content-Type": "text/plain"}}, 415, "a review must be application/json"),
@@ -100,11 +100,11 @@ REFUSED: dict[str, tuple[dict[str, Any], int, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-async def test_a_refusal_is_a_status_that_says_why(name: str) -> None:
-    asked, code, text = REFUSED[name]
+@pytest.mark.parametrize("name", REJECTED)
+async def test_a_rejection_is_a_status_with_a_reason(name: str) -> None:
+    request, code, text = REJECTED[name]
     async with rig() as called:
-        status, body = await called.post(**asked)
+        status, body = await called.post(**request)
         again, _ = await called.post()
 
     assert status == code
@@ -119,7 +119,7 @@ def sized(size: int) -> bytes:
     return admission_review(document)
 
 
-async def test_a_body_of_the_limit_is_taken_and_one_byte_more_is_not() -> None:
+async def test_a_body_of_the_limit_is_accepted_and_one_byte_more_is_not() -> None:
     limit = 7 << 20
 
     async def pieces() -> AsyncIterator[bytes]:
@@ -149,7 +149,7 @@ async def test_a_list_to_convert_may_be_larger() -> None:
     assert len(review["response"]["convertedObjects"]) == 9000
 
 
-async def test_a_body_that_does_not_come_is_given_up() -> None:
+async def test_a_body_that_does_not_arrive_times_out() -> None:
     async with rig(limits=ServerLimits(read=0.2)) as called:
         reader, writer = await called.connect()
         head = f"POST {check.path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
@@ -175,7 +175,9 @@ GARBAGE: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", GARBAGE)
-async def test_what_is_no_http_is_refused_and_harms_nobody(name: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_invalid_http_is_rejected_and_affects_no_other_client(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async with rig(limits=ServerLimits(read=0.3)) as called:
         reader, writer = await called.connect()
         writer.write(GARBAGE[name])
@@ -191,7 +193,7 @@ async def test_what_is_no_http_is_refused_and_harms_nobody(name: str, caplog: py
     assert not [record for record in caplog.records if record.name != "asyncio"]
 
 
-async def test_slow_peers_keep_nobody_waiting() -> None:
+async def test_slow_clients_do_not_delay_others() -> None:
     async with rig(limits=ServerLimits(read=30)) as called:
         slow = [await called.connect() for _ in range(20)]
         head = f"POST {check.path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
@@ -204,7 +206,7 @@ async def test_slow_peers_keep_nobody_waiting() -> None:
     assert [status for status, _ in answers] == [200] * 20
 
 
-async def test_who_never_asks_is_disconnected() -> None:
+async def test_a_connection_without_a_request_is_closed() -> None:
     async with rig(limits=ServerLimits(handshake=0.3, first_request=0.1)) as called:
         for connecting in (called.connect(), asyncio.open_connection("127.0.0.1", called.server.port)):
             with suppress(OSError):  # on a busy machine even the handshake may be too slow
@@ -244,8 +246,8 @@ async def test_old_tls_is_not_spoken() -> None:
             await asyncio.open_connection("127.0.0.1", called.server.port, ssl=old)
 
 
-async def shown(port: int) -> bytes:
-    """The certificate that a new connection is shown, as DER."""
+async def served_certificate(port: int) -> bytes:
+    """Return the certificate of a new connection, as DER."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -255,16 +257,16 @@ async def shown(port: int) -> bytes:
     return der
 
 
-async def test_a_swap_counts_for_new_connections_and_keeps_the_old_ones() -> None:
+async def test_a_new_certificate_is_used_for_new_connections_and_keeps_the_old_ones() -> None:
     other = pair_of(AUTHORITY)
     async with rig() as called:
         reader, writer = await called.connect()
-        before = await shown(called.server.port)
+        before = await served_certificate(called.server.port)
         called.server.set_certificate(other)
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         answer = await reader.read()
         writer.close()
-        after = await shown(called.server.port)
+        after = await served_certificate(called.server.port)
 
     assert answer.endswith(b"ok")
     assert before != after == ssl.PEM_cert_to_DER_cert(other.certificate.decode())
@@ -273,16 +275,16 @@ async def test_a_swap_counts_for_new_connections_and_keeps_the_old_ones() -> Non
 async def test_a_pair_that_is_none_leaves_the_one_in_use() -> None:
     mixed = CertificatePair(pair_of(AUTHORITY).certificate, pair_of(AUTHORITY).key)
     async with rig() as called:
-        before = await shown(called.server.port)
+        before = await served_certificate(called.server.port)
         for bad in (mixed, CertificatePair(b"garbage", b"garbage"), CertificatePair(mixed.certificate, b"")):
             with pytest.raises(ValueError, match="do not form a pair"):
                 called.server.set_certificate(bad)
-        assert await shown(called.server.port) == before
+        assert await served_certificate(called.server.port) == before
         assert called.server.stats().reloads == 1
 
 
-async def test_hundreds_of_reviews_on_new_and_kept_connections_survive_swaps() -> None:
-    """A short form of scenario T34: swaps all the time, slow sockets open, some reviews large, none lost."""
+async def test_hundreds_of_reviews_on_new_and_old_connections_survive_reloads() -> None:
+    """A short form of scenario T34: constant reloads, slow sockets, some large reviews, none lost."""
     other = authority()
     answers: list[tuple[int, bool]] = []
     large = sized(1 << 20)
@@ -329,20 +331,20 @@ async def test_stopping_lets_running_reviews_end_and_closes_the_rest() -> None:
     async with rig(hook) as called:
         _, idle = await called.connect()
         async with asyncio.TaskGroup() as tasks:
-            asked = tasks.create_task(called.post(hook.path))
+            review = tasks.create_task(called.post(hook.path))
             await started.wait()
             stopping = tasks.create_task(called.server.stop())
             await asyncio.sleep(0)
             go_on.set()
             await stopping
-        assert (await asked)[0] == 200
+        assert (await review)[0] == 200
         with pytest.raises(OSError):
             await asyncio.open_connection("127.0.0.1", called.server.port)
         await called.server.stop()
         idle.close()
 
 
-async def test_a_review_that_does_not_end_is_cut_off_after_the_grace() -> None:
+async def test_a_review_that_does_not_end_is_cancelled_after_the_grace() -> None:
     started = asyncio.Event()
 
     async def wait(*_: Any) -> None:
@@ -351,11 +353,11 @@ async def test_a_review_that_does_not_end_is_cut_off_after_the_grace() -> None:
 
     hook = MutatingWebhook(WebApp, wait)
     async with rig(hook, grace=0.1) as called:
-        asked = asyncio.create_task(called.post(hook.path))
+        review = asyncio.create_task(called.post(hook.path))
         await started.wait()
         await called.server.stop()
         with pytest.raises(aiohttp.ClientError):
-            await asked
+            await review
 
 
 async def test_a_server_without_a_certificate_does_not_start() -> None:
