@@ -7,9 +7,9 @@ async with EmbeddedCluster(nodes=3) as cluster:
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -68,7 +68,7 @@ class EmbeddedCluster:
         """Also listen on a port; 0 selects a free one."""
         await self.server.start(address, port)
 
-    def write_kubeconfig(self, path: Path) -> None:
+    def write_kubeconfig(self, path: str | os.PathLike[str]) -> None:
         """Write a kubeconfig of the admin; call `listen` first."""
         self.server.write_kubeconfig(path)
 

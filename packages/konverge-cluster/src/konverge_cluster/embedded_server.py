@@ -8,6 +8,7 @@ async with EmbeddedServer() as server:        # on a loopback port, with TLS and
 from __future__ import annotations
 
 import base64
+import os
 import ssl
 import tempfile
 from collections.abc import Callable, Mapping
@@ -166,11 +167,12 @@ class EmbeddedServer:
             "current-context": "konverge",
         }
 
-    def write_kubeconfig(self, path: Path) -> None:
+    def write_kubeconfig(self, path: str | os.PathLike[str]) -> None:
         """Write the kubeconfig, readable by its owner only."""
-        path.touch(mode=0o600)
-        path.chmod(0o600)
-        path.write_text(yaml.safe_dump(self.kubeconfig(), sort_keys=False), encoding="utf-8")
+        file = Path(path)
+        file.touch(mode=0o600)
+        file.chmod(0o600)
+        file.write_text(yaml.safe_dump(self.kubeconfig(), sort_keys=False), encoding="utf-8")
 
 
 def _load(context: ssl.SSLContext, pair: KeyPair) -> None:

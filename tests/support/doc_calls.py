@@ -1,0 +1,155 @@
+"""Call what documentation pages define for readers to call: with an embedded server, a cluster, a sample object."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from konverge import Client, Controller, CustomResource, ObjectMeta, crd_for
+from konverge.cache import Cache
+from konverge.client import InProcessTransport
+from konverge.k8s.apps.v1 import Deployment, DeploymentSpec
+from konverge.k8s.core.v1 import Container, Namespace, Pod, PodSpec, PodTemplateSpec
+from konverge.k8s.meta.v1 import LabelSelector
+from konverge.testing import run_in_virtual_time, settle
+from konverge_cluster import EmbeddedServer
+from konverge_cluster.testing.fixtures import TestCluster, virtual_clock
+
+__all__ = ["CALLS"]
+
+Names = dict[str, Any]
+
+
+def deployment(namespace: str = "default") -> Deployment:
+    labels = {"app": "web"}
+    pod = PodSpec(containers=[Container(name="web", image="nginx:1.25")])
+    return Deployment(
+        metadata=ObjectMeta(name="web", namespace=namespace),
+        spec=DeploymentSpec(
+            replicas=1,
+            selector=LabelSelector(match_labels=labels),
+            template=PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=pod),
+        ),
+    )
+
+
+async def operate(obj: CustomResource[Any, Any], *controllers: Controller[Any]) -> None:
+    """Create an object on a cluster with these controllers, let it settle, and delete it."""
+    async with TestCluster(clock=virtual_clock) as cluster:
+        client = await cluster.install(crd_for(type(obj)))
+        async with cluster.operator(*controllers):
+            created = await client.create(obj)
+            await cluster.settle()
+            await client.delete(created)
+            await cluster.settle()
+
+
+@asynccontextmanager
+async def kubeconfig_server() -> AsyncGenerator[EmbeddedServer]:
+    """Serve on a port, with KUBECONFIG set."""
+    path = "served.kubeconfig"
+    async with EmbeddedServer() as server:
+        server.write_kubeconfig(path)
+        before = os.environ.get("KUBECONFIG")
+        os.environ["KUBECONFIG"] = path
+        try:
+            yield server
+        finally:
+            del os.environ["KUBECONFIG"]
+            if before is not None:
+                os.environ["KUBECONFIG"] = before
+
+
+def call_readme(names: Names) -> None:
+    app = names["WebApp"](metadata=ObjectMeta(name="web"), spec=names["WebAppSpec"](image="nginx:1.25"))
+    run_in_virtual_time(operate(app, *names["manager"].controllers))
+
+
+def call_package_readme(names: Names) -> None:
+    greeting = names["Greeting"](metadata=ObjectMeta(name="hello"), spec=names["GreetingSpec"](text="hello"))
+    run_in_virtual_time(operate(greeting, *names["manager"].controllers))
+
+
+def call_cache(names: Names) -> None:
+    async def observe() -> None:
+        client = Client(InProcessTransport(EmbeddedServer().handle))
+        async with Cache(client.collection, server=client) as cache:
+            observing = asyncio.get_running_loop().create_task(names["observe"](cache))
+            await settle()
+            pod = Pod(
+                metadata=ObjectMeta(name="web", labels={"app.kubernetes.io/managed-by": "shop"}),
+                spec=PodSpec(containers=[Container(name="web", image="nginx:1.25")]),
+            )
+            await client.create(pod)
+            await settle()
+            observing.cancel()
+            with suppress(asyncio.CancelledError):
+                await observing
+        async with Cache(client.collection, server=client) as cache:
+            cache.declare(Pod, names["of_the_shop"])
+            await cache.wait_for_sync(timeout=60)
+
+    run_in_virtual_time(observe())
+
+
+def call_client(names: Names) -> None:
+    async def connect() -> None:
+        async with kubeconfig_server(), Client.connect() as client:
+            await client.create(Namespace(metadata=ObjectMeta(name="shop")))
+            await client.create(deployment("shop"))
+            await names["main"]()
+            assert (await client.get(Deployment, "web", namespace="shop")).spec.replicas == 5
+            await names["example"](client, deployment())
+            async with names["instrumented"](CollectorRegistry()) as observed:
+                await observed.list(Deployment)
+
+    asyncio.run(connect())
+
+
+def call_controllers(names: Names) -> None:
+    from konverge import controller_for
+
+    spec = names["GreetingSpec"](text="hello")
+    for controller in (names["simple"], controller_for(names["Greeting"]).build(names["External"]())):
+        run_in_virtual_time(operate(names["Greeting"](metadata=ObjectMeta(name="hello"), spec=spec), controller))
+
+
+def call_embedded(names: Names) -> None:
+    asyncio.run(names["in_process"]())
+    asyncio.run(names["on_a_port"]())
+    asyncio.run(names["a_deployment_becomes_ready"](deployment()))
+
+
+def call_testing(names: Names) -> None:
+    run_in_virtual_time(names["test_an_hour_passes"]())
+
+
+def call_webhooks(names: Names) -> None:
+    async def serve() -> None:
+        leading = asyncio.Event()
+        leading.set()
+        async with Client(InProcessTransport(EmbeddedServer().handle)) as client:
+            await client.create(Namespace(metadata=ObjectMeta(name="operators")))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await names["serve"](client, leading=leading, port=0)
+
+    asyncio.run(serve())
+
+
+CALLS: dict[str, Callable[[Names], None]] = {
+    "README.md": call_readme,
+    "docs/cache.md": call_cache,
+    "docs/client.md": call_client,
+    "docs/controllers.md": call_controllers,
+    "docs/embedded.md": call_embedded,
+    "docs/testing.md": call_testing,
+    "docs/webhooks.md": call_webhooks,
+    "packages/konverge/README.md": call_package_readme,
+}
+"""What to call after the blocks of a page; pages that call everything themselves are not here."""
