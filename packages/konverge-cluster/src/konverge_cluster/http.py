@@ -101,10 +101,10 @@ class HttpServer:
             body = await _read(request)
         except status_errors.StatusError as error:
             return _to_web_response(error_response(error))
-        answer = await self._handle(_to_request(request, body), user)
-        if answer.stream is None:
-            return _to_web_response(answer)
-        return await _stream_response(request, answer)
+        response = await self._handle(_to_request(request, body), user)
+        if response.stream is None:
+            return _to_web_response(response)
+        return await _stream_response(request, response)
 
     def _user(self, request: web.BaseRequest) -> Mapping[str, Any]:
         if not self._is_allowed_host(request.headers.get("Host", "")):
@@ -165,26 +165,26 @@ def _to_request(request: web.BaseRequest, body: bytes) -> Request:
     )
 
 
-def _to_web_response(answer: Response) -> web.Response:
-    response = web.Response(status=answer.status, body=answer.body, headers=answer.headers)
-    for warning in answer.warnings:
-        response.headers.add("Warning", warning)
-    return response
+def _to_web_response(response: Response) -> web.Response:
+    web_response = web.Response(status=response.status, body=response.body, headers=response.headers)
+    for warning in response.warnings:
+        web_response.headers.add("Warning", warning)
+    return web_response
 
 
-async def _stream_response(request: web.BaseRequest, answer: Response) -> web.StreamResponse:
-    response = web.StreamResponse(status=answer.status, headers=answer.headers)
-    for warning in answer.warnings:
-        response.headers.add("Warning", warning)
-    response.enable_chunked_encoding()
+async def _stream_response(request: web.BaseRequest, response: Response) -> web.StreamResponse:
+    web_response = web.StreamResponse(status=response.status, headers=response.headers)
+    for warning in response.warnings:
+        web_response.headers.add("Warning", warning)
+    web_response.enable_chunked_encoding()
     try:
-        await response.prepare(request)
-        async for chunk in answer.chunks():
-            await response.write(chunk)
-        await response.write_eof()
+        await web_response.prepare(request)
+        async for chunk in response.chunks():
+            await web_response.write(chunk)
+        await web_response.write_eof()
     except ConnectionError:
         # The client has disconnected; most watches end this way.
         pass
     finally:
-        await answer.close()
-    return response
+        await response.close()
+    return web_response

@@ -212,9 +212,9 @@ class Collection:
 
     def _drop(self, count: int) -> None:
         if count:
-            gone = self._log[:count]
-            self.compact_revision = max(self.compact_revision, gone[-1].revision)
-            self._log_bytes -= sum(len(change.entry.raw) for change in gone)
+            dropped = self._log[:count]
+            self.compact_revision = max(self.compact_revision, dropped[-1].revision)
+            self._log_bytes -= sum(len(change.entry.raw) for change in dropped)
             del self._log[:count]
             self._log_start += count
 

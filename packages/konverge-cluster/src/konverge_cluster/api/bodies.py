@@ -203,8 +203,8 @@ def _key_text(key: Any) -> str:
 
 
 _Loader.yaml_implicit_resolvers = {
-    letter: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for letter, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    character: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for character, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }
 
 

@@ -108,14 +108,14 @@ def in_order(merged: list[Any], *, desired: list[Any], live: list[Any], key: str
         if not isinstance(item, dict):
             raise internal(f"value for key {index} is not a map")
     order, before = _names(desired, key), _names(live, key)
-    ours = _sorted([index for index, name in enumerate(names) if name in order], names, order)
-    theirs = _sorted([index for index, name in enumerate(names) if name not in order], names, before)
+    from_order = _sorted([index for index, name in enumerate(names) if name in order], names, order)
+    from_live = _sorted([index for index, name in enumerate(names) if name not in order], names, before)
     result: list[Any] = []
-    while ours and theirs:
-        left, right = names[theirs[0]], names[ours[0]]
+    while from_order and from_live:
+        left, right = names[from_live[0]], names[from_order[0]]
         is_before = left in before and right in before and before.index(left) < before.index(right)
-        result.append(merged[theirs.pop(0) if is_before else ours.pop(0)])
-    return result + [merged[index] for index in (*ours, *theirs)]
+        result.append(merged[from_live.pop(0) if is_before else from_order.pop(0)])
+    return result + [merged[index] for index in (*from_order, *from_live)]
 
 
 def _sorted(indexes: list[int], names: list[Any], order: list[Any]) -> list[int]:

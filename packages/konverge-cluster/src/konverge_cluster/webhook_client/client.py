@@ -110,8 +110,8 @@ class WebhookClient:
 
 async def _call_handler(handler: Handler, path: str, body: bytes) -> HttpResponse:
     try:
-        answer = await handler(path, _decode(body))
-        return HttpResponse(200, _encode(answer), "application/json")
+        review = await handler(path, _decode(body))
+        return HttpResponse(200, _encode(review), "application/json")
     except Exception as error:
         return HttpResponse(500, f"{type(error).__name__}: {error}".encode(), "text/plain")
 

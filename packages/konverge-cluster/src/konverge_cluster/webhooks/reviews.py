@@ -214,5 +214,5 @@ def _decode_patch(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:
-        at = next((index for index, letter in enumerate(text) if letter not in _BASE64), len(text))
+        at = next((index for index, character in enumerate(text) if character not in _BASE64), len(text))
         raise _undecodable(f"illegal base64 data at input byte {at}") from None
