@@ -43,14 +43,14 @@ def test_the_demo_runs_on_a_real_cluster_and_leaves_nothing() -> None:
         done = run_demo(plane)
 
         assert done.returncode == 0, done.stdout
-        for step in ("refused by the webhook", "handed over", "deleted", "ended"):
+        for step in ("refused by the webhook", "failed over", "deleted", "ended"):
             assert f" s  {step}:" in done.stdout
         assert seen(plane) == before
 
         plane.kubectl("create", "-f", str(crd_file(plane.kubeconfig.parent)))
         refused = run_demo(plane)
         assert refused.returncode == 1
-        assert "the CRD webapps.example.com is in this cluster already" in refused.stdout
+        assert "the CRD webapps.example.com already exists in this cluster" in refused.stdout
         assert "webapps.example.com" in plane.kubectl("get", "crd", "-o", "name")
 
 

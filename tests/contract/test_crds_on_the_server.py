@@ -123,7 +123,10 @@ def test_values_drawn_from_drawn_types_are_taken_and_come_back_equal(
             answer = post(control_plane, kind, to_wire(sent.spec))
             assert answer.status == 201, (answer.json()["message"], spec, root_schema(kind))
             # Only what `Default(...)` leaves to the server differs from what was sent.
-            assert decode(kind, answer.body).spec == from_wire(kind, prune_and_default(root_schema(kind), to_wire(sent))).spec
+            assert (
+                decode(kind, answer.body).spec
+                == from_wire(kind, prune_and_default(root_schema(kind), to_wire(sent))).spec
+            )
 
 
 def test_the_server_fills_in_what_konverge_foresees(control_plane: ControlPlane, drawn_kinds: list[Kind]) -> None:
@@ -132,7 +135,10 @@ def test_the_server_fills_in_what_konverge_foresees(control_plane: ControlPlane,
             answer = post(control_plane, kind, spec, query="?dryRun=All&fieldValidation=Strict")
             assert answer.status == 201, (answer.json()["message"], spec)
             # As objects: the server prints a large float as a whole number.
-            assert decode(kind, answer.body).spec == from_wire(kind, prune_and_default(root_schema(kind), {"spec": spec})).spec
+            assert (
+                decode(kind, answer.body).spec
+                == from_wire(kind, prune_and_default(root_schema(kind), {"spec": spec})).spec
+            )
 
 
 def test_a_broken_constraint_of_a_drawn_type_is_refused_by_both_at_one_path(
@@ -461,7 +467,7 @@ def test_kubectl_applies_the_sample_as_yaml(control_plane: ControlPlane) -> None
         "AVAILABLE",
         "AGE",
     ]
-    assert "How many copies run at a time." in control_plane.kubectl("explain", "webapp.spec.replicas")
+    assert "The number of replicas." in control_plane.kubectl("explain", "webapp.spec.replicas")
 
 
 # What konverge refuses, the server refuses too

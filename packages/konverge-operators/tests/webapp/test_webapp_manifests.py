@@ -256,7 +256,7 @@ async def test_every_generated_permission_is_used_and_no_other_is_needed(
                 await redirect(admin, port)
                 await run_scenario(client, proxy)
             assert refusals(plane) == []
-            assert [one for one in caplog.messages if "Permissions are missing" in one] == []
+            assert [one for one in caplog.messages if "permissions missing" in one] == []
             # A server that does not stream lists, and a certificate that must be issued again.
             proxy.script.add(streams_a_list, status_response(400, reason="BadRequest"))
             async with running(proxy.config, port, "127.0.0.1", "localhost"):

@@ -139,7 +139,7 @@ async def _run_scenario(client: Client, plane: ControlPlane) -> None:
         try:
             await client.using(dry_run=True).create(bad)
         except KonvergeError as error:
-            return "an image needs a tag" in str(error)
+            return "the image needs a tag" in str(error)
         return False
 
     await until(refused)
@@ -186,7 +186,7 @@ async def _delete_namespace(client: Client) -> None:
     app.metadata.namespace = "shop"
     await client.create(app)
     await client.wait_for(WebApp, "kept", is_in(Phase.READY), timeout=LIMIT)
-    with pytest.raises(KonvergeError, match="it is protected"):
+    with pytest.raises(KonvergeError, match="the WebApp is protected"):
         await client.delete(WebApp, "kept")
     await client.delete(Namespace, "shop")
     await client.wait_for(Namespace, "shop", is_deleted(), timeout=LIMIT)

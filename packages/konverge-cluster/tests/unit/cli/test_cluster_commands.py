@@ -24,8 +24,8 @@ from konverge.cli.server_check import check_server
 from konverge.client import has_condition, load_config
 from konverge_cluster import EmbeddedServer
 from kubectl_clusters import in_thread
-from running_clusters import deployment, pod
 from programs import LIMIT, Program, program
+from running_clusters import deployment, pod
 
 
 @contextmanager

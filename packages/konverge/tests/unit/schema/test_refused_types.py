@@ -1,4 +1,4 @@
-"""Types that cannot become a CRD are refused, with the wire path and what to write instead, when the class is created."""
+"""Types that cannot become a CRD are refused at class creation, with the wire path and what to write instead."""
 
 from __future__ import annotations
 
