@@ -71,7 +71,7 @@ async def test_of_processes_that_are_killed_and_frozen_never_two_write(
         writes = audited_writes(audited_plane, rig.namespace, *crowd)
         assert _terms(writes) == [killed, frozen, last]
         assert not [one for one in writes if one.user == frozen and one.received >= resumed]
-        assert "does not lead any more" in crowd[frozen].log()
+        assert "is no longer the leader" in crowd[frozen].log()
 
 
 def _terms(writes: list[AuditedRequest]) -> list[str]:

@@ -71,7 +71,7 @@ async def test_t17_a_reconciler_that_blocks_the_loop_loses_neither_lease_nor_wat
             before, begin = await lease_of(rig), time.time()
 
             await rig.create("bad", payload=f"block {seconds}")
-            await rig.until(lambda: "The main loop is blocked" in operator.log(), within=30)
+            await rig.until(lambda: "event loop blocked" in operator.log(), within=30)
             for path in ("/healthz", "/readyz", "/metrics"):
                 assert (await get(operator.port, path)).status == 200, path
             await rig.converges(within=seconds + 30)
@@ -84,7 +84,7 @@ async def test_t17_a_reconciler_that_blocks_the_loop_loses_neither_lease_nor_wat
             assert after.spec.renew_time is not None
             assert before.spec.renew_time is not None
             assert after.spec.renew_time > before.spec.renew_time
-            warning = next(line for line in operator.log().splitlines() if "The main loop is blocked" in line)
+            warning = next(line for line in operator.log().splitlines() if "event loop blocked" in line)
             assert f"widget {rig.namespace}/bad" in warning
             assert "widget_operator.py" in warning
             asked = [one for one in audit(audited_plane, rig.namespace) if one.user == "blocked"]
