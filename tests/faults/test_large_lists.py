@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from faulty_server import Asked, serving
+from faulty_server import ReceivedRequest, serving
 
 REFLECTOR_PROCESS = Path(__file__).parent.parent / "support" / "reflector_process.py"
 OBJECTS = 20_000
@@ -29,17 +29,17 @@ class Pages:
         self.expired = 0
         self.largest = 0
 
-    async def __call__(self, asked: Asked) -> None:
-        query = {name: values[0] for name, values in parse_qs(urlsplit(asked.target).query).items()}
+    async def __call__(self, request: ReceivedRequest) -> None:
+        query = {name: values[0] for name, values in parse_qs(urlsplit(request.target).query).items()}
         if query.get("watch"):
-            await asked.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            await request.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
             return
         start, limit = int(query.get("continue", 0)), int(query["limit"])
         if start == 6 * limit and not self.expired:
             self.expired += 1
-            await asked.answer(410, json.dumps({"kind": "Status", "code": 410, "reason": "Expired"}).encode())
+            await request.respond(410, json.dumps({"kind": "Status", "code": 410, "reason": "Expired"}).encode())
             return
-        await asked.answer(200, self._page(start, min(start + limit, OBJECTS)))
+        await request.respond(200, self._page(start, min(start + limit, OBJECTS)))
 
     def _page(self, start: int, end: int) -> bytes:
         more = f',"continue":"{end}"' if end < OBJECTS else ""

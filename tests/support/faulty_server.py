@@ -1,4 +1,4 @@
-"""A tiny HTTP server that does exactly what a test tells it, also what no server should do."""
+"""A small HTTP server whose responses, valid or not, are those of a test."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 
 @dataclass
-class Asked:
-    """One request as it came over the wire; header names are lower case, `connection` counts from 1."""
+class ReceivedRequest:
+    """A request as it was received; header names are lower case, `connection` counts from 1."""
 
     method: str
     target: str
@@ -26,7 +26,7 @@ class Asked:
     def header(self, name: str) -> str | None:
         return ", ".join(value for key, value in self.headers if key == name) or None
 
-    async def answer(self, status: int = 200, body: bytes = b"{}", *headers: str) -> None:
+    async def respond(self, status: int = 200, body: bytes = b"{}", *headers: str) -> None:
         lines = [f"HTTP/1.1 {status} Whatever", f"Content-Length: {len(body)}", *headers, "", ""]
         await self.write("\r\n".join(lines).encode() + body)
 
@@ -34,22 +34,22 @@ class Asked:
         self.writer.write(data)
         await self.writer.drain()
 
-    def cut(self) -> None:
-        """Close the connection, with a reset and without goodbye."""
+    def abort(self) -> None:
+        """Reset the connection, without a TLS shutdown."""
         self.writer.transport.abort()
 
 
-Handler = Callable[[Asked], Awaitable[None]]
+Handler = Callable[[ReceivedRequest], Awaitable[None]]
 
 
 @dataclass
 class FaultyServer:
-    """What `serving` lends: where it listens, and all that was asked."""
+    """A running server: its address, and the requests that it received."""
 
     handler: Handler
     scheme: str = "http"
     port: int = 0
-    asked: list[Asked] = field(default_factory=list)
+    requests: list[ReceivedRequest] = field(default_factory=list)
     connections: int = 0
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
 
@@ -64,9 +64,9 @@ class FaultyServer:
         assert task is not None
         self._tasks.add(task)
         try:
-            while (asked := await _read_request(reader, writer, number)) is not None:
-                self.asked.append(asked)
-                await self.handler(asked)
+            while (request := await _read_request(reader, writer, number)) is not None:
+                self.requests.append(request)
+                await self.handler(request)
         except (OSError, asyncio.CancelledError):
             pass
         finally:
@@ -81,19 +81,21 @@ class FaultyServer:
 
 @asynccontextmanager
 async def serving(handler: Handler, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[FaultyServer]:
-    """Serve on a free port of the loopback until the block ends; then every connection is cut."""
-    lent = FaultyServer(handler, "https" if tls else "http")
-    server = await asyncio.start_server(lent.connected, "127.0.0.1", 0, ssl=tls)
-    lent.port = server.sockets[0].getsockname()[1]
+    """Serve on a free loopback port until the block ends; then abort every connection."""
+    faulty = FaultyServer(handler, "https" if tls else "http")
+    server = await asyncio.start_server(faulty.connected, "127.0.0.1", 0, ssl=tls)
+    faulty.port = server.sockets[0].getsockname()[1]
     try:
-        yield lent
+        yield faulty
     finally:
         server.close()
-        await lent.stop()
+        await faulty.stop()
         await server.wait_closed()
 
 
-async def _read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> Asked | None:
+async def _read_request(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int
+) -> ReceivedRequest | None:
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except (asyncio.IncompleteReadError, OSError):
@@ -105,7 +107,7 @@ async def _read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWrit
     certificate = writer.get_extra_info("peercert") or {}
     names = dict(pair[0] for pair in certificate.get("subject", ()))
     body = await reader.readexactly(length)
-    return Asked(method, target, headers, body, number, names.get("commonName", ""), writer, reader)
+    return ReceivedRequest(method, target, headers, body, number, names.get("commonName", ""), writer, reader)
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -119,7 +121,7 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
     writer.transport.abort()
 
 
-async def tunnel(asked: Asked, host: str, port: int) -> None:
+async def tunnel(request: ReceivedRequest, host: str, port: int) -> None:
     """Join a client's connection with one to a server, as a proxy does after CONNECT."""
     reader, writer = await asyncio.open_connection(host, port)
-    await asyncio.gather(pump(asked.reader, writer), pump(reader, asked.writer))
+    await asyncio.gather(pump(request.reader, writer), pump(reader, request.writer))

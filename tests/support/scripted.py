@@ -1,4 +1,4 @@
-"""A transport that answers from a script and keeps what it was asked: the server's part in tests of the client."""
+"""A transport with scripted responses that records requests, for tests of the client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from konverge.errors import KonvergeError
 from konverge.wire import BufferedResponse, Request, Response
 
-Answer = BufferedResponse | KonvergeError | Callable[[Request], BufferedResponse]
+ScriptedResponse = BufferedResponse | KonvergeError | Callable[[Request], BufferedResponse]
 
 
 def ok(document: Any = None, *, warnings: tuple[str, ...] = ()) -> BufferedResponse:
@@ -22,18 +22,18 @@ def refusal(code: int, reason: str = "", message: str = "no", **headers: str) ->
 
 
 class ScriptedTransport:
-    """Gives one answer after another; the last one is given for ever."""
+    """Returns one response after another; the last one is repeated."""
 
-    def __init__(self, *answers: Answer) -> None:
-        self._answers = list(answers)
+    def __init__(self, *responses: ScriptedResponse) -> None:
+        self._responses = list(responses)
         self.requests: list[Request] = []
 
     async def send(self, request: Request) -> Response:
         self.requests.append(request)
-        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-        if isinstance(answer, KonvergeError):
-            raise answer
-        return answer(request) if callable(answer) else answer
+        response = self._responses.pop(0) if len(self._responses) > 1 else self._responses[0]
+        if isinstance(response, KonvergeError):
+            raise response
+        return response(request) if callable(response) else response
 
     async def close(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Certificates: whom they are about, what they are good for, how long they hold."""
+"""Certificates: subject, purposes, validity."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 UNTIL = NOW + timedelta(days=7)
 
 
-def test_an_authority_issues_what_it_alone_has_signed() -> None:
+def test_a_certificate_is_signed_by_its_authority_alone() -> None:
     ours, theirs = (make_authority("same name", now=NOW, until=UNTIL) for _ in range(2))
     made = sign_certificate(ours, Subject("web"), now=NOW, until=UNTIL).certificate
 
@@ -23,7 +23,7 @@ def test_an_authority_issues_what_it_alone_has_signed() -> None:
         made.verify_directly_issued_by(theirs.certificate)
 
 
-def test_a_certificate_says_who_it_is_and_what_it_is_good_for() -> None:
+def test_a_certificate_has_its_subject_and_purposes() -> None:
     authority = make_authority("ca", now=NOW, until=UNTIL)
     subject = Subject("ann", groups=("admins",), hosts=("web.shop.svc", "127.0.0.1"), purposes=(CLIENT, SERVER))
     made = sign_certificate(authority, subject, now=NOW, until=UNTIL).certificate

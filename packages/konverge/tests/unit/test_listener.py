@@ -1,4 +1,4 @@
-"""Servers that leave nothing behind: connections in every state that asyncio holds them in."""
+"""Listeners that leave no connection open, whatever its state in asyncio."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def until(claim: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)
 
 
-async def test_a_connection_that_says_nothing_ends_with_its_server() -> None:
+async def test_an_idle_connection_ends_with_its_server() -> None:
     listener = await Listener.open(Silent, "127.0.0.1", 0)
     with socket.create_connection(("127.0.0.1", listener.port)) as peer:
         await until(lambda: Silent.made == 1 and listener.connections == 1)
@@ -73,7 +73,7 @@ async def test_a_connection_that_says_nothing_ends_with_its_server() -> None:
         assert peer.recv(1) == b""
 
 
-async def test_a_connection_that_never_shakes_hands_ends_with_its_server(tls: ssl.SSLContext) -> None:
+async def test_a_connection_without_a_handshake_ends_with_its_server(tls: ssl.SSLContext) -> None:
     listener = await Listener.open(Silent, "127.0.0.1", 0, ssl=tls)
     with socket.create_connection(("127.0.0.1", listener.port)):
         await until(lambda: listener.connections == 1)
@@ -85,7 +85,7 @@ async def test_a_connection_that_never_shakes_hands_ends_with_its_server(tls: ss
 
 
 @pytest.mark.parametrize("protocol", [Silent, Leaving])
-async def test_a_goodbye_that_nobody_answers_ends_with_its_server(
+async def test_a_tls_shutdown_without_a_response_ends_with_its_server(
     tls: ssl.SSLContext, protocol: type[asyncio.Protocol]
 ) -> None:
     listener = await Listener.open(protocol, "127.0.0.1", 0, ssl=tls)
@@ -98,7 +98,7 @@ async def test_a_goodbye_that_nobody_answers_ends_with_its_server(
         assert listener.connections == 0
 
 
-async def test_who_comes_after_the_end_is_refused_and_the_port_is_free() -> None:
+async def test_a_connection_after_the_end_is_refused_and_the_port_is_free() -> None:
     listener = await Listener.open(Silent, "127.0.0.1", 0)
     await listener.drop()
     await listener.drop()

@@ -1,4 +1,4 @@
-"""Which proxy the environment sets for a server, by Go's rules."""
+"""The proxy that the environment sets for a server, by the rules of Go."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def unpack(chunks: Iterable[bytes], encoding: str) -> bytes:
     st.lists(st.integers(0, 2000), max_size=6),
     st.sampled_from(["", "identity", "gzip", "X-GZIP "]),
 )
-def test_however_a_body_is_cut_it_is_unpacked(body: bytes, places: list[int], encoding: str) -> None:
+def test_a_body_is_decompressed_whatever_its_chunks(body: bytes, places: list[int], encoding: str) -> None:
     packed = gzip.compress(body) if "gzip" in encoding.lower() else body
     edges = [0, *sorted(min(location, len(packed)) for location in places), len(packed)]
     chunks = [packed[start:end] for start, end in pairwise(edges)]
@@ -41,7 +41,7 @@ def test_no_bytes_raise_anything_but_decode_errors(garbage: bytes) -> None:
     assert gzip.decompress(garbage) is not None
 
 
-def test_a_bomb_goes_off_in_small_pieces() -> None:
+def test_a_decompression_bomb_is_read_in_small_parts() -> None:
     packer = zlib.compressobj(wbits=31)
     bomb = packer.compress(b"\0" * 20_000_000) + packer.flush()
     pieces = Decompressor("gzip").feed(bomb)

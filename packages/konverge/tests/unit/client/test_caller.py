@@ -21,20 +21,20 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-async def test_a_refusal_is_the_error_of_its_class_and_says_what_was_asked() -> None:
+async def test_an_error_response_raises_its_class_with_verb_kind_and_key() -> None:
     caller = Caller(ScriptedTransport(refusal(409, "Conflict", "the object has been modified")))
     with pytest.raises(Conflict, match=r"^get Lamp shop/a: the object has been modified"):
         await caller.call(GET, INFO)
 
 
-async def test_the_server_decides_when_to_ask_again() -> None:
+async def test_retry_after_decides_when_to_retry() -> None:
     transport = ScriptedTransport(refusal(429, retry_after="7"), refusal(429, retry_after="5"), ok())
     await Caller(transport).call(GET, INFO, retry=RetryMode.IDEMPOTENT)
     assert len(transport.requests) == 3
     assert 12 <= now() < 13
 
 
-async def test_a_read_rides_out_a_restart_of_the_server() -> None:
+async def test_a_read_is_retried_during_a_restart_of_the_server() -> None:
     refused = TransportError("connection refused", sent=False)
     transport = ScriptedTransport(refused, refused, TransportError("cut"), refusal(503), ok())
     await Caller(transport).call(GET, INFO, retry=RetryMode.IDEMPOTENT)
@@ -42,27 +42,27 @@ async def test_a_read_rides_out_a_restart_of_the_server() -> None:
 
 
 @pytest.mark.parametrize("answer", [TransportError("cut in mid-body"), refusal(503), refusal(504)])
-async def test_a_create_that_may_have_happened_is_not_repeated(answer: TransportError) -> None:
+async def test_a_create_that_may_have_been_processed_is_not_retried(answer: TransportError) -> None:
     transport = ScriptedTransport(answer, ok())
     with pytest.raises((TransportError, ServerError)):
         await Caller(transport).call(POST, INFO)
     assert len(transport.requests) == 1
 
 
-async def test_a_create_that_never_left_is_repeated() -> None:
+async def test_a_create_that_was_not_sent_is_retried() -> None:
     transport = ScriptedTransport(TransportError("connection refused", sent=False), ok())
     await Caller(transport).call(POST, INFO)
     assert len(transport.requests) == 2
 
 
-async def test_patience_ends_with_the_last_refusal() -> None:
+async def test_retries_end_with_the_last_error() -> None:
     transport = ScriptedTransport(refusal(429))
     with pytest.raises(TooManyRequests):
         await Caller(transport).call(GET, INFO)
     assert len(transport.requests) == 8
 
 
-async def test_no_write_leaves_after_the_guard_said_no() -> None:
+async def test_no_write_is_sent_after_the_guard_refuses() -> None:
     transport = ScriptedTransport(ok())
     caller = Caller(transport, guard=lambda: 0.0)
     with pytest.raises(WriteRefused, match="get Lamp shop/a: refused by the write guard, nothing was sent"):
@@ -71,7 +71,7 @@ async def test_no_write_leaves_after_the_guard_said_no() -> None:
     await caller.call(GET, INFO)
 
 
-async def test_the_guard_is_asked_again_at_each_attempt_and_bounds_each_write() -> None:
+async def test_the_guard_is_called_before_each_attempt_and_limits_each_write() -> None:
     deadline = 5.0
     transport = ScriptedTransport(refusal(429, retry_after="3"))
     caller = Caller(transport, guard=lambda: deadline - now())
@@ -84,17 +84,17 @@ async def test_the_guard_is_asked_again_at_each_attempt_and_bounds_each_write() 
     assert allowed[1] <= 2.0
 
 
-async def test_each_attempt_is_told_to_observers_and_none_can_fail_the_request(
+async def test_observers_get_each_attempt_and_none_can_fail_the_request(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    told: list[RequestRecord] = []
+    records: list[RequestRecord] = []
 
     def broken(_: RequestRecord) -> None:
         raise RuntimeError("bad observer")
 
     transport = ScriptedTransport(refusal(503), TransportError("cut"), ok())
-    await Caller(transport, observers=(broken, told.append)).call(GET, INFO, retry=RetryMode.IDEMPOTENT)
-    assert [(e.verb, e.kind, e.key, e.status, e.attempt, e.error) for e in told] == [
+    await Caller(transport, observers=(broken, records.append)).call(GET, INFO, retry=RetryMode.IDEMPOTENT)
+    assert [(e.verb, e.kind, e.key, e.status, e.attempt, e.error) for e in records] == [
         ("get", "Lamp", "shop/a", 503, 1, "ServerError"),
         ("get", "Lamp", "shop/a", 0, 2, "TransportError"),
         ("get", "Lamp", "shop/a", 200, 3, ""),

@@ -1,4 +1,4 @@
-"""What each verb sends, and what it makes of the answer. The real server's part is in tests/contract."""
+"""The requests that each verb sends, and its result. tests/contract has the tests with real servers."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def client(*answers: Any, **settings: Any) -> tuple[Client, ScriptedTransport]:
     return Client(transport, options=ClientOptions(namespace="shop", **settings)), transport
 
 
-async def test_a_class_gives_typed_objects_and_a_kind_untyped_ones() -> None:
+async def test_a_class_returns_typed_objects_and_a_kind_unstructured_ones() -> None:
     api, transport = client()
     typed = await api.get(Lamp, "a")
     untyped = await api.get(LAMP, "a", namespace="other")
@@ -132,7 +132,7 @@ async def test_a_name_is_looked_up_by_discovery_once() -> None:
     assert len(transport.requests) == 7
 
 
-async def test_an_unknown_kind_is_asked_for_again_before_giving_up() -> None:
+async def test_discovery_is_repeated_before_a_kind_is_unknown() -> None:
     nothing = ok({"kind": "APIGroupDiscoveryList", "items": []})
     api, transport = client(nothing, nothing, nothing, nothing, nothing, ok(DISCOVERY), ok(WIRE))
     with pytest.raises(UnknownKind, match=r"discover lamps: the server does not serve this kind \(is its CRD"):
@@ -226,7 +226,7 @@ async def test_an_update_of_the_status_leaves_other_edits_unsent() -> None:
     assert transport.sent() == {"status": {"lit": True}, "metadata": {"resourceVersion": "7"}}
 
 
-async def test_an_untyped_object_is_updated_whole_and_needs_its_version() -> None:
+async def test_an_unstructured_object_is_updated_as_a_whole_and_needs_its_version() -> None:
     api, transport = client(ok({}), ok(DISCOVERY), ok(WIRE))
     thing = Unstructured({"apiVersion": "ex.io/v1", "kind": "Lamp", **copy.deepcopy(WIRE)})
     await api.update(thing)
@@ -243,7 +243,7 @@ async def test_a_create_of_an_object_without_a_namespace_goes_to_the_clients_own
     assert transport.sent()["spec"] == {"watts": 5}
 
 
-async def test_settings_go_along_with_every_write() -> None:
+async def test_options_are_sent_with_every_write() -> None:
     api, transport = client()
     strict = api.using(dry_run=True, field_validation="Strict", field_manager="me")
     await strict.create(lamp())
@@ -277,7 +277,7 @@ async def test_patches_have_their_media_type(patch_type: Any, media: str) -> Non
     assert transport.last.path.endswith("/a/status")
 
 
-async def test_a_wrong_patch_type_is_answered_with_the_right_ones() -> None:
+async def test_the_error_for_a_wrong_patch_type_lists_the_right_ones() -> None:
     api, _ = client()
     with pytest.raises(ValueError, match="write one of json, merge, strategic, or use apply"):
         await api.patch(Lamp, "a", {}, patch_type="apply")  # type: ignore[call-overload]
@@ -309,7 +309,7 @@ async def test_an_object_is_deleted_only_if_it_is_still_that_one() -> None:
         await api.delete(Lamp)
 
 
-async def test_what_is_gone_may_be_gone() -> None:
+async def test_missing_ok_ignores_a_missing_object() -> None:
     api, _ = client(refusal(404, "NotFound"))
     await api.delete(Lamp, "a", missing_ok=True)
     with pytest.raises(NotFound, match="delete Lamp shop/a"):
@@ -331,7 +331,7 @@ async def test_scale_is_read_and_written_by_its_subresource() -> None:
     assert transport.sent() == {"spec": {"replicas": 3}}
 
 
-async def test_an_eviction_that_a_budget_forbids_is_not_asked_again() -> None:
+async def test_an_eviction_that_a_budget_forbids_is_not_retried() -> None:
     api, transport = client(refusal(429, "TooManyRequests", "Cannot evict pod"))
     with pytest.raises(TooManyRequests):
         await api.evict("p", grace_period=5)
@@ -347,7 +347,7 @@ async def test_a_token_does_not_show_itself() -> None:
     assert transport.last.path == "/api/v1/namespaces/shop/serviceaccounts/robot/token"
 
 
-async def test_a_log_comes_line_by_line_however_it_is_cut() -> None:
+async def test_a_log_is_read_line_by_line_whatever_its_chunks() -> None:
     class Cut(BufferedResponse):
         async def chunks(self) -> Any:
             for chunk in (b"on", b"e\ntwo\nth", b"ree"):
@@ -358,7 +358,7 @@ async def test_a_log_comes_line_by_line_however_it_is_cut() -> None:
     assert transport.last.query == (("container", "c"), ("tailLines", "9"))
 
 
-async def test_waiting_follows_changes_until_the_claim_holds() -> None:
+async def test_wait_for_watches_until_the_condition_holds() -> None:
     def state(version: str, watts: int) -> dict[str, Any]:
         return {"metadata": {"name": "a", "namespace": "shop", "resourceVersion": version}, "spec": {"watts": watts}}
 
@@ -372,7 +372,7 @@ async def test_waiting_follows_changes_until_the_claim_holds() -> None:
     assert ("resourceVersion", "1") in transport.last.query
 
 
-async def test_waiting_survives_a_stream_that_ends_and_says_what_it_saw_last_when_time_is_up() -> None:
+async def test_wait_for_survives_the_end_of_a_stream_and_reports_the_last_state_on_timeout() -> None:
     def answer(request: Request) -> BufferedResponse:
         if request.stream:
             return BufferedResponse(200, b"garbage\n")
@@ -426,11 +426,11 @@ async def test_waiting_survives_a_stream_that_ends_and_says_what_it_saw_last_whe
         ),
     ],
 )
-def test_claims(claim: Any, document: dict[str, Any] | None, holds: bool) -> None:
+def test_wait_conditions(claim: Any, document: dict[str, Any] | None, holds: bool) -> None:
     assert claim(None if document is None else Unstructured(document)) is holds
 
 
-async def test_a_conflict_names_what_was_asked() -> None:
+async def test_a_conflict_names_verb_kind_and_key() -> None:
     api, _ = client(refusal(409, "Conflict", "the object has been modified"))
     thing = lamp()
     thing.spec.watts = 1
@@ -464,7 +464,7 @@ async def test_a_delete_of_an_object_takes_no_other_name() -> None:
         ("shop/a", ValueError, "write Key.parse('shop/a'), or pass the namespace separately"),
     ],
 )
-async def test_a_name_that_no_object_has_is_neither_asked_nor_waited_for(
+async def test_a_name_that_no_object_can_have_raises_without_a_request(
     name: Any, error: type[Exception], says: str
 ) -> None:
     api, transport = client()
@@ -482,7 +482,7 @@ def test_a_timeout_that_leaves_no_time_is_refused(wrong: Any) -> None:
         api.using(timeout=wrong)
 
 
-def test_somebody_to_impersonate_is_no_mere_name() -> None:
+def test_impersonate_does_not_accept_a_plain_name() -> None:
     api, _ = client()
     with pytest.raises(TypeError, match=r"impersonate: expected Impersonation\(user\), got 'alice'"):
         api.using(impersonate="alice")

@@ -1,4 +1,4 @@
-"""Where the configuration is found, in which order, and what the errors say when there is none."""
+"""The sources of a configuration, their order, and the errors without one."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ def test_nothing_found_says_every_place_that_was_looked_at(tmp_path: Path) -> No
     with pytest.raises(ConfigError) as caught:
         load_config(environ={"HOME": str(tmp_path)}, service_account=tmp_path / "none")
 
-    told = str(caught.value)
-    assert told.startswith("no cluster is configured: KUBECONFIG is not set; not in a pod")
-    assert f"{tmp_path}/.kube/config is missing or empty" in told
+    message = str(caught.value)
+    assert message.startswith("no cluster is configured: KUBECONFIG is not set; not in a pod")
+    assert f"{tmp_path}/.kube/config is missing or empty" in message
 
 
 def test_a_wrong_file_is_an_error_and_not_passed_over(world: World) -> None:
@@ -124,8 +124,8 @@ def test_context_and_namespace_come_from_argument_then_environment_then_file(wor
     world.environ |= {"KONVERGE_CONTEXT": "spare", "KONVERGE_NAMESPACE": "from-environment"}
     assert world.load().namespace == "from-environment"
     assert world.load().origin == f"context spare of kubeconfig {world.listed}"
-    told = world.load(context="listed", namespace="from-argument")
-    assert (told.namespace, told.origin) == ("from-argument", f"context listed of kubeconfig {world.listed}")
+    config = world.load(context="listed", namespace="from-argument")
+    assert (config.namespace, config.origin) == ("from-argument", f"context listed of kubeconfig {world.listed}")
 
 
 def test_an_override_that_is_no_namespace_says_where_it_comes_from(world: World) -> None:

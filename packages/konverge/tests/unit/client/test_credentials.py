@@ -1,4 +1,4 @@
-"""Identities that change over time."""
+"""Credentials that rotate."""
 
 from __future__ import annotations
 

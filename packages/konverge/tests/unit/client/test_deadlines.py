@@ -58,7 +58,7 @@ async def test_a_cancellation_at_the_very_deadline_stays_one() -> None:
     assert now() == 5
 
 
-async def test_work_that_shrugs_off_its_cancellation_is_returned() -> None:
+async def test_the_result_of_work_that_ignores_its_cancellation_is_returned() -> None:
     async def stubborn() -> str:
         try:
             await asyncio.sleep(60)
@@ -71,7 +71,7 @@ async def test_work_that_shrugs_off_its_cancellation_is_returned() -> None:
     await asyncio.sleep(1)
 
 
-async def test_an_outer_timeout_is_told_from_the_deadline() -> None:
+async def test_an_outer_timeout_is_distinguished_from_the_deadline() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(3):
             await Deadlines().within(5, asyncio.sleep(60))
@@ -85,7 +85,7 @@ async def test_deadlines_may_be_nested() -> None:
     assert now() == 5
 
 
-async def test_after_closing_nothing_rings() -> None:
+async def test_no_deadline_expires_after_close() -> None:
     deadlines = Deadlines()
     task = asyncio.create_task(deadlines.within(5, asyncio.sleep(60, "done")))
     await asyncio.sleep(1)
@@ -96,13 +96,13 @@ async def test_after_closing_nothing_rings() -> None:
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 20), st.integers(1, 20), st.integers(0, 20)), min_size=1, max_size=12))
 def test_each_of_many_is_cancelled_at_its_own_deadline(plans: list[tuple[int, int, int]]) -> None:
-    """Each plan is a start, a duration and a patience."""
+    """Each plan is a start, a duration and a limit."""
 
-    async def run(deadlines: Deadlines, start: int, duration: float, patience: float) -> tuple[bool, float]:
+    async def run(deadlines: Deadlines, start: int, duration: float, limit: float) -> tuple[bool, float]:
         await asyncio.sleep(start)
         try:
             # A quarter more, so that no work ends exactly at its deadline.
-            await deadlines.within(now() + patience, asyncio.sleep(duration + 0.25))
+            await deadlines.within(now() + limit, asyncio.sleep(duration + 0.25))
         except DeadlineReached:
             return False, now()
         return True, now()
@@ -112,5 +112,5 @@ def test_each_of_many_is_cancelled_at_its_own_deadline(plans: list[tuple[int, in
         return await asyncio.gather(*(run(deadlines, *plan) for plan in plans))
 
     assert run_in_virtual_time(run_all()) == [
-        (duration < patience, start + min(duration + 0.25, patience)) for start, duration, patience in plans
+        (duration < limit, start + min(duration + 0.25, limit)) for start, duration, limit in plans
     ]

@@ -1,4 +1,4 @@
-"""Exec plugins: real programs, run on a real event loop; only the clocks are ours."""
+"""Exec plugins: real programs on a real event loop, with simulated clocks."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Plugin:
             deadline=deadline,
         )
 
-    def complaint(self, **arguments: Any) -> str:
+    def error_message(self, **arguments: Any) -> str:
         with pytest.raises(ConfigError) as caught:
             asyncio.run(self.credentials(**arguments).identity())
         return str(caught.value)
@@ -132,8 +132,8 @@ def test_it_is_told_about_the_cluster_only_when_it_asks(tmp_path: Path, cluster:
 
     asyncio.run(plugin.credentials().identity())
 
-    told = {"interactive": False} if cluster is None else {"cluster": cluster, "interactive": False}
-    assert json.loads((tmp_path / "info").read_text()) == {"kind": "ExecCredential", "apiVersion": V1, "spec": told}
+    spec = {"interactive": False} if cluster is None else {"cluster": cluster, "interactive": False}
+    assert json.loads((tmp_path / "info").read_text()) == {"kind": "ExecCredential", "apiVersion": V1, "spec": spec}
 
 
 def test_a_bare_name_is_found_on_the_path_and_never_in_the_working_directory(
@@ -144,7 +144,7 @@ def test_a_bare_name_is_found_on_the_path_and_never_in_the_working_directory(
     path = f"{plugin.directory}:{os.environ['PATH']}"
 
     assert asyncio.run(plugin.credentials(environ={"PATH": path}).identity()) == Identity("Bearer one")
-    assert "the program was not found" in plugin.complaint(environ={"PATH": f".::{os.environ['PATH']}"})
+    assert "the program was not found" in plugin.error_message(environ={"PATH": f".::{os.environ['PATH']}"})
 
 
 def test_a_plugin_that_is_not_interactive_has_no_standard_input(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_an_interactive_plugin_is_told_so_when_there_is_a_terminal(tmp_path: Pat
 def test_a_plugin_that_must_ask_is_not_run_without_a_terminal(plugin: Plugin) -> None:
     plugin.spec = replace(plugin.spec, interactive_mode="Always")
 
-    assert "it needs a terminal" in plugin.complaint()
+    assert "it needs a terminal" in plugin.error_message()
     assert plugin.runs == 0
     assert asyncio.run(plugin.credentials(terminal=lambda: True).identity()) == Identity("Bearer one")
 
@@ -311,11 +311,11 @@ def test_after_a_failure_the_next_request_runs_it_again(plugin: Plugin) -> None:
 def test_a_plugin_that_fails_says_how(tmp_path: Path, script: str, expected: str) -> None:
     plugin = Plugin(tmp_path, script)
 
-    told = plugin.complaint()
+    message = plugin.error_message()
 
-    assert told.startswith(f"kubeconfig x: exec plugin {plugin.path} of users[0].user.exec: ")
-    assert expected in told
-    assert "\n" not in told
+    assert message.startswith(f"kubeconfig x: exec plugin {plugin.path} of users[0].user.exec: ")
+    assert expected in message
+    assert "\n" not in message
 
 
 OTHER = "client.authentication.k8s.io/v1beta1"
@@ -342,28 +342,30 @@ OTHER = "client.authentication.k8s.io/v1beta1"
 def test_an_answer_of_no_use_says_why(plugin: Plugin, output: str, expected: str) -> None:
     plugin.prints(output)
 
-    assert expected in plugin.complaint()
+    assert expected in plugin.error_message()
 
 
 def test_a_missing_program_comes_with_its_install_hint(plugin: Plugin) -> None:
     plugin.spec = replace(plugin.spec, command="no-such-plugin", install_hint="brew install it")
 
-    told = plugin.complaint(environ={"PATH": "/nowhere"})
+    message = plugin.error_message(environ={"PATH": "/nowhere"})
 
-    assert told.endswith("exec plugin no-such-plugin of users[0].user.exec: the program was not found: brew install it")
+    assert message.endswith(
+        "exec plugin no-such-plugin of users[0].user.exec: the program was not found: brew install it"
+    )
 
 
 def test_a_file_that_is_no_program_is_told_apart_from_a_missing_one(plugin: Plugin) -> None:
     plugin.path.chmod(0o600)
-    assert "it cannot be started: Permission denied" in plugin.complaint()
+    assert "it cannot be started: Permission denied" in plugin.error_message()
     plugin.spec = replace(plugin.spec, command=str(plugin.directory))
-    assert "it cannot be started: Permission denied" in plugin.complaint()
+    assert "it cannot be started: Permission denied" in plugin.error_message()
 
 
 def test_arguments_that_no_program_can_have_are_refused(plugin: Plugin) -> None:
     plugin.spec = replace(plugin.spec, args=("a\0b",))
 
-    assert "it cannot be started: a NUL character" in plugin.complaint()
+    assert "it cannot be started: a NUL character" in plugin.error_message()
 
 
 class SkippingLoop(asyncio.SelectorEventLoop):
@@ -388,7 +390,7 @@ class Hanging:
         """Wait until it runs; return the process ids that it tells."""
         return [int(pid) for pid in (await asyncio.to_thread(self.pipe.read_text)).split()]
 
-    def complaint_after(self, seconds: float, *, deadline: float | None) -> tuple[str, list[int]]:
+    def error_message_after(self, seconds: float, *, deadline: float | None) -> tuple[str, list[int]]:
         async def ask() -> tuple[str, list[int]]:
             asking = asyncio.ensure_future(self.plugin.credentials(deadline=deadline).identity())
             pids = await self.started()
@@ -413,15 +415,15 @@ def assert_ends(pid: int) -> None:
     assert ended
 
 
-@pytest.mark.parametrize(("deadline", "passed", "told"), [(5, 5, "5 s"), (None, 60, "60 s")])
+@pytest.mark.parametrize(("deadline", "passed", "shown"), [(5, 5, "5 s"), (None, 60, "60 s")])
 def test_a_hanging_plugin_is_killed_at_its_deadline_with_all_it_started(
-    plugin: Plugin, deadline: float | None, passed: float, told: str
+    plugin: Plugin, deadline: float | None, passed: float, shown: str
 ) -> None:
     hanging = Hanging(plugin, "sleep 300 & echo $! $$ > {pipe}; wait")
 
-    complaint, pids = hanging.complaint_after(passed, deadline=deadline)
+    message, pids = hanging.error_message_after(passed, deadline=deadline)
 
-    assert f"it was not done after {told}" in complaint
+    assert f"it was not done after {shown}" in message
     assert len(pids) == 2
     for pid in pids:
         assert_ends(pid)
@@ -430,10 +432,10 @@ def test_a_hanging_plugin_is_killed_at_its_deadline_with_all_it_started(
 def test_a_plugin_that_leaves_its_output_to_a_descendant_is_not_waited_for_after_the_deadline(plugin: Plugin) -> None:
     hanging = Hanging(plugin, "setsid sh -c 'echo $$ > {pipe}; exec sleep 300' & exit 0")
 
-    complaint, (pid,) = hanging.complaint_after(30, deadline=30)
+    message, (pid,) = hanging.error_message_after(30, deadline=30)
 
     os.kill(pid, signal.SIGKILL)
-    assert "it was not done after 30 s" in complaint
+    assert "it was not done after 30 s" in message
 
 
 def test_a_cancelled_request_kills_the_plugin_that_it_ran(plugin: Plugin) -> None:

@@ -60,11 +60,11 @@ def tls_error(reason: str) -> ssl.SSLError:
         (KeyError("secret"), "KeyError"),
     ],
 )
-def test_what_went_wrong_is_said_in_words(error: Exception, words: str) -> None:
+def test_failures_are_described(error: Exception, words: str) -> None:
     assert describe_error(error) == words
 
 
-def test_a_dead_peer_is_noticed_by_the_system() -> None:
+def test_an_unreachable_peer_is_detected_by_the_system() -> None:
     with socket.socket() as link:
         set_keep_alive(link, 30.0)
         assert link.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)

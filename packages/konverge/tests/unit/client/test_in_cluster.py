@@ -73,13 +73,13 @@ def test_a_namespace_that_is_not_mounted_is_default(mounted: Path) -> None:
     assert read_service_account(ENVIRON, mounted).namespace == "default"
 
 
-def test_it_says_why_it_is_not_in_a_cluster(mounted: Path) -> None:
+def test_the_reason_for_not_being_in_a_cluster_is_returned(mounted: Path) -> None:
     assert why_not_in_cluster(ENVIRON, mounted) is None
     missing_port = {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
     assert why_not_in_cluster(missing_port, mounted) == "not in a pod (KUBERNETES_SERVICE_PORT not set)"
-    told = why_not_in_cluster(ENVIRON, mounted / "nowhere")
-    assert told is not None
-    assert "automountServiceAccountToken" in told
+    message = why_not_in_cluster(ENVIRON, mounted / "nowhere")
+    assert message is not None
+    assert "automountServiceAccountToken" in message
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""kubeconfig files: which entry wins, what paths mean, which context is chosen."""
+"""kubeconfig files: which entry wins, how paths are resolved, which context is used."""
 
 from __future__ import annotations
 

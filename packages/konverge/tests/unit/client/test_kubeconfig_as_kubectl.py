@@ -1,4 +1,4 @@
-"""kubectl is the judge: it and konverge read the same files, and must find the same things in them."""
+"""kubectl and konverge read the same kubeconfig files and must use the same values."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_the_file_in_the_home_directory_is_found_in_the_same_way(desk: Desk) -> 
     assert_same(desk.load(), desk.seen_by_kubectl(), beside=desk.directory)
 
 
-def test_an_exec_plugin_is_told_the_same(desk: Desk) -> None:
+def test_an_exec_plugin_gets_the_same_cluster(desk: Desk) -> None:
     plugin = desk.directory / "plugins" / "dump"
     plugin.parent.mkdir()
     answer = {"apiVersion": V1, "kind": "ExecCredential", "status": {"token": "t"}}
@@ -230,14 +230,14 @@ def test_an_exec_plugin_is_told_the_same(desk: Desk) -> None:
     )
     plugin.chmod(0o700)
     extension = {"audience": "é<b>&", "count": 1, "f": 1.5, "l": [True, None], "m": {"a": {}}}
-    for asked in (True, False):
+    for provided in (True, False):
         spec = {
             "apiVersion": V1,
             "command": "../plugins/dump",
             "args": ["a b", "c"],
             "env": [{"name": "A", "value": "é"}, {"name": "LOG", "value": str(desk.directory / "log")}],
             "interactiveMode": "IfAvailable",
-            "provideClusterInfo": asked,
+            "provideClusterInfo": provided,
         }
         cluster = {
             "server": f"{SERVER}/prefix/?query=1#part",
@@ -251,13 +251,13 @@ def test_an_exec_plugin_is_told_the_same(desk: Desk) -> None:
         log.unlink(missing_ok=True)
 
         assert desk.accepted_by_kubectl(path)
-        told_by_kubectl = log.read_text().splitlines()[:5]
+        from_kubectl = log.read_text().splitlines()[:5]
         log.unlink()
         asyncio.run(desk.load(kubeconfig=path).credentials.identity())
-        told_by_us = log.read_text().splitlines()
+        from_konverge = log.read_text().splitlines()
 
-        assert json.loads(told_by_us[0]) == json.loads(told_by_kubectl[0])
-        assert told_by_us[1:] == told_by_kubectl[1:]
+        assert json.loads(from_konverge[0]) == json.loads(from_kubectl[0])
+        assert from_konverge[1:] == from_kubectl[1:]
 
 
 V1 = "client.authentication.k8s.io/v1"

@@ -1,4 +1,4 @@
-"""What can be wrong with a kubeconfig: one clear error each, with file and field, and never a parser's own."""
+"""Errors in a kubeconfig: one ConfigError each, with file and field, and never one of the parser."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def loaded(path: Path, **arguments: Any) -> ClientConfig:
     return load_config(kubeconfig=path, environ={"PATH": os.environ["PATH"]}, **arguments)
 
 
-def complaint(path: Path, **arguments: Any) -> str:
+def error_message(path: Path, **arguments: Any) -> str:
     with pytest.raises(ConfigError) as caught:
         loaded(path, **arguments)
     return str(caught.value)
@@ -143,17 +143,17 @@ MERGE_BOMB = b"a: &a {x: 1}\n" + b"".join(
 def test_a_wrong_file_gets_one_clear_error(tmp_path: Path, content: bytes, expected: str) -> None:
     path = write(tmp_path / "config", content)
 
-    told = complaint(path)
+    message = error_message(path)
 
-    assert told.startswith(f"kubeconfig {path}: ")
-    assert expected in told
-    assert "\n" not in told
+    assert message.startswith(f"kubeconfig {path}: ")
+    assert expected in message
+    assert "\n" not in message
 
 
-def test_an_argument_that_names_no_context_is_told_apart_from_current_context(tmp_path: Path) -> None:
+def test_the_error_distinguishes_the_argument_from_current_context(tmp_path: Path) -> None:
     path = write(tmp_path / "config", document())
 
-    assert complaint(path, context="zz") == f"kubeconfig {path}: there is no context 'zz' (choose one of: one)"
+    assert error_message(path, context="zz") == f"kubeconfig {path}: there is no context 'zz' (choose one of: one)"
 
 
 @pytest.mark.parametrize(
@@ -308,18 +308,18 @@ def test_a_wrong_setting_is_named_with_its_field(
         write(tmp_path / name, content)
     path = write(tmp_path / "config", document(user=user, cluster=cluster))
 
-    told = complaint(path)
+    message = error_message(path)
 
-    assert told.startswith(f"kubeconfig {path}: ")
-    assert expected in told
-    assert "\n" not in told
+    assert message.startswith(f"kubeconfig {path}: ")
+    assert expected in message
+    assert "\n" not in message
 
 
 def test_a_namespace_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
     content = document()
     content["contexts"][0]["context"]["namespace"] = "Not_A_Label"
 
-    assert "expected the name of a namespace, at contexts[0].context.namespace" in complaint(
+    assert "expected the name of a namespace, at contexts[0].context.namespace" in error_message(
         write(tmp_path / "c", content)
     )
 
@@ -330,7 +330,7 @@ def test_a_namespace_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, expected: str) -> None:
     (tmp_path / "folder").mkdir()
 
-    assert expected in complaint(tmp_path / name)
+    assert expected in error_message(tmp_path / name)
 
 
 def test_a_file_that_is_no_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -338,7 +338,7 @@ def test_a_file_that_is_no_file_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("socket")
 
-        assert "No such device or address" in complaint(tmp_path / "socket")
+        assert "No such device or address" in error_message(tmp_path / "socket")
 
 
 def test_a_symbolic_link_to_itself_is_an_error_and_not_skipped(tmp_path: Path) -> None:
@@ -353,19 +353,19 @@ def test_a_huge_file_is_refused_without_being_read(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(FILE_LIMIT + 1)
 
-    assert complaint(path) == f"kubeconfig {path}: {path} is larger than 8192 KiB"
+    assert error_message(path) == f"kubeconfig {path}: {path} is larger than 8192 KiB"
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.one_of(st.binary(max_size=200), st.text(max_size=200).map(str.encode)))
 def test_no_content_whatever_lets_a_parser_error_out(content: bytes) -> None:
-    told = ""
+    message = ""
     try:
         parse_document(content, Location("file"))
     except ConfigError as error:
-        told = str(error)
+        message = str(error)
 
-    assert not told or told.startswith("file: ")
+    assert not message or message.startswith("file: ")
 
 
 json_like = st.recursive(
@@ -388,10 +388,10 @@ def test_no_form_whatever_lets_anything_but_a_config_error_out(
     tmp_path_factory: pytest.TempPathFactory, content: dict[str, Any]
 ) -> None:
     path = write(tmp_path_factory.getbasetemp() / "any-form", content)
-    told = ""
+    message = ""
     try:
         loaded(path)
     except ConfigError as error:
-        told = str(error)
+        message = str(error)
 
-    assert not told or told.startswith(f"kubeconfig {path}: ")
+    assert not message or message.startswith(f"kubeconfig {path}: ")

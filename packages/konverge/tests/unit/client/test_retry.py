@@ -10,9 +10,9 @@ from konverge.client.retry import RetryMode, RetryPolicy
 from konverge.errors import Conflict, KonvergeError, NotFound, ServerError, TooManyRequests, TransportError
 
 
-def refused(cls: type[TooManyRequests | ServerError], status: int, wish: float | None = None) -> KonvergeError:
+def refused(cls: type[TooManyRequests | ServerError], status: int, retry_after: float | None = None) -> KonvergeError:
     error = cls("no", status=status)
-    error.retry_after = wish
+    error.retry_after = retry_after
     return error
 
 
@@ -33,18 +33,18 @@ UNSENT = TransportError("refused", sent=False)
         (DOWN, RetryMode.UNPROCESSED, False),
         (DOWN, RetryMode.IDEMPOTENT, True),
         (refused(ServerError, 500), RetryMode.IDEMPOTENT, False),
-        (refused(ServerError, 500, wish=1), RetryMode.IDEMPOTENT, True),
+        (refused(ServerError, 500, retry_after=1), RetryMode.IDEMPOTENT, True),
         (refused(ServerError, 501), RetryMode.IDEMPOTENT, False),
         (Conflict("no", status=409), RetryMode.IDEMPOTENT, False),
         (NotFound("no", status=404), RetryMode.IDEMPOTENT, False),
     ],
 )
-def test_only_what_is_safe_is_repeated(error: KonvergeError, repeat: RetryMode, again: bool) -> None:
+def test_only_safe_requests_are_retried(error: KonvergeError, repeat: RetryMode, again: bool) -> None:
     assert (RetryPolicy().delay(error, attempt=1, retry=repeat, random=Random(1)) is not None) == again
 
 
 @given(st.integers(1, 7), st.integers(0, 2**32))
-def test_waits_double_within_bounds(attempt: int, seed: int) -> None:
+def test_delays_double_within_bounds(attempt: int, seed: int) -> None:
     policy = RetryPolicy(base_delay=0.5, max_delay=4)
     delay = policy.delay(DOWN, attempt=attempt, retry=RetryMode.IDEMPOTENT, random=Random(seed))
     step = min(4, 0.5 * 2 ** (attempt - 1))
@@ -53,14 +53,14 @@ def test_waits_double_within_bounds(attempt: int, seed: int) -> None:
 
 
 @given(st.floats(0, 60), st.integers(1, 7), st.integers(0, 2**32))
-def test_what_the_server_asks_for_is_never_cut_short(wish: float, attempt: int, seed: int) -> None:
-    error = refused(TooManyRequests, 429, wish)
+def test_retry_after_is_a_lower_bound(retry_after: float, attempt: int, seed: int) -> None:
+    error = refused(TooManyRequests, 429, retry_after)
     delay = RetryPolicy().delay(error, attempt=attempt, retry=RetryMode.UNPROCESSED, random=Random(seed))
     assert delay is not None
-    assert delay >= wish
+    assert delay >= retry_after
 
 
-def test_patience_ends() -> None:
+def test_there_is_a_last_attempt() -> None:
     policy = RetryPolicy(attempts=3, max_retry_after=30)
     assert policy.delay(BUSY, attempt=3, retry=RetryMode.IDEMPOTENT, random=Random(1)) is None
     assert (

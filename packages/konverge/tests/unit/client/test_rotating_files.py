@@ -34,7 +34,7 @@ def watched(path: Path, clock: Clock) -> RotatingValue[str]:
     return RotatingValue([NamedFile(path, PLACE)], lowercase, clock=clock, reload_interval=10)
 
 
-def test_a_new_content_is_seen_at_the_next_look_and_not_before(tmp_path: Path) -> None:
+def test_new_content_is_read_after_the_interval_and_not_before(tmp_path: Path) -> None:
     path, clock = tmp_path / "token", Clock()
     path.write_text("one")
     rotating = watched(path, clock)
@@ -47,7 +47,7 @@ def test_a_new_content_is_seen_at_the_next_look_and_not_before(tmp_path: Path) -
     assert rotating.get() == "two"
 
 
-def test_a_forced_look_sees_it_at_once(tmp_path: Path) -> None:
+def test_a_forced_reload_reads_it_immediately(tmp_path: Path) -> None:
     path, clock = tmp_path / "token", Clock()
     path.write_text("one")
     rotating = watched(path, clock)
@@ -112,7 +112,7 @@ def test_a_bad_rotation_keeps_the_last_good_content_and_is_logged_once(
     assert rotating.get() == "better"
 
 
-def test_the_first_look_says_what_is_wrong(tmp_path: Path) -> None:
+def test_the_first_read_raises_the_error(tmp_path: Path) -> None:
     rotating = watched(tmp_path / "token", Clock())
 
     with pytest.raises(ConfigError, match="No such file or directory, at users"):
@@ -121,7 +121,7 @@ def test_the_first_look_says_what_is_wrong(tmp_path: Path) -> None:
     assert rotating.get() == "late"
 
 
-def test_what_is_made_of_two_files_changes_only_when_they_fit(tmp_path: Path) -> None:
+def test_a_value_of_two_files_changes_only_when_they_match(tmp_path: Path) -> None:
     """A certificate is written before its key: in between the old pair stays."""
 
     def pair(left: bytes, right: bytes) -> bytes:
@@ -144,7 +144,7 @@ def test_what_is_made_of_two_files_changes_only_when_they_fit(tmp_path: Path) ->
     assert rotating.get() == b"new"
 
 
-def test_what_is_made_of_bytes_alone_is_made_once() -> None:
+def test_a_value_of_bytes_alone_is_built_once() -> None:
     made: list[bytes] = []
 
     def make(content: bytes) -> bytes:

@@ -114,7 +114,7 @@ def test_nothing_in_a_configuration_shows_a_secret(
     assert (SECRET in capfd.readouterr().err) == (kind == "plugin")  # its standard error is its own to fill
 
 
-def test_what_is_made_by_hand_shows_no_secret_either() -> None:
+def test_values_created_by_hand_show_no_secret() -> None:
     pair = CertificatePair(b"cert", f"PRIVATE KEY {SECRET}".encode())
     identity = Identity(basic("me", SECRET), pair)
     config = ClientConfig(

@@ -1,4 +1,4 @@
-"""Acting on subresources, and deleting only what is unchanged."""
+"""Writes to subresources, and deletes with preconditions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def a_client() -> Client:
     return Client(InProcessTransport(EmbeddedServer(seed=1).handle))
 
 
-async def test_an_act_is_sent_to_the_subresource_of_an_object() -> None:
+async def test_a_body_is_sent_to_the_subresource_of_an_object() -> None:
     client = a_client()
     spec = PodSpec(containers=[Container(name="c", image="i")])
     pod = await client.create(Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec))
@@ -28,7 +28,7 @@ async def test_an_act_is_sent_to_the_subresource_of_an_object() -> None:
         await client.write_subresource(pod, "binding", binding)
 
 
-async def test_what_has_changed_since_it_was_read_is_not_deleted_if_told_so() -> None:
+async def test_unchanged_deletes_an_object_only_at_the_version_that_was_read() -> None:
     client = a_client()
     read = await client.create(ConfigMap(metadata=ObjectMeta(name="c", namespace="default")))
     await client.patch(ConfigMap, "c", {"data": {"a": "b"}})

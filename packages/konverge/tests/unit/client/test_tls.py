@@ -1,4 +1,4 @@
-"""TLS contexts: whom they trust, how they identify themselves, when they change. Handshakes in memory."""
+"""TLS contexts: trusted authorities, client certificates, rotation. Handshakes are in memory."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_without_an_authority_the_systems_own_are_trusted(authority: Authority) 
         shake_hands(context, server)
 
 
-def test_insecure_trusts_everybody(authority: Authority) -> None:
+def test_insecure_trusts_every_server(authority: Authority) -> None:
     server = serving(authority.sign("server", file="server", hosts=["other.example"]))
 
     shake_hands(Tls(insecure=True).context(), server)
@@ -114,7 +114,7 @@ def test_insecure_with_an_authority_is_refused(authority: Authority) -> None:
         Tls(ca=authority.ca.cert.read_bytes(), insecure=True)
 
 
-def test_old_protocols_are_not_spoken() -> None:
+def test_old_protocols_are_not_accepted() -> None:
     assert Tls().context().minimum_version is ssl.TLSVersion.TLSv1_2
 
 
@@ -219,14 +219,14 @@ def test_an_encrypted_key_is_refused_without_asking_for_a_passphrase(authority: 
 
 
 @pytest.mark.parametrize("lend", [pem_file, tls_module._disk_file], ids=["where it lies by default", "on disk"])
-def test_a_lent_file_is_gone_afterwards(lend: Callable[[bytes], AbstractContextManager[str]]) -> None:
+def test_a_temporary_file_is_deleted_afterwards(lend: Callable[[bytes], AbstractContextManager[str]]) -> None:
     with lend(b"content") as path:
         assert Path(path).read_bytes() == b"content"
 
     assert not Path(path).exists()
 
 
-def test_a_lent_file_on_disk_is_readable_by_its_owner_only() -> None:
+def test_a_temporary_file_on_disk_is_readable_by_its_owner_only() -> None:
     with tls_module._disk_file(b"content") as path:
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
 

@@ -1,4 +1,4 @@
-"""Over real sockets on the loopback: a server that does as told stands for the API server."""
+"""HttpTransport over real loopback sockets, with a server whose responses the tests decide."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from faulty_server import Asked, FaultyServer, Handler, serving
+from faulty_server import FaultyServer, Handler, ReceivedRequest, serving
 from konverge.client.access.config import ClientConfig
 from konverge.client.connection.limits import Limits, TransportStats
 from konverge.client.impersonation import Impersonation
@@ -25,8 +25,8 @@ WATCH = Request("GET", "/api/v1/pods", (("watch", "true"),), timeout=10, stream=
 HASTE = 0.5  # enough to connect on a busy machine
 
 
-async def fine(asked: Asked) -> None:
-    await asked.answer()
+async def fine(request: ReceivedRequest) -> None:
+    await request.respond()
 
 
 @asynccontextmanager
@@ -59,10 +59,10 @@ async def test_a_request_goes_out_as_it_was_made() -> None:
         query = (("fieldManager", "a b"), ("dryRun", "All"))
         await body_of(transport, Request("POST", "/api/v1/x y/%2F", query, headers, extra, body=b'{"a":1}'))
 
-    (asked,) = server.asked
-    assert (asked.method, asked.body) == ("POST", b'{"a":1}')
-    assert asked.target == "/api/v1/x%20y/%252F?fieldManager=a%20b&dryRun=All"
-    assert sorted(asked.headers) == [
+    (request,) = server.requests
+    assert (request.method, request.body) == ("POST", b'{"a":1}')
+    assert request.target == "/api/v1/x%20y/%252F?fieldManager=a%20b&dryRun=All"
+    assert sorted(request.headers) == [
         ("accept", "application/json"),
         ("accept-encoding", "gzip"),
         ("content-length", "7"),
@@ -77,12 +77,12 @@ async def test_a_request_goes_out_as_it_was_made() -> None:
 async def test_a_server_may_live_below_a_prefix() -> None:
     async with serving(fine) as server, HttpTransport(ClientConfig(server=f"{server.url}/k8s/c-1/")) as transport:
         await body_of(transport)
-    assert server.asked[0].target == "/k8s/c-1/api/v1/pods"
+    assert server.requests[0].target == "/k8s/c-1/api/v1/pods"
 
 
-async def test_the_answer_has_status_headers_and_body() -> None:
-    async def handler(asked: Asked) -> None:
-        await asked.answer(404, b'{"kind":"Status"}', "Warning: 299 - a", "WARNING: 299 - b", "Retry-After: 7")
+async def test_the_response_has_status_headers_and_body() -> None:
+    async def handler(request: ReceivedRequest) -> None:
+        await request.respond(404, b'{"kind":"Status"}', "Warning: 299 - a", "WARNING: 299 - b", "Retry-After: 7")
 
     async with wired(handler) as (transport, _):
         async with await transport.send(GET) as response:
@@ -96,16 +96,16 @@ async def test_the_answer_has_status_headers_and_body() -> None:
 
 
 async def test_a_body_without_a_length_ends_with_its_last_chunk() -> None:
-    async def handler(asked: Asked) -> None:
-        await asked.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
+    async def handler(request: ReceivedRequest) -> None:
+        await request.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
 
     async with wired(handler) as (transport, _):
         assert await body_of(transport) == b"abcde"
 
 
-async def test_an_answer_without_a_body_is_empty() -> None:
-    async def handler(asked: Asked) -> None:
-        await asked.answer(200, b"")
+async def test_a_response_without_a_body_is_empty() -> None:
+    async def handler(request: ReceivedRequest) -> None:
+        await request.respond(200, b"")
 
     async with wired(handler) as (transport, _):
         assert await body_of(transport) == b""
@@ -114,7 +114,7 @@ async def test_an_answer_without_a_body_is_empty() -> None:
 async def test_a_large_body_is_sent_whole() -> None:
     async with wired(fine) as (transport, server):
         await body_of(transport, Request("POST", "/x", body=b"x" * 3_000_000))
-    assert len(server.asked[0].body) == 3_000_000
+    assert len(server.requests[0].body) == 3_000_000
 
 
 async def test_connections_are_used_again() -> None:
@@ -125,8 +125,8 @@ async def test_connections_are_used_again() -> None:
 
 
 async def test_a_response_that_is_closed_unread_does_not_spoil_the_next() -> None:
-    async def handler(asked: Asked) -> None:
-        await asked.answer(200, b"x" * 1_000_000)
+    async def handler(request: ReceivedRequest) -> None:
+        await request.respond(200, b"x" * 1_000_000)
 
     async with wired(handler) as (transport, _):
         for _ in range(3):
@@ -137,8 +137,8 @@ async def test_a_response_that_is_closed_unread_does_not_spoil_the_next() -> Non
 
 
 async def test_redirects_are_never_followed() -> None:
-    async def handler(asked: Asked) -> None:
-        await asked.answer(302, b"", f"Location: {elsewhere.url}/stolen")
+    async def handler(request: ReceivedRequest) -> None:
+        await request.respond(302, b"", f"Location: {elsewhere.url}/stolen")
 
     async with (
         serving(fine) as elsewhere,
@@ -147,18 +147,18 @@ async def test_redirects_are_never_followed() -> None:
     ):
         assert response.status == 302
         assert response.headers["location"] == f"{elsewhere.url}/stolen"
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
     assert elsewhere.connections == 0
 
 
 async def test_cookies_are_not_kept() -> None:
-    async def handler(asked: Asked) -> None:
-        await asked.answer(200, b"{}", "Set-Cookie: a=b; Path=/")
+    async def handler(request: ReceivedRequest) -> None:
+        await request.respond(200, b"{}", "Set-Cookie: a=b; Path=/")
 
     async with wired(handler) as (transport, server):
         await body_of(transport)
         await body_of(transport)
-    assert server.asked[1].header("cookie") is None
+    assert server.requests[1].header("cookie") is None
 
 
 async def test_the_environments_proxy_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,34 +172,34 @@ async def test_the_config_says_whom_we_act_for_unless_the_request_does() -> None
     async with wired(fine, impersonation=acting) as (transport, server):
         await body_of(transport)
         await body_of(transport, Request("GET", "/x", extra_headers=(("impersonate-user", "bob"),)))
-    assert server.asked[0].header("impersonate-user") == "jane"
-    assert server.asked[0].header("impersonate-group") == "dev, ops"
-    assert server.asked[1].header("impersonate-user") == "bob"
-    assert server.asked[1].header("impersonate-group") is None
+    assert server.requests[0].header("impersonate-user") == "jane"
+    assert server.requests[0].header("impersonate-group") == "dev, ops"
+    assert server.requests[1].header("impersonate-user") == "bob"
+    assert server.requests[1].header("impersonate-group") is None
 
 
 # gzip, and too much of everything
 
 
-async def gzipped(asked: Asked) -> None:
-    await asked.answer(200, gzip.compress(b"a" * 100_000), "Content-Encoding: gzip")
+async def gzipped(request: ReceivedRequest) -> None:
+    await request.respond(200, gzip.compress(b"a" * 100_000), "Content-Encoding: gzip")
 
 
-async def test_a_packed_body_is_unpacked() -> None:
+async def test_a_compressed_body_is_decompressed() -> None:
     async with wired(gzipped) as (transport, server):
         assert await body_of(transport) == b"a" * 100_000
         async with await transport.send(GET) as response:
             assert await rest_of(response) == b"a" * 100_000
-    assert server.asked[0].header("accept-encoding") == "gzip"
+    assert server.requests[0].header("accept-encoding") == "gzip"
 
 
-async def test_streams_and_those_who_do_not_want_it_are_not_packed() -> None:
+async def test_streams_and_clients_that_disable_it_are_not_compressed() -> None:
     async with wired(fine) as (transport, server):
         await body_of(transport, WATCH)
     async with wired(fine, disable_compression=True) as (transport, plain):
         await body_of(transport)
-    assert server.asked[0].header("accept-encoding") == "identity"
-    assert plain.asked[0].header("accept-encoding") == "identity"
+    assert server.requests[0].header("accept-encoding") == "identity"
+    assert plain.requests[0].header("accept-encoding") == "identity"
 
 
 @pytest.mark.parametrize(
@@ -210,9 +210,9 @@ async def test_streams_and_those_who_do_not_want_it_are_not_packed() -> None:
         (b"x", "br", "content encoding 'br'"),
     ],
 )
-async def test_a_body_that_cannot_be_unpacked_is_a_decode_error(body: bytes, encoding: str, says: str) -> None:
-    async def handler(asked: Asked) -> None:
-        await asked.answer(200, body, f"Content-Encoding: {encoding}")
+async def test_a_body_that_cannot_be_decompressed_is_a_decode_error(body: bytes, encoding: str, says: str) -> None:
+    async def handler(request: ReceivedRequest) -> None:
+        await request.respond(200, body, f"Content-Encoding: {encoding}")
 
     async with wired(handler) as (transport, _):
         with pytest.raises(DecodeError, match=says):
@@ -221,17 +221,17 @@ async def test_a_body_that_cannot_be_unpacked_is_a_decode_error(body: bytes, enc
 
 @pytest.mark.parametrize("way", ["length", "chunked", "gzip", "small"])
 async def test_a_body_past_the_limit_is_refused(way: str) -> None:
-    async def handler(asked: Asked) -> None:
+    async def handler(request: ReceivedRequest) -> None:
         if way == "length":
-            await asked.write(b"HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\n\r\n")
+            await request.write(b"HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\n\r\n")
         elif way == "chunked":
-            await asked.write(
+            await request.write(
                 b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"fff\r\n" + b"x" * 0xFFF + b"\r\n"
             )
         elif way == "gzip":
-            await asked.answer(200, gzip.compress(b"\0" * 5_000_000, 1), "Content-Encoding: gzip")
+            await request.respond(200, gzip.compress(b"\0" * 5_000_000, 1), "Content-Encoding: gzip")
         else:
-            await asked.answer(200, b"x" * 1001)
+            await request.respond(200, b"x" * 1001)
 
     async with wired(handler, limits=Limits(body=1000)) as (transport, _):
         with pytest.raises(DecodeError, match="larger than 1000 bytes"):
@@ -239,16 +239,16 @@ async def test_a_body_past_the_limit_is_refused(way: str) -> None:
 
 
 async def test_a_body_of_just_the_limit_is_read() -> None:
-    async def handler(asked: Asked) -> None:
-        await asked.answer(200, b"x" * 1000)
+    async def handler(request: ReceivedRequest) -> None:
+        await request.respond(200, b"x" * 1000)
 
     async with wired(handler, limits=Limits(body=1000)) as (transport, _):
         assert len(await body_of(transport)) == 1000
 
 
 async def test_a_stream_has_no_size_limit() -> None:
-    async def handler(asked: Asked) -> None:
-        await asked.answer(200, b"x" * 500_000)
+    async def handler(request: ReceivedRequest) -> None:
+        await request.respond(200, b"x" * 500_000)
 
     async with wired(handler, limits=Limits(body=1000)) as (transport, _), await transport.send(WATCH) as response:
         assert len(await rest_of(response)) == 500_000
@@ -268,7 +268,7 @@ async def test_a_refused_connection_was_never_sent() -> None:
         assert transport.stats().failed == 1
 
 
-async def test_a_name_that_nobody_knows_was_never_sent() -> None:
+async def test_a_request_to_an_unknown_host_was_never_sent() -> None:
     async with HttpTransport(ClientConfig(server="http://no-such-host.invalid:1")) as transport:
         with pytest.raises(TransportError, match="the host name cannot be resolved") as caught:
             await transport.send(GET)
@@ -284,19 +284,19 @@ async def test_an_address_in_an_odd_form_is_an_error_like_any_other(host: str) -
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "POST"])
 async def test_a_request_that_is_cut_is_sent_once(method: str) -> None:
-    async def handler(asked: Asked) -> None:
-        asked.cut()
+    async def handler(request: ReceivedRequest) -> None:
+        request.abort()
 
     async with wired(handler) as (transport, server):
         with pytest.raises(TransportError) as caught:
             await transport.send(Request(method, "/x", timeout=10))
     assert caught.value.sent
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
-async def test_a_server_that_closes_politely_gave_no_answer_either() -> None:
-    async def handler(asked: Asked) -> None:
-        asked.writer.close()
+async def test_an_orderly_close_is_no_response_either() -> None:
+    async def handler(request: ReceivedRequest) -> None:
+        request.writer.close()
 
     async with wired(handler) as (transport, _):
         with pytest.raises(TransportError, match="closed the connection without a response") as caught:
@@ -307,9 +307,9 @@ async def test_a_server_that_closes_politely_gave_no_answer_either() -> None:
 @pytest.mark.parametrize(
     "garbage", [b"SSH-2.0-OpenSSH_9.6\r\n\r\n", b"\0" * 100 + b"\r\n\r\n", b"HTTP/1.1 abc\r\n\r\n", b"<html>\r\n\r\n"]
 )
-async def test_an_answer_that_is_not_http_says_so(garbage: bytes) -> None:
-    async def handler(asked: Asked) -> None:
-        await asked.write(garbage)
+async def test_a_response_that_is_not_http_is_described(garbage: bytes) -> None:
+    async def handler(request: ReceivedRequest) -> None:
+        await request.write(garbage)
 
     async with wired(handler) as (transport, _):
         with pytest.raises(TransportError, match="the response is not HTTP"):
@@ -317,8 +317,8 @@ async def test_an_answer_that_is_not_http_says_so(garbage: bytes) -> None:
 
 
 async def test_headers_without_end_are_not_read_for_ever() -> None:
-    async def handler(asked: Asked) -> None:
-        await asked.write(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000)
+    async def handler(request: ReceivedRequest) -> None:
+        await request.write(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000)
 
     async with wired(handler) as (transport, _):
         with pytest.raises(TransportError, match="not HTTP"):
@@ -326,10 +326,10 @@ async def test_headers_without_end_are_not_read_for_ever() -> None:
 
 
 @pytest.mark.parametrize("head", [b"Content-Length: 100\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n64\r\n"])
-async def test_a_body_that_is_cut_is_no_answer(head: bytes) -> None:
-    async def handler(asked: Asked) -> None:
-        await asked.write(b"HTTP/1.1 200 OK\r\n" + head + b"only this")
-        asked.writer.close()
+async def test_a_body_that_is_cut_is_no_response(head: bytes) -> None:
+    async def handler(request: ReceivedRequest) -> None:
+        await request.write(b"HTTP/1.1 200 OK\r\n" + head + b"only this")
+        request.writer.close()
 
     async with wired(handler) as (transport, _):
         async with await transport.send(GET) as response:
@@ -338,11 +338,11 @@ async def test_a_body_that_is_cut_is_no_answer(head: bytes) -> None:
         assert caught.value.sent
 
 
-async def test_a_body_that_is_reset_is_no_answer() -> None:
-    async def handler(asked: Asked) -> None:
-        await asked.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this")
+async def test_a_body_that_is_reset_is_no_response() -> None:
+    async def handler(request: ReceivedRequest) -> None:
+        await request.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this")
         await read_some.wait()
-        asked.cut()
+        request.abort()
 
     read_some = asyncio.Event()
     async with wired(handler) as (transport, _), await transport.send(WATCH) as response:
@@ -353,7 +353,7 @@ async def test_a_body_that_is_reset_is_no_answer() -> None:
             await anext(chunks)
 
 
-async def silence(_: Asked) -> None:
+async def silence(_: ReceivedRequest) -> None:
     await asyncio.Event().wait()
 
 
@@ -363,7 +363,7 @@ async def test_a_server_that_never_answers_is_waited_for_until_the_deadline() ->
             await transport.send(Request("GET", "/api/v1/pods", (("token", "hunter2"),), timeout=HASTE))
     assert caught.value.sent
     assert "hunter2" not in str(caught.value)
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 async def test_a_peer_that_accepts_and_never_speaks_tls_was_never_sent_anything() -> None:
@@ -382,7 +382,7 @@ async def test_a_request_without_time_is_never_sent() -> None:
         with pytest.raises(TransportError, match="its timeout has passed already") as caught:
             await transport.send(Request("POST", "/x", timeout=0))
     assert not caught.value.sent
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 async def test_connecting_has_a_limit_of_its_own() -> None:
@@ -394,8 +394,8 @@ async def test_connecting_has_a_limit_of_its_own() -> None:
     assert not caught.value.sent
 
 
-async def trickle(asked: Asked) -> None:
-    await asked.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this")
+async def trickle(request: ReceivedRequest) -> None:
+    await request.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this")
     await asyncio.Event().wait()
 
 
@@ -408,10 +408,10 @@ async def test_the_deadline_holds_for_the_whole_body() -> None:
 
 
 async def test_the_deadline_of_a_stream_ends_with_its_headers() -> None:
-    async def handler(asked: Asked) -> None:
-        await asked.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n")
+    async def handler(request: ReceivedRequest) -> None:
+        await request.write(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n")
         await late.wait()
-        await asked.write(b"late")
+        await request.write(b"late")
 
     late = asyncio.Event()
     hasty = Request("GET", "/x", timeout=HASTE, stream=True)
@@ -425,12 +425,12 @@ async def test_a_request_that_waits_for_its_turn_too_long_was_never_sent() -> No
         with pytest.raises(TransportError, match="no connection within") as caught:
             await transport.send(Request("POST", "/x", timeout=HASTE))
     assert not caught.value.sent
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 async def test_streams_do_not_keep_requests_from_being_sent() -> None:
-    async def handler(asked: Asked) -> None:
-        await (trickle if "watch" in asked.target else fine)(asked)
+    async def handler(request: ReceivedRequest) -> None:
+        await (trickle if "watch" in request.target else fine)(request)
 
     async with wired(handler, limits=Limits(connections=1)) as (transport, server):
         streams = [await transport.send(WATCH) for _ in range(5)]
@@ -450,13 +450,13 @@ async def test_many_requests_share_few_connections() -> None:
 
 
 async def test_frames_come_as_they_are_sent() -> None:
-    async def handler(asked: Asked) -> None:
-        await asked.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    async def handler(request: ReceivedRequest) -> None:
+        await request.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
         for number in range(3):
             frame = b'{"type":"ADDED","object":{"n":%d}}\n' % number
-            await asked.write(b"%x\r\n%s\r\n" % (len(frame), frame))
+            await request.write(b"%x\r\n%s\r\n" % (len(frame), frame))
             await seen[number].wait()
-        await asked.write(b"0\r\n\r\n")
+        await request.write(b"0\r\n\r\n")
 
     seen = [asyncio.Event() for _ in range(3)]
     reader, objects = FrameReader(), []
@@ -472,10 +472,10 @@ async def test_frames_come_as_they_are_sent() -> None:
     assert server.connections == 1
 
 
-async def test_a_stream_that_is_left_lets_go_of_its_connection() -> None:
-    async def handler(asked: Asked) -> None:
-        await asked.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
-        left.set_result(await asked.reader.read())
+async def test_a_stream_that_is_left_closes_its_connection() -> None:
+    async def handler(request: ReceivedRequest) -> None:
+        await request.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+        left.set_result(await request.reader.read())
 
     left: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
     async with wired(handler) as (transport, _):
@@ -485,12 +485,12 @@ async def test_a_stream_that_is_left_lets_go_of_its_connection() -> None:
         assert await left == b""
 
 
-async def test_closing_the_transport_cuts_what_is_under_way() -> None:
-    async def handler(asked: Asked) -> None:
-        if asked.target == "/silent":
+async def test_closing_the_transport_aborts_requests_in_flight() -> None:
+    async def handler(request: ReceivedRequest) -> None:
+        if request.target == "/silent":
             arrived.set()
-            await silence(asked)
-        await trickle(asked)
+            await silence(request)
+        await trickle(request)
 
     arrived = asyncio.Event()
     async with wired(handler) as (transport, _):
@@ -527,9 +527,9 @@ async def test_closing_wakes_those_who_wait_for_a_connection() -> None:
 
 
 async def test_a_cancelled_request_closes_its_connection() -> None:
-    async def handler(asked: Asked) -> None:
+    async def handler(request: ReceivedRequest) -> None:
         arrived.set()
-        gone.set_result(await asked.reader.read())
+        gone.set_result(await request.reader.read())
 
     arrived, gone = asyncio.Event(), asyncio.get_running_loop().create_future()
     async with wired(handler) as (transport, _):

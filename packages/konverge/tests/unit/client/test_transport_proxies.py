@@ -1,4 +1,4 @@
-"""Through proxies: forwarded in plain http, tunnelled with CONNECT, and by SOCKS5."""
+"""Proxies: plain http, tunnels with CONNECT, and SOCKS5."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from faulty_server import Asked, pump, serving, tunnel
+from faulty_server import ReceivedRequest, pump, serving, tunnel
 from konverge.client.access.config import ClientConfig
 from konverge.client.access.tls import Tls
 from konverge.client.connection.limits import Limits
@@ -26,16 +26,16 @@ GET = Request("GET", "/api/v1/pods", timeout=10)
 JANE = "Basic " + base64.b64encode(b"jane:p@ss").decode()
 
 
-async def fine(asked: Asked) -> None:
-    await asked.answer(200, b"the server")
+async def fine(request: ReceivedRequest) -> None:
+    await request.respond(200, b"the server")
 
 
-async def connect(asked: Asked) -> None:
+async def connect(request: ReceivedRequest) -> None:
     """Do as a proxy does: join the client with whatever it names."""
-    assert asked.method == "CONNECT"
-    await asked.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-    host, _, port = asked.target.rpartition(":")
-    await tunnel(asked, "127.0.0.1" if host == "api.example.com" else host, int(port))
+    assert request.method == "CONNECT"
+    await request.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+    host, _, port = request.target.rpartition(":")
+    await tunnel(request, "127.0.0.1" if host == "api.example.com" else host, int(port))
 
 
 @pytest.fixture(scope="module")
@@ -61,15 +61,15 @@ async def body_of(transport: HttpTransport, request: Request = GET) -> bytes:
         return await response.read()
 
 
-async def test_a_plain_server_is_asked_through_the_proxy() -> None:
+async def test_a_plain_server_is_reached_through_the_proxy() -> None:
     async with serving(fine) as proxy:
         config = ClientConfig(server="http://api.example.com:8080", proxy=f"http://jane:p%40ss@127.0.0.1:{proxy.port}")
         async with HttpTransport(config) as transport:
             assert await body_of(transport) == b"the server"
             assert await body_of(transport) == b"the server"
-    for asked in proxy.asked:
-        assert asked.target == "http://api.example.com:8080/api/v1/pods"
-        assert asked.header("proxy-authorization") == JANE
+    for request in proxy.requests:
+        assert request.target == "http://api.example.com:8080/api/v1/pods"
+        assert request.header("proxy-authorization") == JANE
     assert proxy.connections == 1
 
 
@@ -79,8 +79,8 @@ async def test_a_secure_server_is_tunnelled_to(server_tls: ssl.SSLContext, trust
         async with HttpTransport(config) as transport:
             assert await body_of(transport) == b"the server"
             assert await body_of(transport) == b"the server"
-    assert [asked.target for asked in proxy.asked] == [f"api.example.com:{server.port}"]
-    assert len(server.asked) == 2
+    assert [request.target for request in proxy.requests] == [f"api.example.com:{server.port}"]
+    assert len(server.requests) == 2
 
 
 async def test_only_the_proxy_gets_its_credentials(server_tls: ssl.SSLContext, trusting: Tls) -> None:
@@ -88,11 +88,11 @@ async def test_only_the_proxy_gets_its_credentials(server_tls: ssl.SSLContext, t
         url = f"http://jane:p%40ss@127.0.0.1:{proxy.port}"
         async with HttpTransport(ClientConfig(server=server.url, tls=trusting, proxy=url)) as transport:
             await body_of(transport)
-    assert proxy.asked[0].header("proxy-authorization") == JANE
-    assert server.asked[0].header("proxy-authorization") is None
+    assert proxy.requests[0].header("proxy-authorization") == JANE
+    assert server.requests[0].header("proxy-authorization") is None
 
 
-async def test_the_proxy_may_be_spoken_to_in_tls(server_tls: ssl.SSLContext, trusting: Tls) -> None:
+async def test_the_connection_to_the_proxy_may_use_tls(server_tls: ssl.SSLContext, trusting: Tls) -> None:
     async with (
         serving(fine, tls=server_tls) as server,
         serving(connect, tls=server_tls) as proxy,
@@ -101,9 +101,9 @@ async def test_the_proxy_may_be_spoken_to_in_tls(server_tls: ssl.SSLContext, tru
         assert await body_of(transport) == b"the server"
 
 
-async def test_a_proxy_that_says_no_is_named_without_its_password(trusting: Tls) -> None:
-    async def no(asked: Asked) -> None:
-        await asked.answer(407, b"")
+async def test_a_proxy_that_refuses_is_named_without_its_password(trusting: Tls) -> None:
+    async def no(request: ReceivedRequest) -> None:
+        await request.respond(407, b"")
 
     async with serving(no) as proxy:
         url = f"http://jane:hunter2@127.0.0.1:{proxy.port}"
@@ -115,12 +115,12 @@ async def test_a_proxy_that_says_no_is_named_without_its_password(trusting: Tls)
     assert "hunter2" not in "".join(map(repr, (caught.value, caught.value.__cause__)))
 
 
-async def hang_up(asked: Asked) -> None:
-    asked.writer.close()
+async def hang_up(request: ReceivedRequest) -> None:
+    request.writer.close()
 
 
-async def garbage(asked: Asked) -> None:
-    await asked.write(b"\0\0\r\n\r\n")
+async def garbage(request: ReceivedRequest) -> None:
+    await request.write(b"\0\0\r\n\r\n")
 
 
 @pytest.mark.parametrize("fault", [hang_up, garbage])
@@ -131,7 +131,7 @@ async def test_a_broken_proxy_is_no_connection(trusting: Tls, fault: object) -> 
             with pytest.raises(TransportError, match="through the proxy") as caught:
                 await transport.send(GET)
     assert not caught.value.sent
-    assert len(proxy.asked) == 1
+    assert len(proxy.requests) == 1
 
 
 async def test_a_proxy_that_is_not_there_is_no_connection(trusting: Tls) -> None:
@@ -149,14 +149,14 @@ async def test_a_proxy_that_is_not_there_is_no_connection(trusting: Tls) -> None
 
 
 class Socks:
-    """A SOCKS5 proxy: what was asked of it, and what it replies."""
+    """A SOCKS5 proxy: the request that it got, and its replies."""
 
     def __init__(self, *, method: int = 0, verdict: int = 0, reply: int = 0, version: int = 5) -> None:
         self.method, self.verdict, self.reply, self.version = method, verdict, reply, version
         self.port = 0
         self.offered: list[bytes] = []
         self.logins: list[tuple[bytes, bytes]] = []
-        self.asked: list[tuple[int, bytes, int]] = []
+        self.requests: list[tuple[int, bytes, int]] = []
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -180,7 +180,7 @@ class Socks:
         length = {1: 4, 4: 16}.get(kind) or (await reader.readexactly(1))[0]
         host = await reader.readexactly(length)
         port = int.from_bytes(await reader.readexactly(2))
-        self.asked.append((kind, host, port))
+        self.requests.append((kind, host, port))
         # In two pieces, and with a name as the bound address: both are allowed.
         writer.write(bytes([5, self.reply, 0, 3]))
         await writer.drain()
@@ -198,14 +198,14 @@ async def socks(proxy: Socks) -> AsyncIterator[Socks]:
     await server.wait_closed()
 
 
-async def test_a_socks_proxy_looks_the_name_up_itself(server_tls: ssl.SSLContext, trusting: Tls) -> None:
+async def test_a_socks_proxy_resolves_the_name(server_tls: ssl.SSLContext, trusting: Tls) -> None:
     async with serving(fine, tls=server_tls) as server, socks(Socks()) as proxy:
         url = f"socks5://127.0.0.1:{proxy.port}"
         config = ClientConfig(server=f"https://api.example.com:{server.port}", tls=trusting, proxy=url)
         async with HttpTransport(config) as transport:
             assert await body_of(transport) == b"the server"
             assert await body_of(transport) == b"the server"
-    assert proxy.asked == [(3, b"api.example.com", server.port)]
+    assert proxy.requests == [(3, b"api.example.com", server.port)]
     assert proxy.offered == [b"\x00"]
 
 
@@ -214,7 +214,7 @@ async def test_a_plain_server_is_reached_by_socks_too() -> None:
         config = ClientConfig(server=server.url, proxy=f"socks5://jane:p%40ss@127.0.0.1:{proxy.port}")
         async with HttpTransport(config) as transport:
             assert await body_of(transport) == b"the server"
-    assert proxy.asked == [(1, bytes([127, 0, 0, 1]), server.port)]
+    assert proxy.requests == [(1, bytes([127, 0, 0, 1]), server.port)]
     assert proxy.logins == [(b"jane", b"p@ss")]
 
 
@@ -228,7 +228,7 @@ async def test_a_plain_server_is_reached_by_socks_too() -> None:
         (Socks(reply=99), "failure 99"),
     ],
 )
-async def test_a_socks_proxy_that_says_no_is_no_connection(fault: Socks, says: str) -> None:
+async def test_a_socks_proxy_that_refuses_is_no_connection(fault: Socks, says: str) -> None:
     async with serving(fine) as server, socks(fault) as proxy:
         config = ClientConfig(server=server.url, proxy=f"socks5://127.0.0.1:{proxy.port}")
         async with HttpTransport(config) as transport:
@@ -246,7 +246,7 @@ async def test_a_rejected_password_is_not_shown() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-async def test_a_silent_socks_proxy_is_not_waited_for_for_ever() -> None:
+async def test_a_socks_proxy_that_does_not_respond_times_out() -> None:
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.transport.abort()

@@ -1,4 +1,4 @@
-"""Whom the transport trusts, who it says it is, and what happens when either changes."""
+"""TLS and credentials of the transport, and their rotation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from faulty_server import Asked, FaultyServer, Handler, serving
+from faulty_server import FaultyServer, Handler, ReceivedRequest, serving
 from konverge.client.access.config import ClientConfig
 from konverge.client.access.credentials import Credentials, Identity, StaticCredentials
 from konverge.client.access.files import NamedFile, RotatingValue
@@ -61,8 +61,8 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     return Certificates(tmp_path_factory.mktemp("certificates"))
 
 
-async def fine(asked: Asked) -> None:
-    await asked.answer()
+async def fine(request: ReceivedRequest) -> None:
+    await request.respond()
 
 
 @asynccontextmanager
@@ -97,7 +97,7 @@ async def test_a_server_of_another_authority_is_refused_before_anything_is_sent(
             await transport.send(GET)
     assert not caught.value.sent
     assert "is the configured CA the one of this server?" in str(caught.value)
-    assert server.asked == []
+    assert server.requests == []
 
 
 async def test_without_a_ca_the_systems_own_are_trusted_and_ours_is_not_among_them(certificates: Certificates) -> None:
@@ -111,7 +111,7 @@ async def test_a_server_of_another_name_is_refused(certificates: Certificates) -
     async with secured(certificates.server("kubernetes"), tls=trusting) as (transport, server):
         with pytest.raises(TransportError, match=r"address mismatch.*set tls-server-name"):
             await transport.send(GET)
-    assert server.asked == []
+    assert server.requests == []
 
 
 async def test_the_name_to_expect_can_be_set(certificates: Certificates) -> None:
@@ -153,7 +153,7 @@ async def test_a_rotated_authority_is_used_for_new_connections(certificates: Cer
         bundle.write_bytes(certificates.theirs.ca.cert.read_bytes())
         with pytest.raises(TransportError, match="not accepted"):
             await transport.send(GET)
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 # Who we are
@@ -175,8 +175,8 @@ class Sequence:
 
 
 def accepting(token: str) -> Handler:
-    async def handler(asked: Asked) -> None:
-        await asked.answer(200 if asked.header("authorization") == token else 401)
+    async def handler(request: ReceivedRequest) -> None:
+        await request.respond(200 if request.header("authorization") == token else 401)
 
     return handler
 
@@ -189,8 +189,13 @@ async def test_a_rejected_token_is_renewed_and_the_request_sent_once_more(certif
         assert await status_of(transport, Request("POST", "/x", body=b"{}", timeout=10)) == 200
         assert await status_of(transport) == 200
         assert transport.stats().credential_retries == 1
-    assert [asked.header("authorization") for asked in server.asked] == ["Bearer old", "Bearer new", "Bearer new"]
-    assert [asked.body for asked in server.asked[:2]] == [b"{}", b"{}"]
+    sent = [request.header("authorization") for request in server.requests]
+    assert sent == ["Bearer old", "Bearer new", "Bearer new"]
+        "Bearer old",
+        "Bearer new",
+        "Bearer new",
+    ]
+    assert [request.body for request in server.requests[:2]] == [b"{}", b"{}"]
 
 
 async def test_a_token_that_is_rejected_again_is_not_renewed_again(certificates: Certificates) -> None:
@@ -199,7 +204,7 @@ async def test_a_token_that_is_rejected_again_is_not_renewed_again(certificates:
         certificates.server(), handler=accepting("Bearer c"), tls=Tls(ca=certificates.ca), credentials=credentials
     ) as (transport, server):
         assert await status_of(transport) == 401
-    assert len(server.asked) == 2
+    assert len(server.requests) == 2
 
 
 async def test_without_other_credentials_the_401_is_the_answer(certificates: Certificates) -> None:
@@ -208,7 +213,7 @@ async def test_without_other_credentials_the_401_is_the_answer(certificates: Cer
         certificates.server(), handler=accepting("Bearer new"), tls=Tls(ca=certificates.ca), credentials=only
     ) as (transport, server):
         assert await status_of(transport) == 401
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 class Broken:
@@ -235,7 +240,7 @@ async def test_credentials_of_no_use_are_a_config_error(certificates: Certificat
         with pytest.raises(ConfigError, match="exec plugin failed"):
             await transport.send(GET)
         assert transport.stats().failed == 1
-    assert len(server.asked) == (0 if at_first else 1)
+    assert len(server.requests) == (0 if at_first else 1)
 
 
 async def test_over_plain_http_no_secret_is_sent() -> None:
@@ -243,7 +248,7 @@ async def test_over_plain_http_no_secret_is_sent() -> None:
         config = ClientConfig(server=server.url, credentials=StaticCredentials(Identity("Bearer hunter2")))
         async with HttpTransport(config) as transport:
             await status_of(transport)
-    assert server.asked[0].header("authorization") is None
+    assert server.requests[0].header("authorization") is None
 
 
 async def test_a_client_certificate_identifies_the_connection_and_rotates(certificates: Certificates) -> None:
@@ -258,21 +263,21 @@ async def test_a_client_certificate_identifies_the_connection_and_rotates(certif
         await status_of(transport)
         credentials.identities.pop(0)
         await status_of(transport)
-    assert [(asked.client, asked.connection) for asked in server.asked] == [("old", 1), ("old", 1), ("new", 2)]
+    assert [(request.client, request.connection) for request in server.requests] == [("old", 1), ("old", 1), ("new", 2)]
 
 
 async def test_a_server_that_wants_a_certificate_and_gets_none_is_an_error(certificates: Certificates) -> None:
     async with secured(certificates.server(clients=True), tls=Tls(ca=certificates.ca)) as (transport, server):
         with pytest.raises(TransportError):
             await transport.send(GET)
-    assert server.asked == []
+    assert server.requests == []
 
 
 async def test_what_is_left_half_way_leaves_no_connection_behind(certificates: Certificates) -> None:
-    async def handler(asked: Asked) -> None:
-        if asked.target == "/stream":
-            await asked.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
-        gone.append(await asked.reader.read())
+    async def handler(request: ReceivedRequest) -> None:
+        if request.target == "/stream":
+            await request.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+        gone.append(await request.reader.read())
         last.set()
 
     gone: list[bytes] = []
@@ -293,8 +298,8 @@ async def test_a_secure_connection_reads_into_little_memory_and_large_answers_co
 ) -> None:
     body = b"x" * 3_000_000
 
-    async def large(asked: Asked) -> None:
-        await asked.answer(200, body)
+    async def large(request: ReceivedRequest) -> None:
+        await request.respond(200, body)
 
     async with (
         secured(certificates.server(), handler=large, tls=Tls(ca=certificates.ca)) as (transport, _),

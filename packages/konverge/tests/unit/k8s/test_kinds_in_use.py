@@ -1,4 +1,4 @@
-"""The generated kinds as an author meets them. mypy checks this file too: what has no None check here needs none."""
+"""The generated kinds as an author uses them. mypy checks this file too: where it has no None check, none is needed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def deployment() -> Deployment:
     return Deployment(metadata=ObjectMeta(name="web", namespace="shop"), spec=spec)
 
 
-def test_what_was_not_said_is_not_written() -> None:
+def test_fields_that_were_not_set_are_not_encoded() -> None:
     assert to_wire(deployment()) == {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -60,7 +60,7 @@ def test_what_was_not_said_is_not_written() -> None:
     }
 
 
-def test_a_status_is_there_before_anybody_wrote_one() -> None:
+def test_the_status_exists_before_it_is_written() -> None:
     fresh = deployment()
     available: int = fresh.status.available_replicas or 0
     stateful = decode(StatefulSet, b'{"spec":{"selector":{},"template":{"spec":{"containers":[]}}}}')
@@ -96,7 +96,7 @@ def test_the_source_of_an_event_does_not_hide_the_bytes_it_came_from() -> None:
     assert b'"source":{"component":"kubelet"}' in encode(event)
 
 
-def test_words_that_python_keeps_for_itself_take_an_underscore() -> None:
+def test_python_keywords_get_an_underscore() -> None:
     assert len(decode(NetworkPolicyIngressRule, b'{"from":[{}]}').from_) == 1
     assert decode(DeviceAttribute, b'{"bool":true}').bool_ is True
     assert encode(DeviceAttribute(int_=3)) == b'{"int":3}'
@@ -123,7 +123,7 @@ def test_bytes_are_text_in_base64_on_the_wire_only() -> None:
     assert encode(Secret(data={"a": b"\x00\xff"})).endswith(b'"data":{"a":"AP8="}}')
 
 
-def test_quantities_keep_what_came() -> None:
+def test_quantities_keep_their_text() -> None:
     data = b'{"spec":{"containers":[{"name":"c","resources":{"limits":{"cpu":"1000m","memory":1024}}}]}}'
     container = decode(Pod, data).spec.containers[0]
 
@@ -143,7 +143,7 @@ def test_a_kind_without_a_collection_says_where_it_is_written_to() -> None:
     assert "`deployments/scale`" in str(Scale.__doc__)
 
 
-def test_a_wrong_guess_is_answered() -> None:
+def test_the_error_for_a_wrong_name_suggests_the_right_one() -> None:
     wire = "clusterIP"
 
     with pytest.raises(AttributeError, match="ServiceSpec has no 'clusterIP'; did you mean 'cluster_ip'"):
@@ -156,9 +156,11 @@ def test_modules_are_imported_on_demand() -> None:
         "import konverge.k8s.rbac.v1; after = [n for n in sys.modules if n.startswith('konverge.k8s.')]; "
         "print(before, sorted(after), 'aiohttp' in sys.modules)"
     )
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
 
-    assert said == "[] ['konverge.k8s.meta', 'konverge.k8s.meta.v1', 'konverge.k8s.rbac', 'konverge.k8s.rbac.v1'] False"
+    assert (
+        output == "[] ['konverge.k8s.meta', 'konverge.k8s.meta.v1', 'konverge.k8s.rbac', 'konverge.k8s.rbac.v1'] False"
+    )
 
 
 def test_a_secret_does_not_show_its_data() -> None:

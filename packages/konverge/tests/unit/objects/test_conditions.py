@@ -28,7 +28,7 @@ def test_setting_the_same_again_changes_nothing() -> None:
     assert conditions == [Condition(type="Ready", status="True", reason="Up", last_transition_time=NOON)]
 
 
-def test_conditions_keep_their_place() -> None:
+def test_conditions_keep_their_order() -> None:
     conditions: list[Condition] = []
     for name in ("A", "B", "C"):
         set_condition(conditions, name, "Unknown", reason="New", now=NOON)
@@ -47,7 +47,7 @@ def test_a_condition_can_be_removed_once() -> None:
     assert find_condition(conditions, "B") is not None
 
 
-def test_an_empty_message_is_written_since_the_server_wants_it() -> None:
+def test_an_empty_message_is_encoded_since_the_server_requires_it() -> None:
     assert encode(Condition(type="A", status="True", reason="R")) == (
         b'{"type":"A","status":"True","reason":"R","message":""}'
     )

@@ -1,4 +1,4 @@
-"""Durations: passed on untouched, read and printed as Go does."""
+"""Durations: encoded unchanged, parsed and printed as Go does."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def test_seconds_are_for_timeouts() -> None:
     assert Duration("1m30.5s").seconds == 90.5
 
 
-def test_what_came_from_the_wire_goes_back_as_it_came() -> None:
+def test_a_decoded_text_is_encoded_unchanged() -> None:
     assert Duration.from_wire("60m").to_wire() == "60m"
     assert Duration.from_wire("60m") == Duration("1h")
     assert str(Duration.from_wire("60m")) == "60m"
     assert Duration.of(timedelta(hours=1)).to_wire() == "1h0m0s"
 
 
-def test_an_unreadable_text_is_passed_on_and_refused_when_its_length_is_asked() -> None:
+def test_an_invalid_text_is_encoded_unchanged_and_raises_when_its_length_is_used() -> None:
     odd = Duration.from_wire("soon")
 
     assert odd.to_wire() == "soon"
@@ -84,7 +84,7 @@ def test_an_unreadable_text_is_passed_on_and_refused_when_its_length_is_asked() 
     ["", "+", "-", "3", "s", ".s", "1", "1d", "1 s", "1s ", "--1s", "1h-1m", "1e3s", "9223372036854775808ns",
      "2562048h", "-9223372036854775809ns", "1S", "9" * 5000 + "s", "٣s"],
 )  # fmt: skip
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_an_invalid_duration_raises(text: str) -> None:
     with pytest.raises(ValueError, match="is not a duration"):
         Duration(text)
 

@@ -42,7 +42,7 @@ def rack(wire: dict[str, Any]) -> Rack:
 
 
 def apply_merge_patch(target: Any, patch: Any) -> Any:
-    """RFC 7386, section 2, in its own words: the judge of `merge_patch`."""
+    """Apply a merge patch as in RFC 7386, section 2."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}
@@ -54,7 +54,7 @@ def apply_merge_patch(target: Any, patch: Any) -> Any:
     return result
 
 
-def test_an_object_that_was_not_edited_is_written_exactly_as_it_came() -> None:
+def test_an_object_without_edits_is_written_unchanged() -> None:
     wire = {"kind": "Rack", "spec": {"height": 1, "new": [1.0, None], "slots": []}, "extra": {"a": None}}
     assert full_object(rack(wire)) == wire
     assert difference(rack(wire)) == {}
@@ -76,7 +76,7 @@ def test_unknown_fields_follow_their_item_when_a_list_is_reordered_and_edited() 
     }
 
 
-def test_items_without_a_name_are_followed_by_equality_and_place() -> None:
+def test_items_without_a_name_are_matched_by_equality_and_index() -> None:
     thing = rack({"spec": {"slots": [{"size": 1, "u": 1}, {"size": 2, "u": 2}]}})
     thing.spec.slots[0].size = 5
     assert full_object(thing)["spec"]["slots"] == [{"size": 5, "u": 1}, {"size": 2, "u": 2}]
@@ -84,7 +84,7 @@ def test_items_without_a_name_are_followed_by_equality_and_place() -> None:
     assert full_object(thing)["spec"]["slots"] == [{"size": 2, "u": 2}]
 
 
-def test_what_an_edit_takes_away_is_null_in_the_patch() -> None:
+def test_a_removed_field_is_null_in_the_patch() -> None:
     thing = rack({"metadata": {"labels": {"a": "1", "b": "2"}}, "spec": {"cooling": {"name": "fan", "u": 1}}})
     del thing.metadata.labels["a"]
     thing.spec.cooling = None
@@ -109,7 +109,7 @@ def test_the_order_of_a_set_is_no_difference() -> None:
     assert difference(thing) == {}
 
 
-def test_an_object_made_here_has_no_difference_to_send() -> None:
+def test_an_object_that_was_not_decoded_has_no_difference() -> None:
     with pytest.raises(ValueError, match="Rack a was not read from the server"):
         difference(Rack(metadata=ObjectMeta(name="a")))
     assert full_object(Unstructured(kind="X")) == {"kind": "X"}
@@ -127,7 +127,7 @@ slots = st.lists(
 
 
 @given(st.fixed_dictionaries({"spec": st.fixed_dictionaries({"slots": slots}, optional={"w": values})}))
-def test_whatever_came_goes_back_when_nothing_was_edited(wire: dict[str, Any]) -> None:
+def test_every_object_without_edits_is_written_unchanged(wire: dict[str, Any]) -> None:
     assert full_object(rack(wire)) == wire
 
 

@@ -1,4 +1,4 @@
-"""Field selectors: read, matched and rendered as the server does."""
+"""Field selectors: parsed, matched and printed as the server does."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_string_is_rendered_as_the_server_renders_it(text: str, rendered: str)
         ("a!==b", "invalid field selector: unescaped character in value: 61"),
     ],
 )
-def test_a_bad_string_is_refused_in_the_words_of_the_server(text: str, answer: str) -> None:
+def test_an_invalid_string_raises_the_message_of_the_server(text: str, answer: str) -> None:
     with pytest.raises(ValueError) as caught:
         FieldSelector.parse(text)
     assert str(caught.value) == answer

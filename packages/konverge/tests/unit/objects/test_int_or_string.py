@@ -1,4 +1,4 @@
-"""Fields that hold a number or a text."""
+"""Fields with a number or a string."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys: the address of an object inside its kind."""
+"""Keys: namespace and name of an object."""
 
 from __future__ import annotations
 

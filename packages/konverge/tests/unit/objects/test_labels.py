@@ -1,4 +1,4 @@
-"""Label selectors: string and structure, read, matched and rendered as the server does."""
+"""Label selectors: string form and spec form, parsed, matched and printed as the server does."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ def test_a_string_is_rendered_as_the_server_renders_it(text: str, rendered: str)
 
 
 @pytest.mark.parametrize(("text", "answer"), REFUSED.items())
-def test_a_bad_string_is_refused_in_the_words_of_the_server(text: str, answer: str) -> None:
+def test_an_invalid_string_raises_the_message_of_the_server(text: str, answer: str) -> None:
     with pytest.raises(ValueError) as caught:
         LabelSelector.parse(text)
     assert str(caught.value) == answer
 
 
-def test_a_bad_key_or_value_is_refused_in_the_words_of_the_server() -> None:
+def test_an_invalid_key_or_value_raises_the_message_of_the_server() -> None:
     with pytest.raises(
         ValueError, match=r'^unable to parse requirement: <nil>: Invalid value: "-a": name part must con'
     ):
@@ -120,7 +120,7 @@ def test_the_string_selects_what_the_selector_selects(selector: LabelSelector, l
 
 
 @given(selectors, label_sets)
-def test_the_structure_selects_what_the_selector_selects(selector: LabelSelector, labels: dict[str, str]) -> None:
+def test_the_spec_form_selects_what_the_selector_selects(selector: LabelSelector, labels: dict[str, str]) -> None:
     comparable = LabelSelector(
         tuple(
             requirement
@@ -162,7 +162,7 @@ def test_order_is_that_of_64_bit_integers(value: str, greater: bool, less: bool)
     assert LabelSelector.parse("x<3").matches({"x": value}) is less
 
 
-def test_labels_select_those_who_carry_them_all() -> None:
+def test_labels_select_the_objects_with_all_of_them() -> None:
     selector = LabelSelector.of({"tier": "front", "app": "web"})
 
     assert str(selector) == "app=web,tier=front"
@@ -170,14 +170,14 @@ def test_labels_select_those_who_carry_them_all() -> None:
     assert not selector.matches({"app": "web"})
 
 
-def test_an_empty_structure_selects_everything_and_an_absent_one_nothing() -> None:
+def test_an_empty_spec_selects_everything_and_an_absent_one_nothing() -> None:
     assert LabelSelector.from_spec({}) == LabelSelector.everything()
     assert LabelSelector.from_spec({}).matches({})
     assert LabelSelector.from_spec(None) == LabelSelector.nothing()
     assert not LabelSelector.from_spec(None).matches({})
 
 
-def test_nothing_cannot_be_written() -> None:
+def test_the_selector_of_nothing_cannot_be_converted() -> None:
     with pytest.raises(ValueError, match="an empty one would select everything"):
         str(LabelSelector.nothing())
     with pytest.raises(ValueError, match="leave out the field"):
@@ -195,14 +195,14 @@ STRUCTURE: dict[str, Any] = {
 }
 
 
-def test_a_structure_and_its_string_are_converted_into_each_other() -> None:
+def test_the_spec_form_and_the_string_form_are_converted_into_each_other() -> None:
     text = "app=web,!canary,ready,tier in (back,front),zone notin (b)"
 
     assert str(LabelSelector.from_spec(STRUCTURE)) == text
     assert LabelSelector.parse(text).to_spec() == STRUCTURE
 
 
-def test_two_values_for_one_key_survive_in_the_structure() -> None:
+def test_two_values_for_one_key_survive_in_the_spec_form() -> None:
     structure = LabelSelector.parse("a=1,a=2").to_spec()
 
     assert structure == {
@@ -224,7 +224,7 @@ class Model:
     match_expressions: list[Expression] = field(default_factory=list)
 
 
-def test_a_model_is_a_structure_too() -> None:
+def test_a_model_is_a_spec_too() -> None:
     model = Model({"app": "web"}, [Expression("tier", "In", ["front"]), Expression("x", "Exists")])
 
     assert str(LabelSelector.from_spec(model)) == "app=web,tier in (front),x"
@@ -245,6 +245,6 @@ def test_a_bad_expression_is_refused(expression: dict[str, Any], answer: str) ->
         LabelSelector.from_spec({"matchExpressions": [expression]})
 
 
-def test_order_has_no_structured_form() -> None:
+def test_order_has_no_spec_form() -> None:
     with pytest.raises(ValueError, match="'a>3' has no spec form"):
         LabelSelector.parse("a>3").to_spec()

@@ -32,7 +32,7 @@ def test_keys_of_maps_are_never_translated() -> None:
     assert encode(ServiceSpec(selector={"app_name": "x"})) == b'{"selector":{"app_name":"x"}}'
 
 
-def test_a_wrong_attribute_is_answered_with_the_right_one() -> None:
+def test_the_error_for_a_wrong_attribute_suggests_the_right_one() -> None:
     spec = ServiceSpec()
     with pytest.raises(AttributeError, match="ServiceSpec has no 'clusterIP'; did you mean 'cluster_ip'"):
         spec.clusterIP  # type: ignore[attr-defined]  # noqa: B018
@@ -43,7 +43,7 @@ def test_a_wrong_attribute_is_answered_with_the_right_one() -> None:
     assert not hasattr(spec, "clusterIP")
 
 
-def test_a_wrong_argument_is_answered_with_the_right_one() -> None:
+def test_the_error_for_a_wrong_argument_suggests_the_right_one() -> None:
     with pytest.raises(TypeError, match="Port has no 'containerPort'; did you mean 'container_port'"):
         Port(containerPort=80)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="container_port"):
@@ -61,5 +61,5 @@ def test_models_compare_copy_and_pickle_by_value() -> None:
     assert Port(container_port=81) != port
 
 
-def test_the_representation_shows_only_what_was_said() -> None:
+def test_the_repr_shows_only_the_fields_that_were_set() -> None:
     assert repr(Port(container_port=80)) == "Port(container_port=80)"

@@ -1,4 +1,4 @@
-"""Names: the server's rules in the server's words, and child names that are always safe."""
+"""Names: the rules and messages of the server, and safe names for children."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_plain_label_passes_every_rule_for_names(value: str) -> None:
         ("A" * 64, ["must be no more than 63 characters", LABEL_RULE]),
     ],
 )
-def test_a_bad_label_is_refused_in_the_words_of_the_server(value: str, errors: list[str]) -> None:
+def test_an_invalid_label_raises_the_message_of_the_server(value: str, errors: list[str]) -> None:
     assert dns_label_errors(value) == errors
 
 

@@ -1,4 +1,4 @@
-"""Quantities: passed on untouched, read exactly, printed as the server prints them."""
+"""Quantities: encoded unchanged, parsed exactly, printed as the server does."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_value_is_exact_but_for_nano_and_cap(text: str) -> None:
 
 
 @given(numbers, st.integers(-15, 25))
-def test_a_power_of_ten_is_exact_too(number: str, power: int) -> None:
+def test_an_exponent_is_exact_too(number: str, power: int) -> None:
     exact = Fraction(number.rstrip(".")) * Fraction(10) ** power
 
     assert Fraction(Quantity(f"{number}e{power}").value) == nano_rounded(exact)
@@ -166,7 +166,7 @@ def test_whole_and_milli_round_away_from_zero() -> None:
     ["", " ", "+", ".", "m", "Gi", "e5", "1 Gi", "1gi", "1KB", "1mm", "1e", "1E+", "1ee3", "0x10", "1_000", "٣", "--1",
      "1.2.3", "NaN", "Infinity", "1e1000000001", "1e99999999999999999999", "9" * 1001, "0" * 50_000 + "x", "1Ki\n"],
 )  # fmt: skip
-def test_what_is_no_quantity_is_refused(text: str) -> None:
+def test_an_invalid_quantity_raises(text: str) -> None:
     with pytest.raises(ValueError, match=r"quantity|exponent"):
         Quantity(text)
 
@@ -182,14 +182,14 @@ def test_a_float_is_refused_since_it_is_not_exact() -> None:
         Quantity("1") * 0.5  # type: ignore[operator]
 
 
-def test_a_value_finer_than_nano_is_not_rounded_on_the_quiet() -> None:
+def test_a_value_finer_than_nano_is_not_rounded_silently() -> None:
     with pytest.raises(ValueError, match="round it first"):
         Quantity.of(Fraction(1, 3))
     with pytest.raises(ValueError, match="round it first"):
         Quantity.of(Decimal("1e-10"))
 
 
-def test_an_astronomic_power_costs_neither_time_nor_memory() -> None:
+def test_a_huge_exponent_costs_neither_time_nor_memory() -> None:
     huge = Quantity("3e999999999")
 
     assert huge.canonical() == "3e999999999"
@@ -212,7 +212,7 @@ def write_value(value: Any) -> Any:
 
 
 @given(st.one_of(texts, st.text(max_size=10), st.integers(-(2**63), 2**63 - 1)))
-def test_what_came_from_the_wire_goes_back_as_it_came(wire: str | int) -> None:
+def test_a_decoded_text_is_encoded_unchanged(wire: str | int) -> None:
     data = json.dumps({"amounts": {"cpu": wire}}, ensure_ascii=False, separators=(",", ":")).encode()
     assume(msgspec.json.encode(json.loads(data)) == data)
 
@@ -233,7 +233,7 @@ def test_another_type_on_the_wire_is_refused_with_its_path(wire: str) -> None:
         msgspec.json.decode(f'{{"amounts":{{"cpu":{wire}}}}}', type=Box, dec_hook=read_value)
 
 
-def test_an_unreadable_text_is_passed_on_and_refused_when_its_value_is_asked() -> None:
+def test_an_invalid_text_is_encoded_unchanged_and_raises_when_its_value_is_used() -> None:
     odd = Quantity.from_wire("a lot")
 
     assert odd.to_wire() == "a lot"

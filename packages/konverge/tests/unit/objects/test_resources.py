@@ -40,7 +40,7 @@ def test_items_of_lists_come_without_kind_and_have_it_all_the_same() -> None:
     assert (lamp.api_version, lamp.kind, lamp.key) == ("ex.io/v1", "Lamp", Key("n", "a"))
 
 
-def test_a_status_is_there_to_be_read_and_written_only_when_it_says_something() -> None:
+def test_the_status_is_never_none_and_an_empty_one_is_not_encoded() -> None:
     lamp = Lamp(spec=LampSpec())
     assert lamp.status.lit is None
     assert b"status" not in encode(lamp)
@@ -48,7 +48,7 @@ def test_a_status_is_there_to_be_read_and_written_only_when_it_says_something() 
     assert encode(lamp).endswith(b'"status":{"lit":false}}')
 
 
-def test_typed_and_untyped_answer_the_same_questions() -> None:
+def test_typed_and_unstructured_objects_have_the_same_properties() -> None:
     wire = b'{"apiVersion":"ex.io/v1","kind":"Lamp","metadata":{"name":"a","uid":"u","resourceVersion":"7"},"spec":{}}'
     typed, untyped = decode(Lamp, wire), decode_unstructured(wire)
     for question in ("api_version", "kind", "key", "name", "namespace", "uid", "resource_version"):
@@ -57,7 +57,7 @@ def test_typed_and_untyped_answer_the_same_questions() -> None:
     assert to_wire(untyped) == untyped
 
 
-def test_an_untyped_object_is_a_dict_that_can_be_empty() -> None:
+def test_an_unstructured_object_is_a_dict_that_can_be_empty() -> None:
     thing = Unstructured()
     assert (thing.kind, thing.key) == ("", Key("", ""))
     thing.metadata["name"] = "a"
@@ -81,10 +81,10 @@ def test_the_kind_of_a_class_an_object_and_a_kind() -> None:
 
 def test_copies_keep_the_source_and_share_nothing_else() -> None:
     lamp = decode(Lamp, b'{"spec":{"rooms":["hall"]}}')
-    twin = copy.deepcopy(lamp)
-    twin.spec.rooms.append("attic")
+    clone = copy.deepcopy(lamp)
+    clone.spec.rooms.append("attic")
     assert lamp.spec.rooms == ["hall"]
-    assert twin.source is copy.copy(lamp).source is lamp.source
+    assert clone.source is copy.copy(lamp).source is lamp.source
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_copies_keep_the_source_and_share_nothing_else() -> None:
         (b'{"x":' * 100_000, "recursion", ""),
     ],
 )
-def test_what_cannot_be_read_says_what_and_where(data: bytes, message: str, path: str) -> None:
+def test_a_decode_error_names_the_problem_and_the_path(data: bytes, message: str, path: str) -> None:
     with pytest.raises(DecodeError) as caught:
         decode(Lamp, data)
     assert message in str(caught.value)
@@ -113,7 +113,7 @@ def test_nulls_mean_absent() -> None:
     assert (lamp.spec.watts, lamp.spec.rooms, lamp.status.lit) == (5, [], None)
 
 
-def test_untyped_wants_an_object() -> None:
+def test_an_unstructured_object_must_be_a_json_object() -> None:
     with pytest.raises(DecodeError, match="expected object, got list"):
         decode_unstructured(b"[]")
 
@@ -146,7 +146,7 @@ def test_each_object_of_a_list_knows_its_own_source() -> None:
     assert difference(a) == {"spec": {"watts": 2}}
 
 
-def test_a_list_may_be_null_and_its_items_untyped() -> None:
+def test_a_list_may_be_null_and_its_items_unstructured() -> None:
     assert decode_list(Lamp, b'{"items":null}')[1] == []
     (a, _) = decode_list(Unstructured, LIST)[1]
     assert a["spec"] == {"watts": 1, "new": 1}
@@ -157,7 +157,7 @@ def test_an_item_that_does_not_fit_is_named() -> None:
         decode_list(Lamp, b'{"items":[{"spec":{}},{"spec":{"watts":"x"}}]}')
 
 
-def test_managed_fields_stay_raw_until_they_are_looked_at() -> None:
+def test_managed_fields_stay_raw_until_they_are_used() -> None:
     wire = b'{"metadata":{"managedFields":[{"manager":"m","fieldsV1":{"f:spec":{}}},{"manager":"n"}]},"spec":{}}'
     lamp = decode(Lamp, wire)
     assert [entry.fields() for entry in lamp.metadata.managed_fields] == [{"f:spec": {}}, {}]
@@ -166,5 +166,5 @@ def test_managed_fields_stay_raw_until_they_are_looked_at() -> None:
 
 
 @pytest.mark.parametrize("metadata", [None, "web", ["web"], 5])
-def test_an_untyped_object_with_broken_metadata_has_no_name(metadata: object) -> None:
+def test_an_unstructured_object_with_invalid_metadata_has_no_name(metadata: object) -> None:
     assert Unstructured(metadata=metadata).name == ""

@@ -1,4 +1,4 @@
-"""Time and MicroTime: two wire forms that the server does not take for each other."""
+"""Time and MicroTime: two wire forms that the server does not accept for each other."""
 
 from __future__ import annotations
 

@@ -192,12 +192,12 @@ def test_a_missing_permission_is_named(message: str, needs: str, says: str) -> N
 @pytest.mark.parametrize("code", [429, 503, 500, 504])
 def test_the_header_says_when_to_come_back_and_else_the_body(code: int) -> None:
     body = status(code, "busy", retryAfterSeconds=7)
-    assert wish(refused(code, body, {"retry-after": "3"})) == 3
-    assert wish(refused(code, body)) == 7
-    assert wish(refused(code, status(code, "busy"))) is None
+    assert retry_after_of(refused(code, body, {"retry-after": "3"})) == 3
+    assert retry_after_of(refused(code, body)) == 7
+    assert retry_after_of(refused(code, status(code, "busy"))) is None
 
 
-def wish(error: ApiError) -> float | None:
+def retry_after_of(error: ApiError) -> float | None:
     assert isinstance(error, TooManyRequests | ServerError)
     return error.retry_after
 
@@ -215,7 +215,7 @@ def wish(error: ApiError) -> float | None:
         (b"\xff\xfe\x00\x01", "4 bytes that are not text"),
     ],
 )
-def test_an_answer_that_is_no_status_is_described(body: bytes, says: str) -> None:
+def test_a_body_that_is_not_a_status_is_described(body: bytes, says: str) -> None:
     error = refused(503, body)
     assert type(error) is ServerError
     assert says in str(error)
@@ -272,7 +272,7 @@ def test_control_characters_do_not_reach_the_terminal() -> None:
         ("http://[bad", "HTTP 302 (is the server URL"),
     ],
 )
-def test_a_redirect_is_refused_and_says_where_to_without_secrets(location: str, says: str) -> None:
+def test_a_redirect_is_not_followed_and_its_host_is_named_without_secrets(location: str, says: str) -> None:
     error = error_from_response(302, {"location": location}, b"", verb="list", kind="Pod")
     assert isinstance(error, TransportError)
     assert f"list Pod: redirects are not followed: {says}" in str(error)
@@ -326,7 +326,7 @@ strange = st.fixed_dictionaries(
 
 
 @given(st.integers(100, 999), st.binary() | strange.map(lambda d: json.dumps(d).encode()), st.text(), st.text())
-def test_there_is_an_error_for_whatever_comes(code: int, body: bytes, after: str, location: str) -> None:
+def test_there_is_an_error_for_every_response(code: int, body: bytes, after: str, location: str) -> None:
     error = error_from_response(
         code, {"retry-after": after, "location": location}, body, verb="get", kind="Pod", key="a/b"
     )

@@ -61,6 +61,6 @@ def test_what_is_no_warning_for_people_says_nothing(value: str) -> None:
 
 @given(st.text(), st.text())
 def test_no_header_raises(first: str, second: str) -> None:
-    wish = retry_after({"retry-after": first, "date": second})
-    assert wish is None or wish >= 0
+    seconds = retry_after({"retry-after": first, "date": second})
+    assert seconds is None or seconds >= 0
     assert all(warning_texts([first, f'299 - "{second}"']))

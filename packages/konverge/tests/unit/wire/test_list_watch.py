@@ -1,4 +1,4 @@
-"""The list/watch machine, without a loop: what the server said in, what happened and what to ask next out."""
+"""The list/watch state machine without an event loop: responses in, changes and the next request out."""
 
 from __future__ import annotations
 
@@ -352,7 +352,7 @@ def test_a_streaming_list_cut_in_the_middle_starts_again() -> None:
 # A watch
 
 
-def test_a_watch_is_taken_up_from_the_last_change() -> None:
+def test_a_watch_resumes_from_the_last_change() -> None:
     state = watching("7")
 
     changes = fed(
@@ -404,7 +404,7 @@ def test_versions_compare_as_numbers() -> None:
     assert state.resource_version == "100"
 
 
-def test_versions_that_are_no_numbers_are_believed() -> None:
+def test_versions_that_are_not_numbers_count_as_newer() -> None:
     state = watching("b7")
     state.confirm("a9")
 
@@ -422,7 +422,7 @@ def test_a_watch_bounds_its_time() -> None:
 @pytest.mark.parametrize(
     "error", [Expired("too old", status=410), NotFound("no such collection", status=404)], ids=["410", "404"]
 )
-def test_a_forgotten_version_leads_to_a_list(error: KonvergeError) -> None:
+def test_a_compacted_version_leads_to_a_list(error: KonvergeError) -> None:
     state = watching()
 
     state.handle_error(error)
@@ -484,7 +484,7 @@ def test_a_watch_that_gets_on_is_never_replaced_by_a_list() -> None:
     assert watch_options(state).resource_version == "59"
 
 
-def test_a_server_that_is_busy_or_away_is_never_asked_for_a_list() -> None:
+def test_a_server_that_is_overloaded_or_unreachable_gets_no_list_request() -> None:
     state = watching("7")
     for _ in range(100):
         state.handle_error(TooManyRequests("slow down", status=429))
@@ -525,7 +525,7 @@ BYTES = st.lists(FRAMES | st.binary(max_size=20) | st.just(b"\n"), max_size=6).m
 
 @given(st.lists(BYTES, max_size=6), st.booleans())
 @settings(max_examples=100, deadline=None)
-def test_whatever_a_server_sends_there_is_always_something_to_ask(answers: list[bytes], streaming: bool) -> None:
+def test_whatever_a_server_sends_there_is_a_next_request(answers: list[bytes], streaming: bool) -> None:
     state, sink = ListWatchState(Selection(streaming=streaming)), RecordingSink()
     for answer in answers:
         try:
@@ -562,7 +562,7 @@ STEPS = st.lists(
 
 @given(STEPS, st.booleans(), st.integers(1, 3))
 @settings(max_examples=200, deadline=None)
-def test_whatever_fails_the_mirror_ends_equal_to_the_server(
+def test_whatever_fails_the_sink_ends_equal_to_the_server(
     steps: list[Any], offers_streaming: bool, page_size: int
 ) -> None:
     server = ModelCollection(offers_streaming=offers_streaming)
@@ -579,7 +579,7 @@ def test_whatever_fails_the_mirror_ends_equal_to_the_server(
         _ask(server, state, sink, None, 1.0, [])
 
     assert sink.versions() == server.versions()
-    _check_what_was_told(sink, server)
+    _check_events(sink, server)
 
 
 def _ask(
@@ -630,8 +630,8 @@ def _pieces(data: bytes, cuts: Iterable[int]) -> Iterable[bytes]:
     return [data[begin:end] for begin, end in itertools.pairwise(places)]
 
 
-def _check_what_was_told(sink: RecordingSink, server: ModelCollection) -> None:
-    """What was told replays to the same state, in the order of the real states of each object."""
+def _check_events(sink: RecordingSink, server: ModelCollection) -> None:
+    """Replaying the events gives the state of the server; the events of an object are in the order of its states."""
     replayed: dict[str, str] = {}
     for event in sink.events:
         assert (event.type == "ADDED") == (event.name not in replayed)
