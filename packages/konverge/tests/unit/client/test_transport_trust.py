@@ -191,10 +191,6 @@ async def test_a_rejected_token_is_renewed_and_the_request_sent_once_more(certif
         assert transport.stats().credential_retries == 1
     sent = [request.header("authorization") for request in server.requests]
     assert sent == ["Bearer old", "Bearer new", "Bearer new"]
-        "Bearer old",
-        "Bearer new",
-        "Bearer new",
-    ]
     assert [request.body for request in server.requests[:2]] == [b"{}", b"{}"]
 
 

@@ -158,9 +158,7 @@ def test_modules_are_imported_on_demand() -> None:
     )
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
 
-    assert (
-        output == "[] ['konverge.k8s.meta', 'konverge.k8s.meta.v1', 'konverge.k8s.rbac', 'konverge.k8s.rbac.v1'] False"
-    )
+    assert out == "[] ['konverge.k8s.meta', 'konverge.k8s.meta.v1', 'konverge.k8s.rbac', 'konverge.k8s.rbac.v1'] False"
 
 
 def test_a_secret_does_not_show_its_data() -> None:
