@@ -4,7 +4,7 @@ The permission is for a path: a ClusterRole with `nonResourceURLs: ["/metrics"]`
 
 1. Requests without a token are rejected, and so are all requests while the API server does not answer reviews.
 2. A positive decision is cached for a minute, a negative one for ten seconds: a revoked permission ends that soon.
-3. Tokens are cached by their hash only, and sent to nobody but the API server.
+3. Tokens are cached by their hash only, and sent only to the API server.
 4. A client with thousands of tokens causes a few requests at a time, and no more memory than the limit.
 """
 
