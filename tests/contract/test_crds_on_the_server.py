@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import pytest
 
 import wide_kinds as wide
-from drawn_schemas import drawn, kind_for, mistakes_in, spec_of, structs, values_for
 from konverge.cli.sample import WebApp, WebAppSpec
 from konverge.objects.codec import decode, from_wire, to_wire
 from konverge.objects.edits import difference
@@ -31,6 +30,7 @@ from konverge.schema import (
 )
 from konverge.schema.defaults import prune_and_default
 from konverge.testing import ControlPlane, HttpResponse
+from schema_strategies import drawn, kind_for, mistakes_in, spec_of, structs, values_for
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 Kind = type[CustomResource[Any, Any]]

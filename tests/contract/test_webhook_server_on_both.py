@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from hooked_webapps import GROUP, OldSpec, OldWebApp, Scaling, WebApp, check, fill_in
 from konverge import Client
 from konverge.errors import Conflict, ControlPlaneError, Forbidden, Invalid, NotFound, ServerError
 from konverge.k8s.core.v1 import Namespace, Secret
@@ -33,6 +32,7 @@ from konverge.webhooks import (
 )
 from konverge.webhooks.authorities import split_bundle
 from webhook_certificates import LOOPBACK, authority, pair_of, trusting
+from webhook_examples import GROUP, OldSpec, OldWebApp, Scaling, WebApp, check, fill_in
 from webhook_setup import WebhookSetup, api_client, webhook_setup
 
 pytestmark = pytest.mark.real_time(limit=300)

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from hooked_webapps import OldSpec, OldWebApp, WebApp, WebAppSpec, conversion
 from konverge import Client, crd_for, load_config
 from konverge.client import InProcessTransport
 from konverge.errors import KonvergeError
@@ -29,6 +28,7 @@ from konverge.webhooks import (
 )
 from konverge_cluster import EmbeddedServer
 from webhook_certificates import authority, pair_of
+from webhook_examples import OldSpec, OldWebApp, WebApp, WebAppSpec, conversion
 
 _numbers = itertools.count(1)
 

@@ -7,7 +7,6 @@ from enum import IntEnum, StrEnum
 from typing import Annotated, Any, Generic, Literal, NewType, TypeVar
 from uuid import UUID
 
-from drawn_schemas import kind_for, spec_of
 from konverge.k8s.core.v1 import ConfigMap, PodTemplateSpec
 from konverge.objects.conditions import Condition
 from konverge.objects.durations import Duration
@@ -38,6 +37,7 @@ from konverge.schema import (
     Status,
 )
 from konverge.schema.formats import FORMATS
+from schema_strategies import kind_for, spec_of
 
 GROUP = "wide.example.com"
 T = TypeVar("T")

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 import pytest
 import yaml
 
-from drawn_schemas import kind_for
 from konverge.cli.sample import WebApp, WebAppSpec
 from konverge.objects.metadata import ObjectMeta
 from konverge.objects.models import field
 from konverge.objects.resources import Unstructured
 from konverge.schema import CustomResource, Meta, Rule, Spec, Status, WebhookConversion, crd_for, root_schema, to_yaml
+from schema_strategies import kind_for
 
 GOLDEN = """\
 apiVersion: apiextensions.k8s.io/v1

@@ -14,7 +14,6 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from drawn_schemas import kind_for, spec_of
 from konverge.objects.conditions import Condition
 from konverge.objects.durations import Duration
 from konverge.objects.models import Model, field
@@ -36,6 +35,7 @@ from konverge.schema import (
     Spec,
     Status,
 )
+from schema_strategies import kind_for, spec_of
 
 
 class Port(Spec):

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drawn_schemas import kind_for, mistakes_in, structs, values_for
 from konverge.objects.codec import from_wire, to_wire
 from konverge.objects.models import field
 from konverge.objects.quantities import Quantity
@@ -29,6 +28,7 @@ from konverge.schema import (
 )
 from konverge.schema.defaults import prune_and_default
 from konverge.schema.structural import SchemaBuilder
+from schema_strategies import kind_for, mistakes_in, structs, values_for
 
 
 class Port(Spec):

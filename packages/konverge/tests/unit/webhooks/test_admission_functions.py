@@ -13,7 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hooked_webapps import (
+from konverge.k8s.core.v1 import ConfigMap
+from konverge.testing.virtual_time import run_in_virtual_time
+from konverge.webhooks import AdmissionRequest, Deny, MutatingWebhook, ValidatingWebhook, validating
+from konverge_cluster.patches import apply_json_patch
+from webhook_examples import (
     GROUP,
     Json,
     WebApp,
@@ -25,10 +29,6 @@ from hooked_webapps import (
     review_response,
     webapp,
 )
-from konverge.k8s.core.v1 import ConfigMap
-from konverge.testing.virtual_time import run_in_virtual_time
-from konverge.webhooks import AdmissionRequest, Deny, MutatingWebhook, ValidatingWebhook, validating
-from konverge_cluster.patches import apply_json_patch
 
 
 async def test_what_is_fine_is_allowed() -> None:

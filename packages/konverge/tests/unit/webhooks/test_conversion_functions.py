@@ -11,7 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hooked_webapps import (
+from konverge import CustomResource
+from konverge.k8s.core.v1 import ConfigMap
+from konverge.objects import ObjectMeta, encode
+from konverge.webhooks import ConversionError, ConversionWebhook, Converter, round_trip_changes
+from webhook_examples import (
     GROUP,
     SCALING,
     Json,
@@ -29,10 +33,6 @@ from hooked_webapps import (
     up,
     webapp,
 )
-from konverge import CustomResource
-from konverge.k8s.core.v1 import ConfigMap
-from konverge.objects import ObjectMeta, encode
-from konverge.webhooks import ConversionError, ConversionWebhook, Converter, round_trip_changes
 
 V1, V1BETA1 = f"{GROUP}/v1", f"{GROUP}/v1beta1"
 

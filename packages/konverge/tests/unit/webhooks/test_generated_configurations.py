@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from hooked_webapps import OldWebApp, WebApp, WebAppSpec, check, conversion, fill_in
 from konverge import Client, crd_for
 from konverge.client import InProcessTransport
 from konverge.errors import Invalid, ServerError
@@ -21,6 +20,7 @@ from konverge.webhooks import (
     conversion_for,
 )
 from konverge_cluster import EmbeddedServer
+from webhook_examples import OldWebApp, WebApp, WebAppSpec, check, conversion, fill_in
 
 ADDRESS = Address(service="webapp", namespace="operators")
 

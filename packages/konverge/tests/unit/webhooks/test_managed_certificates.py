@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from hooked_webapps import OldWebApp, WebApp, check, conversion, fill_in
 from konverge import Client, NotFound, crd_for
 from konverge.client import InProcessTransport
 from konverge.errors import ConfigError, KonvergeError, TransportError
@@ -34,6 +33,7 @@ from konverge.webhooks.authorities import split_bundle
 from konverge.webhooks.bundles import bundle_patch
 from konverge.wire import Request, Response
 from konverge_cluster import EmbeddedServer
+from webhook_examples import OldWebApp, WebApp, check, conversion, fill_in
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SECRET = Key("default", "webapp-webhooks")

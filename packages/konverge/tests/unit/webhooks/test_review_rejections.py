@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hooked_webapps import (
+from konverge.testing.virtual_time import run_in_virtual_time
+from konverge.webhooks import Webhooks
+from webhook_examples import (
     admission_review,
     call_webhook,
     check,
@@ -17,8 +19,6 @@ from hooked_webapps import (
     review_response,
     webapp,
 )
-from konverge.testing.virtual_time import run_in_virtual_time
-from konverge.webhooks import Webhooks
 
 BROKEN: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "the body is empty"),

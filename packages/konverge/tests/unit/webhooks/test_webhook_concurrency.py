@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from hooked_webapps import WebApp, admission_review, call_webhook, check, webapp
 from konverge.webhooks import MutatingWebhook, ValidatingWebhook, Webhooks
+from webhook_examples import WebApp, admission_review, call_webhook, check, webapp
 
 REVIEW = admission_review(webapp())
 
@@ -114,7 +114,7 @@ async def test_a_plain_function_that_hangs_keeps_its_thread_and_nothing_else() -
 HANGS = """
 import asyncio, sys, threading
 sys.path[:0] = {path!r}
-from hooked_webapps import WebApp, admission_review, call_webhook, webapp
+from webhook_examples import WebApp, admission_review, call_webhook, webapp
 from konverge.webhooks import ValidatingWebhook
 hook = ValidatingWebhook(WebApp, lambda *_: threading.Event().wait())
 print(asyncio.run(call_webhook(hook, admission_review(webapp()), timeout=0.2)).code)

@@ -13,9 +13,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from hooked_webapps import WebApp, admission_review, check, conversion, conversion_review, webapp
 from konverge.webhooks import CertificatePair, MutatingWebhook, ServerLimits, Webhooks, WebhookServer
 from webhook_certificates import authority, pair_of, trusting
+from webhook_examples import WebApp, admission_review, check, conversion, conversion_review, webapp
 
 pytestmark = pytest.mark.real_time(limit=60)
 

@@ -1,4 +1,4 @@
-"""Types, values and mistakes drawn by hypothesis: what the schema room is tested with, here and on a real server."""
+"""Hypothesis strategies for types, values and violations, for tests of the schema package here and on a real server."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ QUANTITIES: list[Any] = ["1", "500m", "1.5Gi", "1e3", "0", 3, -2, ".5", "12Ei"]
 
 
 def drawn(strategy: st.SearchStrategy[T], count: int) -> list[T]:
-    """Draw `count` values, the same ones in every run."""
+    """Generate `count` values, the same ones in every run."""
     found: list[T] = []
 
     @settings(
@@ -86,7 +86,7 @@ def _bounded_texts(draw: st.DrawFn) -> Any:
 
 @st.composite
 def key_annotations(draw: st.DrawFn) -> Any:
-    """Scalars that can be told apart: what sets and list maps are made of."""
+    """Scalars that can be compared, for sets and list maps."""
     return draw(
         st.sampled_from([str, int, Literal["a", "b", "c"], Literal[1, 2, 3], Annotated[str, Meta(max_length=8)]])
     )
@@ -151,7 +151,7 @@ PLAIN_ANY = schema_of(Any)
 
 
 def spec_of(fields: dict[str, Any], **defaults: Any) -> type[Spec]:
-    """Make a spec of these annotations; a list without a default is empty by default."""
+    """Return a spec class with these annotations; a list without a default is empty by default."""
     empty: dict[str, Any] = {
         name: field(default_factory=list) for name, hint in fields.items() if get_origin(hint) is list
     }
@@ -179,7 +179,7 @@ def keyed_structs(draw: st.DrawFn, depth: int) -> type[Spec]:
 
 
 def kind_for(spec: type[Spec], name: str, group: str = GROUP) -> type[CustomResource[Any, Any]]:
-    """Make a kind of that spec."""
+    """Return a kind with that spec."""
     bases = (CustomResource[spec],)  # type: ignore[valid-type]
     made = types.new_class(name, bases, {"group": group, "version": "v1"})
     assert issubclass(made, CustomResource)
@@ -190,7 +190,7 @@ def kind_for(spec: type[Spec], name: str, group: str = GROUP) -> type[CustomReso
 
 
 def values_for(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
-    """Draw plain JSON values that the schema allows."""
+    """Generate plain JSON values that the schema allows."""
     strategy = _values_for(schema)
     return st.none() | strategy if schema.get("nullable") else strategy
 
@@ -281,7 +281,7 @@ def _objects(schema: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def mistakes_in(schema: dict[str, Any], value: Any) -> Iterator[tuple[str, Any]]:
-    """Give the value with one constraint broken, each time another one, and the path where it is broken."""
+    """Yield the value with one constraint violated, a different one each time, and the path of the violation."""
     if value is None:
         return
     yield from _own_mistakes(schema, value)
