@@ -1,4 +1,4 @@
-"""The webhooks of `hooked_webapps` on a real socket, behind the embedded API server or a real one."""
+"""The webhooks of `webhook_examples` on a real socket, behind the embedded API server or a real one."""
 
 from __future__ import annotations
 
