@@ -54,7 +54,7 @@ class Authority:
         self.ca = _write_pair(directory, f"{name}-ca", self._identity)
 
     def sign(self, name: str, *, file: str, groups: Iterable[str] = (), hosts: Iterable[str] = ()) -> Pair:
-        """Write `file`.crt and `file`.key for a client in these groups, or for a server with these hosts."""
+        """Write `file`.crt and `file`.key for a client in these groups; with `hosts`, for a server too."""
         now, served = datetime.now(UTC), tuple(hosts)
         purposes = (CLIENT, SERVER) if served else (CLIENT,)
         subject = Subject(name, groups=tuple(groups), hosts=served, purposes=purposes)
