@@ -200,9 +200,7 @@ def test_commands_take_relative_and_absolute_paths(complete: Environment, tmp_pa
 
 @pytest.mark.parametrize("absolute", [False, True], ids=["relative", "absolute"])
 @pytest.mark.parametrize("command", ["cluster", "dev"])
-def test_a_cluster_starts_and_ends_clean(
-    complete: Environment, tmp_path: Path, command: str, absolute: bool
-) -> None:
+def test_a_cluster_starts_and_ends_clean(complete: Environment, tmp_path: Path, command: str, absolute: bool) -> None:
     kubeconfig = tmp_path / "kubeconfig" if absolute else Path("relative.kubeconfig")
     target = complete.work / "shop" / "operator.py" if absolute else Path("shop/operator.py")
     arguments = [command, "--kubeconfig", str(kubeconfig)]

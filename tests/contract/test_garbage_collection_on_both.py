@@ -121,7 +121,9 @@ async def test_what_is_left_of_random_families_is_the_same_on_both(managed_plane
     ours = await asyncio.to_thread(_virtually, families)
     quiet_namespaces = QuietNamespaces(PLURALS.values())
     async with real_collection(managed_plane) as client, quiet_namespaces.watched(client):
-        theirs = await play(quiet_namespaces.observed(client, PLACE), families, lambda: quiet_namespaces.wait(client, PLACE, ""))
+        theirs = await play(
+            quiet_namespaces.observed(client, PLACE), families, lambda: quiet_namespaces.wait(client, PLACE, "")
+        )
 
     for family, our, their in zip(families, ours, theirs, strict=True):
         assert our == their, family

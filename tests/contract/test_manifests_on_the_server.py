@@ -191,9 +191,13 @@ async def test_without_an_operator_that_looks_at_every_pod_the_cluster_and_its_o
             await refuses_pods(client)
             await client.create(pod("kept", "kube-system"))
             async with SimulatedNodes(nodes, nodes=2).running():
-                await client.wait_for(Deployment, GUARD.name, is_deployment_complete(), namespace=GUARDED, timeout=LIMIT)
+                await client.wait_for(
+                    Deployment, GUARD.name, is_deployment_complete(), namespace=GUARDED, timeout=LIMIT
+                )
                 newer = {"spec": {"template": {"spec": {"containers": [{"name": "operator", "image": "guard:2"}]}}}}
                 await client.patch(Deployment, GUARD.name, newer, namespace=GUARDED, patch_type="strategic")
-                await client.wait_for(Deployment, GUARD.name, is_deployment_complete(), namespace=GUARDED, timeout=LIMIT)
+                await client.wait_for(
+                    Deployment, GUARD.name, is_deployment_complete(), namespace=GUARDED, timeout=LIMIT
+                )
         finally:
             await asyncio.to_thread(plane.kubectl, "delete", "--wait=false", "-k", str(tmp_path / "base"))

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from konverge.client import Client, load_config
 from konverge.testing import ControlPlane
-from konverge.testing.leak_check import LeakCheckLoop, assert_no_leaks
+from konverge.testing.leak_check import LeakCheckLoop, assert_all_closed
 from konverge_cluster import EmbeddedCluster
 from konverge_cluster.nodes import Behavior, SimulatedNodes
 from kubectl import Kubectl, Run
@@ -110,7 +110,7 @@ def in_thread(entered: Callable[[], AbstractAsyncContextManager[T]]) -> Iterator
         async with entered() as value:
             held.set_result((value, lambda: loop.call_soon_threadsafe(over.set)))
             await over.wait()
-        await assert_no_leaks()
+        await assert_all_closed()
 
     def run() -> None:
         try:

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from konverge.listener import Listener
 from konverge.testing.certificates import Authority
-from konverge.testing.leak_check import LeakCheckLoop, assert_no_leaks
+from konverge.testing.leak_check import LeakCheckLoop, assert_all_closed
 
 Review = dict[str, Any]
 Answer = Callable[[Review], web.StreamResponse]
@@ -83,7 +83,7 @@ class HookServer:
         listener.close()
         await server.shutdown(timeout=0.1)
         await listener.drop()
-        await assert_no_leaks()
+        await assert_all_closed()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         asked = await request.json()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_type
 
-from konverge.cache import Cache, Entry, Event, View, by_function
+from konverge.cache import Cache, Entry, Event, Lister, by_function
 from konverge.k8s.core.v1 import Pod
 from konverge.objects import Key, Kind, Unstructured
 
@@ -13,7 +13,7 @@ POD = Kind("", "v1", "Pod", "pods")
 
 async def a_class_gives_typed_objects(cache: Cache) -> None:
     pods = cache.declare(Pod)
-    assert_type(pods, View[Pod])
+    assert_type(pods, Lister[Pod])
     assert_type(pods.get("web", namespace="shop"), Pod | None)
     assert_type(pods.list(labels="app=web"), list[Pod])
     assert_type(pods.find("node", "n1"), list[Pod])
@@ -24,13 +24,13 @@ async def a_class_gives_typed_objects(cache: Cache) -> None:
 
 
 async def a_kind_gives_untyped_ones(cache: Cache) -> None:
-    assert_type(cache.declare(POD), View[Unstructured])
+    assert_type(cache.declare(POD), Lister[Unstructured])
     assert_type(cache.declare(POD).get("web"), Unstructured | None)
     assert_type(await cache.get(POD, "web"), Unstructured | None)
     assert_type(await cache.list(POD), list[Unstructured])
 
 
-async def observers_get_events(view: View[Pod]) -> None:
+async def observers_get_events(view: Lister[Pod]) -> None:
     async for event in view.events():
         assert_type(event, Event)
         assert_type(event.entry.read(Pod), Pod)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, assert_type
 
 from konverge import Client, CustomResource, Key, Kind, Meta, Spec, Status, Unstructured
-from konverge.client import Listing, WatchEvent, exists
+from konverge.client import ObjectList, WatchEvent, exists
 from konverge.k8s.apps.v1 import Deployment, DeploymentSpec
 from konverge.k8s.core.v1 import Pod
 from konverge.objects import decode
@@ -30,18 +30,18 @@ POD = Kind("", "v1", "Pod", "pods")
 async def a_class_gives_typed_objects(client: Client) -> None:
     assert_type(await client.get(Deployment, "web"), Deployment)
     assert_type(await client.get(WebApp, Key("shop", "web")), WebApp)
-    assert_type(await client.list(Pod), Listing[Pod])
+    assert_type(await client.list(Pod), ObjectList[Pod])
     assert_type(await client.patch(Pod, "web", {}), Pod)
     assert_type(await client.wait_for(Pod, "web", exists()), Pod | None)
     async for page in client.pages(Pod):
-        assert_type(page, Listing[Pod])
+        assert_type(page, ObjectList[Pod])
     async for event in client.watch(Pod):
         assert_type(event, WatchEvent[Pod])
 
 
 async def a_kind_or_a_name_gives_untyped_ones(client: Client) -> None:
     assert_type(await client.get(POD, "web"), Unstructured)
-    assert_type(await client.list("pods"), Listing[Unstructured])
+    assert_type(await client.list("pods"), ObjectList[Unstructured])
 
 
 async def a_write_gives_what_it_was_given(client: Client, web: Deployment, app: WebApp, thing: Unstructured) -> None:

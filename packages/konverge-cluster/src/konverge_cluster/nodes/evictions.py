@@ -69,7 +69,9 @@ async def mark_not_ready(pod: Unstructured, ctx: Context, *, now: datetime) -> N
     if any(one["type"] == "Ready" and one["status"] == "True" for one in conditions):
         unready = {"type": "Ready", "status": "False", "lastTransitionTime": format_time(now)}
         await _patch(pod, {"conditions": [unready]}, ctx)
-        ctx.event("NodeNotReady", "Node is not ready", warning=True, regarding=_with_kind(pod), reporter="node-controller")
+        ctx.event(
+            "NodeNotReady", "Node is not ready", warning=True, regarding=_with_kind(pod), reporter="node-controller"
+        )
 
 
 def _disruption_target(pod: Unstructured, reason: str, message: str, *, now: datetime) -> dict[str, Any]:
