@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-__all__ = ["GROUP", "CommandGroup"]
+__all__ = ["GROUP", "CommandGroup", "load", "missing"]
 
 GROUP = "konverge.commands"
 
@@ -47,14 +47,14 @@ class CommandGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command, or None when there is none of that name.
 
-        Raises: click.UsageError when its package is not installed or cannot be imported.
+        Raises: click.UsageError when its package is not installed.
         """
         if cmd_name in _OWN:
             module, _, attribute = _OWN[cmd_name].partition(":")
             return _command(getattr(import_module(module), attribute))
         contributed = _contributed().get(cmd_name)
         if contributed is not None:
-            return _load(contributed)
+            return load(contributed)
         if cmd_name in _REQUIREMENTS:
             raise click.UsageError(missing(cmd_name))
         return super().get_command(ctx, cmd_name)
@@ -69,14 +69,24 @@ def _contributed() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
-def _load(entry: EntryPoint) -> click.Command:
+def load(entry: EntryPoint) -> click.Command:
+    """Return a contributed command; one that cannot be imported fails when it is run, so that help still works."""
     try:
         return _command(entry.load())
-    except ImportError as error:
+    except Exception as error:
         where = f" of {entry.dist.name}" if entry.dist else ""
-        raise click.UsageError(f"the command {entry.name!r}{where} cannot be imported: {error}") from error
+        message = f"the command {entry.name!r}{where} cannot be imported: {type(error).__name__}: {error}"
+        return _failing_command(entry.name, message)
+
+
+def _failing_command(name: str, message: str) -> click.Command:
+    def fail() -> None:
+        raise click.ClickException(message)
+
+    return click.Command(name, callback=fail, help=message, short_help="(cannot be imported)")
 
 
 def _command(value: Any) -> click.Command:
-    assert isinstance(value, click.Command), f"{value!r} is not a click command"
+    if not isinstance(value, click.Command):
+        raise TypeError(f"{value!r} is not a click command")
     return value

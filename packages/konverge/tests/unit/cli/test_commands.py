@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import EntryPoint
 
 import pytest
 import yaml
@@ -9,7 +10,7 @@ from click import Context
 from click.testing import CliRunner
 
 from konverge.cli import main
-from konverge.cli.commands import missing
+from konverge.cli.commands import GROUP, load, missing
 
 
 @pytest.fixture
@@ -35,6 +36,21 @@ def test_every_command_has_a_help_text_with_an_example(runner: CliRunner) -> Non
 )
 def test_a_command_of_a_missing_package_names_what_to_install(name: str, requirement: str) -> None:
     assert missing(name) == f"'konverge {name}' is not installed: pip install '{requirement}'"
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [("no.such.module:command", "No module named 'no'"), ("math:pi", "3.14159"), ("konverge.cli:nothing", "nothing")],
+)
+def test_a_contributed_command_that_cannot_be_imported_fails_only_when_it_is_run(
+    runner: CliRunner, value: str, error: str
+) -> None:
+    command = load(EntryPoint("broken", value, GROUP))
+    assert runner.invoke(command, ["--help"]).exit_code == 0
+    result = runner.invoke(command, [])
+    assert result.exit_code == 1
+    assert "the command 'broken' cannot be imported" in result.output
+    assert error in result.output
 
 
 def test_an_unknown_command_is_one_clear_error(runner: CliRunner) -> None:
