@@ -14,7 +14,7 @@ from konverge import Client, Controller, CustomResource, ObjectMeta, crd_for
 from konverge.cache import Cache
 from konverge.client import InProcessTransport
 from konverge.k8s.apps.v1 import Deployment, DeploymentSpec
-from konverge.k8s.core.v1 import Container, Namespace, Pod, PodSpec, PodTemplateSpec
+from konverge.k8s.core.v1 import Container, Namespace, Pod, PodSpec, PodTemplateSpec, Secret
 from konverge.k8s.meta.v1 import LabelSelector
 from konverge.testing import run_in_virtual_time, settle
 from konverge_cluster import EmbeddedServer
@@ -117,6 +117,20 @@ def call_controllers(names: Names) -> None:
     spec = names["GreetingSpec"](text="hello")
     for controller in (names["simple"], controller_for(names["Greeting"]).build(names["External"]())):
         run_in_virtual_time(operate(names["Greeting"](metadata=ObjectMeta(name="hello"), spec=spec), controller))
+    for controller in (names["letters"], names["short"]):
+        run_in_virtual_time(_sign_letter(names, controller))
+
+
+async def _sign_letter(names: Names, controller: Controller[Any]) -> None:
+    """Change the Secret that a letter refers to."""
+    async with TestCluster(clock=virtual_clock) as cluster:
+        client = await cluster.install(crd_for(names["Letter"]))
+        async with cluster.operator(controller):
+            spec = names["LetterSpec"](text="hello", signature="mine")
+            await client.create(names["Letter"](metadata=ObjectMeta(name="first"), spec=spec))
+            await cluster.settle()
+            await client.create(Secret(metadata=ObjectMeta(name="mine"), data={"text": "bWU="}))
+            await cluster.settle()
 
 
 def call_embedded(names: Names) -> None:

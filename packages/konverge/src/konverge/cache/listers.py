@@ -76,8 +76,7 @@ class Lister(Generic[T]):
 
     def find(self, index: str, value: Hashable, *, namespace: str = "") -> Objects[T]:
         """Return the objects that have a value in an index."""
-        stores = [informer.store for informer in self._synced_informers(namespace)]
-        return self._read_all(entry for store in stores for entry in store.find(index, value, namespace=namespace))
+        return self._read_all(self.find_entries(index, value, namespace=namespace))
 
     def owned_by(self, uid: str, *, namespace: str = "") -> Objects[T]:
         """Return the objects with an owner reference to this uid, in one namespace or in all."""
@@ -95,6 +94,11 @@ class Lister(Generic[T]):
         selector = LabelSelector.parse(labels) if isinstance(labels, str) else labels
         stores = [informer.store for informer in self._synced_informers(namespace)]
         return [entry for store in stores for entry in store.list(namespace=namespace, labels=selector)]
+
+    def find_entries(self, index: str, value: Hashable, *, namespace: str = "") -> Objects[Entry]:
+        """Return entries as `find` returns objects."""
+        stores = [informer.store for informer in self._synced_informers(namespace)]
+        return [entry for store in stores for entry in store.find(index, value, namespace=namespace)]
 
     def with_type(self, type_: type[U]) -> Lister[U]:
         """Return the same lister, decoding objects into another type."""

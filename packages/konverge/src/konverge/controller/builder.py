@@ -1,6 +1,11 @@
 """The builder of controllers.
 
-controller_for(WebApp).owns(Deployment).owns(Service).watches(Secret, to_keys(apps_of)).build(WebAppReconciler())
+controller_for(WebApp).owns(Deployment).watches(Secret, to_keys(apps_of, Secret)).build(WebAppReconciler())
+
+For a function, the builder is a decorator:
+
+@controller_for(Greeting).owns(ConfigMap)
+async def greet(greeting: Greeting, ctx: Context) -> None: ...
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ from konverge.triggers import (
     to_owner,
     to_self,
 )
+from konverge.triggers.mappers import ToReferring
 
 __all__ = ["Builder", "controller_for"]
 
@@ -80,11 +86,16 @@ class Builder(Generic[T]):
         *,
         predicate: Predicate = anything,
         options: CacheOptions | None = None,
+        resync: float | None = None,
     ) -> Self:
-        """Enqueue the owner when one of its children changes; the controller may create, patch and delete them."""
+        """Enqueue the owner when one of its children changes; the controller may create, patch and delete them.
+
+        With `resync`, the owners of all children are enqueued at that interval in seconds, without a change.
+        """
         name = f"owns {kind_of(kind).kind}"
         mapper = to_owner(self._type)
-        return self._add(Trigger(name=name, kind=kind, predicate=predicate, mapper=mapper, options=options, owned=True))
+        trigger = Trigger(name=name, kind=kind, predicate=predicate, mapper=mapper, options=options, owned=True)
+        return self._add(replace(trigger, resync=_interval(resync)))
 
     def watches(
         self,
@@ -93,10 +104,20 @@ class Builder(Generic[T]):
         *,
         predicate: Predicate = anything,
         options: CacheOptions | None = None,
+        resync: float | None = None,
     ) -> Self:
-        """Enqueue the keys that a mapper returns when an object of another kind changes."""
+        """Enqueue the keys that a mapper returns when an object of another kind changes.
+
+        With `resync`, all objects of the kind are mapped at that interval in seconds, without a change.
+        """
         name = f"watches {kind_of(kind).kind}"
-        return self._add(Trigger(name=name, kind=kind, predicate=predicate, mapper=mapper, options=options))
+        trigger = Trigger(name=name, kind=kind, predicate=predicate, mapper=mapper, options=options)
+        return self._add(replace(trigger, resync=_interval(resync)))
+
+    def resync(self, seconds: float) -> Self:
+        """Enqueue all objects of the controller's own kind at an interval in seconds, without a change."""
+        self._primary = replace(self._primary, resync=_interval(seconds))
+        return self
 
     def channel(self, channel: Channel) -> Self:
         """Enqueue the keys that are put into a channel, for events from outside the cluster."""
@@ -146,16 +167,32 @@ class Builder(Generic[T]):
         self._parts["timeout"] = seconds
         return self
 
+    def cache_sync_timeout(self, seconds: float) -> Self:
+        """Fail the manager with NotSynced when a kind of this controller is not synced after this number of seconds.
+
+        By default a controller waits: a CRD may be installed later, a permission granted later.
+        """
+        if not seconds > 0:
+            raise ValueError(f"cache_sync_timeout is a number of seconds greater than 0, got {seconds}")
+        self._parts["cache_sync_timeout"] = seconds
+        return self
+
     def needs(self, kind: type[Resource] | Kind, *verbs: str, subresource: str = "") -> Self:
         """Declare what the reconciler does beyond its triggers, so that generated RBAC rules allow it."""
         self._needs += permissions_on(kind_of(kind), verbs, subresource)
         return self
 
     def build(self, reconciler: Reconciler[T] | Reconcile[T]) -> Controller[T]:
-        """Return the controller."""
+        """Return the controller.
+
+        Raises: ValueError when `to_referring` names an index that is not declared with `index`.
+        """
+        triggers = (self._primary, *self._others)
+        for trigger in triggers:
+            self._check_index(trigger, triggers)
         return Controller(
             type=self._type,
-            triggers=(self._primary, *self._others),
+            triggers=triggers,
             reconciler=reconciler_of(reconciler),
             channels=tuple(self._channels),
             timers=tuple(self._timers),
@@ -164,9 +201,47 @@ class Builder(Generic[T]):
             **self._parts,
         )
 
+    def __call__(self, function: Reconcile[T]) -> Controller[T]:
+        """Build a controller for a function: the builder is its decorator.
+
+        Raises: TypeError for anything but a function.
+        """
+        if isinstance(function, type | Reconciler) or not callable(function):
+            raise TypeError(f"{self!r} decorates functions: for a Reconciler, use .build({_class_name(function)}())")
+        return self.build(function)
+
+    def __repr__(self) -> str:
+        return f"controller_for({kind_of(self._type).kind})"
+
+    def _check_index(self, trigger: Trigger, triggers: tuple[Trigger, ...]) -> None:
+        mapper = trigger.mapper
+        if not isinstance(mapper, ToReferring):
+            return
+        if mapper.kind not in {kind_of(one.kind) for one in triggers}:
+            raise ValueError(f"{trigger.name}: {mapper!r} reads {mapper.kind.kind}: declare it with .watches()")
+        declared = {(kind_of(kind), name) for kind, name, _ in self._indexes}
+        declared |= {
+            (kind_of(one.kind), name) for one in triggers if one.options for name, _ in one.options.indexes or ()
+        }
+        if (mapper.kind, mapper.index) not in declared:
+            raise ValueError(
+                f"{trigger.name}: {mapper!r} needs an index:"
+                f' add .index({mapper.kind.kind}, {mapper.index!r}, ".spec.<field with the name>")'
+            )
+
     def _add(self, trigger: Trigger) -> Self:
         names = {one.name for one in self._others}
         if trigger.name in names:
             trigger = replace(trigger, name=f"{trigger.name} ({len(names) + 1})")
         self._others.append(trigger)
         return self
+
+
+def _interval(seconds: float | None) -> float | None:
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"resync is a number of seconds greater than 0, got {seconds}")
+    return seconds
+
+
+def _class_name(value: object) -> str:
+    return value.__name__ if isinstance(value, type) else type(value).__name__

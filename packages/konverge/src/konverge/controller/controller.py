@@ -31,6 +31,7 @@ class Controller(Generic[T]):
     reconciler: Reconciler[T]
     max_concurrent_reconciles: int = 16
     timeout: float = 60.0
+    cache_sync_timeout: float | None = None
     backoff: Backoff = field(default_factory=Backoff)
     rate: RateLimit | None = None
     channels: tuple[Channel, ...] = ()

@@ -11,16 +11,18 @@ from konverge.cache import Event, EventType, Lister
 from konverge.cache.informers import Informer
 from konverge.controller.controller import Controller
 from konverge.controller.worker import Outcome, Worker
+from konverge.errors import NotSynced
 from konverge.objects import AnyObject, Key, kind_of
 from konverge.queue import Priority, QueueStats, WorkQueue
 from konverge.reconcile import Journal, ReconcileDependencies
 from konverge.reconcile.hot_loops import HotLoopDetector
 from konverge.telemetry import GenerationClock
-from konverge.triggers import EnqueueReason, Timer, Trigger, TriggerHandler
+from konverge.triggers import CacheReader, EnqueueReason, Timer, Trigger, TriggerHandler
 
 __all__ = ["ControllerStats", "Observer", "RunningController"]
 
 _READY_POLL = 0.05
+_RESYNC_BATCH = 500
 
 T = TypeVar("T", bound=AnyObject)
 
@@ -111,9 +113,19 @@ class RunningController(Generic[T]):
 
     async def run_sources(self) -> None:
         """Enqueue all existing objects, and from then on every change; runs until cancelled."""
+        reader = CacheReader(self._listers.values())
+        handlers = {
+            one.name: TriggerHandler(one, controller=self.controller.name, reader=reader)
+            for one in self.controller.triggers
+        }
         for trigger in self.controller.triggers:
-            await self._listers[trigger.name].subscribe(self._event_handler(trigger))
+            await self._listers[trigger.name].subscribe(self._event_handler(trigger, handlers[trigger.name]))
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._require_cache_sync(), name=f"{self.controller.name}: cache sync")
+            for trigger in self.controller.triggers:
+                if trigger.resync is not None:
+                    resyncs = self._run_resync(trigger.resync, self._listers[trigger.name], handlers[trigger.name])
+                    group.create_task(resyncs, name=f"{self.controller.name}: resync")
             for timer in self.controller.timers:
                 group.create_task(self._run_timer(timer), name=f"{self.controller.name}: {timer!r}")
             for channel in self.controller.channels:
@@ -176,9 +188,7 @@ class RunningController(Generic[T]):
             not_ready_reason=self.not_ready_reason(),
         )
 
-    def _event_handler(self, trigger: Trigger) -> Callable[[Event], None]:
-        handler = TriggerHandler(trigger, controller=self.controller.name)
-
+    def _event_handler(self, trigger: Trigger, handler: TriggerHandler) -> Callable[[Event], None]:
         def handle(event: Event) -> None:
             if trigger.primary and event.new is not None and event.new.generation:
                 self._generations.seen(event.key, event.new.generation, asyncio.get_running_loop().time())
@@ -209,6 +219,35 @@ class RunningController(Generic[T]):
         self.queue.forget(key)
         if self._worker is not None:
             self._worker.forget(key)
+
+    async def _require_cache_sync(self) -> None:
+        """Raise NotSynced when the caches are not synced in time.
+
+        This does not wait for the lease: a process whose caches do not sync does not compete for it.
+        """
+        timeout = self.controller.cache_sync_timeout
+        if timeout is None:
+            return
+        try:
+            async with asyncio.timeout(timeout):
+                await self.wait_for_cache_sync()
+        except TimeoutError:
+            reasons = {str(one.kind): one.not_synced_reason() for one in self._informers() if not one.synced.is_set()}
+            texts = (f"{kind} cache not synced after {timeout:g} s: {reason}" for kind, reason in reasons.items())
+            message = f"controller {self.controller.name}: {'; '.join(texts)}"
+            raise NotSynced(message, reasons=reasons) from None
+
+    async def _run_resync(self, interval: float, lister: Lister[Any], handler: TriggerHandler) -> None:
+        """Map all objects of a trigger at an interval. The first resync is one interval after the first list."""
+        for informer in lister.informers:
+            await informer.synced.wait()
+        while True:
+            await asyncio.sleep(interval)
+            for number, entry in enumerate(lister.entries(), start=1):
+                for key, reason, priority, _ in handler.resync(entry):
+                    self._enqueue(key, reason, priority=priority)
+                if not number % _RESYNC_BATCH:
+                    await asyncio.sleep(0)
 
     async def _run_timer(self, timer: Timer) -> None:
         async for key, reason in timer.ticks():

@@ -28,9 +28,18 @@ async def background(*coroutines: Coroutine[Any, Any, None]) -> AsyncGenerator[t
                 for task in tasks:
                     task.cancel()
     except BaseExceptionGroup as errors:
-        first, *others = errors.exceptions
-        if others:
+        single = _single(errors)
+        if single is None:
             raise
-        raise first from first.__cause__
+        raise single from single.__cause__
     if failure is not None:
         raise failure
+
+
+def _single(error: BaseException) -> BaseException | None:
+    """Return the only error in nested groups; None when there are several."""
+    while isinstance(error, BaseExceptionGroup):
+        if len(error.exceptions) != 1:
+            return None
+        error = error.exceptions[0]
+    return error

@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 
 from konverge.cache import CacheOptions
 from konverge.client import Client, ClientConfig
-from konverge.controller import EVENTS, LEASES, Controller, ControllerStats, Permission
+from konverge.controller import EVENTS, LEASES, Builder, Controller, ControllerStats, Permission
 from konverge.errors import LeaseLost
 from konverge.manager.elector import LeaderElection
 from konverge.manager.endpoints import Endpoints
@@ -28,7 +28,7 @@ from konverge.manager.running_manager import ManagerOptions, RunningManager
 from konverge.manager.signals import stop_on_signals
 from konverge.manager.stages import open_stages
 from konverge.manager.webhook_serving import WebhookServing
-from konverge.objects import Key, Kind
+from konverge.objects import Key, Kind, kind_of
 from konverge.telemetry import ensure_logging
 
 __all__ = ["Manager"]
@@ -43,7 +43,8 @@ class Manager:
 
     - stages start in order and stop in reverse (`konverge.manager.running_manager` has the table); nothing is left
       running;
-    - a second controller for the same kind, or with the same name, is rejected when it is added;
+    - a second controller with the same name is rejected when it is added, and so is a second controller of a kind that
+      owns the same kind of children, or has the same finalizer, as the first one;
     - after `stop`, SIGTERM or SIGINT no reconcile starts. Reconciles in flight may end within `grace` seconds, then
       they are cancelled; then the lease is released and the caches close. A second signal ends the process at once;
     - with `leader_election`, no reconcile runs and no write is sent while another process leads.
@@ -78,7 +79,7 @@ class Manager:
             by_kind=by_kind or {},
             grace=grace,
         )
-        self._controllers: dict[Kind, Controller[Any]] = {}
+        self._controllers: list[Controller[Any]] = []
         self._elections: dict[str, LeaderElection | None] = {}
         self._leader_callbacks: list[LeaderCallback] = []
         self._stopping = asyncio.Event()
@@ -87,16 +88,15 @@ class Manager:
     def add(self, *controllers: Controller[Any], leader_election: LeaderElection | None = None) -> None:
         """Add controllers; with `leader_election` they use a lease of their own instead of the manager's.
 
-        Raises: ValueError when there is a controller for the same kind, or with the same name.
+        A kind may have several controllers, under distinct names.
+
+        Raises: ValueError when a controller would interfere with another one, TypeError for anything but a controller.
         """
         for controller in controllers:
-            kind = controller.kind
-            if kind in self._controllers:
-                other = self._controllers[kind].name
-                raise ValueError(f"{kind.kind} already has a controller, {other!r}: a kind has one controller")
-            if any(controller.name == other.name for other in self._controllers.values()):
-                raise ValueError(f"a controller named {controller.name!r} already exists: use .named(...)")
-            self._controllers[kind] = controller
+            require_controller(controller)
+            for other in self._controllers:
+                _check_distinct(controller, other)
+            self._controllers.append(controller)
             self._elections[controller.name] = leader_election or self._options.leader_election
 
     def on_leader_change(self, callback: LeaderCallback) -> None:
@@ -119,7 +119,7 @@ class Manager:
     @property
     def controllers(self) -> tuple[Controller[Any], ...]:
         """The added controllers."""
-        return tuple(self._controllers.values())
+        return tuple(self._controllers)
 
     def permissions(self) -> tuple[Permission, ...]:
         """Return the permissions that this process needs: for its controllers, its events, and its lease if any."""
@@ -196,3 +196,35 @@ class Manager:
             names = ", ".join(one.name for one in self.controllers) or "none"
             raise ValueError(f"no controller {controller!r} is running (there are: {names})")
         return history
+
+
+def require_controller(value: object) -> None:
+    """Raise TypeError for anything but a controller; a forgotten `.build(...)` is named."""
+    if isinstance(value, Builder):
+        raise TypeError(f"{value!r} is not built: end it with .build(reconcile)")
+    if not isinstance(value, Controller):
+        raise TypeError(f"create a controller with controller_for(Kind).build(reconcile), got {value!r:.80}")
+
+
+def _check_distinct(one: Controller[Any], other: Controller[Any]) -> None:
+    """Raise ValueError when two controllers would interfere with each other."""
+    if one.name == other.name:
+        raise ValueError(f"a controller named {one.name!r} already exists: use .named(...)")
+    if one.kind != other.kind:
+        return
+    shared = sorted(kind.kind for kind in _children(one) & _children(other))
+    if shared:
+        # They share a field manager, so `ctx.prune` of one would delete the children of the other.
+        raise ValueError(
+            f"controllers {other.name!r} and {one.name!r} of {one.kind.kind} both own {shared[0]}:"
+            " declare a kind of children with .owns() in one of them"
+        )
+    if one.reconciler.finalizer and one.reconciler.finalizer == other.reconciler.finalizer:
+        raise ValueError(
+            f"controllers {other.name!r} and {one.name!r} of {one.kind.kind} both have the finalizer"
+            f" {one.reconciler.finalizer!r}: each needs its own"
+        )
+
+
+def _children(controller: Controller[Any]) -> set[Kind]:
+    return {kind_of(trigger.kind) for trigger in controller.triggers if trigger.owned}

@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 
 from konverge.client import Client, ClientConfig
 from konverge.controller import EVENTS, LEASES, Controller, Permission
-from konverge.manager.manager import Manager
+from konverge.manager.manager import Manager, require_controller
 from konverge.manager.webhook_serving import WebhookServing
 from konverge.objects import Key, Unstructured
 from konverge.objects.names import dns_label_errors
@@ -56,10 +56,7 @@ class Operator:
             for version in kind if isinstance(kind, tuple) else (kind,):
                 definition_of(version)
         for controller in self.controllers:
-            if not isinstance(controller, Controller):
-                raise TypeError(
-                    f"create a controller with controller_for(Kind).build(reconcile), got {controller!r:.80}"
-                )
+            require_controller(controller)
 
     def manager(self, client: Client | ClientConfig | None = None, **options: Any) -> Manager:
         """Return a manager for this operator; `options` are those of `Manager`."""

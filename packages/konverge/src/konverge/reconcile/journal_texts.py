@@ -61,7 +61,7 @@ def _reason(reason: Mapping[str, Any]) -> str:
     if not reason.get("kind"):
         return str(reason.get("trigger"))
     version = f", version {reason['version']}" if reason.get("version") else ""
-    listed = " (found by a list)" if reason.get("listed") else ""
+    listed = " (found by a list)" if reason.get("listed") and reason.get("what") != "resync" else ""
     return f"{reason.get('trigger')}: {reason.get('kind')} {reason.get('key')} {reason.get('what')}{version}{listed}"
 
 

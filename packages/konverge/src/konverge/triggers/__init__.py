@@ -9,7 +9,7 @@ All of these are plain synchronous functions: nothing waits between a change in 
 
 from konverge.triggers.channels import Channel
 from konverge.triggers.handlers import EnqueueRequest, Trigger, TriggerHandler
-from konverge.triggers.mappers import Mapper, to_keys, to_owner, to_self
+from konverge.triggers.mappers import Mapper, to_keys, to_owner, to_referring, to_self
 from konverge.triggers.predicates import (
     Predicate,
     annotations_changed,
@@ -23,10 +23,12 @@ from konverge.triggers.predicates import (
     resource_version_changed,
     spec_or_metadata_changed,
 )
+from konverge.triggers.readers import CacheReader
 from konverge.triggers.reasons import EnqueueReason
 from konverge.triggers.timers import Timer
 
 __all__ = [
+    "CacheReader",
     "Channel",
     "EnqueueReason",
     "EnqueueRequest",
@@ -47,5 +49,6 @@ __all__ = [
     "spec_or_metadata_changed",
     "to_keys",
     "to_owner",
+    "to_referring",
     "to_self",
 ]

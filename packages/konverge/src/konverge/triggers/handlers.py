@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from konverge.cache import CacheOptions, Event, EventType
+from konverge.cache import CacheOptions, Entry, Event, EventType
+from konverge.errors import NotSynced
 from konverge.objects import Key, Kind, Resource, kind_of
 from konverge.queue import Priority
 from konverge.triggers.differences import content_changed
-from konverge.triggers.mappers import Mapper
+from konverge.triggers.mappers import EventMapper, Mapper, reads_cache
 from konverge.triggers.predicates import Predicate
+from konverge.triggers.readers import CacheReader
 from konverge.triggers.reasons import USER_CODE_ERRORS, EnqueueReason
 
 __all__ = ["EnqueueRequest", "Trigger", "TriggerHandler"]
@@ -25,7 +27,8 @@ class Trigger:
     """A kind whose changes enqueue keys of a controller: the predicate selects changes, the mapper returns the keys.
 
     `name` is readable: "owns Deployment". `primary` marks the trigger of the controller's own kind, `owned` a trigger
-    of its children. `options` configure the cache of the kind.
+    of its children. `options` configure the cache of the kind. With `resync`, all objects of the kind are mapped again
+    after that number of seconds, whether they changed or not.
     """
 
     name: str
@@ -35,6 +38,7 @@ class Trigger:
     options: CacheOptions | None = None
     primary: bool = False
     owned: bool = False
+    resync: float | None = None
 
 
 class EnqueueRequest(NamedTuple):
@@ -57,11 +61,14 @@ class TriggerHandler:
     - changes found by a list have a lower priority than live changes;
     - a primary object that is added, deleted, gets a deletionTimestamp or has a new spec is new input and resets the
       backoff; nothing else does, so changes of children, status, labels and annotations do not shorten a backoff;
-    - a predicate that raises passes the event and is logged: no change is lost because of a bug in a predicate.
+    - a predicate that raises passes the event and is logged: no change is lost because of a bug in a predicate;
+    - an event whose mapper reads a kind that is not synced enqueues nothing: no reconcile has started then, and each
+      object of the controller is enqueued by the list of its own kind.
     """
 
-    def __init__(self, trigger: Trigger, *, controller: str) -> None:
+    def __init__(self, trigger: Trigger, *, controller: str, reader: CacheReader | None = None) -> None:
         self._trigger = trigger
+        self._map = _bound(trigger.mapper, reader or CacheReader())
         self._kind = kind_of(trigger.kind).kind
         self._controller = controller
 
@@ -79,6 +86,13 @@ class TriggerHandler:
         reset_backoff = self._trigger.primary and _is_new_input(event)
         return [EnqueueRequest(key, reason, priority, reset_backoff) for key in keys]
 
+    def resync(self, entry: Entry) -> list[EnqueueRequest]:
+        """Return the keys that an unchanged object enqueues; predicates do not apply, since they compare states."""
+        # `listed`, because an echo is recognized by its version, and this version may be an older write of the key.
+        reason = EnqueueReason(self._trigger.name, self._kind, entry.key, str(entry.version), "resync", listed=True)
+        keys = dict.fromkeys(self._keys_of(Event(EventType.UPDATED, entry, entry, True)))
+        return [EnqueueRequest(key, reason, Priority.LOW, False) for key in keys]
+
     def _reason(self, event: Event) -> EnqueueReason:
         entry = event.entry
         return EnqueueReason(
@@ -95,11 +109,18 @@ class TriggerHandler:
 
     def _keys_of(self, event: Event) -> Iterable[Key]:
         try:
-            return list(self._trigger.mapper(event))
+            return list(self._map(event))
+        except NotSynced:
+            return ()
         except USER_CODE_ERRORS:
             facts = {"trigger": self._trigger.name, "controller": self._controller, "key": str(event.key)}
             _log.exception("mapper failed", extra=facts)
             return ()
+
+
+def _bound(mapper: Any, reader: CacheReader) -> EventMapper:
+    """Return a mapper that needs only the event."""
+    return (lambda event: mapper(event, reader)) if reads_cache(mapper) else mapper
 
 
 def _is_new_input(event: Event) -> bool:

@@ -1,36 +1,56 @@
 """Mappers: which keys an event enqueues. They read as directions: `to_owner(WebApp)`.
 
 For an update, both the old and the new state are mapped: the key that an object referred to before and the key that it
-refers to now are both enqueued.
+refers to now are both enqueued. A mapper may read the kinds of its controller from the cache, with a `CacheReader`.
 """
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from functools import wraps
+from typing import Any, TypeAlias, TypeVar, overload
 
 from konverge.cache import Entry, Event
-from konverge.errors import DecodeError
+from konverge.errors import DecodeError, NotSynced
 from konverge.objects import Key, Kind, OwnerReference, Resource, Unstructured, kind_of, split_api_version
+from konverge.triggers.readers import CacheReader
 
-__all__ = ["Mapper", "to_keys", "to_owner", "to_self"]
+__all__ = [
+    "CacheMapper",
+    "EventMapper",
+    "Mapper",
+    "ToReferring",
+    "reads_cache",
+    "to_keys",
+    "to_owner",
+    "to_referring",
+    "to_self",
+]
 
 _log = logging.getLogger("konverge.triggers")
 
 T = TypeVar("T")
 
-Mapper: TypeAlias = Callable[[Event], Iterable[Key]]
-"""Returns the keys that an event enqueues; a key that it returns twice is enqueued once."""
+EventMapper: TypeAlias = Callable[[Event], Iterable[Key]]
+CacheMapper: TypeAlias = Callable[[Event, CacheReader], Iterable[Key]]
+Mapper: TypeAlias = EventMapper | CacheMapper
+"""Returns the keys that an event enqueues; a key that it returns twice is enqueued once.
+
+A mapper with a second argument receives a `CacheReader`. Its reads raise NotSynced before the first list of a kind is
+complete; a mapper need not handle that, since no reconcile has started then, and each object of the controller is
+enqueued when its own kind has been listed.
+"""
 
 
-def to_self() -> Mapper:
+def to_self() -> EventMapper:
     """Map an object to its own key."""
     return _ToSelf()
 
 
-def to_owner(kind: type[Resource] | Kind, *, controller_only: bool = True) -> Mapper:
+def to_owner(kind: type[Resource] | Kind, *, controller_only: bool = True) -> EventMapper:
     """Map an object to its owner of a kind, by its owner references.
 
     References match by group and kind, in any version; `controller_only` ignores owners that are not its controller.
@@ -38,13 +58,48 @@ def to_owner(kind: type[Resource] | Kind, *, controller_only: bool = True) -> Ma
     return _ToOwner(kind_of(kind), controller_only)
 
 
-def to_keys(function: Callable[[T], Iterable[Key]], type_: type[T] | Kind) -> Mapper:
+@overload
+def to_keys(function: Callable[[T], Iterable[Key]], type_: type[T] | Kind) -> EventMapper: ...
+@overload
+def to_keys(function: Callable[[T, CacheReader], Iterable[Key]], type_: type[T] | Kind) -> CacheMapper: ...
+def to_keys(function: Callable[..., Iterable[Key]], type_: type[Any] | Kind) -> Mapper:
     """Map an object to the keys that a function returns; the function receives its own copy, decoded into the type.
 
-    If a state does not match the type, or the function fails on it, the error is logged and the other state is still
-    mapped.
+    A function with a second argument receives a `CacheReader` too. If a state does not match the type, or the function
+    fails on it, the error is logged and the other state is still mapped.
+
+    Raises: TypeError for a function that accepts neither one nor two arguments.
     """
-    return _ToKeys(function, Unstructured if isinstance(type_, Kind) else type_)
+    type_ = Unstructured if isinstance(type_, Kind) else type_
+    return _ToKeysByReading(function, type_) if reads_cache(function) else _ToKeys(function, type_)
+
+
+def to_referring(kind: type[Resource] | Kind, *, index: str) -> CacheMapper:
+    """Map an object to the objects of a kind that refer to it, found by an index of their references.
+
+    The index has the name of the object that is referred to: `.index(Tenant, "profile", ".spec.profileName")`. Names
+    are looked up in the namespace of the changed object; if one of the two kinds is cluster-scoped, in all namespaces.
+    References to another namespace need an index by function whose values are keys, `Key(namespace, name)`.
+    """
+    return ToReferring(kind_of(kind), index)
+
+
+def reads_cache(function: Callable[..., Any]) -> bool:
+    """Report whether a mapper, or the function of one, has a second argument.
+
+    Raises: TypeError for a function that accepts neither one nor two arguments.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some callables of C have no signature
+        return False
+    for arguments in ((None,), (None, None)):
+        try:
+            signature.bind(*arguments)
+        except TypeError:
+            continue
+        return len(arguments) == 2
+    raise TypeError(f"{function!r} does not map: write a function of one argument, or of two, (obj, reader)")
 
 
 def _states(event: Event) -> Iterator[Entry]:
@@ -98,8 +153,25 @@ def _owners(entry: Entry) -> list[OwnerReference]:
 
 
 @dataclass(frozen=True)
+class ToReferring:
+    """The mapper of `to_referring`."""
+
+    kind: Kind
+    index: str
+
+    def __call__(self, event: Event, reader: CacheReader) -> Iterable[Key]:
+        key = event.key
+        same_namespace = key.namespace if self.kind.namespaced else ""
+        by_name = reader.find_keys(self.kind, self.index, key.name, namespace=same_namespace)
+        return tuple(dict.fromkeys([*by_name, *reader.find_keys(self.kind, self.index, key)]))
+
+    def __repr__(self) -> str:
+        return f"to_referring({self.kind.kind}, index={self.index!r})"
+
+
+@dataclass(frozen=True)
 class _ToKeys:
-    function: Callable[[Any], Iterable[Key]]
+    function: Callable[..., Iterable[Key]]
     type: Any
 
     def __call__(self, event: Event) -> Iterable[Key]:
@@ -112,9 +184,27 @@ class _ToKeys:
     def _keys_of(self, entry: Entry) -> list[Key]:
         try:
             return [_require_key(key) for key in self.function(entry.read(self.type))]
+        except NotSynced:
+            raise
         except Exception:
             _log.exception("mapper failed", extra={"mapper": repr(self), "key": str(entry.key)})
             return []
+
+
+@dataclass(frozen=True)
+class _ToKeysByReading:
+    function: Callable[..., Iterable[Key]]
+    type: Any
+
+    def __call__(self, event: Event, reader: CacheReader) -> Iterable[Key]:
+        @wraps(self.function)
+        def keys_of(obj: Any) -> Iterable[Key]:
+            return self.function(obj, reader)
+
+        return _ToKeys(keys_of, self.type)(event)
+
+    def __repr__(self) -> str:
+        return repr(_ToKeys(self.function, self.type))
 
 
 def _require_key(key: Any) -> Key:

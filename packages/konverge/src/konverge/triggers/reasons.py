@@ -17,8 +17,8 @@ USER_CODE_ERRORS = (Exception, SystemExit, asyncio.CancelledError)
 class EnqueueReason(msgspec.Struct, frozen=True, gc=False):
     """One reason for a reconcile: the trigger, and the object and version that caused it.
 
-    `what` is "added", "updated", "deleted", "timer" or "channel"; for the last two `kind` and `version` are "".
-    `listed` is True if a list found the change.
+    `what` is "added", "updated", "deleted", "resync", "timer" or "channel"; for the last two `kind` and `version` are
+    "". `listed` is True if a list found the change.
     """
 
     trigger: str
@@ -31,5 +31,7 @@ class EnqueueReason(msgspec.Struct, frozen=True, gc=False):
     def __str__(self) -> str:
         if not self.kind:
             return self.trigger
+        if self.what == "resync":
+            return f"{self.trigger}: resync of {self.kind} {self.key}"
         found = " (found by a list)" if self.listed else ""
         return f"{self.trigger}: {self.kind} {self.key} {self.what} at version {self.version}{found}"

@@ -16,7 +16,6 @@ from konverge import (
     Context,
     CustomResource,
     Key,
-    Manager,
     ObjectMeta,
     Reconciler,
     Result,
@@ -488,15 +487,6 @@ async def test_a_wrong_return_value_of_a_reconciler_is_a_terminal_error() -> Non
         await settle()
         (run,) = manager.why("gadget", Key("default", "a"))
         assert "return Result.done(), Result.requeue(after=30) or None" in run["error"]
-
-
-def test_two_controllers_for_one_kind_are_rejected() -> None:
-    async def reconcile(obj: Gadget, ctx: Context) -> None: ...
-
-    manager = Manager(Client(InProcessTransport(None)))  # type: ignore[arg-type]
-    manager.add(controller_for(Gadget).build(reconcile))
-    with pytest.raises(ValueError, match="Gadget already has a controller"):
-        manager.add(controller_for(Gadget).named("other").build(reconcile))
 
 
 def test_misuse_of_the_builder_raises_at_once() -> None:

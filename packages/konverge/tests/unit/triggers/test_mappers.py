@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import Pod
 from konverge.objects import Key, Kind, Scope, Unstructured
-from konverge.triggers import to_keys, to_owner, to_self
+from konverge.triggers import CacheReader, to_keys, to_owner, to_referring, to_self
 from trigger_objects import POD, added, deleted, document, updated
 
 WEBAPP = Kind("example.com", "v2", "WebApp", "webapps")
@@ -147,4 +147,25 @@ def test_a_mapper_function_receives_its_own_copy() -> None:
 def test_the_repr_of_a_mapper_is_its_source() -> None:
     reprs = [repr(mapper) for mapper in (to_self(), to_owner(WEBAPP), to_keys(nodes_of, Pod))]
     assert reprs == ["to_self()", "to_owner(WebApp)", "to_keys(nodes_of, Pod)"]
+    assert repr(to_referring(TENANT, index="profile")) == "to_referring(Tenant, index='profile')"
     assert repr(to_owner(WEBAPP, controller_only=False)) == "to_owner(WebApp, controller_only=False)"
+
+
+def test_a_function_with_two_arguments_reads_the_cache() -> None:
+    def with_default(obj: Unstructured, number: int = 1) -> list[Key]:
+        return [Key("", str(number))]
+
+    def with_reader(obj: Unstructured, reader: CacheReader) -> list[Key]:
+        return [Key("", type(reader).__name__)]
+
+    event = added(document())
+    assert list(to_keys(with_default, Unstructured)(event)) == [Key("", "1")]
+    assert list(to_keys(with_reader, Unstructured)(event, CacheReader())) == [Key("", "CacheReader")]
+    assert repr(to_keys(with_reader, Unstructured)) == "to_keys(with_reader, Unstructured)"
+    with pytest.raises(TypeError, match="does not map: write a function of one argument, or of two"):
+        to_keys(lambda a, b, c: [], Unstructured)  # type: ignore[arg-type, misc]
+
+
+def test_a_read_of_a_kind_that_is_not_declared_says_what_to_add() -> None:
+    with pytest.raises(ValueError, match=r"Pod is not declared by this controller: add .owns\(\) or .watches\(\)"):
+        CacheReader().get(Pod, "web", namespace="shop")
