@@ -129,7 +129,7 @@ async def _sign_letter(names: Names, controller: Controller[Any]) -> None:
             spec = names["LetterSpec"](text="hello", signature="mine")
             await client.create(names["Letter"](metadata=ObjectMeta(name="first"), spec=spec))
             await cluster.settle()
-            await client.create(Secret(metadata=ObjectMeta(name="mine"), data={"text": "bWU="}))
+            await client.create(Secret(metadata=ObjectMeta(name="mine"), data={"text": b"me"}))
             await cluster.settle()
 
 

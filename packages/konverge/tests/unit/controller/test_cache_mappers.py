@@ -176,7 +176,7 @@ async def test_a_metadata_only_watch_passes_metadata_to_mappers_and_leaves_reads
     async with operating(world, controller):
         await settle()
     assert mapped == [("shared", {}, {}, "Secret")]
-    assert read == [{"value": "ZnVsbA=="}]
+    assert read == [{"value": b"full"}]
 
 
 async def test_a_change_before_the_referring_kind_is_listed_is_not_lost_and_not_an_error(
