@@ -93,7 +93,7 @@ matrix: ## the fast tests on every Python version of the classifiers
 dist: $(STAMP) ## build wheels and source distributions into dist/
 	@for package in packages/*; do (cd $$package && ../../$(BIN)/hatchling build --directory ../../dist); done
 
-control-plane: $(STAMP) ## build the real etcd, kube-apiserver, kube-controller-manager and kubectl once (needs go)
+control-plane: $(STAMP) ## build the real etcd, kube-apiserver, controller manager, scheduler and kubectl once (needs go)
 	$(BIN)/python -m konverge.testing.build
 
 generate: $(STAMP) ## make the generated files anew: built-in kinds, data of the embedded server, public API

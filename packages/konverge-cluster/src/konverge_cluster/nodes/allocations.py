@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network
 
 from konverge.objects import Key
-from konverge_cluster.nodes.scheduler import Amounts
+from konverge_cluster.nodes.scheduling.requests import Amounts
 
 __all__ = ["Allocations"]
 

@@ -11,7 +11,7 @@ from konverge.k8s.core.v1 import Pod
 from konverge.objects import Unstructured, kind_of
 from konverge.reconcile import Context
 from konverge_cluster.nodes.container_states import format_time
-from konverge_cluster.nodes.scheduler import tolerates_taint
+from konverge_cluster.nodes.scheduling.taints import tolerates_taint
 
 __all__ = ["delete_orphan", "evict", "mark_not_ready", "toleration_seconds"]
 

@@ -16,13 +16,16 @@ from konverge_cluster.nodes.container_states import format_time
 from konverge_cluster.nodes.evictions import delete_orphan
 from konverge_cluster.nodes.node_objects import SimulatedNode
 from konverge_cluster.nodes.pod_lifecycle import PodAddresses, PodSync, sync_pod
-from konverge_cluster.nodes.scheduler import Unschedulable, requests_of
+from konverge_cluster.nodes.scheduler import Unschedulable
 from konverge_cluster.nodes.scheduler_cache import SchedulerCache
+from konverge_cluster.nodes.scheduling.requests import requests_of
+from konverge_cluster.nodes.scheduling.snapshot import PodInfo as ScheduledPod
 
 __all__ = ["PODS", "PodReconciler"]
 
 PODS: Final = kind_of(Pod)
 _SCHEDULER: Final = "default-scheduler"
+_NOTE_LIMIT: Final = 1024
 _MAX_SYNCS: Final = 10
 _RETRY_UNSCHEDULABLE: Final = 300.0
 _MISSING_NODE_DELAY: Final = 40.0
@@ -89,7 +92,8 @@ class PodReconciler(Reconciler[Unstructured]):
         other_scheduler = spec.get("schedulerName", _SCHEDULER) != _SCHEDULER
         if other_scheduler or "deletionTimestamp" in pod.metadata or spec.get("schedulingGates"):
             return None
-        selected = self._scheduler_cache.schedule(pod.uid, pod.key, spec)
+        info = ScheduledPod(pod.namespace, spec, pod.metadata.get("labels") or {})
+        selected = self._scheduler_cache.schedule(pod.uid, pod.key, info)
         if isinstance(selected, Unschedulable):
             await self._report_unschedulable(pod, selected.message, ctx)
             return Result.requeue(_RETRY_UNSCHEDULABLE, reason="no node fits")
@@ -98,7 +102,7 @@ class PodReconciler(Reconciler[Unstructured]):
                 pod, "binding", _binding(pod, selected)
             )
         except KonvergeError as error:
-            self._scheduler_cache.allocations.remove(pod.uid)
+            self._scheduler_cache.forget(pod.uid)
             if isinstance(error, NotFound | Conflict):
                 return None  # it was deleted, or somebody else bound it: an event follows either way
             raise
@@ -113,10 +117,12 @@ class PodReconciler(Reconciler[Unstructured]):
             return
         now = format_time(utc_now(self._clock))
         since = present[0]["lastTransitionTime"] if present and present[0]["status"] == "False" else now
-        patch = {"status": {"conditions": [{**condition, "lastTransitionTime": since}]}}
+        generation = pod.metadata.get("generation", 1)
+        written = {**condition, "lastTransitionTime": since, "observedGeneration": generation}
+        patch = {"status": {"conditions": [written]}}
         client = ctx.client.using(field_manager="kube-scheduler")
         await client.patch(PODS, pod.key, patch, patch_type="strategic", subresource="status")
-        ctx.event("FailedScheduling", message, warning=True, action="Scheduling", reporter=_SCHEDULER)
+        ctx.event("FailedScheduling", _truncate(message), warning=True, action="Scheduling", reporter=_SCHEDULER)
 
     # The kubelet
 
@@ -171,6 +177,11 @@ def _binding(pod: Unstructured, node: str) -> dict[str, Any]:
     metadata = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
     target = {"apiVersion": "v1", "kind": "Node", "name": node}
     return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+
+
+def _truncate(message: str) -> str:
+    """Return a message that fits into an event, shortened as kube-scheduler does it."""
+    return message if len(message) <= _NOTE_LIMIT else f"{message[: _NOTE_LIMIT - 4]} ..."
 
 
 def _without_nulls(value: Any) -> Any:

@@ -1,37 +1,57 @@
-"""Which node a pod fits on: plain functions of a pod's spec and of the nodes.
+"""Which node a pod fits on: the first filter that rejects a node says why, and scores rank the nodes that fit.
 
-Filters: whether the node is schedulable, its taints, node selector and required node affinity, and the resources
-that the pod requests. Of the nodes that fit, the one with the fewest pods is selected. Ignored: affinity between
-pods, topology spread, preferences, volumes, host ports, priority (no pod is preempted).
+The filters are those of kube-scheduler, in its order and with its texts. Of several nodes with the same score the one
+with the fewest pods is selected, then the first by name. Not implemented: preemption (a pod that fits nowhere waits,
+whatever its priority), scores for free resources and images, and the default constraints that spread the pods of a
+Service or ReplicaSet softly.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
-from konverge.objects import LabelSelector, Quantity
+from konverge_cluster.nodes.scheduling.node_affinity import filter_node_affinity, filter_node_names, score_node_affinity
+from konverge_cluster.nodes.scheduling.pod_affinity import filter_pod_affinity, score_pod_affinity
+from konverge_cluster.nodes.scheduling.resources import filter_host_ports, filter_resources
+from konverge_cluster.nodes.scheduling.snapshot import (
+    Filter,
+    NodeCheck,
+    NodeInfo,
+    PodInfo,
+    PodRejected,
+    Rejection,
+    Score,
+    Snapshot,
+)
+from konverge_cluster.nodes.scheduling.taints import filter_taints, filter_unschedulable, score_taints
+from konverge_cluster.nodes.scheduling.topology_spread import filter_topology_spread, score_topology_spread
 
-__all__ = ["Amounts", "NodeInfo", "Unschedulable", "amounts", "requests_of", "select_node", "tolerates_taint"]
+__all__ = ["FILTERS", "SCORES", "Unschedulable", "select_node"]
 
-Amounts: TypeAlias = dict[str, int]
-"""Resources by name, in thousandths."""
+FILTERS: Final[Sequence[Filter]] = (
+    filter_node_names,
+    filter_unschedulable,
+    filter_taints,
+    filter_node_affinity,
+    filter_host_ports,
+    filter_resources,
+    filter_topology_spread,
+    filter_pod_affinity,
+)
+"""In the order of kube-scheduler: the first that rejects a node is reported. Filters of volumes follow resources."""
 
-_REPELLING_EFFECTS: Final = ("NoSchedule", "NoExecute")
-_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+SCORES: Final[Sequence[tuple[int, Score]]] = (
+    (3, score_taints),
+    (2, score_node_affinity),
+    (2, score_topology_spread),
+    (2, score_pod_affinity),
+)
+"""With their weights."""
 
-
-@dataclass(frozen=True)
-class NodeInfo:
-    """The properties of a node that the scheduler uses."""
-
-    name: str
-    labels: Mapping[str, str] = field(default_factory=dict)
-    taints: tuple[Mapping[str, Any], ...] = ()
-    unschedulable: bool = False
-    allocatable: Amounts = field(default_factory=dict)
+_NO_CLAIMS: Final = "no new claims to deallocate"  # the other way to make room, of dynamic resource allocation
 
 
 @dataclass(frozen=True)
@@ -41,117 +61,52 @@ class Unschedulable:
     message: str
 
 
-def select_node(spec: Mapping[str, Any], nodes: Iterable[NodeInfo], used: Mapping[str, Amounts]) -> str | Unschedulable:
-    """Select a node for a pod; `used` is the sum of requests of the pods on each node."""
-    nodes = list(nodes)
-    if not nodes:
+def select_node(pod: PodInfo, snapshot: Snapshot) -> str | Unschedulable:
+    """Select a node for a pod."""
+    if not snapshot.nodes:
         return Unschedulable("no nodes available to schedule pods")
-    requests = requests_of(spec)
-    reasons_count: Counter[str] = Counter()
-    feasible = []
-    for node in nodes:
-        reasons = _filter_reasons(spec, requests, node, used.get(node.name, {}))
-        reasons_count.update(reasons)
-        if not reasons:
-            feasible.append(node)
+    try:
+        checks = [check for one in FILTERS if (check := one(pod, snapshot)) is not None]
+    except PodRejected as error:
+        # kube-scheduler looks for claims to deallocate, has not counted them yet, and reports that as "not found".
+        return Unschedulable(f"0/{len(snapshot.nodes)} nodes are available: {error}. not found")
+    rejections = {node.name: _first_rejections(checks, node) for node in snapshot.nodes}
+    feasible = [node for node in snapshot.nodes if not rejections[node.name]]
     if feasible:
-        return min(feasible, key=lambda node: (used.get(node.name, {}).get("pods", 0), node.name)).name
-    counts = ", ".join(sorted(f"{count} {reason}" for reason, count in reasons_count.items()))
-    return Unschedulable(f"0/{len(nodes)} nodes are available: {counts}.")
+        return _best(pod, snapshot, feasible)
+    reasons = Counter(one.reason for every in rejections.values() for one in every)
+    return Unschedulable(_explain(_histogram(reasons), rejections, pod, len(snapshot.nodes)))
 
 
-def _filter_reasons(spec: Mapping[str, Any], requests: Amounts, node: NodeInfo, used: Amounts) -> list[str]:
-    """Return why a node does not fit: the first reason other than resources, else the insufficient resources."""
-    tolerations = spec.get("tolerations", ())
-    if node.unschedulable and not tolerates_taint(tolerations, {"key": _UNSCHEDULABLE, "effect": "NoSchedule"}):
-        return ["node(s) were unschedulable"]
-    taints = [
-        one for one in node.taints if one["effect"] in _REPELLING_EFFECTS and not tolerates_taint(tolerations, one)
-    ]
-    if taints:
-        return ["node(s) had untolerated taint(s)"]
-    if not _matches_node(spec, node):
-        return ["node(s) didn't match Pod's node affinity/selector"]
-    insufficient = [
-        name for name, amount in requests.items() if amount > node.allocatable.get(name, 0) - used.get(name, 0)
-    ]
-    return ["Too many pods" if name == "pods" else f"Insufficient {name}" for name in insufficient]
+def _first_rejections(checks: Sequence[NodeCheck], node: NodeInfo) -> Sequence[Rejection]:
+    return next((found for check in checks if (found := check(node))), ())
 
 
-def tolerates_taint(tolerations: Iterable[Mapping[str, Any]], taint: Mapping[str, Any]) -> bool:
-    """Report whether one of the tolerations tolerates a taint."""
-    return any(_tolerates(one, taint) for one in tolerations)
+def _best(pod: PodInfo, snapshot: Snapshot, feasible: Sequence[NodeInfo]) -> str:
+    if len(feasible) == 1:
+        return feasible[0].name
+    totals = Counter(dict.fromkeys((node.name for node in feasible), 0))
+    for weight, score in SCORES:
+        for name, points in (score(pod, snapshot, feasible) or {}).items():
+            totals[name] += weight * points
+    return min(totals, key=lambda name: (-totals[name], snapshot.used.get(name, {}).get("pods", 0), name))
 
 
-def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
-    if toleration.get("effect", "") not in ("", taint["effect"]):
-        return False
-    if toleration.get("key", "") not in ("", taint["key"]):
-        return False
-    if toleration.get("operator", "Equal") == "Exists":
-        return True
-    return bool(toleration.get("key")) and toleration.get("value", "") == taint.get("value", "")
-
-
-def _matches_node(spec: Mapping[str, Any], node: NodeInfo) -> bool:
-    if not LabelSelector.of(spec.get("nodeSelector") or {}).matches(node.labels):
-        return False
-    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-    return required is None or any(_matches_term(term, node) for term in required["nodeSelectorTerms"])
-
-
-def _matches_term(term: Mapping[str, Any], node: NodeInfo) -> bool:
-    expressions, fields = term.get("matchExpressions") or [], term.get("matchFields") or []
-    if not (expressions or fields):
-        return False
-    own_name = {"metadata.name": node.name}
-    return all(_matches_expression(one, node.labels) for one in expressions) and all(
-        _matches_expression(one, own_name) for one in fields
+def _explain(reasons: str, rejections: Mapping[str, Sequence[Rejection]], pod: PodInfo, count: int) -> str:
+    """Return the message of a pod that fits nowhere, with the reason why preemption does not help either."""
+    available = f"0/{count} nodes are available:"
+    prefix = f"{available} {reasons}. {_NO_CLAIMS}, preemption:"
+    if pod.spec.get("preemptionPolicy") == "Never":
+        return f"{prefix} not eligible due to preemptionPolicy=Never."
+    without_victims = sum(all(one.resolvable for one in every) for every in rejections.values())
+    victims = Counter(
+        {
+            "No preemption victims found for incoming pod": without_victims,
+            "Preemption is not helpful for scheduling": count - without_victims,
+        }
     )
+    return f"{prefix} {available} {_histogram(victims)}."
 
 
-def _matches_expression(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    sign = {"Gt": ">", "Lt": "<"}.get(expression["operator"])
-    if sign is not None:
-        return LabelSelector.parse(f"{expression['key']}{sign}{expression['values'][0]}").matches(labels)
-    return LabelSelector.from_spec({"matchExpressions": [expression]}).matches(labels)
-
-
-def requests_of(spec: Mapping[str, Any]) -> Amounts:
-    """Return the effective requests of a pod: the sum of its containers or the largest init container, and overhead.
-
-    A sidecar is added to every container that starts after it.
-    """
-    containers = _sum(_requests(one) for one in spec.get("containers", ()))
-    sidecars: Amounts = {}
-    largest: Amounts = {}
-    for one in spec.get("initContainers", ()):
-        if one.get("restartPolicy") == "Always":
-            sidecars = _sum([sidecars, _requests(one)])
-            largest = _larger(largest, sidecars)
-        else:
-            largest = _larger(largest, _sum([sidecars, _requests(one)]))
-    found = _larger(_sum([containers, sidecars]), largest)
-    found = _sum([found, amounts(spec.get("overhead") or {})])
-    return {**{name: amount for name, amount in found.items() if amount}, "pods": 1000}
-
-
-def amounts(quantities: Mapping[str, Any]) -> Amounts:
-    """Convert quantities to thousandths."""
-    return {name: Quantity(str(value)).milli() for name, value in quantities.items()}
-
-
-def _requests(container: Mapping[str, Any]) -> Amounts:
-    return amounts((container.get("resources") or {}).get("requests") or {})
-
-
-def _sum(every: Iterable[Amounts]) -> Amounts:
-    found: Counter[str] = Counter()
-    for one in every:
-        found.update(one)
-    return dict(found)
-
-
-def _larger(one: Amounts, other: Amounts) -> Amounts:
-    return {name: max(one.get(name, 0), other.get(name, 0)) for name in one.keys() | other.keys()}
+def _histogram(reasons: Counter[str]) -> str:
+    return ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items() if count))

@@ -11,6 +11,7 @@ from konverge.client import Client
 from konverge.controller import Controller, controller_for
 from konverge.errors import AlreadyExists, ServerError, TooManyRequests, TransportError
 from konverge.k8s.coordination.v1 import Lease
+from konverge.k8s.core.v1 import Namespace
 from konverge.manager import Manager
 from konverge.objects import Key, Unstructured, wall_clock
 from konverge.triggers import Channel, anything
@@ -113,6 +114,7 @@ class SimulatedNodes:
             .predicate(anything)
             .watches(PODS, self._scheduler_cache.pod_changed)
             .watches(NODES, self._scheduler_cache.node_changed)
+            .watches(Namespace, self._scheduler_cache.namespace_changed)
             .channel(self._pod_channel)
             .max_concurrent_reconciles(16)
             .needs(PODS, "delete")

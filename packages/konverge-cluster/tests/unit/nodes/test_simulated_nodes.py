@@ -179,7 +179,9 @@ async def test_an_unschedulable_pod_waits_for_a_new_node() -> None:
             "False",
             "Unschedulable",
         )
-        words = "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."
+        available, no_help = "0/2 nodes are available: 2", "Preemption is not helpful for scheduling"
+        reason = "node(s) didn't match Pod's node affinity/selector"
+        words = f"{available} {reason}. no new claims to deallocate, preemption: {available} {no_help}."
         assert condition["message"] == words
         assert await cluster.events("web") == [f"FailedScheduling: {words}"]
 
@@ -197,7 +199,9 @@ async def test_a_pod_waits_for_resources_that_another_pod_frees() -> None:
         await cluster.client.create(pod("two", **wanted))
         await settle()
         assert "nodeName" not in (await cluster.pod("two"))["spec"]
-        assert (await cluster.events("two")) == ["FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu."]
+        available, no_victims = "0/1 nodes are available: 1", "No preemption victims found for incoming pod"
+        message = f"{available} Insufficient cpu. no new claims to deallocate, preemption: {available} {no_victims}."
+        assert (await cluster.events("two")) == [f"FailedScheduling: {message}"]
         await cluster.client.delete("pods", "one")
         await settle()
         assert conditions(await cluster.pod("two")) == READY

@@ -26,11 +26,12 @@ PROGRAMS: Mapping[str, str] = {
     "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
     "kubectl": "k8s.io/kubernetes/cmd/kubectl",
     "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+    "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
 }
 """Every program with its Go package, in build order."""
 
 NEEDED = ("etcd", "kube-apiserver", "kubectl")
-"""The programs of every control plane; the controller manager is optional."""
+"""The programs of every control plane; the controller manager and the scheduler are optional."""
 
 MODULE = Path(__file__).parent / "programs"
 """The Go module that pins their versions."""
