@@ -106,7 +106,7 @@ async def test_t23_a_terminated_process_finishes_running_reconciles_and_starts_n
             await rig.create(*running, payload="sleep 3")
             await rig.until(lambda: len(operator.ledger()) >= 20, within=60)
             operator.signal(signal.SIGTERM)
-            await rig.until(lambda: "Stopping" in operator.log(), within=30)
+            await rig.until(lambda: "stopping" in operator.log(), within=30)
             await rig.create("late")
             assert await operator.ended() == 0, operator.log()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from crd_cases import Json
 from recorded_api import RecordingApi
-from two_servers import Api, ApiResponse, masked
+from two_servers import Api, ApiResponse, masked, sort_managed_fields
 
 __all__ = ["DEFINITIONS", "ServerPair", "comparable"]
 
@@ -93,7 +93,7 @@ def _edited(api: Api, path: str, change: Callable[[Json], Any], to: str) -> Any:
 def comparable(reply: ApiResponse) -> Any:
     """Return status, warnings and body. The order of validation errors is ignored."""
     try:
-        body = _owners_in_order(masked(reply.json()))
+        body = sort_managed_fields(masked(reply.json()))
     except ValueError:
         return reply.status, reply.body.decode()
     warnings = sorted(reply.warnings)
@@ -111,13 +111,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(each) for each in value]
     return _CHANCE.sub("<own>", value) if isinstance(value, str) else value
-
-
-def _owners_in_order(value: Any) -> Any:
-    """Sort managedFields: a server sorts them by time, so their order depends on the second of a write."""
-    if isinstance(value, dict):
-        value = {name: _owners_in_order(each) for name, each in value.items()}
-        if isinstance(value.get("managedFields"), list):
-            value["managedFields"] = sorted(value["managedFields"], key=lambda entry: json.dumps(entry, sort_keys=True))
-        return value
-    return [_owners_in_order(each) for each in value] if isinstance(value, list) else value

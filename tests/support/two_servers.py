@@ -25,7 +25,7 @@ from konverge_cluster.embedded_server import EmbeddedServer
 Json = dict[str, Any]
 A = TypeVar("A", bound="Api")
 
-__all__ = ["Api", "ApiResponse", "EmbeddedApi", "Json", "RealApi", "masked", "with_namespace"]
+__all__ = ["Api", "ApiResponse", "EmbeddedApi", "Json", "RealApi", "masked", "sort_managed_fields", "with_namespace"]
 
 _counter = itertools.count(1)
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -156,3 +156,13 @@ def masked(value: Any, key: str = "") -> Any:
     if key in ("resourceVersion", "continue") and value:
         return f"<{key}>"
     return _TIME.sub("<time>", _UID.sub("<uid>", value))
+
+
+def sort_managed_fields(value: Any) -> Any:
+    """Sort managedFields: a server sorts them by time, so their order depends on the second of a write."""
+    if isinstance(value, dict):
+        value = {name: sort_managed_fields(each) for name, each in value.items()}
+        if isinstance(value.get("managedFields"), list):
+            value["managedFields"] = sorted(value["managedFields"], key=lambda entry: json.dumps(entry, sort_keys=True))
+        return value
+    return [sort_managed_fields(each) for each in value] if isinstance(value, list) else value
