@@ -10,7 +10,7 @@ from konverge.objects.keys import Key
 from konverge.objects.kinds import Kind, Scope, api_version_of, split_api_version
 from konverge.objects.labels import LabelSelector
 from konverge.objects.metadata import ListMeta, ManagedFieldsEntry, ObjectMeta, OwnerReference
-from konverge.objects.models import Model, field
+from konverge.objects.models import Model, field, replace
 from konverge.objects.names import safe_name
 from konverge.objects.quantities import Quantity, QuantityText
 from konverge.objects.resources import AnyObject, Resource, Unstructured, kind_of, same_object
@@ -53,6 +53,7 @@ __all__ = [
     "merge_patch",
     "now",
     "remove_condition",
+    "replace",
     "safe_name",
     "same_object",
     "scaled",

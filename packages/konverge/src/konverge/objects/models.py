@@ -11,16 +11,40 @@ A model is a msgspec struct with the conventions of Kubernetes, which the metacl
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, TypeVar, dataclass_transform
 
 import msgspec
 from msgspec import field
 
 from konverge.objects.wire_names import wire_name
 
-__all__ = ["Model", "ModelMeta", "attributes", "field"]
+if TYPE_CHECKING:
+    from typing import Self, Unpack
+
+__all__ = ["Model", "ModelKeywords", "ModelMeta", "attributes", "field", "replace"]
 
 M = TypeVar("M", bound="Model")
+
+
+class ModelKeywords(TypedDict, total=False):
+    """The class keywords of a model, which msgspec defines: `class Port(Model, frozen=True)`."""
+
+    rename: str | Callable[[str], str | None] | Mapping[str, str] | None
+    omit_defaults: bool
+    forbid_unknown_fields: bool
+    frozen: bool
+    eq: bool
+    order: bool
+    kw_only: bool
+    repr_omit_defaults: bool
+    tag: bool | str | int | Callable[[str], str | int] | None
+    tag_field: str | None
+    array_like: bool
+    gc: bool
+    weakref: bool
+    dict: bool
+    cache_hash: bool
 
 
 class ModelMeta(msgspec.StructMeta):
@@ -51,8 +75,27 @@ def _has_dict(base: type) -> bool:
     return config is not None and config.dict is True
 
 
+if TYPE_CHECKING:
+    # Type checkers verify class keywords only in classes without a metaclass and with an `__init_subclass__`.
+    Metaclass = type
+
+    class Struct:
+        """What type checkers see of `msgspec.Struct`."""
+
+        __struct_fields__: ClassVar[tuple[str, ...]]
+        __struct_encode_fields__: ClassVar[tuple[str, ...]]
+        __struct_config__: ClassVar[msgspec.structs.StructConfig]
+
+        def __init_subclass__(cls, **keywords: Unpack[ModelKeywords]) -> None: ...
+        def __replace__(self, /, **changes: Any) -> Self: ...
+
+else:
+    Metaclass = ModelMeta
+    Struct = msgspec.Struct
+
+
 @dataclass_transform(kw_only_default=True, field_specifiers=(field,))
-class Model(msgspec.Struct, metaclass=ModelMeta):
+class Model(Struct, metaclass=Metaclass):
     """A typed value of the API: a spec, a status, a container, a port.
 
     Promises: reading or setting an attribute that does not exist raises AttributeError with a suggestion; equality
@@ -72,6 +115,14 @@ class Model(msgspec.Struct, metaclass=ModelMeta):
             if name not in self.__struct_fields__:
                 raise AttributeError(_no_such_field(type(self), name), name=name, obj=self)
             super().__setattr__(name, value)
+
+
+def replace(model: M, /, **changes: Any) -> M:
+    """Return a shallow copy of a model with new values for some fields; the copy of an object keeps its source.
+
+    Raises: TypeError for a field that does not exist.
+    """
+    return model.__replace__(**changes)
 
 
 def attributes(model: type[Model]) -> dict[str, str]:

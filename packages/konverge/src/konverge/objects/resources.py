@@ -7,14 +7,17 @@ the same properties (`api_version`, `kind`, `key`, `resource_version`, ...), so 
 from __future__ import annotations
 
 import copy
-from typing import Any, ClassVar, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast
 
 import msgspec
 
 from konverge.objects.keys import Key
 from konverge.objects.kinds import Kind
 from konverge.objects.metadata import ObjectMeta
-from konverge.objects.models import Model, ModelMeta, field
+from konverge.objects.models import Model, ModelKeywords, ModelMeta, field
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 __all__ = ["AnyObject", "Resource", "ResourceMeta", "Unstructured", "kind_of", "same_object"]
 
@@ -76,7 +79,13 @@ class ListItemSource:
         return self._list.item(self._index)
 
 
-class Resource(Model, metaclass=ResourceMeta, dict=True):
+if TYPE_CHECKING:
+    Metaclass = type  # see konverge.objects.models
+else:
+    Metaclass = ResourceMeta
+
+
+class Resource(Model, metaclass=Metaclass, dict=True):
     """A typed Kubernetes object.
 
     A subclass names its kind: `class Pod(Resource, identity=Kind("", "v1", "Pod", "pods"))`.
@@ -91,6 +100,10 @@ class Resource(Model, metaclass=ResourceMeta, dict=True):
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = field(default_factory=ObjectMeta)
+
+    if TYPE_CHECKING:
+
+        def __init_subclass__(cls, *, identity: Kind | None = None, **keywords: Unpack[ModelKeywords]) -> None: ...
 
     @property
     def key(self) -> Key:
@@ -139,6 +152,11 @@ class Resource(Model, metaclass=ResourceMeta, dict=True):
         clone = self._shallow()
         for attribute in self.__struct_fields__:
             setattr(clone, attribute, copy.deepcopy(getattr(self, attribute), memo))
+        clone.set_source(self.source)
+        return clone
+
+    def __replace__(self, /, **changes: Any) -> Self:
+        clone = super().__replace__(**changes)
         clone.set_source(self.source)
         return clone
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from konverge.objects import AnyObject, Key, Kind, OwnerReference, Resource, Unstructured, to_wire
+from konverge.objects import AnyObject, Key, Kind, OwnerReference, Resource, Unstructured, replace, to_wire
 
 __all__ = ["controller_reference", "other_controller", "with_namespace_and_owner"]
 
@@ -120,7 +120,7 @@ def _copy_with(desired: R, namespace: str, owners: list[OwnerReference]) -> R:
         if owners:
             changes["owner_references"] = owners
         copy = desired.__copy__()
-        copy.metadata = msgspec.structs.replace(desired.metadata, **changes)
+        copy.metadata = replace(desired.metadata, **changes)
         return cast(R, copy)
     if owners:
         changes["ownerReferences"] = to_wire(owners)

@@ -15,7 +15,7 @@ from konverge.objects.models import Model, field
 from konverge.objects.resources import Resource, ResourceMeta
 from konverge.objects.wire_names import wire_name
 from konverge.schema.defaults import prune_and_default
-from konverge.schema.definitions import Definition
+from konverge.schema.definitions import Definition, DefinitionKeywords
 from konverge.schema.hints import fields_of
 from konverge.schema.primitives import Schema
 from konverge.schema.rules import check_rules
@@ -25,6 +25,8 @@ from konverge.schema.structural import SchemaBuilder
 from konverge.schema.values import Violation, find_violations
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     # Only type checkers read the default of StatusT; at run time `__class_getitem__` sets it.
     from typing_extensions import TypeVar
 
@@ -64,7 +66,13 @@ class CustomResourceMeta(ResourceMeta):
         return cast(CustomResourceMeta, cls)
 
 
-class CustomResource(Resource, Generic[SpecT, StatusT], metaclass=CustomResourceMeta):
+if TYPE_CHECKING:
+    Metaclass = type  # see konverge.objects.models
+else:
+    Metaclass = CustomResourceMeta
+
+
+class CustomResource(Resource, Generic[SpecT, StatusT], metaclass=Metaclass):
     """An object of a kind that a CRD defines.
 
         class WebApp(CustomResource[WebAppSpec, WebAppStatus], group="example.com", version="v1", short_names=("wa",)):
@@ -83,6 +91,8 @@ class CustomResource(Resource, Generic[SpecT, StatusT], metaclass=CustomResource
         # At run time each class declares these fields, with its own types and the status as the last field.
         spec: SpecT
         status: StatusT = field(default_factory=cast(Any, NoStatus))
+
+        def __init_subclass__(cls, **keywords: Unpack[DefinitionKeywords]) -> None: ...
 
     def __class_getitem__(cls, parameters: Any) -> Any:
         if not isinstance(parameters, tuple):

@@ -6,10 +6,10 @@ error is raised where the class is written, and not when the CRD is applied.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import UnionType
-from typing import Any, Final
+from typing import Any, Final, Literal, Required, TypedDict
 
 from konverge.objects.kinds import Kind, Scope
 from konverge.schema.markers import Rule
@@ -18,7 +18,7 @@ from konverge.schema.paths import column_type, schema_at
 from konverge.schema.primitives import Schema
 from konverge.schema.schema_errors import invalid_value
 
-__all__ = ["AGE", "Column", "Definition", "Scale"]
+__all__ = ["AGE", "Column", "Definition", "DefinitionKeywords", "Scale"]
 
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS: Final = ("binary", "byte", "date", "date-time", "double", "float", "int32", "int64", "password")
@@ -68,6 +68,28 @@ _SINGLE: Final[dict[str, type | UnionType]] = {
     "deprecated": bool | str,
     "scale": Scale | None,
 }
+
+
+class DefinitionKeywords(TypedDict, total=False):
+    """The class keywords of a custom resource, as type checkers see them; `Definition` has the meanings."""
+
+    group: Required[str]
+    version: Required[str]
+    kind: str
+    plural: str
+    singular: str
+    list_kind: str
+    short_names: str | Iterable[str]
+    categories: str | Iterable[str]
+    scope: Scope | Literal["Namespaced", "Cluster"]
+    columns: Column | Iterable[Column]
+    selectable: str | Iterable[str]
+    scale: Scale | None
+    status: bool
+    storage: bool
+    served: bool
+    deprecated: bool | str
+    rules: Rule | Iterable[Rule]
 
 
 @dataclass(frozen=True)

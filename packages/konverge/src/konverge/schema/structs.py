@@ -16,13 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, get_origin
 
 import msgspec
 from msgspec import NODEFAULT
 
-from konverge.objects.models import Model, ModelMeta, field
+from konverge.objects.models import Model, ModelKeywords, ModelMeta, field
 from konverge.schema.markers import Rule
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 __all__ = ["Constant", "NoStatus", "OptionsMeta", "Spec", "SpecMeta", "Status", "StructOptions", "struct_options"]
 
@@ -100,7 +103,23 @@ class Constant:
         return self.value
 
 
-class Spec(Model, metaclass=SpecMeta):
+class StructKeywords(ModelKeywords, total=False):
+    """The class keywords of a spec or a status: the fields of `StructOptions` and the keywords of a model."""
+
+    rules: Iterable[Rule]
+    exactly_one: Collection[str]
+    atomic: bool
+    preserve_unknown: bool
+
+
+if TYPE_CHECKING:
+    SpecMetaclass = type  # see konverge.objects.models
+    StatusMetaclass = type
+else:
+    SpecMetaclass, StatusMetaclass = SpecMeta, OptionsMeta
+
+
+class Spec(Model, metaclass=SpecMetaclass):
     """The desired state: the `spec` of a custom resource, or a struct inside it.
 
     Promises: `None` and empty lists and maps are omitted; every other value is encoded, even if it equals its default.
@@ -108,14 +127,22 @@ class Spec(Model, metaclass=SpecMeta):
 
     __struct_options__: ClassVar[StructOptions]
 
+    if TYPE_CHECKING:
 
-class Status(Model, metaclass=OptionsMeta):
+        def __init_subclass__(cls, **keywords: Unpack[StructKeywords]) -> None: ...
+
+
+class Status(Model, metaclass=StatusMetaclass):
     """The observed state: the `status` of a custom resource, or a struct inside it.
 
     Promises: a value that equals its default is omitted; the schema has the default, so the server sets it.
     """
 
     __struct_options__: ClassVar[StructOptions]
+
+    if TYPE_CHECKING:
+
+        def __init_subclass__(cls, **keywords: Unpack[StructKeywords]) -> None: ...
 
 
 class NoStatus(Status):

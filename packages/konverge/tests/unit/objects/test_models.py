@@ -6,7 +6,7 @@ import pickle
 import pytest
 
 from konverge.objects.codec import encode
-from konverge.objects.models import Model, attributes, field
+from konverge.objects.models import Model, ModelKeywords, attributes, field, replace
 
 
 class Port(Model):
@@ -30,6 +30,20 @@ def test_attributes_are_snake_case_and_wire_names_camel_case() -> None:
 
 def test_keys_of_maps_are_never_translated() -> None:
     assert encode(ServiceSpec(selector={"app_name": "x"})) == b'{"selector":{"app_name":"x"}}'
+
+
+def test_a_changed_copy_shares_the_other_values() -> None:
+    spec = ServiceSpec(cluster_ip="10.0.0.1", ports=[Port(container_port=80)])
+    changed = replace(spec, cluster_ip=None)
+    assert (changed.cluster_ip, spec.cluster_ip) == (None, "10.0.0.1")
+    assert changed.ports is spec.ports
+    with pytest.raises(TypeError, match="cluster_id"):
+        replace(spec, cluster_id="x")
+
+
+def test_type_checkers_know_every_class_keyword_of_msgspec() -> None:
+    config = {name for name in dir(ServiceSpec.__struct_config__) if not name.startswith("_")}
+    assert set(ModelKeywords.__annotations__) - {"rename", "kw_only"} == config
 
 
 def test_the_error_for_a_wrong_attribute_suggests_the_right_one() -> None:

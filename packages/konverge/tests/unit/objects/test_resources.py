@@ -6,11 +6,11 @@ import pytest
 
 from konverge.errors import DecodeError
 from konverge.objects.codec import decode, decode_list, decode_unstructured, encode, from_wire, to_wire
-from konverge.objects.edits import difference
+from konverge.objects.edits import difference, full_object
 from konverge.objects.keys import Key
 from konverge.objects.kinds import Kind, Scope, split_api_version
 from konverge.objects.metadata import ObjectMeta
-from konverge.objects.models import Model, field
+from konverge.objects.models import Model, field, replace
 from konverge.objects.resources import Resource, Unstructured, kind_of, same_object
 
 LAMP = Kind("ex.io", "v1", "Lamp", "lamps")
@@ -85,6 +85,13 @@ def test_copies_keep_the_source_and_share_nothing_else() -> None:
     clone.spec.rooms.append("attic")
     assert lamp.spec.rooms == ["hall"]
     assert clone.source is copy.copy(lamp).source is lamp.source
+
+
+def test_a_changed_copy_keeps_the_fields_that_its_class_does_not_know() -> None:
+    lamp = decode(Lamp, b'{"metadata":{"name":"hall"},"spec":{"watts":3,"color":"red"}}')
+    changed = replace(lamp, spec=replace(lamp.spec, watts=4))
+    assert full_object(changed)["spec"] == {"watts": 4, "color": "red"}
+    assert (lamp.spec.watts, changed.name) == (3, "hall")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from konverge.objects.conditions import Condition
 from konverge.objects.kinds import Scope
 from konverge.objects.models import field
 from konverge.schema import AGE, Column, CustomResource, Scale, Spec, Status, crd_for, definition_of
+from konverge.schema.definitions import Definition, DefinitionKeywords
 from konverge.schema.names import plural_of
+from konverge.schema.structs import StructKeywords, StructOptions
 
 
 class Inner(Spec):
@@ -65,6 +68,11 @@ def version(**keywords: Any) -> dict[str, Any]:
 )
 def test_the_plural_follows_english(name: str, plural: str) -> None:
     assert plural_of(name) == plural
+
+
+def test_type_checkers_know_every_class_keyword() -> None:
+    assert list(DefinitionKeywords.__annotations__) == [field.name for field in fields(Definition)]
+    assert {field.name for field in fields(StructOptions)} <= set(StructKeywords.__annotations__)
 
 
 def test_names_have_defaults() -> None:

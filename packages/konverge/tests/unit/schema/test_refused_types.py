@@ -279,7 +279,7 @@ def test_a_spec_that_is_not_a_model_is_refused(spec: Any) -> None:
 def test_the_error_for_an_incomplete_class_says_what_to_write() -> None:
     with pytest.raises(TypeError, match=r"class Thing: it has no group \(write class WebApp\(CustomResource\["):
 
-        class Thing(CustomResource[Plain]): ...
+        class Thing(CustomResource[Plain]): ...  # type: ignore[call-arg]
 
     with pytest.raises(TypeError, match="it declares no spec"):
 
@@ -287,7 +287,7 @@ def test_the_error_for_an_incomplete_class_says_what_to_write() -> None:
 
     with pytest.raises(TypeError, match=r"no keyword 'shortnames' .did you mean short_names"):
 
-        class Wrong(CustomResource[Plain], group="example.com", version="v1", shortnames=("a",)): ...
+        class Wrong(CustomResource[Plain], group="example.com", version="v1", shortnames=("a",)): ...  # type: ignore[call-arg]
 
     with pytest.raises(TypeError, match="'kind' is a field of every custom resource"):
 

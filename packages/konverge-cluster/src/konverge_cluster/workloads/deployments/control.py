@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from msgspec.structs import replace
-
 from konverge.errors import AlreadyExists, KonvergeError
 from konverge.k8s.apps.v1 import Deployment, DeploymentStatus, ReplicaSet, ReplicaSetSpec
 from konverge.k8s.meta.v1 import LabelSelector
-from konverge.objects import ObjectMeta
+from konverge.objects import ObjectMeta, replace
 from konverge.objects.conditions import ConditionStatus
 from konverge.reconcile import Context
 from konverge_cluster.server_messages import is_namespace_terminating, server_message
