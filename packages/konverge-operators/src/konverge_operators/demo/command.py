@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -131,7 +131,7 @@ async def _run_steps(environment: DemoEnvironment, operator: Operator, printer: 
 @contextmanager
 def _start_replicas(
     environment: DemoEnvironment, operator: Operator, namespace: str, folder: Path
-) -> Iterator[Replicas]:
+) -> Generator[Replicas]:
     from konverge_operators.demo.replicas import run_replicas
 
     place = [*environment.arguments, "--namespace", namespace, "--lease-namespace", namespace]

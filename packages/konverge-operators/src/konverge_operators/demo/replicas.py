@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -78,7 +78,7 @@ class Replicas:
 
     def log_tails(self) -> str:
         """Return the last lines of each log, to show why a step failed."""
-        tails = []
+        tails: list[str] = []
         for log in sorted(self._folder.glob("*.log")):
             lines = log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
             tails += [f"--- {log.stem}", *lines]
@@ -89,7 +89,7 @@ class Replicas:
 
 
 @contextmanager
-def run_replicas(arguments: Sequence[str], folder: Path) -> Iterator[Replicas]:
+def run_replicas(arguments: Sequence[str], folder: Path) -> Generator[Replicas]:
     """Return replicas that are killed at the end of the block, however it ends."""
     replicas = Replicas(arguments, folder)
     try:

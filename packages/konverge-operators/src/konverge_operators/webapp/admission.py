@@ -33,7 +33,7 @@ def check(app: WebApp, old: WebApp | None, request: AdmissionRequest) -> Iterato
         return
     if app.metadata.deletion_timestamp is not None:
         return  # being deleted: no rule may prevent the removal of its finalizers
-    known = set(find_violations(old)) if old is not None else set()
+    known = frozenset(find_violations(old) if old is not None else ())
     for violation in find_violations(app):
         # A rule that was added later must not block changes of other fields.
         if violation not in known:

@@ -103,6 +103,5 @@ def _message(condition: DeploymentCondition | None) -> str:
 
 
 def _image_of(deployment: Deployment) -> str:
-    pod = deployment.spec.template.spec
-    containers = pod.containers if pod is not None else []
+    containers = deployment.spec.template.spec.containers
     return next((container.image or "" for container in containers if container.name == CONTAINER), "")

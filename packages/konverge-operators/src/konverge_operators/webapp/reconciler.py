@@ -22,6 +22,7 @@ from konverge import (
     Key,
     KonvergeError,
     Reconciler,
+    Resource,
     Result,
     TerminalError,
     controller_for,
@@ -130,7 +131,10 @@ class WebAppReconciler(Reconciler[WebApp]):
 
     async def _check_ownership(self, app: WebApp, ctx: Context) -> None:
         """Refuse to adopt an object that somebody else created: it would be deleted together with the WebApp."""
-        requested = {Ingress: app.spec.ingress is not None, HorizontalPodAutoscaler: app.spec.autoscaling is not None}
+        requested: dict[type[Resource], bool] = {
+            Ingress: app.spec.ingress is not None,
+            HorizontalPodAutoscaler: app.spec.autoscaling is not None,
+        }
         for kind in KINDS:
             found = await ctx.get(kind, app.name) if requested.get(kind, True) else None
             owners = found.metadata.owner_references or () if found is not None else ()
