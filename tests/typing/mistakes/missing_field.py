@@ -1,0 +1,3 @@
+from mailboxes.api import MailboxSpec
+
+MailboxSpec(replicas=2)  # mistake

@@ -1,0 +1,3 @@
+from mailboxes.api import DomainSpec
+
+DomainSpec("example.com")  # mistake

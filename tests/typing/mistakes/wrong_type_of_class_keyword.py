@@ -1,0 +1,6 @@
+from konverge import CustomResource
+from mailboxes.api import MailboxSpec
+
+
+class Inbox(CustomResource[MailboxSpec], group="mail.example.com", version=1):  # mistake
+    pass

@@ -1,0 +1,3 @@
+from mailboxes.api import MailboxSpec
+
+MailboxSpec(image="mail:1", replicas="2")  # mistake
