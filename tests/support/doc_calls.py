@@ -66,8 +66,8 @@ async def kubeconfig_server() -> AsyncGenerator[EmbeddedServer]:
 
 
 def call_readme(names: Names) -> None:
-    app = names["WebApp"](metadata=ObjectMeta(name="web"), spec=names["WebAppSpec"](image="nginx:1.25"))
-    run_in_virtual_time(operate(app, *names["manager"].controllers))
+    greeting = names["Greeting"](metadata=ObjectMeta(name="world"), spec=names["GreetingSpec"]())
+    run_in_virtual_time(operate(greeting, *names["operator"].controllers))
 
 
 def call_package_readme(names: Names) -> None:
@@ -119,6 +119,19 @@ def call_controllers(names: Names) -> None:
         run_in_virtual_time(operate(names["Greeting"](metadata=ObjectMeta(name="hello"), spec=spec), controller))
     for controller in (names["letters"], names["short"]):
         run_in_virtual_time(_sign_letter(names, controller))
+    run_in_virtual_time(_run_orders(names))
+
+
+async def _run_orders(names: Names) -> None:
+    """Run the operator with a runnable and a shared session."""
+    server = EmbeddedServer()
+    client = Client(InProcessTransport(server.handle))
+    await client.create(crd_for(names["Order"]))
+    manager = names["orders_operator"].manager(Client(InProcessTransport(server.handle)))
+    async with manager.running():
+        await client.create(names["Order"](metadata=ObjectMeta(name="first"), spec=names["OrderSpec"]()))
+        await asyncio.sleep(120)
+    assert (await client.get(names["Order"], "first")).status.state == "shipped"
 
 
 async def _sign_letter(names: Names, controller: Controller[Any]) -> None:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from konverge.errors import NotFound as NotFound
     from konverge.errors import TerminalError as TerminalError
     from konverge.manager import Manager as Manager
+    from konverge.manager import Operator as Operator
     from konverge.objects import Condition as Condition
     from konverge.objects import Key as Key
     from konverge.objects import Kind as Kind
@@ -63,7 +64,7 @@ _MODULES = {
     "konverge.client": ("Client", "load_config"),
     "konverge.controller": ("Controller", "controller_for"),
     "konverge.errors": ("ApiError", "Conflict", "KonvergeError", "NotFound", "TerminalError"),
-    "konverge.manager": ("Manager",),
+    "konverge.manager": ("Manager", "Operator"),
     "konverge.objects": (
         "Condition",
         "Key",
@@ -98,6 +99,7 @@ __all__ = [
     "Model",
     "NotFound",
     "ObjectMeta",
+    "Operator",
     "OwnerReference",
     "Quantity",
     "Reconciler",

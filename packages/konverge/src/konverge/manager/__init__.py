@@ -4,6 +4,7 @@ from konverge.manager.elector import LeaderElection
 from konverge.manager.endpoints import Endpoints
 from konverge.manager.manager import Manager
 from konverge.manager.operator import Operator
+from konverge.manager.runnables import Runnable, RunnableContext
 from konverge.manager.webhook_serving import WebhookServing
 
-__all__ = ["Endpoints", "LeaderElection", "Manager", "Operator", "WebhookServing"]
+__all__ = ["Endpoints", "LeaderElection", "Manager", "Operator", "Runnable", "RunnableContext", "WebhookServing"]

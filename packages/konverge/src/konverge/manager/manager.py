@@ -24,6 +24,7 @@ from konverge.errors import LeaseLost
 from konverge.manager.elector import LeaderElection
 from konverge.manager.endpoints import Endpoints
 from konverge.manager.leader_elections import LeaderCallback
+from konverge.manager.runnables import OpenShared, Runnable, RunnableFunction
 from konverge.manager.running_manager import ManagerOptions, RunningManager
 from konverge.manager.signals import stop_on_signals
 from konverge.manager.stages import open_stages
@@ -99,6 +100,18 @@ class Manager:
             self._controllers.append(controller)
             self._elections[controller.name] = leader_election or self._options.leader_election
 
+    def add_runnable(self, *functions: RunnableFunction, leader_only: bool = True) -> None:
+        """Run async functions as long as this manager runs; see `Runnable`.
+
+        Raises: TypeError for anything but an async function.
+        """
+        added = tuple(Runnable(function, leader_only) for function in functions)
+        self._options = replace(self._options, runnables=(*self._options.runnables, *added))
+
+    def share(self, *functions: OpenShared) -> None:
+        """Open objects at start-up that reconcilers and runnables get with `ctx.shared(type)`; see `OpenShared`."""
+        self._options = replace(self._options, shared=(*self._options.shared, *functions))
+
     def on_leader_change(self, callback: LeaderCallback) -> None:
         """Call `callback(lease, leading)` when this process starts or stops leading; it must not block."""
         self._leader_callbacks.append(callback)
@@ -124,7 +137,8 @@ class Manager:
     def permissions(self) -> tuple[Permission, ...]:
         """Return the permissions that this process needs: for its controllers, its events, and its lease if any."""
         needed = {one for controller in self.controllers for one in controller.permissions()}
-        needed.update(EVENTS, LEASES if any(self._elections.values()) else ())
+        elections = {**self._elections, **self._runnable_election()}
+        needed.update(EVENTS, LEASES if any(elections.values()) else ())
         return tuple(sorted(needed))
 
     # Running
@@ -160,7 +174,7 @@ class Manager:
             raise RuntimeError("this manager is already running: create another one for a second run")
         options = replace(
             self._options,
-            controller_elections=dict(self._elections),
+            controller_elections={**self._elections, **self._runnable_election()},
             leader_callbacks=tuple(self._leader_callbacks),
         )
         self._running = running = RunningManager(options, self.controllers, self.permissions(), self._stopping)
@@ -170,6 +184,11 @@ class Manager:
         finally:
             self._running = None
             self._stopping.clear()
+
+    def _runnable_election(self) -> dict[str, LeaderElection | None]:
+        """Return the election of runnables, under a name that no controller has: there may be no controller."""
+        leader_only = any(one.leader_only for one in self._options.runnables)
+        return {"": self._options.leader_election} if leader_only else {}
 
     def stop(self) -> None:
         """Stop in order. Call it on the loop that the manager runs on; signals call it by themselves."""

@@ -5,7 +5,7 @@ operator = Operator(name="webapp-operator", kinds=((WebApp, WebAppV1Beta1),), co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 from konverge.client import Client, ClientConfig
 from konverge.controller import EVENTS, LEASES, Controller, Permission
 from konverge.manager.manager import Manager, require_controller
+from konverge.manager.runnables import OpenShared, Runnable, RunnableFunction
 from konverge.manager.webhook_serving import WebhookServing
 from konverge.objects import Key, Unstructured
 from konverge.objects.names import dns_label_errors
@@ -26,43 +27,65 @@ if TYPE_CHECKING:
 __all__ = ["Operator"]
 
 
+class _Reconciled(tuple[Any, ...]):
+    """The default of `kinds`: the custom resources that the controllers reconcile."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Operator:
     """The parts of an operator.
 
     `name` is also the name of its field manager, its lease and the objects of its deployment. `kinds` are its custom
-    resources: for each kind the class, or a tuple with the class of each version. `samples` are example manifests,
-    `metrics` are metrics of the operator itself.
+    resources: for each kind the class, or a tuple with the class of each version; by default the custom resources that
+    its controllers reconcile. `samples` are example manifests, `metrics` are metrics of the operator itself.
+    `runnables` are async functions that run on the leader, or `Runnable(function, leader_only=False)`. `shared` are
+    functions that open what reconcilers and runnables get with `ctx.shared(type)`.
 
     Raises: ValueError for a name that is not a DNS label, TypeError for a part of the wrong type.
     """
 
     name: str
     controllers: tuple[Controller[Any], ...]
-    kinds: tuple[type[CustomResource[Any, Any]] | tuple[type[CustomResource[Any, Any]], ...], ...] = ()
+    kinds: tuple[type[CustomResource[Any, Any]] | tuple[type[CustomResource[Any, Any]], ...], ...] = field(
+        default_factory=_Reconciled
+    )
     webhooks: tuple[AdmissionWebhook[Any] | ConversionWebhook, ...] = ()
     samples: tuple[Path, ...] = ()
     metrics: tuple[Collector, ...] = ()
+    runnables: tuple[Runnable | RunnableFunction, ...] = ()
+    shared: tuple[OpenShared, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or dns_label_errors(self.name):
             raise ValueError(
                 f"name must be at most 63 lower-case letters, digits and '-', like 'webapp-operator': {self.name!r:.80}"
             )
-        for part in ("controllers", "kinds", "webhooks", "samples", "metrics"):
+        for part in ("controllers", "kinds", "webhooks", "samples", "metrics", "runnables", "shared"):
             if not isinstance(getattr(self, part), tuple):
                 raise TypeError(f"{part} is a tuple: write {part}=(one, two), and {part}=(one,) for a single one")
+        for controller in self.controllers:
+            require_controller(controller)
+        if isinstance(self.kinds, _Reconciled):
+            types = (one.type for one in self.controllers)
+            found = (one for one in types if isinstance(one, type) and issubclass(one, CustomResource))
+            object.__setattr__(self, "kinds", tuple(dict.fromkeys(found)))
         for kind in self.kinds:
             for version in kind if isinstance(kind, tuple) else (kind,):
                 definition_of(version)
-        for controller in self.controllers:
-            require_controller(controller)
+        runnables = (one if isinstance(one, Runnable) else Runnable(one) for one in self.runnables)
+        object.__setattr__(self, "runnables", tuple(runnables))
 
     def manager(self, client: Client | ClientConfig | None = None, **options: Any) -> Manager:
         """Return a manager for this operator; `options` are those of `Manager`."""
         manager = Manager(client, name=self.name, **options)
         manager.add(*self.controllers)
         manager.export(*self.metrics)
+        manager.share(*self.shared)
+        for runnable in self.runnables:
+            assert isinstance(runnable, Runnable)
+            manager.add_runnable(runnable.function, leader_only=runnable.leader_only)
         return manager
 
     def serving(self, namespace: str, *, port: int = 9443) -> WebhookServing:

@@ -7,21 +7,24 @@
 | client | nothing: the first request connects | - | a missing configuration fails the start |
 | events | the event recorder | - | events are dropped and counted |
 | preflight | the check for missing permissions | at once | logged |
+| shared | what `Operator(shared=...)` opens | all are open | fails the start |
 | certificates | creates or reads the webhooks' certificate | a valid pair exists | retries, readiness says why |
 | webhooks | the TLS server | it serves | fails the start, naming the address |
 | caches | reflectors | at once; each controller waits for its own kinds | never fails; readiness names kind and verb |
 | triggers | sources fill the queues, also on standbys | existing objects are queued | - |
 | lease | leader election, once the caches have synced | at once | retries |
 | workers | reconciles, once the lease is held | - | per key |
+| runnables | runnables, once the caches have synced and the lease is held if they need it | - | stops the manager |
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from prometheus_client.registry import Collector
@@ -31,6 +34,7 @@ from konverge.client import Client, ClientConfig, load_config
 from konverge.controller import Controller, Permission, RunningController
 from konverge.errors import NotFound
 from konverge.manager.background import background
+from konverge.manager.election_runner import ElectionRunner
 from konverge.manager.elector import STOPPED, LeaderElection, default_identity
 from konverge.manager.endpoints import Endpoints
 from konverge.manager.heartbeat import Heartbeat, LoopMonitor
@@ -38,6 +42,7 @@ from konverge.manager.leader_elections import LeaderCallback, LeaderElections
 from konverge.manager.lease_thread import LeaseThread
 from konverge.manager.monitoring import Monitoring
 from konverge.manager.preflight import warn_missing_permissions
+from konverge.manager.runnables import InterruptedWrites, OpenShared, Runnable, RunnableContext, record_write
 from konverge.manager.stages import Stage
 from konverge.manager.webhook_serving import WebhookServing, WebhookStages
 from konverge.objects import Key, Kind
@@ -66,6 +71,8 @@ class ManagerOptions:
     controller_elections: Mapping[str, LeaderElection | None] = field(default_factory=dict)
     leader_callbacks: tuple[LeaderCallback, ...] = ()
     metrics: tuple[Collector, ...] = ()
+    runnables: tuple[Runnable, ...] = ()
+    shared: tuple[OpenShared, ...] = ()
 
 
 class RunningManager:
@@ -99,6 +106,9 @@ class RunningManager:
         self._workers: asyncio.Task[None] | None = None
         self._drained = True
         self._last_applied = LastApplied()
+        self._shared: tuple[object, ...] = ()
+        self._leader_runnables: list[asyncio.Task[None]] = []
+        self._interrupted_writes = InterruptedWrites()
 
     def stages(self) -> tuple[Stage, ...]:
         """Return the stages, in order."""
@@ -108,11 +118,13 @@ class RunningManager:
             Stage("client", self._connect),
             Stage("events", self._run_recorder),
             Stage("preflight", self._check_permissions),
+            Stage("shared", self._open_shared),  # outlives everything that uses it
             *self._webhook_stages(),  # before the caches: stored objects may need our own conversion to be read
             Stage("caches", self._run_caches),
             Stage("triggers", self._run_sources),  # on standbys too, so that a new leader has its queues filled
             Stage("lease", self._run_elections),
             Stage("workers", self._run_workers),
+            Stage("runnables", self._run_runnables),
         )
 
     def _webhook_stages(self) -> tuple[Stage, ...]:
@@ -203,9 +215,23 @@ class RunningManager:
         elections = {one for one in self.options.controller_elections.values() if one is not None}
         leases = {Key(one.namespace or self._client.options.namespace, one.name) for one in elections}
         namespaces = self.options.namespaces
-        check = warn_missing_permissions(self._client, self._permissions, namespaces=namespaces, leases=leases)
+
+        def check() -> Coroutine[Any, Any, object]:
+            return warn_missing_permissions(self._client, self._permissions, namespaces=namespaces, leases=leases)
+
         async with background(_log_failure(check)):
             yield
+
+    @asynccontextmanager
+    async def _open_shared(self) -> AsyncGenerator[None]:
+        stack = AsyncExitStack()
+        try:
+            self._shared = tuple(
+                [await stack.enter_async_context(function(self._client)) for function in self.options.shared]
+            )
+            yield
+        finally:
+            await stack.aclose()  # without an error of the block: what runs at shutdown runs after an error too
 
     @asynccontextmanager
     async def _run_caches(self) -> AsyncGenerator[None]:
@@ -240,6 +266,16 @@ class RunningManager:
             finally:
                 await self._stop_workers(self.options.grace)
 
+    @asynccontextmanager
+    async def _run_runnables(self) -> AsyncGenerator[None]:
+        runnables = self.options.runnables
+        async with background(*(self._run(one) for one in runnables)) as tasks:
+            self._leader_runnables = [task for one, task in zip(runnables, tasks, strict=True) if one.leader_only]
+            try:
+                yield
+            finally:
+                await self._cancel_runnables(tasks, self.options.grace)
+
     # Helpers of the stages
 
     def _config(self) -> ClientConfig:
@@ -262,6 +298,7 @@ class RunningManager:
             field_manager=self.options.name,
             last_applied=self._last_applied,
             recorder=self.recorder,
+            shared=self._shared,
         )
         running = RunningController(controller, dependencies, observer=self.monitoring.controllers)
         running.register()
@@ -269,9 +306,12 @@ class RunningManager:
 
     async def _compete(self) -> None:
         """Run the elections once the caches have synced: a process without a current cache must not lead."""
+        await self._wait_for_caches()
+        await self.leader_elections.run()
+
+    async def _wait_for_caches(self) -> None:
         while not self._caches_synced():  # noqa: ASYNC110 - it waits for many conditions, and rarely
             await asyncio.sleep(_SYNC_POLL_INTERVAL)
-        await self.leader_elections.run()
 
     def _caches_synced(self) -> bool:
         """Report whether each collection is synced, or is of a kind that does not exist yet."""
@@ -289,6 +329,30 @@ class RunningManager:
         if election is not None:
             await election.leading.wait()
         await running.run_workers()
+
+    async def _run(self, runnable: Runnable) -> None:
+        assert self.cache is not None
+        client, election = self._client, self._own_election()
+        if runnable.leader_only and election is not None:
+            await election.leading.wait()
+            client = client.with_write_guard(election.fence).with_observers(self._interrupted_writes)
+        await self._wait_for_caches()
+        client = client.with_write_listener(partial(record_write, self.cache))
+        channels = {channel.name: channel for one in self._declared for channel in one.channels}
+        context = RunnableContext(runnable.name, client, self.cache, channels=channels, shared=self._shared)
+        try:
+            await runnable.function(context)
+        except Exception as error:
+            error.add_note(f"raised by the runnable {runnable.name}")
+            raise
+
+    async def _cancel_runnables(self, tasks: Sequence[asyncio.Task[None]], grace: float) -> None:
+        """Cancel runnables, and wait for the end of their cleanup for `grace` seconds."""
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=grace)
+        self._drained = self._drained and not self._interrupted_writes.any
 
     async def _stop_workers(self, grace: float) -> None:
         """Start no more reconciles, let those in flight end within `grace` seconds, and cancel the rest."""
@@ -309,6 +373,7 @@ class RunningManager:
         if reason == STOPPED:
             return
         self.lost_reason = reason
+        await self._cancel_runnables(self._leader_runnables, 0.0)
         await self._stop_workers(0.0)
         # A leader without workers would keep the other replicas from leading.
         self.leader_elections.stop(release=False)
@@ -316,9 +381,14 @@ class RunningManager:
 
     def _leading(self) -> asyncio.Event | None:
         """Return the event that is set while this process leads by the lease of the manager."""
+        election = self._own_election()
+        return None if election is None else election.leading
+
+    def _own_election(self) -> ElectionRunner | None:
+        """Return the election by the lease of the manager."""
         for election in self.leader_elections:
             if election.election is self.options.leader_election:
-                return election.leading
+                return election
         return None
 
     def _record_election(self, election: LeaderElection, reason: str, message: str) -> None:
@@ -330,8 +400,8 @@ class RunningManager:
             self.recorder.record(lease, reason=reason, message=message, action="Elect")
 
 
-async def _log_failure(check: Coroutine[Any, Any, Any]) -> None:
+async def _log_failure(check: Callable[[], Coroutine[Any, Any, object]]) -> None:
     try:
-        await check
+        await check()
     except Exception:
         _log.exception("preflight check failed")

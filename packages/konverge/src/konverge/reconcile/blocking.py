@@ -39,6 +39,10 @@ class BlockingContext:
         """Reject every call from now on: the reconcile has passed its deadline, or the process stops."""
         self._rejecting = True
 
+    def shared(self, type_: type[V]) -> V:
+        """Return the object of a type that the operator shares. It must be safe to use from a thread."""
+        return self._inner.shared(type_)
+
     def get(self, kind: type[T], name: str | Key, *, namespace: str | None = None) -> T | None:
         """Return one object from the cache, or None."""
         return self._wait(self._inner.get(kind, name, namespace=namespace))

@@ -29,6 +29,7 @@ from konverge.reconcile.hot_loops import HotLoopDetector
 from konverge.reconcile.journal import Run
 from konverge.reconcile.prune import AppliedObjects, prune
 from konverge.reconcile.recorder import EventRecorder, Reference
+from konverge.reconcile.shared import find_shared
 from konverge.reconcile.statuses import update_status
 from konverge.telemetry import ContextLogger
 
@@ -36,6 +37,7 @@ __all__ = ["Context", "ReconcileDependencies"]
 
 R = TypeVar("R", bound=AnyObject)
 T = TypeVar("T", bound=Resource)
+V = TypeVar("V")
 
 Objects: TypeAlias = list[T]
 
@@ -53,6 +55,7 @@ class ReconcileDependencies:
     notify_observed_generation: Callable[[Key, int], None] = lambda *_: None  # called when a status is written
     stopping: Callable[[], bool] = lambda: False  # whether the process stops
     hot_loops: HotLoopDetector = field(default_factory=lambda: HotLoopDetector(""))
+    shared: tuple[object, ...] = ()  # what the functions of `Operator(shared=...)` have opened
 
 
 class Context:
@@ -100,6 +103,13 @@ class Context:
     def stopping(self) -> bool:
         """Report whether the process stops, for long reconciles that can end early."""
         return self._dependencies.stopping()
+
+    def shared(self, type_: type[V]) -> V:
+        """Return the object of a type that the operator shares, such as an HTTP session.
+
+        Raises: ValueError when there is none.
+        """
+        return find_shared(self._dependencies.shared, type_)
 
     # Reading
 
