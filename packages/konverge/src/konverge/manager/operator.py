@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Operator"]
 
 
-class _Reconciled(tuple[Any, ...]):
+class _DefaultKinds(tuple[Any, ...]):
     """The default of `kinds`: the custom resources that the controllers reconcile."""
 
     __slots__ = ()
@@ -49,7 +49,7 @@ class Operator:
     name: str
     controllers: tuple[Controller[Any], ...]
     kinds: tuple[type[CustomResource[Any, Any]] | tuple[type[CustomResource[Any, Any]], ...], ...] = field(
-        default_factory=_Reconciled
+        default_factory=_DefaultKinds
     )
     webhooks: tuple[AdmissionWebhook[Any] | ConversionWebhook, ...] = ()
     samples: tuple[Path, ...] = ()
@@ -67,7 +67,7 @@ class Operator:
                 raise TypeError(f"{part} is a tuple: write {part}=(one, two), and {part}=(one,) for a single one")
         for controller in self.controllers:
             require_controller(controller)
-        if isinstance(self.kinds, _Reconciled):
+        if isinstance(self.kinds, _DefaultKinds):
             types = (one.type for one in self.controllers)
             found = (one for one in types if isinstance(one, type) and issubclass(one, CustomResource))
             object.__setattr__(self, "kinds", tuple(dict.fromkeys(found)))
