@@ -9,7 +9,15 @@ from konverge.cache import Event
 from konverge.k8s.apps.v1 import Deployment
 from konverge.k8s.core.v1 import ConfigMap, Secret
 from konverge.manager import Operator
-from konverge.triggers import Predicate, generation_changed, has_labels, labels_changed, to_keys
+from konverge.triggers import (
+    CacheReader,
+    Predicate,
+    generation_changed,
+    has_labels,
+    labels_changed,
+    to_keys,
+    to_referring,
+)
 from konverge.webhooks import AdmissionRequest, Deny, mutating, validating
 from mailboxes.api import Domain, Mailbox
 from mailboxes.reconciler import MailboxReconciler, count_mailboxes, log_domain
@@ -17,6 +25,10 @@ from mailboxes.reconciler import MailboxReconciler, count_mailboxes, log_domain
 
 def mailboxes_of(secret: Secret) -> Iterable[Key]:
     return [Key(secret.namespace, name) for name in secret.metadata.annotations]
+
+
+def mailboxes_with(config: ConfigMap, reader: CacheReader) -> Iterable[Key]:
+    return [mailbox.key for mailbox in reader.find(Mailbox, "image", config.data.get("image", ""))]
 
 
 def of_the_system(event: Event) -> bool:
@@ -42,6 +54,10 @@ mailboxes = (
     .owns(Deployment)
     .owns(ConfigMap, predicate=~has_labels("ignored"))
     .watches(Secret, to_keys(mailboxes_of, Secret), predicate=Predicate(of_the_system))
+    .watches(Secret, to_referring(Mailbox, index="secret"))
+    .watches(ConfigMap, to_keys(mailboxes_with, ConfigMap))
+    .index(Mailbox, "secret", ".spec.secret")
+    .index(Mailbox, "image", ".spec.image")
     .build(MailboxReconciler())
 )
 domains = controller_for(Domain).index(Mailbox, "image", ".spec.image").build(count_mailboxes)
