@@ -53,14 +53,17 @@ def module_of(origin: Path) -> str:
 
 
 def code_of(page: Path) -> str:
-    """Return the Python blocks of a page as one module in which every line has the number that it has in the page."""
+    """Return the Python blocks of a page as one module in which every line has the number that it has in the page.
+
+    A block may import again what an earlier one imported, so that readers can begin at any section.
+    """
     text = page.read_text()
     lines = [""] * (text.count("\n") + 1)
     for block in BLOCK.finditer(text):
         start = text.count("\n", 0, block.start(1))
         code = block[1].splitlines()
         lines[start : start + len(code)] = code
-    return "\n".join(lines)
+    return "\n".join([*lines, "# pyright: reportDuplicateImport=false"])
 
 
 def run(command: list[str], folder: Path, environment: dict[str, str] | None = None) -> str:
