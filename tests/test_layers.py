@@ -37,6 +37,7 @@ LAYERS: dict[str, list[set[str]]] = {
         {"http"},
         {"embedded_server"},
         {"clock", "server_messages", "status_writes"},
+        {"volumes"},
         {"workloads", "garbage", "namespaces", "nodes"},
         {"embedded_cluster"},
         {"testing"},

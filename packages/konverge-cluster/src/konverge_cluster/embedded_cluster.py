@@ -20,6 +20,7 @@ from konverge_cluster.embedded_server import EmbeddedServer
 from konverge_cluster.garbage import GarbageCollector
 from konverge_cluster.namespaces import namespace_controllers
 from konverge_cluster.nodes import Behavior, SimulatedNodes
+from konverge_cluster.volumes import create_default_class, provisioner_controllers, volume_controllers
 from konverge_cluster.workloads import workload_controllers
 
 __all__ = ["EmbeddedCluster"]
@@ -30,7 +31,8 @@ _CONTROLLERS = "kube-controller-manager"
 class EmbeddedCluster:
     """The embedded API server with the built-in controllers, garbage collection and simulated nodes.
 
-    A Deployment becomes ready, and dependents of a deleted owner are removed.
+    A Deployment becomes ready, dependents of a deleted owner are removed, and claims get volumes from a simulated
+    provisioner (the storage class `standard` exists from the start).
 
     Promises: inside `async with` the controllers and the nodes run. Without `listen` there is no socket, so a cluster
     also runs on virtual time. After `async with` no task, socket or file is left.
@@ -75,6 +77,7 @@ class EmbeddedCluster:
     async def __aenter__(self) -> Self:
         self._parts.push_async_callback(self.server.stop)  # runs last, after all its clients have stopped
         try:
+            await create_default_class(self._own_client())
             await self._parts.enter_async_context(GarbageCollector(self._own_client()).running())
             await self._parts.enter_async_context(self._controllers().running())
             await self._parts.enter_async_context(self.nodes.running())
@@ -98,4 +101,5 @@ class EmbeddedCluster:
             *namespace_controllers(root_ca=lambda: self.server.authority.certificate.decode(), clock=self._clock)
         )
         manager.add(*workload_controllers(clock=self._clock))
+        manager.add(*volume_controllers(clock=self._clock), *provisioner_controllers(clock=self._clock))
         return manager

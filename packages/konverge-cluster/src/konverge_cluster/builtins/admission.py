@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from konverge.objects.quantities import Quantity
 from konverge_cluster.api import status_errors
 from konverge_cluster.api.admission import Admission, AdmissionRequest
 from konverge_cluster.api.cluster import Cluster, decode
@@ -16,7 +17,9 @@ from konverge_cluster.api.strategy import Document
 from konverge_cluster.api.topology import topology_labels
 
 __all__ = [
+    "DefaultStorageClass",
     "DefaultTolerationSeconds",
+    "PersistentVolumeClaimResize",
     "PodTopologyLabels",
     "Priority",
     "RuntimeClass",
@@ -32,6 +35,12 @@ _NOT_READY: Final = "node.kubernetes.io/not-ready"
 _UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 _TOLERATION_SECONDS: Final = 300
 _PRIORITY_CLASSES: Final = ("scheduling.k8s.io", "priorityclasses")
+_STORAGE_CLASSES: Final = ("storage.k8s.io", "storageclasses")
+_BETA_STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+_DEFAULT_CLASS_MARKS: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
 _SYSTEM_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 _TOKEN_SECONDS: Final = 3607
@@ -46,7 +55,12 @@ def builtin_admission(cluster: Cluster, *, service_accounts: bool = False) -> li
     accounts: list[Admission] = [ServiceAccount(cluster.lookup)] if service_accounts else []
     pods: list[Admission] = [Priority(cluster), DefaultTolerationSeconds()]
     last: list[Admission] = [RuntimeClass(cluster.lookup), PodTopologyLabels(cluster.lookup)]
-    return [*accounts, TaintNodesByCondition(), *pods, StorageObjectInUseProtection(), *last]
+    volumes: list[Admission] = [
+        DefaultStorageClass(cluster),
+        StorageObjectInUseProtection(),
+        PersistentVolumeClaimResize(cluster.lookup),
+    ]
+    return [*accounts, TaintNodesByCondition(), *pods, *volumes, *last]
 
 
 def _is_new(request: AdmissionRequest, group: str, plural: str) -> bool:
@@ -282,3 +296,78 @@ class StorageObjectInUseProtection(_MutatingPlugin):
         finalizers = metadata.get("finalizers", [])
         if finalizer not in finalizers:
             metadata["finalizers"] = [*finalizers, finalizer]
+
+
+class DefaultStorageClass(_MutatingPlugin):
+    """Set the default storage class on a claim without one: the newest class that is marked as the default."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._classes = cluster.storage.collection(_STORAGE_CLASSES)
+
+    def handles(self, request: AdmissionRequest) -> bool:
+        return _is_new(request, "", "persistentvolumeclaims")
+
+    async def mutate(self, request: AdmissionRequest) -> None:
+        claim = _object(request)
+        annotations = claim["metadata"].get("annotations") or {}
+        if _BETA_STORAGE_CLASS in annotations or "storageClassName" in claim["spec"]:
+            return
+        name = self._default_class()
+        if name:
+            claim["spec"]["storageClassName"] = name
+
+    def _default_class(self) -> str:
+        documents = (decode(entry.raw)["metadata"] for entry in self._classes.entries())
+        marked = [each for each in documents if _is_marked_default(each.get("annotations") or {})]
+        by_name = sorted(marked, key=lambda each: str(each["name"]))
+        newest = max(by_name, key=lambda each: str(each["creationTimestamp"]), default={"name": ""})
+        return str(newest["name"])
+
+
+def _is_marked_default(annotations: dict[str, str]) -> bool:
+    return any(annotations.get(mark) == "true" for mark in _DEFAULT_CLASS_MARKS)
+
+
+class PersistentVolumeClaimResize:
+    """Reject an expansion of a claim that is not bound, or whose class does not allow it."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        self._lookup = lookup
+
+    def handles(self, request: AdmissionRequest) -> bool:
+        is_update = request.operation == "UPDATE" and request.old_object is not None
+        return is_update and _is_write(request, "", "persistentvolumeclaims")
+
+    async def mutate(self, request: AdmissionRequest) -> None:
+        """Change nothing."""
+
+    async def validate(self, request: AdmissionRequest) -> None:
+        assert request.old_object is not None
+        old, new = request.old_object, _object(request)
+        if _storage_request(new) <= _storage_request(old):
+            return
+        if old.get("status", {}).get("phase") != "Bound":
+            raise self._forbidden(request, "Only bound persistent volume claims can be expanded")
+        if not self._can_expand(_claim_class(old), _claim_class(new)):
+            reason = (
+                "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must"
+                " support resize"
+            )
+            raise self._forbidden(request, reason)
+
+    def _can_expand(self, old: str, new: str) -> bool:
+        found = self._lookup(*_STORAGE_CLASSES, "", new) if new and new == old else None
+        return found is not None and bool(found.get("allowVolumeExpansion"))
+
+    @staticmethod
+    def _forbidden(request: AdmissionRequest, reason: str) -> Exception:
+        return status_errors.forbidden("", "persistentvolumeclaims", request.name, reason)
+
+
+def _storage_request(claim: Document) -> Quantity:
+    return Quantity(claim["spec"].get("resources", {}).get("requests", {}).get("storage", "0"))
+
+
+def _claim_class(claim: Document) -> str:
+    annotations = claim["metadata"].get("annotations") or {}
+    return str(annotations.get(_BETA_STORAGE_CLASS) or claim["spec"].get("storageClassName", ""))
