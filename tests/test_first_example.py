@@ -6,6 +6,8 @@ import asyncio
 import re
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,9 +41,18 @@ def test_konverge_dev_runs_the_first_example(dev: Program) -> None:
     dev.read_until("watching")
     asyncio.run(create_and_restore(dev.folder / "konverge.kubeconfig"))
     dev.read_until("Greeting default/world")
+    assert "greeting  default/world\n" in why(dev)
+    assert "owns ConfigMap: ConfigMap default/world deleted" in why(dev, "Greeting", "world")
+    assert "(it has that of default/world)" in why(dev, "greeting", "nobody")
     output = dev.end(signal.SIGINT)
     assert output.endswith("stopped, nothing is left behind\n")
     assert "ERROR" not in output
+
+
+def why(dev: Program, *arguments: str) -> str:
+    """Return the output of `konverge why`, which finds the address of the operator by itself."""
+    command = [sys.executable, "-m", "konverge", "why", *arguments]
+    return subprocess.run(command, cwd=dev.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
 
 
 async def create_and_restore(kubeconfig: Path) -> None:

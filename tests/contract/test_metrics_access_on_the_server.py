@@ -57,7 +57,7 @@ async def serving(config: ClientConfig) -> AsyncIterator[ProbeServer]:
         await side.call(server.stop)
 
 
-def _nothing_but_why(controller: str, key: Key) -> Any:
+def _nothing_but_why(controller: str, key: Key | None) -> Any:
     return [{"controller": controller, "key": str(key)}]
 
 

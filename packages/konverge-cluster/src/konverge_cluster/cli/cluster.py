@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from konverge.cli.dev_address import write_dev_address
 from konverge.cli.options import PORT, option
 from konverge.errors import KonvergeError
 
@@ -123,14 +124,19 @@ async def _cluster(port: int, count: int, kubeconfig: Path, behaviors: tuple[Beh
 
 
 @contextmanager
-def temporary_kubeconfig(running: EmbeddedCluster, path: Path) -> Iterator[None]:
-    """Write a kubeconfig, and remove it after the block; never overwrite or remove a file of another cluster."""
+def temporary_kubeconfig(running: EmbeddedCluster, path: Path, *, operator: str = "") -> Iterator[None]:
+    """Write a kubeconfig, and remove it after the block; never overwrite or remove a file of another cluster.
+
+    `operator` is the address of an operator that `konverge why` will find in the kubeconfig.
+    """
     try:
         if path.exists() and not _is_replaceable(path.read_bytes()):
             raise click.ClickException(
                 f"{path} already exists and does not belong to a konverge cluster (use another --kubeconfig)"
             )
         running.write_kubeconfig(path)
+        if operator:
+            write_dev_address(path, operator)
         written = path.read_bytes()
     except OSError as error:
         raise click.ClickException(f"cannot write kubeconfig {path}: {error.strerror or error}") from error

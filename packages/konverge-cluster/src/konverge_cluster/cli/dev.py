@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from konverge.cli.child_processes import ChildProcess
+from konverge.cli.dev_address import DEV_KUBECONFIG
 from konverge.cli.options import PORT, option
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DevProcess", "dev"]
 
-_KUBECONFIG = Path("konverge.kubeconfig")
+_KUBECONFIG = Path(DEV_KUBECONFIG)
 _POLL_INTERVAL = 0.5
 _GRACE = 10.0
 _LOG_LINES = 10
@@ -106,10 +107,10 @@ async def _dev(process: DevProcess, folder: Path, kubeconfig: Path, *, port: int
             await running.listen(port=port)
         except OSError as error:
             raise click.ClickException(f"cannot listen on port {port}: {error.strerror or error}") from error
-        with temporary_kubeconfig(running, kubeconfig):
+        with temporary_kubeconfig(running, kubeconfig, operator=process.address):
             click.echo(f"API server   {running.server.url}")
             click.echo(f"kubeconfig   {kubeconfig}")
-            click.echo(f"try          konverge why KIND NAMESPACE/NAME --address {process.address}")
+            click.echo(f"try          kubectl --kubeconfig {kubeconfig} get crds; {_why_command(kubeconfig)}")
             click.echo(f"watching     {folder}; Ctrl-C stops it.")
             with open_view(plain=process.log is None) as view:
                 async with _run_process(process):
@@ -145,6 +146,11 @@ async def _loop(process: DevProcess, folder: Path, client: Client, view: View, s
         with suppress(TimeoutError):
             async with asyncio.timeout(_POLL_INTERVAL):
                 await stopped.wait()
+
+
+def _why_command(kubeconfig: Path) -> str:
+    """Return the command that asks this operator; `konverge why` finds the default kubeconfig by itself."""
+    return f"{'' if kubeconfig == _KUBECONFIG else f'KUBECONFIG={kubeconfig} '}konverge why"
 
 
 def _free_port() -> int:

@@ -14,11 +14,11 @@ import click
 import yaml
 
 from konverge.cli.child import exit_with_parent
+from konverge.cli.crd_installation import install_crds
 from konverge.cli.loopback_webhooks import serve_loopback_webhooks
 from konverge.cli.targets import load_operator
-from konverge.client import Client, has_condition, load_config
+from konverge.client import Client, load_config
 from konverge.errors import AlreadyExists, KonvergeError
-from konverge.k8s.apiextensions.v1 import CustomResourceDefinition
 from konverge.manager import Operator
 from konverge.manager.signals import stop_on_signals
 from konverge.objects import Unstructured
@@ -54,19 +54,13 @@ async def _install_and_run(operator: Operator, kubeconfig: str, address: str) ->
 
 @asynccontextmanager
 async def _install(client: Client, operator: Operator) -> AsyncGenerator[None]:
-    await _apply(client, operator.crds())
+    await install_crds(client, operator.crds())
     if not operator.webhooks:
         yield
         return
     async with serve_loopback_webhooks(client, operator, None, name=operator.name) as address:
-        await _apply(client, operator.crds(address))
+        await install_crds(client, operator.crds(address))
         yield
-
-
-async def _apply(client: Client, crds: list[Unstructured]) -> None:
-    for crd in crds:
-        await client.apply(crd, force=True)
-        await client.wait_for(CustomResourceDefinition, crd.name, has_condition("Established"))
 
 
 async def _create_sample(client: Client, sample: Unstructured) -> None:

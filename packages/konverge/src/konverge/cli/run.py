@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 import socket
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from konverge.cli.options import PORT, host, lease_seconds, namespace, object_name, option, seconds
 from konverge.cli.targets import load_operator
 from konverge.errors import KonvergeError
+
+if TYPE_CHECKING:
+    from konverge.client import ClientConfig
+    from konverge.manager import Operator
+    from konverge.webhooks import Address
 
 __all__ = ["run"]
 
@@ -33,6 +41,14 @@ _NAME = {"metavar": "NAME"}
     type=namespace,
     help="Watch only this namespace; may be repeated (in the variable: separated by spaces).",
     **_NAME,
+)
+@option("--install-crds", is_flag=True, help="Install the CRDs of the operator's kinds first, or update them.")
+@option(
+    "--cache-sync-timeout",
+    type=seconds,
+    default=0.0,
+    help="Exit when a cache is not synced after this many seconds; 0 waits.",
+    **_SECONDS,
 )
 @option("--leader-elect/--no-leader-elect", default=False, help="Reconcile only while this process is the leader.")
 @option("--lease-name", type=object_name, help="Name of the Lease; the operator's name by default.", **_NAME)
@@ -68,13 +84,51 @@ def run(target: str, **options: Any) -> None:
     configure_logging(options["log_format"], options["log_level"].upper())
     try:
         config = load_config(kubeconfig=options["kubeconfig"], context=options["context"])
+        operator = _with_timeout(operator, options["cache_sync_timeout"])
+        asyncio.run(_prepare(config, operator, target, options))
         manager = operator.manager(config, **_manager_options(operator.name, options))
         if options["webhook_port"] and operator.webhooks:
-            own_namespace = os.environ.get("POD_NAMESPACE") or config.namespace
-            manager.serve_webhooks(operator.serving(own_namespace, port=options["webhook_port"]))
+            manager.serve_webhooks(operator.serving(_own_namespace(config), port=options["webhook_port"]))
         manager.run()
     except (KonvergeError, ValueError) as error:
         raise click.ClickException(str(error)) from error
+
+
+def _with_timeout(operator: Operator, timeout: float) -> Operator:
+    """Return the operator with this cache-sync timeout for each controller; 0 leaves them as they are."""
+    if not timeout:
+        return operator
+    return replace(
+        operator, controllers=tuple(replace(one, cache_sync_timeout=timeout) for one in operator.controllers)
+    )
+
+
+async def _prepare(config: ClientConfig, operator: Operator, target: str, options: dict[str, Any]) -> None:
+    """Install CRDs if requested, and log what will keep the operator from its work."""
+    from konverge.cli.crd_installation import install_crds
+    from konverge.cli.server_check import check_server
+    from konverge.cli.start_check import start_warnings
+    from konverge.client import Client
+
+    if options["install_crds"]:
+        await check_server(config)
+        async with Client.connect(config) as client:
+            await install_crds(client, operator.crds(_webhook_address(config, operator, options)))
+    for warning in await start_warnings(config, operator, target, options["namespaces"]):
+        logging.getLogger("konverge.run").warning(warning)
+
+
+def _webhook_address(config: ClientConfig, operator: Operator, options: dict[str, Any]) -> Address | None:
+    """Return the address of the conversion webhook in CRDs; None if this process serves no webhooks."""
+    from konverge.webhooks import Address
+
+    if not (options["webhook_port"] and operator.webhooks):
+        return None
+    return Address(service=f"{operator.name}-webhooks", namespace=_own_namespace(config))
+
+
+def _own_namespace(config: ClientConfig) -> str:
+    return os.environ.get("POD_NAMESPACE") or config.namespace
 
 
 def _check_ports(options: dict[str, Any], *, webhooks: bool) -> None:

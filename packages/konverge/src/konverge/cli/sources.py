@@ -4,7 +4,8 @@
 loaded from its path. Rules:
 
 1. A file in a package is a module of that package: `shop/operator.py` is `shop.operator`, so relative imports work.
-   Below the working directory a folder is a package even without `__init__.py`.
+   Below the working directory a folder is a package even without `__init__.py`, except for `src`: the names of modules
+   in `src/shop` start with `shop`.
 2. The folder of the file, and the folder that contains its package, are importable.
 3. A loaded module is never replaced. If its name is already in use, the module of the file gets a suffix.
 4. An error while a file is loaded is reported in one line, with the file and the line of the author's code.
@@ -55,7 +56,7 @@ def import_root(file: Path) -> Path:
     while (root / _INIT).is_file() and root.parent != root:
         root = root.parent
     if root.is_relative_to(Path.cwd()):
-        root = Path.cwd()
+        root = _source_folder(file)
     # A module name cannot contain a dot, so a folder with one is the outermost package or not part of the name.
     for folder in file.parents:
         if folder == root:
@@ -63,6 +64,13 @@ def import_root(file: Path) -> Path:
         if "." in folder.name:
             return folder.parent if (folder / _INIT).is_file() else folder
     return root
+
+
+def _source_folder(file: Path) -> Path:
+    """Return the working directory; for a file below its src folder that folder, unless it is a package."""
+    source = Path.cwd() / "src"
+    is_layout = file.is_relative_to(source) and not (source / _INIT).is_file()
+    return source if is_layout else Path.cwd()
 
 
 @contextmanager

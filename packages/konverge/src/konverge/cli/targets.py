@@ -63,8 +63,9 @@ def source_of(place: str) -> Path | None:
     if not place.strip():
         raise click.UsageError("TARGET is empty: use a package, file or module that defines `operator`")
     # A module below the working directory is loaded from its file, so that no other module of that name precedes it.
+    # In a project with a src folder, modules are below that folder.
     below = place.replace(".", "/")
-    for path in (place, below, f"{below}.py"):
+    for path in (place, below, f"{below}.py", f"src/{below}", f"src/{below}.py"):
         if os.path.exists(path):
             return _file_at(Path(path).resolve(), path)
     if not all(part.isidentifier() for part in place.split(".")) or not _is_installed(place):

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import click
 
+from konverge.cli.dev_address import DEV_KUBECONFIG, read_dev_address
 from konverge.cli.options import host, option
 from konverge.cli.targets import short_repr
 from konverge.objects import Key
 
 __all__ = ["why"]
 
+_DEFAULT_ADDRESS = "127.0.0.1:8080"
 _CONNECT_TIMEOUT = 5.0
 _RESPONSE_TIMEOUT = 10.0
 
@@ -37,43 +41,62 @@ def _controller(text: str) -> str:
 def _key(text: str) -> Key:
     try:
         if not text.isprintable() or text != text.strip():
-            raise ValueError(
-                f"{short_repr(text)} is not a valid key: write 'namespace/name', or 'name' for a cluster-scoped object"
-            )
+            raise ValueError(f"{short_repr(text)} is not a valid key: write 'namespace/name', or 'name'")
         return Key.parse(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
 
 
-@click.command(context_settings={"show_default": True})
-@click.argument("controller", type=_controller)
-@click.argument("key", type=_key)
+@click.command()
+@click.argument("controller", type=_controller, required=False)
+@click.argument("key", type=_key, required=False)
 @option(
     "--address",
     type=_address,
-    default="127.0.0.1:8080",
     metavar="HOST:PORT",
-    help="Address of the operator's metrics; use kubectl port-forward for a remote one.",
+    help="Address of the operator's metrics, that of a running `konverge dev` or 127.0.0.1:8080 by default; use"
+    " kubectl port-forward for a remote one.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def why(controller: str, key: Key, address: tuple[str, int], as_json: bool) -> None:
+def why(controller: str | None, key: Key | None, address: tuple[str, int] | None, as_json: bool) -> None:
     """Show why an object was last reconciled: the trigger, the reads and writes, and the result.
 
-    CONTROLLER is the name of a controller or its kind. KEY is namespace/name, or name for a cluster-scoped object.
+    CONTROLLER is the name of a controller or its kind. KEY is namespace/name, or name for an object in the default
+    namespace or without one. Without KEY, the objects that have a history are listed.
 
     Example: konverge why WebApp shop/web
     """
-    path = "/".join(quote(part, safe="") for part in (controller, key.namespace, key.name) if part)
-    entries = asyncio.run(_fetch(address, f"/debug/why/{path}"))
+    parts = (controller, *((key.namespace, key.name) if key else ()))
+    path = "/".join(["/debug/why", *(quote(part, safe="") for part in parts if part)])
+    found = asyncio.run(_fetch(address or _find_address(), path, list if key else dict))
     if as_json:
-        click.echo(json.dumps(entries, indent=2))
-        return
-    from konverge.reconcile.journal_texts import render
+        click.echo(json.dumps(found, indent=2))
+    elif isinstance(found, dict):
+        _print_keys(found)
+    else:
+        from konverge.reconcile.journal_texts import render
 
-    click.echo(render(entries), nl=False)
+        click.echo(render(found), nl=False)
 
 
-async def _fetch(address: tuple[str, int], path: str) -> list[dict[str, Any]]:
+def _print_keys(controllers: dict[str, Any]) -> None:
+    for name, keys in controllers.items():
+        for key in keys or ["nothing reconciled yet"]:
+            click.echo(f"{name}  {key}")
+    if not controllers:
+        click.echo("this operator has no controllers")
+
+
+def _find_address() -> tuple[str, int]:
+    """Return the address of a `konverge dev` that runs here, or of an operator with default options."""
+    for file in (*filter(None, os.environ.get("KUBECONFIG", "").split(os.pathsep)), DEV_KUBECONFIG):
+        found = read_dev_address(Path(file))
+        if found:
+            return _address(found)
+    return _address(_DEFAULT_ADDRESS)
+
+
+async def _fetch(address: tuple[str, int], path: str, type_: type[Any]) -> Any:
     place = f"{address[0]}:{address[1]}"
     try:
         head, body = await _get(address, path)
@@ -88,15 +111,17 @@ async def _fetch(address: tuple[str, int], path: str) -> list[dict[str, Any]]:
     if " 200 " not in f"{status} ":
         message = " ".join(body.decode(errors="replace").split())[:300]
         raise click.ClickException(f"{place}{path}: {message or status}")
-    return _entries(body, place)
+    return _entries(body, place, type_)
 
 
-def _entries(body: bytes, place: str) -> list[dict[str, Any]]:
+def _entries(body: bytes, place: str, type_: type[Any]) -> Any:
     try:
         entries = json.loads(body)
     except ValueError:
         entries = None
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+    # Histories are lists of objects, and the known keys are lists by controller.
+    values = entries.values() if isinstance(entries, dict) else entries
+    if not isinstance(entries, type_) or not all(isinstance(one, dict if type_ is list else list) for one in values):
         raise _not_an_operator(place)
     return entries
 

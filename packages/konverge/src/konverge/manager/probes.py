@@ -3,7 +3,8 @@
     /healthz /readyz              "ok", or the checks that failed; ?verbose shows all, ?exclude=name leaves one out
     /healthz/<name>               one check
     /metrics                      in the format of the Accept header
-    /debug/why/<controller>/<namespace>/<name>     JSON; without the namespace for cluster-scoped kinds
+    /debug/why/<controller>/<namespace>/<name>     JSON; the namespace may be left out
+    /debug/why /debug/why/<controller>             the keys that have a history, by controller
 
 Rules:
 
@@ -39,10 +40,14 @@ __all__ = ["ProbeServer", "Why", "split_address"]
 
 _log = logging.getLogger("konverge.manager")
 
-Why: TypeAlias = Callable[[str, Key], Any | Awaitable[Any]]
-"""Called with controller and key; returns plain JSON values, or None when it has no history of them."""
+Why: TypeAlias = Callable[[str, Key | None], Any | Awaitable[Any]]
+"""Called with controller and key; returns plain JSON values, or nothing when it has no history of them.
+
+Without a key it returns the keys that have a history, by controller; for all controllers if the name is "".
+"""
 
 _SHUTDOWN_TIMEOUT: Final = 1.0
+_MAX_NAMED: Final = 10
 _TEXT: Final = "text/plain; charset=utf-8"
 
 
@@ -156,6 +161,8 @@ class ProbeServer:
                 return self._probe(request, which, rest)
             case ["metrics"] if self._registry is not None:
                 return await self._reject(request) or self._metrics(request)
+            case ["debug", "why", *controllers] if self._why is not None and len(controllers) < 2:
+                return await self._reject(request) or await self._known(*controllers)
             case ["debug", "why", controller, *key] if self._why is not None and 0 < len(key) < 3:
                 return await self._reject(request) or await self._history(controller, Key(*["", *key][-2:]))
         return _text(404, "not found\n")
@@ -185,14 +192,31 @@ class ProbeServer:
         return web.Response(body=encode(self._registry), headers={"Content-Type": content_type})
 
     async def _history(self, controller: str, key: Key) -> web.Response:
+        history = await self._call_why(controller, key)
+        if history:
+            return _json(history)
+        known = await self._call_why(controller, None)
+        if known is None:
+            return await self._unknown_controller(controller)
+        keys = ", ".join(key for keys in known.values() for key in keys[:_MAX_NAMED]) or "no keys"
+        return _text(404, f"no reconcile history of {controller} {key} (it has that of {keys})\n")
+
+    async def _known(self, controller: str = "") -> web.Response:
+        known = await self._call_why(controller, None)
+        return await self._unknown_controller(controller) if known is None else _json(known)
+
+    async def _unknown_controller(self, controller: str) -> web.Response:
+        names = ", ".join(await self._call_why("", None) or ()) or "none"
+        return _text(404, f"there is no controller {controller!r} (there are: {names})\n")
+
+    async def _call_why(self, controller: str, key: Key | None) -> Any:
         assert self._why is not None
-        history = self._why(controller, key)
-        if inspect.isawaitable(history):
-            history = await history
-        if history is None:
-            return _text(404, f"no reconcile history of {controller} {key}\n")
-        body = json.dumps(history, indent=2, default=str) + "\n"
-        return web.Response(text=body, content_type="application/json")
+        found = self._why(controller, key)
+        return await found if inspect.isawaitable(found) else found
+
+
+def _json(value: Any) -> web.Response:
+    return web.Response(text=json.dumps(value, indent=2, default=str) + "\n", content_type="application/json")
 
 
 def _one_check(report: Report, name: str) -> web.Response:

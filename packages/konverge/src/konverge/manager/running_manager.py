@@ -54,6 +54,7 @@ _log = logging.getLogger("konverge.manager")
 
 _SYNC_POLL_INTERVAL = 0.25
 _RECORDER_GRACE = 2.0
+_MAX_KEYS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +153,24 @@ class RunningManager:
                 return running.journal.why(key)
         return None
 
+    def find_history(self, controller: str, key: Key | None) -> Any:
+        """Return the history of a key, or without a key the keys that have one, by controller; None for nothing.
+
+        `controller` is the name or the kind of a controller in any case, or "" for all of them. Without a namespace, a
+        key of a namespaced kind is in the default namespace.
+        """
+        named = controller.lower()
+        found = [one for one in self.controllers if named in ("", one.controller.name.lower(), _kind_name(one))]
+        if key is None:
+            return {one.controller.name: _journal_keys(one) for one in found} if found or not named else None
+        for one in found:
+            namespace = key.namespace
+            if one.controller.kind.namespaced and not namespace:
+                namespace = self._client.options.namespace or "default"
+            if history := one.journal.why(Key(namespace, key.name)):
+                return history
+        return None
+
     # The stages
 
     @asynccontextmanager
@@ -174,7 +193,10 @@ class RunningManager:
             yield
             return
         probes = self.options.endpoints.server(
-            self.monitoring.health, registry=self.monitoring.registry, why=self.why, connect=self._connect_client
+            self.monitoring.health,
+            registry=self.monitoring.registry,
+            why=self.find_history,
+            connect=self._connect_client,
         )
         await self._thread.call(probes.start)
         try:
@@ -398,6 +420,14 @@ class RunningManager:
                 api_version="coordination.k8s.io/v1", kind="Lease", name=election.name, namespace=namespace
             )
             self.recorder.record(lease, reason=reason, message=message, action="Elect")
+
+
+def _kind_name(running: RunningController[Any]) -> str:
+    return running.controller.kind.kind.lower()
+
+
+def _journal_keys(running: RunningController[Any]) -> list[str]:
+    return [str(key) for key in running.journal.list_keys()[:_MAX_KEYS]]
 
 
 async def _log_failure(check: Callable[[], Coroutine[Any, Any, object]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from konverge.cli import main
+from konverge.cli.dev_address import read_dev_address, write_dev_address
 from konverge.cli.run import run as run_command
 
 OPERATOR = """
@@ -158,7 +160,7 @@ def test_help_names_the_variable_of_every_option() -> None:
     for parameter in run_command.params:
         if parameter.envvar:
             assert str(parameter.envvar) in "".join(printed.split())
-    assert sum(parameter.envvar is not None for parameter in run_command.params) == 14
+    assert sum(parameter.envvar is not None for parameter in run_command.params) == 16
 
 
 # konverge why
@@ -179,7 +181,7 @@ def test_an_invalid_controller_name_is_refused(controller: str) -> None:
 def test_an_invalid_key_is_refused(key: str) -> None:
     result = why("WebApp", key)
     assert result.exit_code == 2
-    assert "write 'namespace/name', or 'name' for a cluster-scoped object" in result.output
+    assert "write 'namespace/name', or 'name'" in result.output
 
 
 @pytest.mark.parametrize("address", ["", "8080x", "localhost", "localhost:", "localhost:0", "a:65536", "a b:80", "h:٣"])
@@ -243,7 +245,32 @@ def test_an_error_of_the_operator_is_reported_in_one_line() -> None:
 
 
 def test_names_are_quoted_in_the_request() -> None:
-    with answering(b"HTTP/1.1 200 OK\r\n\r\n[]") as (address, requests):
+    with answering(b"HTTP/1.1 200 OK\r\n\r\n[{}]") as (address, requests):
         result = why("Role?x", "shop/system:reader#1", "--address", address)
     assert result.exit_code == 0, result.output
     assert requests[0].startswith(b"GET /debug/why/role%3Fx/shop/system%3Areader%231 HTTP/1.0\r\n")
+
+
+def test_without_a_key_the_known_keys_are_listed() -> None:
+    body = b'{"webapp": ["shop/web", "shop/api"], "node": []}'
+    with answering(b"HTTP/1.1 200 OK\r\n\r\n" + body) as (address, requests):
+        result = why("--address", address)
+    assert result.output == "webapp  shop/web\nwebapp  shop/api\nnode  nothing reconciled yet\n"
+    assert requests[0].startswith(b"GET /debug/why HTTP/1.0\r\n")
+
+
+@pytest.mark.parametrize("by_variable", [True, False])
+def test_a_running_dev_is_found_by_its_kubeconfig(by_variable: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = Path("other.kubeconfig" if by_variable else "konverge.kubeconfig")
+    file.write_text("clusters: [{name: konverge, cluster: {server: 'https://127.0.0.1:1'}}]")
+    if by_variable:
+        monkeypatch.setenv("KUBECONFIG", f"missing{os.pathsep}{file}")
+    with answering(b"HTTP/1.1 200 OK\r\n\r\n{}") as (address, _):
+        write_dev_address(file, address)
+        assert why("webapp").output == "this operator has no controllers\n"
+
+
+@pytest.mark.parametrize("content", ["", "clusters: 3", "- a", "clusters: [{cluster: {extensions: [{}]}}]", "a: ["])
+def test_a_kubeconfig_without_an_address_is_ignored(content: str) -> None:
+    Path("konverge.kubeconfig").write_text(content)
+    assert read_dev_address(Path("konverge.kubeconfig")) == ""

@@ -91,6 +91,18 @@ def test_relative_imports_work_in_a_package_of_any_name(folder: str, init: bool)
     assert load_operator(folder.replace("/", ".")).name == "related"
 
 
+@pytest.mark.parametrize("target", ["grocer", "grocer.operator", "src/grocer", "src/grocer/operator.py"])
+def test_a_project_with_a_src_folder_imports_its_own_package(target: str) -> None:
+    write("src/grocer/__init__.py", "")
+    write("src/grocer/names.py", "NAME = 'grocer-operator'")
+    write("src/grocer/operator.py", "from grocer.names import NAME\n" + PLAIN.replace("{name!r}", "NAME"))
+
+    found = load_operator(target)
+
+    assert found.name == "grocer-operator"
+    assert sys.modules["grocer.operator"].operator is found, "it is the module that `import grocer.operator` returns"
+
+
 def test_a_module_of_a_package_keeps_its_dotted_name() -> None:
     write("store/__init__.py", "")
     write(

@@ -90,7 +90,8 @@ async def test_a_check_that_breaks_is_a_failed_check() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/healthz/none", "/healthz/ping/more", "/metrics", "/debug/why/c/n/x", "/nothing", "/debug"]
+    "path",
+    ["/", "/healthz/none", "/healthz/ping/more", "/metrics", "/debug/why/c/n/x", "/debug/why", "/nothing", "/debug"],
 )
 async def test_an_unknown_path_is_not_found(path: str) -> None:
     async with serving() as server:
@@ -127,10 +128,13 @@ async def test_metrics_come_in_the_requested_format() -> None:
 
 
 async def test_why_is_called_with_controller_and_key_and_returned_as_json() -> None:
-    calls: list[tuple[str, Key]] = []
+    calls: list[tuple[str, Key | None]] = []
+    known = {"webapp": ["shop/web"], "node": []}
 
-    async def why(controller: str, key: Key) -> Any:
+    async def why(controller: str, key: Key | None) -> Any:
         calls.append((controller, key))
+        if key is None:
+            return known if not controller else {controller: known[controller]} if controller in known else None
         return None if key.name == "unknown" else [{"trigger": "owns Deployment"}]
 
     async with serving(why=why) as server:
@@ -139,13 +143,20 @@ async def test_why_is_called_with_controller_and_key_and_returned_as_json() -> N
         assert json.loads(response.text) == [{"trigger": "owns Deployment"}]
         assert (await get(server.port, "/debug/why/node/node%2D1")).status == 200
         missing = await get(server.port, "/debug/why/webapp/shop/unknown")
-        assert (missing.status, missing.text) == (404, "no reconcile history of webapp shop/unknown\n")
+        assert (missing.status, missing.text) == (
+            404,
+            "no reconcile history of webapp shop/unknown (it has that of shop/web)\n",
+        )
+        assert json.loads((await get(server.port, "/debug/why")).text) == known
+        assert json.loads((await get(server.port, "/debug/why/node")).text) == {"node": []}
+        for path in ("/debug/why/pod", "/debug/why/pod/shop/unknown"):
+            assert (await get(server.port, path)).text == "there is no controller 'pod' (there are: webapp, node)\n"
 
     assert calls[:2] == [("webapp", Key("shop", "web")), ("node", Key("", "node-1"))]
 
 
 async def test_an_error_in_a_handler_is_500_and_the_server_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    def why(controller: str, key: Key) -> Any:
+    def why(controller: str, key: Key | None) -> Any:
         raise LookupError(f"secret of {controller} {key}")
 
     async with serving(why=why) as server:
